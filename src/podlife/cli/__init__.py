@@ -36,16 +36,19 @@ def _run_command() -> None:
     import typer
 
     from podlife.cli.app import app
-    from podlife.cli.usage_errors import UsageError, describe_usage_error
 
     try:
         code = app(prog_name=_program_name(sys.argv[0]), standalone_mode=False)
-    except UsageError as error:
-        print(describe_usage_error(error), file=sys.stderr)
-        sys.exit(2)
     except typer.Abort:
         # Some versions of the library turn an interruption into this.
         sys.exit(130)
+    except Exception as error:
+        from podlife.cli.usage_errors import UsageError, describe_usage_error
+
+        if not isinstance(error, UsageError):
+            raise
+        print(describe_usage_error(error), file=sys.stderr)
+        sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -7,20 +7,13 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli.commands import (
-    apiserver,
-    archive,
-    controllers,
-    demo,
-    down,
-    explain,
-    node,
-    sim,
-    status,
-    stuck,
-    up,
-)
+from podlife.cli.commands import apiserver, demo, down, node, status, stuck
+from podlife.cli.commands.archive import app as archive
+from podlife.cli.commands.controllers import app as controllers
+from podlife.cli.commands.explain import app as explain
 from podlife.cli.commands.gc import app as gc
+from podlife.cli.commands.sim import app as sim
+from podlife.cli.commands.up import app as up
 from podlife.cli.examples import add_examples
 from podlife.cli.options import RootGroup
 

@@ -8,17 +8,11 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli.audit_options import (
-    LogPathOption,
-    MaxAgeOption,
-    MaxBackupOption,
-    MaxSizeOption,
-    PolicyFileOption,
-    check_audit,
-)
 from podlife.cli.options import whole_number
-from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError
+
+# The audit log on standard output.
+STDOUT = "-"
 
 app = typer.Typer(
     help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
@@ -52,6 +46,44 @@ DataOption = Annotated[
         help="Data folder; default: ~/.local/share/podlife.",
     ),
 ]
+
+
+def parse_path(text: str) -> str:
+    """Absolute: the server may run in another directory. Also called with the default, which is empty."""
+    return text if text in ("", STDOUT) else str(Path(text).expanduser().absolute())
+
+
+def _bound(help_: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(metavar="N", parser=whole_number(0), help=help_)
+    return option
+
+
+LogPathOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        parser=parse_path,
+        show_default=False,
+        help="Write an audit log to this file; '-' is standard output.",
+    ),
+]
+PolicyFileOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        parser=parse_path,
+        show_default="writes only",
+        help="Audit policy (audit.k8s.io/v1): which requests are recorded, and how much of them.",
+    ),
+]
+MaxSizeOption = Annotated[
+    int,
+    typer.Option(
+        metavar="MB", parser=whole_number(1, 1 << 20), help="Size at which the audit log is rotated."
+    ),
+]
+MaxAgeOption = Annotated[int, _bound("Days to keep rotated audit logs; 0 for any time.")]
+MaxBackupOption = Annotated[int, _bound("Rotated audit logs to keep; 0 for all.")]
 
 
 @app.callback()
@@ -106,7 +138,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     from podlife.cli.apiserver_exec import serve
 
     settings = Settings(
-        data=data or (None if memory else default_data_dir()),
+        data=data or (None if memory else _default_folder()),
         in_memory=memory,
         bind=bind,
         port=port,
@@ -121,6 +153,19 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         audit_log_max_backups=audit_log_maxbackup,
     )
     serve(settings)
+
+
+def check_audit(log_path: str | None, policy_file: str) -> None:
+    """`log_path` is None for the default. Raises BadParameter or ConfigError before anything is started."""
+    if not policy_file:
+        return
+    if log_path == "":
+        raise typer.BadParameter(
+            "--audit-policy-file needs --audit-log-path: without a log nothing is recorded"
+        )
+    from podlife.apiserver.audit import load_policy
+
+    load_policy(Path(policy_file))
 
 
 def _refuse_options_of_the_server(context: typer.Context) -> None:
@@ -149,7 +194,7 @@ def kubeconfig(
 
     if node is not None and (user is not None or group):
         raise typer.BadParameter("a node has a name and group of its own: leave out --user and --group")
-    text = make_kubeconfig(data or default_data_dir(), node=node, user=user, groups=tuple(group or ()))
+    text = make_kubeconfig(data or _default_folder(), node=node, user=user, groups=tuple(group or ()))
     if output is None:
         sys.stdout.write(text)
         return
@@ -171,7 +216,7 @@ def backup(
     Certificates and tokens are not in it: who has the file has the objects, not the server's identity."""
     from podlife.apiserver.storage import maintenance
 
-    report = maintenance.backup(data or default_data_dir(), target)
+    report = maintenance.backup(data or _default_folder(), target)
     print(f"{report.records} objects at revision {report.revision} are in {report.path}.")
 
 
@@ -186,7 +231,7 @@ def restore(
     server makes its own, and kubeconfigs have to be made again."""
     from podlife.apiserver.storage import maintenance
 
-    report = maintenance.restore(source, data or default_data_dir())
+    report = maintenance.restore(source, data or _default_folder())
     print(f"{report.records} objects are in {report.folder}, which goes on at revision {report.revision}.")
     if report.remains is not None:
         print(f"What was there before is in {report.remains}.")
@@ -203,7 +248,7 @@ def salvage(
     exist: nodes stop their pods, controllers delete what they owned."""
     from podlife.apiserver.storage.salvage import salvage as save
 
-    folder = data or default_data_dir()
+    folder = data or _default_folder()
     report = save(folder, target)
     for each in report.lost:
         print(each, file=sys.stderr)
@@ -220,9 +265,15 @@ def check(data: DataOption = None) -> None:
     The exit code is 1 if not; every problem is a line on standard error."""
     from podlife.apiserver.storage import maintenance
 
-    report = maintenance.check(data or default_data_dir())
+    report = maintenance.check(data or _default_folder())
     for problem in report.problems:
         print(problem, file=sys.stderr)
     if not report.is_sound:
         raise ConfigError(f"{report.path} is not sound: replace it with `podlife apiserver restore FILE`")
     print(f"{report.path} is sound: {report.records} objects at revision {report.revision}.")
+
+
+def _default_folder() -> Path:
+    from podlife.daemons.xdg import default_data_dir
+
+    return default_data_dir()

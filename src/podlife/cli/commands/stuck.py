@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli.commands.explain import (
+from podlife.cli.commands.explain.app import (
     FormatOption,
     NamespaceOption,
     PolicyOption,

@@ -15,8 +15,8 @@ from podlife.cli.commands.gc.finalizers import FinalizerOptions
 from podlife.cli.commands.gc.guard_options import GuardOptions
 from podlife.cli.commands.gc.options import PolicyOptions, SelectionOptions
 from podlife.cli.connection import ConnectionOptions, load_connection
-from podlife.cli.election_options import ElectionOptions
 from podlife.cli.options import (
+    ElectionOptions,
     GoCommand,
     ListenOption,
     VerbosityOption,

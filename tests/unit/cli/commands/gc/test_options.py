@@ -15,8 +15,7 @@ from podlife.cli.commands.gc.options import (
     PolicyOptions,
     SelectionOptions,
 )
-from podlife.cli.election_options import ElectionOptions
-from podlife.cli.options import parse_address
+from podlife.cli.options import ElectionOptions, parse_address
 from podlife.daemons.election import ElectionSettings
 from podlife.podgc import FeatureGates, Reason, Selection, Settings
 from tests.unit.cli.test_main import imports_of, podlife

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from podlife.cli.commands.controllers import ControllersElection, SyncOptions
+from podlife.cli.commands.controllers.app import ControllersElection, SyncOptions
 from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
 from podlife.client import Client, InProcessTransport
 from podlife.controller import ControlPlane

@@ -1,0 +1,139 @@
+"""`podlife sim`: simulated nodes and pods by the thousand, for any API server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from podlife.cli import completions
+from podlife.cli.connection import ConnectionOptions, load_connection
+from podlife.cli.options import VerbosityOption, parse_timeout, whole_number, with_groups
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+def _parse_name(text: str) -> str:
+    from podlife.api.names import check_dns_label
+
+    # A number and a dash are put behind it.
+    if check_dns_label(text) or len(text) > 50:
+        raise typer.BadParameter(
+            f"{text!r} is no name for nodes: use up to 50 lower case letters, digits and -"
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class SimOptions:
+    nodes: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", parser=whole_number(1, 100_000), help="How many nodes to be."),
+    ] = 1
+    pods: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number(0, 10_000_000),
+            help="How many pods to create on them; more may come from anywhere else.",
+        ),
+    ] = 0
+    scenario: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What is to happen: slow starts, crashes, nodes that stop."),
+    ] = None
+    duration: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_timeout,
+            show_default="until Ctrl-C",
+            help="For how long; the clock runs from when all nodes are ready.",
+        ),
+    ] = 0.0
+    name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", parser=_parse_name, help="What the nodes are named after: NAME-0, NAME-1 …"
+        ),
+    ] = "sim"
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            help="Where to create pods.",
+            autocompletion=completions.namespaces,
+        ),
+    ] = "default"
+    max_pods: Annotated[
+        int, typer.Option(metavar="NUMBER", parser=whole_number(1), help="How many pods a node takes.")
+    ] = 110
+    events: Annotated[bool, typer.Option("--events", help="Send the events of a real node too.")] = False
+    quick_ends: Annotated[
+        bool,
+        typer.Option("--quick-ends", help="Remove deleted pods without telling first how they ended."),
+    ] = False
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the nodes and pods that were made when it ends.")
+    ] = False
+
+
+@app.callback(invoke_without_command=True)
+@with_groups
+def sim(
+    ctx: typer.Context, *, options: SimOptions, connection: ConnectionOptions, v: VerbosityOption = 0
+) -> None:
+    """Be many nodes at once, whose pods only pretend to run. Ctrl-C, or the end of --duration, ends it, and takes
+    away what it has made."""
+    if ctx.invoked_subcommand is not None:
+        return
+    if options.pods > options.nodes * options.max_pods:
+        raise typer.BadParameter(
+            f"--pods {options.pods} is more than --nodes {options.nodes} with --max-pods {options.max_pods} take: "
+            "ask for fewer pods, or for more of the others"
+        )
+    import logging
+
+    from podlife.cli.commands.sim.output import ConsoleReporter
+    from podlife.daemons import event_loop, simulation
+    from podlife.daemons.logs import set_up_logs
+    from podlife.kubelet.hollow import Scenario, load_scenario
+
+    scenario = load_scenario(options.scenario) if options.scenario is not None else Scenario()
+    loaded = load_connection(connection)
+    set_up_logs(v)
+    if not v:
+        # Thousands of nodes and pods would each log what they do.
+        logging.getLogger("podlife").setLevel(logging.CRITICAL)
+        logging.getLogger("podlife.kubelet.hollow").setLevel(logging.WARNING)
+    simulated = simulation.SimulationSettings(
+        nodes=options.nodes,
+        pods=options.pods,
+        scenario=scenario,
+        duration_seconds=options.duration,
+        name=options.name,
+        namespace=options.namespace,
+        max_pods=options.max_pods,
+        has_events=options.events,
+        has_quick_ends=options.quick_ends,
+        is_kept=options.keep,
+    )
+    settings = simulation.SimulationDaemonSettings(loaded, simulated, connection.request_timeout or 60.0)
+    event_loop.run(
+        simulation.run(settings, ConsoleReporter(simulated), shutdown=event_loop.stopped_by_signals)
+    )
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario.", show_default=False)],
+) -> None:
+    """Look for mistakes in a scenario, and say what would happen."""
+    from podlife.cli.commands.sim.output import describe_scenario
+    from podlife.kubelet.hollow import load_scenario
+
+    print(describe_scenario(load_scenario(file)))
