@@ -152,13 +152,13 @@ def _make_owner_gc(plane: ControlPlane, **options: Any) -> Runnable:
     return OwnerGarbageCollector(plane, **options)
 
 
-def _make_pod_gc(plane: ControlPlane, *, threshold: int, quarantine_seconds: float) -> Runnable:
+def _make_pod_gc(plane: ControlPlane, **options: Any) -> Runnable:
     """With caches of its own, since it keeps less of a pod than the other controllers do."""
     from podlife.daemons.gc import PodGarbageCollector
     from podlife.podgc import Settings
 
-    settings = Settings(threshold=threshold, quarantine_seconds=quarantine_seconds)
-    return PodGarbageCollector(plane.client, settings, plane.clock, plane.recorder("podlife-gc"))
+    recorder = plane.recorder("podlife-gc")
+    return PodGarbageCollector(plane.client, Settings(**options), plane.clock, recorder)
 
 
 def _make_node_lifecycle(plane: ControlPlane, **options: Any) -> Runnable:

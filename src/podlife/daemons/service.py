@@ -90,8 +90,8 @@ async def run_service(
     on_ready: Callable[[], None] | None = None,
     shutdown: Shutdown = never_stopped,
 ) -> None:
-    """Run until `shutdown` or cancellation. `on_ready` is called once the work has no complaint left. Raises
-    PodlifeError when it cannot work, or may not any longer."""
+    """Run until `shutdown` or cancellation; after a cancellation, events that were not sent yet may be lost. `on_ready`
+    is called once the work has no complaint left. Raises PodlifeError when it cannot work, or may not any longer."""
     connection = settings.connection
     timeout_seconds = settings.request_timeout_seconds
     async with connected(connection, timeout_seconds=timeout_seconds, rights=service.rights) as client:

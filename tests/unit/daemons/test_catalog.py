@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from podlife.client import Client, InProcessTransport
+from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose, known_controllers
+from podlife.daemons.controllers import ControllerSet
 from podlife.errors import ConfigError
+from podlife.wire import Request, Response
 
 ALL = [known.name for known in known_controllers()]
 USUAL = [name for name in ALL if name not in ("scheduler", "out-of-service")]
@@ -51,3 +55,12 @@ def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
 def test_a_choice_that_cannot_be_is_one_line(words: list[str], line: str) -> None:
     with pytest.raises(ConfigError, match=line):
         choose(words)
+
+
+async def test_every_controller_of_the_star_is_made_without_options() -> None:
+    async def refuse(_: Request) -> Response:
+        raise AssertionError("nothing is requested before it runs")
+
+    plane = ControlPlane(Client(InProcessTransport(refuse)))
+    ControllerSet(plane, choose(["*"]), {}, stop_seconds=1.0)
+    assert [controller.name for controller in plane.controllers] == USUAL
