@@ -23,9 +23,9 @@ from bench.report import Goal, Table
 from podlife.aio import cancel_and_wait, spawn
 from podlife.client import DEPLOYMENTS, NODES, PODS, Client, DeleteOptions, Flags, load
 from podlife.clock import SystemClock
-from podlife.localcluster.cluster_state import World, follow
+from podlife.localcluster.cluster_state import ClusterState, follow
 from podlife.localcluster.control_socket import ask
-from podlife.localcluster.state_dir import UpFolder
+from podlife.localcluster.state_dir import StateDir
 
 __all__ = ["Size", "run"]
 
@@ -58,14 +58,14 @@ class Size:
 class Watched:
     up: UpProcess
     client: Client
-    world: World
+    state: ClusterState
 
     async def until(self, is_so: Callable[[], bool], what: str) -> float:
         """How long it took."""
         began = time.monotonic()
         while not is_so():
             assert self.up.is_running, self.up.said
-            assert time.monotonic() - began < MOST_SECONDS, f"{what}: {self.world.states}"
+            assert time.monotonic() - began < MOST_SECONDS, f"{what}: {self.state.states}"
             await asyncio.sleep(LOOK_SECONDS)
         return time.monotonic() - began
 
@@ -73,10 +73,10 @@ class Watched:
 @asynccontextmanager
 async def watched(up: UpProcess) -> AsyncIterator[Watched]:
     async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client:
-        world = World(SystemClock())
-        following = spawn(follow(world, client), name="world", on_failure=print)
+        state = ClusterState(SystemClock())
+        following = spawn(follow(state, client), name="state", on_failure=print)
         try:
-            yield Watched(up, client, world)
+            yield Watched(up, client, state)
         finally:
             await cancel_and_wait(following)
 
@@ -105,7 +105,7 @@ def _first_pod(folder: Path) -> tuple[float, float]:
     async def look(up: UpProcess) -> None:
         async with watched(up) as seen:
             await seen.client.create(PODS, _pod("first"), "default")
-            await seen.until(lambda: seen.world.states["Running"] == 1, "the first pod")
+            await seen.until(lambda: seen.state.states["Running"] == 1, "the first pod")
 
     began = time.monotonic()
     with running_up(folder) as up:
@@ -123,12 +123,12 @@ async def _processes(seen: Watched, size: Size, table: Table) -> None:
             await seen.client.create(PODS, _pod(f"p{number}"), "default")
 
     await asyncio.gather(*map(create, range(size.processes)))
-    await seen.until(lambda: seen.world.states["Running"] == size.processes, "processes")
+    await seen.until(lambda: seen.state.states["Running"] == size.processes, "processes")
     table.add(f"{size.processes} process pods running, s", None, time.monotonic() - began, None)
     memory = _memory(seen.up)
     began = time.monotonic()
     await seen.client.delete_collection(PODS, "default")
-    await seen.until(lambda: not seen.world.states, "the end of processes")
+    await seen.until(lambda: not seen.state.states, "the end of processes")
     table.add(f"{size.processes} process pods deleted, s", None, time.monotonic() - began, None)
     table.add("of them left as processes", None, float(_left_over(seen.up)), Goal.at_most_value(0))
     table.note(
@@ -154,24 +154,24 @@ async def _failure(seen: Watched, size: Size, table: Table) -> None:
 
 
 async def _fail_nodes(seen: Watched, size: Size, table: Table) -> None:
-    wanted, world = size.simulated, seen.world
+    wanted, state = size.simulated, seen.state
     await seen.client.create(DEPLOYMENTS, _deployment(wanted), "default")
-    seconds = await seen.until(lambda: world.states == {"Running": wanted}, "simulated pods")
+    seconds = await seen.until(lambda: state.states == {"Running": wanted}, "simulated pods")
     table.add(f"{wanted} simulated pods running, s", None, seconds, None)
     failed = [f"node-{number}" for number in range(FAILING)]
-    lost = sum(world.on_node(name).total() for name in failed)
+    lost = sum(state.on_node(name).total() for name in failed)
     for name in failed:
-        ask(UpFolder(seen.up.data), {"do": "stop", "node": name})
+        ask(StateDir(seen.up.data), {"do": "stop", "node": name})
     seconds = await seen.until(
-        lambda: world.states["Running"] == wanted and world.states["Terminating"] == lost, "replacements"
+        lambda: state.states["Running"] == wanted and state.states["Terminating"] == lost, "replacements"
     )
     table.add(f"{lost} pods of {FAILING} nodes replaced, s", None, seconds, None)
     for name in failed:
-        uid = world.nodes[name].metadata.uid
+        uid = state.nodes[name].metadata.uid
         await seen.client.delete(NODES, name, options=DeleteOptions(uid=uid))
-    seconds = await seen.until(lambda: world.states == {"Running": wanted}, "what is to be collected")
+    seconds = await seen.until(lambda: state.states == {"Running": wanted}, "what is to be collected")
     table.add(f"{lost} pods collected, s", None, seconds, None)
-    assert not any(world.on_node(name) for name in failed)
+    assert not any(state.on_node(name) for name in failed)
     table.note("40 s of silence are 20 here, and 300 s of toleration 5: what only waits is no measure")
 
 

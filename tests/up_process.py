@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.localcluster.control_socket import ask
-from podlife.localcluster.state_dir import UpFolder
+from podlife.localcluster.state_dir import StateDir
 from tests.real_parts import free_port, tail
 
 __all__ = ["UpProcess", "podlife", "running_up", "until"]
@@ -116,7 +116,7 @@ class UpProcess:
         return found
 
     def parts(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = ask(UpFolder(self.data), {"do": "status"})["parts"]
+        found: list[dict[str, Any]] = ask(StateDir(self.data), {"do": "status"})["parts"]
         return found
 
     def logs(self) -> str:

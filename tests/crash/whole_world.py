@@ -134,7 +134,7 @@ class World:
         """Somebody, with -9, or several at once; returns when they are back. `is_long` has also what takes its time."""
         parts = ["apiserver", "controllers", *(f"node-{number}" for number in range(NODES_COUNT))]
         victims = [*parts, "supervisor", "supervisor", "launcher"]
-        alone = ["up", "nursery", "silence"] if is_long else ["up"]
+        alone = ["up", "fork server", "silence"] if is_long else ["up"]
         if self.random.random() < 0.15:
             victims = [self.random.choice(alone)]
         else:
@@ -149,8 +149,8 @@ class World:
             case "up":
                 await asyncio.to_thread(self.up.kill)
                 await asyncio.to_thread(self.up.start)
-            case "nursery":
-                await self._kill_nursery()
+            case "fork server":
+                await self._kill_fork_server()
             case "supervisor":
                 self._kill_supervisor()
             case "launcher":
@@ -175,16 +175,16 @@ class World:
 
         await self._until(is_back, f"{name} is not started again", seconds=SECONDS)
 
-    async def _kill_nursery(self) -> None:
+    async def _kill_fork_server(self) -> None:
         """What forks the parts. Without it `podlife up` can only end, and say so."""
 
         async def is_up() -> bool:
             return bool((await self._part("apiserver"))["pid"])
 
         await self._until(is_up, "there is no apiserver", seconds=SECONDS)
-        nursery = _parent((await self._part("apiserver"))["pid"])
-        assert _parent(nursery) == self.up.pid, self.explain()
-        os.kill(nursery, signal.SIGKILL)
+        fork_server = _parent((await self._part("apiserver"))["pid"])
+        assert _parent(fork_server) == self.up.pid, self.explain()
+        os.kill(fork_server, signal.SIGKILL)
         assert await asyncio.to_thread(self.up.wait) == 1, self.explain()
         await asyncio.to_thread(self.up.start)
 

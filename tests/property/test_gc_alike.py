@@ -313,11 +313,11 @@ class Alone:
             self.doings.code = swept.exit_code
 
     def by_run(self, runner: asyncio.Runner, world: World) -> None:
-        def serve_it(service: Service, options: Any) -> None:
+        async def serve_it(service: Service, *_: Any, **__: Any) -> None:
             collecting = service.make(
                 world.client, world.clock, Recorder(world.admin, "gc", clock=world.clock)
             )
-            runner.run(self._watch(world, collecting._collector, collecting))
+            await self._watch(world, collecting._collector, collecting)
 
         flags = [*self.situation.flags(self.file), "--no-leader-elect", f"--period={10 * LONG_SECONDS:.0f}s"]
         with self._command_line(runner, world), patch("podlife.daemons.gc.run_service", serve_it):
@@ -334,13 +334,16 @@ class Alone:
 
         stack = ExitStack()
         stack.enter_context(patch("podlife.daemons.event_loop.run", run))
-        for module in ("gc_plan", "gc_sweep"):
-            stack.enter_context(patch(f"podlife.cli.{module}.connected", connected))
+        commands = "podlife.cli.commands.gc"
+        for module in ("plan", "sweep"):
+            stack.enter_context(patch(f"{commands}.{module}.connected", connected))
+        for module in ("plan", "sweep", "app"):
             stack.enter_context(
-                patch(f"podlife.cli.{module}.load_connection", lambda _: Connection("https://example"))
+                patch(f"{commands}.{module}.load_connection", lambda _: Connection("https://example"))
             )
-        for module in ("gc_plan", "gc_sweep", "gc_once"):
-            stack.enter_context(patch(f"podlife.cli.{module}.SystemClock", lambda: self))
+        stack.enter_context(patch("podlife.daemons.logs.set_up_logs", lambda _: None))
+        for module in ("plan", "sweep", "once"):
+            stack.enter_context(patch(f"{commands}.{module}.SystemClock", lambda: self))
         return stack
 
 

@@ -1,9 +1,8 @@
-"""The command line: the only place where parts are wired together, that prints, and that exits.
+"""The command line: parses arguments, runs daemons, local clusters and demos, and prints.
 
-A mistake of the user's is one line on standard error and exit code 1 (2 for a wrong use of the command);
-an error of ours is one line too, and how to see the rest. After a log for programs it is that log's last line.
-The same `main` serves `podlife` and, as a plug-in, `kubectl podlife`. Nothing heavy is imported before a command
-needs it.
+A user's mistake is one line on standard error and exit code 1 (2 for wrong usage of a command); an unexpected error is
+one line too, with a hint how to see the traceback. After JSON log records it is the last record. The same `main` serves
+`podlife` and, as a plug-in, `kubectl podlife`. Nothing heavy is imported before a command needs it.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ __all__ = ["guard", "main"]
 
 
 def main() -> None:
-    """Run the command that was asked for and exit with its code."""
+    """Run the command and exit with its code."""
     guard(_run_command)
 
 
 def guard(function: Callable[[], None]) -> None:
-    """Call the function; whatever it raises becomes an exit code and at most one line."""
+    """Call the function; an exception becomes an exit code and at most one line."""
     try:
         function()
     except KeyboardInterrupt:
@@ -37,16 +36,19 @@ def _run_command() -> None:
     import typer
 
     from podlife.cli.app import app
-    from podlife.cli.usage_errors import UsageError, describe_mistake
 
     try:
         code = app(prog_name=_program_name(sys.argv[0]), standalone_mode=False)
-    except UsageError as error:
-        print(describe_mistake(error), file=sys.stderr)
-        sys.exit(2)
     except typer.Abort:
-        # What an interruption becomes on its way through some versions of the library.
+        # Some versions of the library turn an interruption into this.
         sys.exit(130)
+    except Exception as error:
+        from podlife.cli.usage_errors import UsageError, describe_usage_error
+
+        if not isinstance(error, UsageError):
+            raise
+        print(describe_usage_error(error), file=sys.stderr)
+        sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -70,7 +72,7 @@ def _explain(error: Exception) -> int:
 
 
 def _say(line: str) -> None:
-    # Who has not loaded it has no log.
+    # A process that has not imported it has no log.
     logs = sys.modules.get("podlife.daemons.logs")
     if logs is None or not logs.log_the_end(line):
         print(f"podlife: {line}", file=sys.stderr)
@@ -83,6 +85,6 @@ def _one_line(error: Exception) -> str:
 
 
 def _leave_quietly() -> None:
-    """Whoever read our output has gone; nothing may complain about that on the way out."""
+    """The reader of standard output is gone; exit without a complaint about that."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)

@@ -1,41 +1,39 @@
-"""From the command to the process that serves: makes what is needed once, then becomes that process.
+"""From `podlife apiserver` to the process that serves: prepares the data directory, then replaces itself.
 
-Parsing a command line and signing certificates take libraries that a server would carry for its whole life, a
-third of its memory. So both happen here, and `serving` takes over in the same process, started afresh.
+Parsing a command line and signing certificates need libraries that a server would carry for its whole life, a third of
+its memory. So both happen first, and then the process executes this module again, with its settings as JSON.
 
-A signal that comes in between would leave a temporary folder, and the credentials in it, to nobody. So from before the
-folder is made signals are held back, over the change of programs too, until `serving` can act on them.
+A signal in between would leave a temporary directory, and the credentials in it, behind. So signals are held back from
+before it is made, across the exec too, until the server can act on them.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import shlex
 import sys
-import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from podlife.apiserver.identities import prepare_identities
 from podlife.apiserver.settings import ApiServerSettings
-from podlife.apiserver.storage.data_dir import DataDir
-from podlife.clock import SystemClock
 from podlife.daemons.event_loop import hold_back_signals
 from podlife.errors import ConfigError
-from podlife.localcluster.bootstrap_token import Joining
-from podlife.localcluster.state_dir import UpFolder
 
-__all__ = ["prepare", "serve"]
+if TYPE_CHECKING:
+    from podlife.apiserver.server import ServingInfo
 
 
 def serve(settings: ApiServerSettings) -> NoReturn:
-    """Prepare the data folder and become the server; raises ConfigError when the folder cannot be used."""
+    """Prepare the data directory and become the server; raises ConfigError when the directory cannot be used."""
+    import shutil
+    import tempfile
+
     if settings.data is None:
         hold_back_signals()
-        folder = Path(tempfile.mkdtemp(prefix="podlife-"))
-        settings = replace(settings, data=folder, is_temporary=True)
+        data = Path(tempfile.mkdtemp(prefix="podlife-"))
+        settings = replace(settings, data=data, is_temporary=True)
     assert settings.data is not None
     try:
         prepare(settings, settings.data)
@@ -45,38 +43,74 @@ def serve(settings: ApiServerSettings) -> NoReturn:
         raise
     sys.stdout.flush()
     sys.stderr.flush()
-    # -P: the folder it is started in is the user's, or anybody's; no code is to be found there.
-    arguments = [sys.executable, "-P", "-m", "podlife.daemons.apiserver", _to_json(settings)]
+    # -P: the working directory may be anybody's; no code is to be found there.
+    arguments = [sys.executable, "-P", "-m", "podlife.cli.apiserver_exec", _to_json(settings)]
     os.execve(sys.executable, arguments, _environment())  # noqa: S606 - ourselves, with arguments of our own
 
 
 def _environment() -> dict[str, str]:
-    """The HTTP library reads all of the system's authorities when it is imported, a fifth of the start's time.
-
-    The server trusts its own authority alone, so it is shown none of them. Python's own allocator returns an arena only
-    when all of it is free, which after a burst of large requests is never; the C library returns pages (`memory`)."""
+    """The HTTP library reads all of the system's CAs when it is imported, a fifth of the start time. The server trusts
+    its own CA alone, so it is shown none of them. Python's own allocator returns an arena only when all of it is free,
+    which after a burst of large requests is never; the C library returns pages (`podlife.memory`)."""
     environment = os.environ | {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
     return {"PYTHONMALLOC": "malloc"} | environment
 
 
-def prepare(settings: ApiServerSettings, folder: Path) -> None:
-    """Make what a server needs in its folder; raises ConfigError when it cannot be used."""
-    # Nobody else may use the folder meanwhile; the server claims it again for as long as it runs.
-    claim = DataDir(folder)
+def prepare(settings: ApiServerSettings, data: Path) -> None:
+    """Create what a server needs in its data directory; raises ConfigError when it cannot be used."""
+    from podlife.apiserver.identities import prepare_identities
+    from podlife.apiserver.storage.data_dir import DataDir
+    from podlife.clock import SystemClock
+    from podlife.localcluster.bootstrap_token import BootstrapToken
+    from podlife.localcluster.state_dir import StateDir
+
+    # No other process may use the directory meanwhile; the server claims it again for as long as it runs.
+    claim = DataDir(data)
     claim.claim()
     try:
-        # Before the identities: a folder that has them and no store has lost its store.
+        # Before the identities: a directory that has them and no store has lost its store.
         claim.prepare(in_memory=settings.in_memory)
-        holder = UpFolder(folder).holder()
+        holder = StateDir(data).holder()
         if holder is None or not holder.is_alive:
-            # A token of an `up` that was killed: it was to end with that.
-            Joining(folder).close()
-        prepare_identities(settings, folder, SystemClock())
+            # A token of a killed `podlife up` was to end with that.
+            BootstrapToken(data).revoke()
+        prepare_identities(settings, data, SystemClock())
     except OSError as error:
-        raise ConfigError(f"the data folder {folder} cannot be used: {error.strerror}") from error
+        raise ConfigError(f"the data folder {data} cannot be used: {error.strerror}") from error
     finally:
         claim.release()
 
 
 def _to_json(settings: ApiServerSettings) -> str:
     return json.dumps(asdict(settings) | {"data": str(settings.data)})
+
+
+def _from_json(text: str) -> ApiServerSettings:
+    given = json.loads(text)
+    return ApiServerSettings(**given | {"data": Path(given["data"]), "names": tuple(given["names"])})
+
+
+def _welcome(serving: ServingInfo, settings: ApiServerSettings) -> str:
+    kept = "memory only" if settings.in_memory else str(serving.folder)
+    return f"""\
+The API server is ready on {serving.url} (data: {kept}).
+
+  export KUBECONFIG={shlex.quote(str(serving.kubeconfig()))}
+
+  kubectl get namespaces
+  kubectl run web --image=nginx
+  kubectl get pods --watch
+
+Ctrl-C stops it."""
+
+
+def _run(settings: ApiServerSettings) -> None:
+    from podlife.daemons.apiserver import run_process
+
+    run_process(settings, lambda serving: print(_welcome(serving, settings), flush=True))
+
+
+if __name__ == "__main__":
+    from podlife.cli import guard
+
+    guard(lambda: _run(_from_json(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""The tree of commands. Each command imports what it runs when it runs."""
+"""The tree of commands. A command imports what it runs only when it runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli.commands import (
-    apiserver,
-    demo,
-    down,
-    node,
-    status,
-    stuck,
-)
+from podlife.cli.commands import apiserver, demo, down, node, status, stuck
 from podlife.cli.commands.archive import app as archive
 from podlife.cli.commands.controllers import app as controllers
 from podlife.cli.commands.explain import app as explain
@@ -23,8 +16,6 @@ from podlife.cli.commands.sim import app as sim
 from podlife.cli.commands.up import app as up
 from podlife.cli.examples import add_examples
 from podlife.cli.options import RootGroup
-
-__all__ = ["app"]
 
 app = typer.Typer(
     name="podlife",
@@ -36,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# In the order in which somebody meets them; `-h` lists commands first, then those that have commands of their own.
+# In the order in which a user meets them; `-h` lists commands first, then groups of commands.
 up.register(app)
 down.register(app)
 status.register(app)

@@ -1,12 +1,11 @@
-"""What a shell offers for a word that is being typed: names from the kubeconfig, from the server, from a running `up`.
+"""Shell completion: names from the server, from a running `podlife up`, and fixed words.
 
-A shell that waits is worse than one that offers nothing: whatever goes wrong, or takes longer than a moment, is no
-offer and no message. Nothing is imported before a shell asks.
+A shell that hangs is worse than one that offers nothing: an error, or an answer that takes too long, completes nothing
+and prints nothing. Nothing is imported before a shell asks.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,32 +18,6 @@ Completer = Callable[[typer.Context, str], list[str]]
 
 _MOST_SECONDS = 2.0
 _MOST_NAMES = 500
-
-
-def one_of(*words: str) -> Completer:
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        return [word for word in words if word.startswith(incomplete)]
-
-    return complete
-
-
-def _from_kubeconfig(section: str) -> Completer:
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        from podlife.client.kubeconfig import Kubeconfig
-        from podlife.errors import PodlifeError
-
-        try:
-            found = Kubeconfig.find(ctx.params.get("kubeconfig") or "", os.environ)
-        except PodlifeError:
-            return []
-        return sorted(getattr(found, section)) if found is not None else []
-
-    return complete
-
-
-contexts = _from_kubeconfig("contexts")
-clusters = _from_kubeconfig("clusters")
-users = _from_kubeconfig("users")
 
 
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -66,13 +39,13 @@ def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Those of a running `podlife up`."""
+    """The nodes of a running `podlife up`."""
     from podlife.errors import PodlifeError
     from podlife.localcluster.control_socket import ask
-    from podlife.localcluster.state_dir import choose_folder
+    from podlife.localcluster.state_dir import choose_state_dir
 
     try:
-        parts = ask(choose_folder(ctx.params.get("data")), {"do": "status"})["parts"]
+        parts = ask(choose_state_dir(ctx.params.get("data")), {"do": "status"})["parts"]
     except (PodlifeError, OSError, ValueError, KeyError):
         return []
     return [part["name"] for part in parts if part["name"] not in ("apiserver", "controllers", "nodes")]

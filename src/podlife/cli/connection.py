@@ -1,41 +1,26 @@
-"""From the flags that kubectl's users type to a client, and from a server's refusals to lines they can act on."""
+"""kubectl's connection flags, and the client made from them."""
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli import completions
+from podlife.cli import local_completions
 from podlife.cli.options import parse_timeout
-from podlife.errors import (
-    ApiError,
-    ConfigError,
-    ForbiddenError,
-    NoServerError,
-    PodlifeError,
-    TooManyRequestsError,
-    UnauthorizedError,
-)
+from podlife.errors import NoServerError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from podlife.client import Client, Connection
-
-__all__ = ["ConnectionOptions", "connected", "explained", "load_connection"]
-
-_GC_RIGHTS = "deploy/gc/rbac.yaml"
-# What only a policy or a guard reads is a part of its own there.
-_GC_PARTS = {"namespaces": "deploy/gc/policy/rbac.yaml"}
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """Which server, and as whom; what is left out comes from the kubeconfig or from the pod itself."""
+    """Which server, and as which user; what is left out comes from the kubeconfig or the pod's service account."""
 
     kubeconfig: Annotated[
         str, typer.Option(metavar="FILE", help="The kubeconfig to use.", show_default="$KUBECONFIG")
@@ -43,7 +28,9 @@ class ConnectionOptions:
     context: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="The context of the kubeconfig.", autocompletion=completions.contexts
+            metavar="NAME",
+            help="The context of the kubeconfig.",
+            autocompletion=local_completions.contexts,
         ),
     ] = ""
     server: Annotated[
@@ -54,7 +41,7 @@ class ConnectionOptions:
         typer.Option(
             metavar="NAME",
             help="The cluster of the kubeconfig, in place of the context's.",
-            autocompletion=completions.clusters,
+            autocompletion=local_completions.clusters,
         ),
     ] = ""
     user: Annotated[
@@ -62,7 +49,7 @@ class ConnectionOptions:
         typer.Option(
             metavar="NAME",
             help="The user of the kubeconfig, in place of the context's.",
-            autocompletion=completions.users,
+            autocompletion=local_completions.users,
         ),
     ] = ""
     token: Annotated[str, typer.Option(metavar="TOKEN", help="A bearer token to prove who you are.")] = ""
@@ -100,7 +87,7 @@ class ConnectionOptions:
 
 
 def load_connection(options: ConnectionOptions) -> Connection:
-    """Where to connect, and as whom; raises ConfigError. Nothing is sent."""
+    """Where to connect, and as which user; raises ConfigError. Nothing is sent."""
     from podlife.client import Flags, load
 
     flags = Flags(
@@ -126,73 +113,20 @@ def load_connection(options: ConnectionOptions) -> Connection:
 
 
 def _with_running_clusters(error: NoServerError) -> NoServerError:
-    """Whoever runs `podlife up` beside it most likely means that one."""
-    from podlife.localcluster.state_dir import running_folders
+    """A user with a running `podlife up` most likely means that cluster."""
+    from podlife.localcluster.state_dir import running_state_dirs
 
-    found = [shlex.quote(str(each.kubeconfig)) for each in running_folders()]
+    found = [shlex.quote(str(each.kubeconfig)) for each in running_state_dirs()]
     hint = " or ".join(f"export KUBECONFIG={each}" for each in found)
     return NoServerError(f"{error}; for the running `podlife up`: {hint}") if found else error
 
 
-@asynccontextmanager
-async def connected(
-    options: ConnectionOptions, connection: Connection, *, rights: str = _GC_RIGHTS
-) -> AsyncIterator[Client]:
-    """A client for as long as the block lasts; what a server refuses in it leaves as a line to act on. `rights` is
-    the file with all the rights that are needed in it."""
-    from podlife.client import Client
+def connected(
+    options: ConnectionOptions, connection: Connection, *, rights: str = "deploy/gc/rbac.yaml"
+) -> AbstractAsyncContextManager[Client]:
+    """A client with the options' timeout; see `podlife.daemons.connection.connected`."""
+    from podlife.daemons import connection as daemon_connection
 
-    client = Client.connect(connection, timeout_seconds=options.request_timeout or 60.0)
-    try:
-        async with client:
-            yield client
-    except ApiError as error:
-        raise explained(error, connection, rights=rights) from error
-    except ExceptionGroup as group:
-        # Of those who failed together, the first tells enough.
-        raise _first(group, connection, rights) from group
-
-
-def _first(group: ExceptionGroup[Exception], connection: Connection, rights: str) -> Exception:
-    error = group.exceptions[0]
-    if isinstance(error, ExceptionGroup):
-        return _first(error, connection, rights)
-    return explained(error, connection, rights=rights) if isinstance(error, ApiError) else error
-
-
-_FORBIDDEN = re.compile(
-    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
-    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
-)
-
-
-def explained(error: ApiError, connection: Connection, *, rights: str = _GC_RIGHTS) -> PodlifeError:
-    """The refusal, as one line that says what to do about it."""
-    if isinstance(error, UnauthorizedError):
-        return ConfigError(
-            f"{connection.server} does not know who you are (401): log in anew, or check the credentials "
-            f"of {connection.origin}"
-        )
-    if isinstance(error, ForbiddenError):
-        return ConfigError(_missing_right(error.message, rights))
-    if isinstance(error, TooManyRequestsError):
-        return PodlifeError(
-            f"{connection.server} is overloaded (429): try again later, or longer with --request-timeout"
-        )
-    return PodlifeError(f"{connection.server} answered {error.code} {error.reason}: {error.message}")
-
-
-def _missing_right(message: str, rights: str) -> str:
-    """Names the verb and the resource that are missing, and where to grant them."""
-    match = _FORBIDDEN.search(message)
-    if match is None:
-        return f"the server forbids it (403): {message}"
-    group = f".{match['group']}" if match["group"] else ""
-    where = f"in namespace {match['namespace']}" if match["namespace"] else "in the whole cluster"
-    role = "Role" if match["namespace"] else "ClusterRole"
-    if rights == _GC_RIGHTS:
-        rights = _GC_PARTS.get(match["resource"], rights)
-    return (
-        f"user {match['user']} may not {match['verb']} {match['resource']}{group} {where} (403): grant the verb "
-        f"{match['verb']} on {match['resource']}{group} by a {role}; {rights} has all that is needed"
+    return daemon_connection.connected(
+        connection, timeout_seconds=options.request_timeout or 60.0, rights=rights
     )

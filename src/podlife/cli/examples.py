@@ -1,4 +1,4 @@
-"""An example or two at the end of the help of every command, by the words that call it."""
+"""Examples at the end of the help of every command, by the words that call it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the options of several commands have in common: groups of them, and the values Kubernetes' users type.
+"""What the options of several commands share: groups of options, and parsers for the values that kubectl's users type.
 
-A parameter of a command whose type is a dataclass stands for all of the dataclass's fields, each an option of
-its own. So the flags of a connection are written once, however many commands connect.
+A parameter of a command whose type is a dataclass stands for all of its fields, each an option of its own. So the flags
+of a connection are declared once, however many commands connect.
 """
 
 from __future__ import annotations
@@ -11,33 +11,21 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_type_hints
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from podlife.api.durations import MAX_SECONDS, NUMBER, parse_go_duration
-from podlife.cli.completions import one_of
+from podlife.cli.local_completions import one_of
 
-__all__ = [
-    "RUNTIMES",
-    "GoCommand",
-    "ListenOption",
-    "RootGroup",
-    "format_option",
-    "parse_address",
-    "parse_boolean",
-    "parse_duration",
-    "parse_runtime",
-    "parse_timeout",
-    "whole_number",
-    "with_groups",
-    "words",
-]
+if TYPE_CHECKING:
+    from podlife.daemons.election import ElectionSettings
 
 R = TypeVar("R")
 
-# What can run the containers of a node.
+# The container runtimes of a node.
 RUNTIMES = ("process", "containerd", "sim")
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
@@ -51,8 +39,31 @@ ListenOption = Annotated[
 ]
 
 
+def _parse_verbosity(text: str | int) -> int:
+    if not isinstance(text, str):
+        return text
+    # kubectl's users type -v=4, and the parser takes the equals sign for a part of the value.
+    number = text.removeprefix("=")
+    if not number.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not a level: write a number, 0 for the least")
+    return int(number)
+
+
+VerbosityOption = Annotated[
+    int,
+    typer.Option(
+        "-v",
+        "--v",
+        metavar="LEVEL",
+        parser=_parse_verbosity,
+        help="How much to log: 0 what was done, 1 also why and each step of it, 4 also what the libraries say.",
+        show_default="0",
+    ),
+]
+
+
 class GoCommand(TyperCommand):
-    """A command whose switches take a value too, as those of Kubernetes' own programs do: --leader-elect=false is
+    """A command whose boolean flags accept a value, as those of Kubernetes' own programs do: --leader-elect=false is
     --no-leader-elect."""
 
     # Any: which class it is depends on the version of typer.
@@ -68,10 +79,10 @@ class GoCommand(TyperCommand):
 
 
 class RootGroup(TyperGroup):
-    """The group above all commands: it refuses an empty word, whichever command and option that is for.
+    """The group above all commands: it rejects empty arguments, whatever the command and option.
 
-    An empty word is hardly ever typed. It is what a script passes whose variable is not set, and to a command an empty
-    name is the same as none: `--node "$NODE"` would ask for the credentials of the admin."""
+    An empty argument is hardly ever typed. It is what a script passes when a variable is not set, and to a command an
+    empty name is the same as none: `--node "$NODE"` would ask for the credentials of the admin."""
 
     # Any: which class it is depends on the version of typer.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -96,14 +107,14 @@ def _refuse_empty_words(ctx: Any, args: list[str]) -> None:
 
 
 def _switched(ctx: Any, text: str, switches: dict[str, TyperOption]) -> list[str]:
-    """A switch with a value as the words that mean the same to the parser; anything else as it is."""
+    """A flag with a value as the equivalent arguments; anything else unchanged."""
     name, sign, value = text.partition("=")
     if not sign or name not in switches or not name.startswith("--"):
         return [text]
     is_on = parse_boolean(value)
     if is_on is None:
         raise typer.BadParameter(f"{text!r} must be {name}=true or {name}=false", ctx=ctx)
-    # A switch that can only be turned on is off when nothing is said.
+    # A flag without a negative form is off by default.
     return [name] if is_on else switches[name].secondary_opts[:1]
 
 
@@ -199,6 +210,15 @@ def words(given: list[str] | None) -> list[str]:
     return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
 
 
+def checked_namespace(namespace: str) -> str:
+    """Empty for that of the context. Raises BadParameter."""
+    from podlife.api.names import check_dns_label
+
+    if namespace and (problems := check_dns_label(namespace)):
+        raise typer.BadParameter(f"{namespace!r} is no name of a namespace: {problems[0]}")
+    return namespace
+
+
 def parse_address(text: str) -> tuple[str, int]:
     """Host and port of HOST:PORT, [HOST]:PORT or :PORT."""
     host, colon, port = text.rpartition(":")
@@ -224,3 +244,80 @@ def format_option(*formats: str, help_: str = "How to show it.") -> Any:
         help=help_,
         autocompletion=one_of(*formats),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionOptions:
+    """The names are kube-controller-manager's."""
+
+    leader_elect: Annotated[
+        bool, typer.Option(help="Work only while this one holds the lease; without it, at once.")
+    ] = True
+    leader_elect_lease_duration: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_duration,
+            show_default="15s",
+            help="How long others wait after they last saw the lease renewed.",
+        ),
+    ] = 15.0
+    leader_elect_renew_deadline: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_duration,
+            show_default="10s",
+            help="How long the holder tries to renew before it stops working.",
+        ),
+    ] = 10.0
+    leader_elect_retry_period: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION", parser=parse_duration, show_default="2s", help="How long between two tries."
+        ),
+    ] = 2.0
+    leader_elect_resource_name: Annotated[
+        str, typer.Option(metavar="NAME", help="The name of the lease.")
+    ] = "podlife-gc"
+    leader_elect_resource_namespace: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The namespace of the lease.",
+            show_default="the pod's own, or kube-system",
+        ),
+    ] = ""
+    leader_elect_identity: Annotated[
+        str, typer.Option(metavar="NAME", help="What this one calls itself.", show_default="HOST_UUID")
+    ] = ""
+
+    def settings(self) -> ElectionSettings | None:
+        """None without leader election; raises BadParameter when two processes could hold the lease at once."""
+        lease, renew = self.leader_elect_lease_duration, self.leader_elect_renew_deadline
+        retry = self.leader_elect_retry_period
+        if lease <= renew:
+            raise typer.BadParameter(
+                "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline"
+            )
+        # The factor is client-go's: a retry comes up to that much later.
+        if renew <= retry * 1.2:
+            raise typer.BadParameter(
+                "--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period"
+            )
+        if retry <= 0:
+            raise typer.BadParameter("--leader-elect-retry-period must be longer than 0")
+        if not self.leader_elect_resource_name:
+            raise typer.BadParameter("--leader-elect-resource-name must not be empty")
+        if not self.leader_elect:
+            return None
+        from podlife.daemons.election import ElectionSettings
+
+        return ElectionSettings(
+            self.leader_elect_resource_name,
+            self.leader_elect_resource_namespace,
+            self.leader_elect_identity,
+            lease,
+            renew,
+            retry,
+        )

@@ -1,4 +1,4 @@
-"""Facts for programs: the formats of `-o` that every command writes alike."""
+"""The structured formats of `-o`, which every command writes alike."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def structured(facts: Any, output: str) -> str:
         return json.dumps(facts, indent=2) + "\n"
     import yaml
 
-    # Plain first: what JSON takes for a text or a list may be of a type that YAML would refuse.
+    # Plain types first: JSON accepts subclasses of str and list that YAML refuses.
     plain = json.loads(json.dumps(facts))
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))

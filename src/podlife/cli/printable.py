@@ -1,15 +1,16 @@
-"""What others have written, shown to people: messages, names and reasons come from whoever may write them into the
-cluster, and a terminal would do what is in them; a line that they begin anew would look like one of ours."""
+"""Text from the cluster made safe for a terminal.
+
+Messages, names and reasons come from anybody who may write them into the cluster. A terminal would execute control
+sequences in them, and a line break in them would look like a line of ours.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["as_yaml", "printable", "printable_lines"]
-
 
 def printable(text: str) -> str:
-    """One line, with all letters that can be seen as they are, and the others as Python writes them."""
+    """One line: printable characters as they are, the others as Python escapes them."""
     if text.isprintable():
         return text
     return "".join(_shown(letter) for letter in text)

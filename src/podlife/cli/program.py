@@ -1,4 +1,4 @@
-"""What a user types to call this program again, for messages that say what to do next."""
+"""How a user calls this program again, for messages that say what to do next."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import shutil
 import sys
 from pathlib import Path
 
-from podlife.localcluster.state_dir import UpFolder, default_folder
+from podlife.daemons.xdg import default_data_dir
+from podlife.localcluster.state_dir import StateDir
 
 
-def command_for(folder: UpFolder, verb: str) -> str:
-    """A command for the cluster of the folder and no other."""
-    is_default = folder.path.resolve() == default_folder().resolve()
-    data = "" if is_default else f" --data {shlex.quote(str(folder.path))}"
+def command_for(state_dir: StateDir, verb: str) -> str:
+    """A command for the cluster of this state directory and no other."""
+    is_default = state_dir.path.resolve() == default_data_dir().resolve()
+    data = "" if is_default else f" --data {shlex.quote(str(state_dir.path))}"
     return f"{program()} {verb}{data}"
 
 
 def program() -> str:
-    """`podlife`, where the shell finds this one under that name; otherwise the way to it. After `make up` it is in a
-    virtual environment that is not on PATH, or another podlife is."""
+    """`podlife` if the shell finds this program under that name; otherwise its path. After `make up` it is in a virtual
+    environment that is not on PATH, or another podlife is."""
     script = Path(sys.executable).with_name("podlife")
     if not script.exists():
         return f"{shlex.quote(sys.executable)} -m podlife"

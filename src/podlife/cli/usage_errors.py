@@ -1,7 +1,7 @@
-"""A wrong use of the command, as one line: what was wrong, with what, and what to do.
+"""Wrong usage of a command as one line: what was wrong, with what, and what to do.
 
-The library that parses the command line has texts of its own, of several lines, and they change with its version. It
-exports few of its exceptions, so they are told apart by the names that they have had for long.
+The library that parses the command line has messages of several lines, which change with its version. It exports few of
+its exceptions, so they are distinguished by class names that have been stable for long.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from typing import Any
 
 import typer
 
-__all__ = ["UsageError", "describe_mistake"]
-
-# What every mistake of this kind is; its exit code is 2.
+# The base class of these errors; their exit code is 2.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
 
 
-def describe_mistake(error: Any) -> str:
-    """The mistake as one line; the help, where nothing at all was asked for."""
+def describe_usage_error(error: Any) -> str:
+    """The error as one line; the help, when no command was given."""
     kind = type(error).__name__
     if kind == "NoArgsIsHelpError":
         return str(error.format_message())
@@ -32,7 +30,7 @@ def describe_mistake(error: Any) -> str:
 
 
 def _text(kind: str, error: Any) -> tuple[str, bool]:
-    """What was wrong; and whether it says what to do, as the texts do that are our own."""
+    """What was wrong, and whether the text says what to do, as our own messages do."""
     message = str(error.message or "").rstrip(".")
     if kind == "NoSuchOption":
         close = " or ".join(_close_options(error))
@@ -46,14 +44,14 @@ def _text(kind: str, error: Any) -> tuple[str, bool]:
     if match := _EXTRA.fullmatch(message):
         return f"{match[1]!r} is not expected here", False
     if message.startswith("No such command"):
-        # "… 'x'. Did you mean 'y'?": one sentence of ours.
+        # "… 'x'. Did you mean 'y'?" becomes one sentence.
         return message.replace("No such", "there is no", 1).replace(". Did you", ": did you", 1), False
-    # An exception of a kind that is raised by us alone, or of one that is not known yet.
+    # Raised by podlife itself, or of a class that is not known yet.
     return message, kind == "UsageError"
 
 
 def _close_options(error: Any) -> list[str]:
-    """At most two options that may have been meant: alike as a whole, or with a word in them that is."""
+    """At most two options that may have been meant: similar as a whole, or with a similar word in them."""
     known = [
         name
         for option in (error.ctx.command.get_params(error.ctx) if error.ctx is not None else ())
@@ -67,10 +65,10 @@ def _close_options(error: Any) -> list[str]:
 
 
 def _name(parameter: Any) -> str:
-    """As it is typed: the long form of an option, the word that stands for an argument in the help."""
+    """As it is typed: the long form of an option, the metavar of an argument."""
     if parameter is None:
         return "something"
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name)
-    # An option of one letter has no long form that anybody types.
+    # A one-letter option has no long form that is typed.
     return str(min((name for name in parameter.opts if len(name) > 3), default=parameter.opts[0]))

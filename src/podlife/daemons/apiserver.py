@@ -1,85 +1,51 @@
-"""The process of the API server: the event loop, signals, and what a long-lived process sets up once.
-
-`serve` starts it with its settings as one JSON argument; it is no command of its own.
-"""
+"""The API server as a daemon."""
 
 from __future__ import annotations
 
 import gc
-import json
 import logging
-import os
-import shlex
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 
 from podlife.apiserver.server import ApiServer, ServingInfo
 from podlife.apiserver.settings import ApiServerSettings
-from podlife.daemons import event_loop as loop
-from podlife.daemons.event_loop import stopped_by_signals
+from podlife.daemons import event_loop
+from podlife.daemons.event_loop import Shutdown, never_stopped, stopped_by_signals
 from podlife.daemons.limits import allow_many_open_files
 from podlife.memory import use_one_heap
-
-__all__ = ["run"]
 
 # Beyond the time that the server gives its requests: for what it puts away after them.
 _GRACE_SECONDS = 5.0
 
 
-def run(settings: ApiServerSettings, tell: Callable[[ServingInfo], None] | None = None) -> None:
-    """Serve until SIGTERM or SIGINT; a second signal ends the process at once. When it serves that is told: to people,
-    if not said whom."""
+async def run(
+    settings: ApiServerSettings,
+    *,
+    on_ready: Callable[[ServingInfo], None] | None = None,
+    shutdown: Shutdown = never_stopped,
+) -> None:
+    """Serve until `shutdown` or cancellation; `on_ready` is called once it accepts requests."""
+    server = ApiServer(settings)
+    with shutdown(server.stop):
+        await server.run(on_ready or (lambda _: None))
+
+
+def run_process(settings: ApiServerSettings, on_ready: Callable[[ServingInfo], None]) -> None:
+    """Serve until SIGTERM or SIGINT, as the only work of this process; a second signal ends it at once."""
     logging.basicConfig(level=logging.WARNING, format="podlife: %(message)s", stream=sys.stderr)
     allow_many_open_files()
     use_one_heap()
-    loop.run(_serve(settings, tell or (lambda serving: print(_welcome(serving, settings), flush=True))))
-
-
-async def _serve(settings: ApiServerSettings, tell: Callable[[ServingInfo], None]) -> None:
-    server = ApiServer(settings)
 
     def ready(serving: ServingInfo) -> None:
-        # What is there now stays: the collector need not walk through it again and again.
+        # What is loaded by now stays: the garbage collector need not visit it again.
         gc.collect()
         gc.freeze()
-        # Who cannot be told (a closed pipe, a full disk) is served all the same.
+        # A closed pipe or a full disk is no reason not to serve.
         with suppress(OSError):
-            tell(serving)
+            on_ready(serving)
 
-    def stop() -> None:
-        # Threads that compute cannot be stopped, and the interpreter waits for them. What is stored is safe anyway.
-        end = threading.Timer(settings.stop_seconds + _GRACE_SECONDS, os._exit, [1])
-        end.daemon = True
-        end.start()
-        server.stop()
-
-    with stopped_by_signals(stop):
-        await server.run(ready)
-
-
-def _welcome(serving: ServingInfo, settings: ApiServerSettings) -> str:
-    kept = "memory only" if settings.in_memory else str(serving.folder)
-    return f"""\
-The API server is ready on {serving.url} (data: {kept}).
-
-  export KUBECONFIG={shlex.quote(str(serving.kubeconfig()))}
-
-  kubectl get namespaces
-  kubectl run web --image=nginx
-  kubectl get pods --watch
-
-Ctrl-C stops it."""
-
-
-def _from_json(text: str) -> ApiServerSettings:
-    given = json.loads(text)
-    return ApiServerSettings(**given | {"data": Path(given["data"]), "names": tuple(given["names"])})
-
-
-if __name__ == "__main__":
-    from podlife.cli import guard
-
-    guard(lambda: run(_from_json(sys.argv[1])))
+    # What is stored is safe at any moment, so the process may exit when a thread does not end.
+    shutdown = partial(stopped_by_signals, exit_after_seconds=settings.stop_seconds + _GRACE_SECONDS)
+    event_loop.run(run(settings, on_ready=ready, shutdown=shutdown))

@@ -1,4 +1,7 @@
-"""Which controllers there are: their names, what each is for, and how one is made. None is imported before that."""
+"""The catalogue of controllers: their names, what each is for, how one is made and how its metrics are exported.
+
+No controller is imported before one is made.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,20 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from podlife.cli.commands.controllers.nodehealth_options import (
-    NODE_LIFECYCLE,
-    TAINT_EVICTION,
-    make_node_lifecycle,
-    make_taint_eviction,
-)
-from podlife.cli.commands.controllers.out_of_service_options import OUT_OF_SERVICE, make_out_of_service
 from podlife.errors import ConfigError
 from podlife.workloads import CONTROLLERS
 
 if TYPE_CHECKING:
-    from podlife.controller import ControlPlane, Runnable
+    from prometheus_client import CollectorRegistry
 
-__all__ = ["OWNER_GC", "POD_GC", "SCHEDULER", "Known", "choose", "known_controllers"]
+    from podlife.controller import ControlPlane, Runnable
 
 OWNER_GC = "garbage-collector-controller"
 POD_GC = "pod-garbage-collector-controller"
 SCHEDULER = "scheduler"
+NODE_LIFECYCLE = "node-lifecycle-controller"
+TAINT_EVICTION = "taint-eviction-controller"
+OUT_OF_SERVICE = "out-of-service"
 
 _ABOUT = {
     "replicaset-controller": "as many pods of one template as are asked for",
@@ -41,17 +40,17 @@ _ABOUT = {
     TAINT_EVICTION: "pods leave nodes with a NoExecute taint when they do not tolerate it any longer",
     OUT_OF_SERVICE: "nodes that are confirmed dead give up their pods and volumes; only where it is named",
 }
-# What kube-controller-manager called them before 1.28, and still understands, where that is not the short name.
+# Names from before kube-controller-manager 1.28, which it still accepts, if not the short name.
 _OLDER = {
     OWNER_GC: ("garbagecollector",),
     POD_GC: ("podgc",),
     NODE_LIFECYCLE: ("nodelifecycle",),
-    # Nobody else has it: this is how people spell it.
+    # Not upstream: other spellings that users try.
     OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
 }
-# One word for those that belong together.
+# One word for controllers that belong together.
 _TOGETHER = {"nodehealth": (NODE_LIFECYCLE, TAINT_EVICTION)}
-# Those of kube-controller-manager v1.36 that are not here: who names one knows very well what they mean.
+# Controllers of kube-controller-manager v1.36 that podlife does not have: a user who names one made no typo.
 _NOT_HERE = frozenset(
     f"{name}-controller"
     for name in (
@@ -76,13 +75,15 @@ _NOT_HERE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """`make` is given a control plane, and options of the controller's class."""
+class CatalogEntry:
+    """`make` takes a control plane and the options of the controller's class; `export` registers metrics beyond those
+    that every controller has."""
 
     name: str
     make: Callable[..., Runnable]
-    # Whether `*` means it, too.
+    # Whether `*` includes it.
     is_usual: bool = True
+    export: Callable[[CollectorRegistry, Any], None] | None = None
 
     @property
     def short(self) -> str:
@@ -97,17 +98,15 @@ class Known:
         return (self.name, self.short, *_OLDER.get(self.name, ()))
 
 
-def known_controllers() -> tuple[Known, ...]:
-    """In the order in which they are shown and started."""
-    workloads = tuple(Known(name, make) for name, make in CONTROLLERS.items())
-    health = (Known(NODE_LIFECYCLE, make_node_lifecycle), Known(TAINT_EVICTION, make_taint_eviction))
-    collectors = (Known(OWNER_GC, _make_owner_gc), Known(POD_GC, _make_pod_gc))
-    return (*workloads, *collectors, *health, _OUT_OF_SERVICE, _SCHEDULER)
+def known_controllers() -> tuple[CatalogEntry, ...]:
+    """In the order in which they are listed and started."""
+    workloads = tuple(CatalogEntry(name, make) for name, make in CONTROLLERS.items())
+    return (*workloads, *_OTHERS)
 
 
-def choose(words: Iterable[str]) -> tuple[Known, ...]:
-    """Those that are meant by names, `*` and `-name`. Raises ConfigError for a name that nobody has, for one that is
-    both wanted and not, and when nothing is left."""
+def choose(words: Iterable[str]) -> tuple[CatalogEntry, ...]:
+    """The controllers selected by names, `*` and `-name`. Raises ConfigError for an unknown name, for one that is both
+    included and excluded, and when nothing is left."""
     known = known_controllers()
     by_name = {name: (each.name,) for each in known for name in each.names} | _TOGETHER
     wanted: set[str] = set()
@@ -154,9 +153,30 @@ def _make_owner_gc(plane: ControlPlane, **options: Any) -> Runnable:
 
 
 def _make_pod_gc(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.daemons.pod_gc_controller import PodGarbageCollector
+    """With caches of its own, since it keeps less of a pod than the other controllers do."""
+    from podlife.daemons.gc import PodGarbageCollector
+    from podlife.podgc import Settings
 
-    return PodGarbageCollector(plane, **options)
+    recorder = plane.recorder("podlife-gc")
+    return PodGarbageCollector(plane.client, Settings(**options), plane.clock, recorder)
+
+
+def _make_node_lifecycle(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.nodehealth import NodeLifecycleController
+
+    return NodeLifecycleController(plane, **options)
+
+
+def _make_taint_eviction(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.nodehealth import TaintEvictionController
+
+    return TaintEvictionController(plane, **options)
+
+
+def _make_out_of_service(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.nodehealth.out_of_service import OutOfServiceController
+
+    return OutOfServiceController(plane, **{"checks": (), **options})
 
 
 def _make_scheduler(plane: ControlPlane, **options: Any) -> Runnable:
@@ -165,5 +185,33 @@ def _make_scheduler(plane: ControlPlane, **options: Any) -> Runnable:
     return Scheduler(plane, **options)
 
 
-_OUT_OF_SERVICE = Known(OUT_OF_SERVICE, make_out_of_service, is_usual=False)
-_SCHEDULER = Known(SCHEDULER, _make_scheduler, is_usual=False)
+def _export_pod_gc(registry: CollectorRegistry, controller: Any) -> None:
+    controller.export_own(registry)
+
+
+def _export_node_lifecycle(registry: CollectorRegistry, controller: Any) -> None:
+    from podlife.nodehealth.prometheus import export_node_lifecycle
+
+    export_node_lifecycle(registry, controller.metrics)
+
+
+def _export_taint_eviction(registry: CollectorRegistry, controller: Any) -> None:
+    from podlife.nodehealth.prometheus import export_taint_eviction
+
+    export_taint_eviction(registry, controller.metrics)
+
+
+def _export_out_of_service(registry: CollectorRegistry, controller: Any) -> None:
+    from podlife.nodehealth.out_of_service.prometheus import export_out_of_service
+
+    export_out_of_service(registry, controller.metrics)
+
+
+_OTHERS = (
+    CatalogEntry(OWNER_GC, _make_owner_gc),
+    CatalogEntry(POD_GC, _make_pod_gc, export=_export_pod_gc),
+    CatalogEntry(NODE_LIFECYCLE, _make_node_lifecycle, export=_export_node_lifecycle),
+    CatalogEntry(TAINT_EVICTION, _make_taint_eviction, export=_export_taint_eviction),
+    CatalogEntry(OUT_OF_SERVICE, _make_out_of_service, is_usual=False, export=_export_out_of_service),
+    CatalogEntry(SCHEDULER, _make_scheduler, is_usual=False),
+)

@@ -1,82 +1,96 @@
-"""`podlife controllers run`: controllers on one control plane as the work of a process."""
+"""Kubernetes' own controllers as a daemon, all on one control plane."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.controller import Controller, ControlPlane
-from podlife.daemons.catalog import Known
-from podlife.daemons.election import ElectionOptions
-from podlife.daemons.service import Options, Service, run_service
+from podlife.daemons.catalog import CatalogEntry, choose
+from podlife.daemons.election import ElectionSettings
+from podlife.daemons.event_loop import Shutdown, never_stopped
+from podlife.daemons.service import Service, ServiceSettings, run_service
 from podlife.events import Recorder
 from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-__all__ = ["Controlling", "add_controllers", "run_controllers", "stop_seconds"]
-
 NAME = "podlife-controllers"
-# How long what is under way may take when a signal comes.
+# How long in-flight work may take on shutdown, and how long sending events may take after that.
 _STOP_SECONDS = 10.0
-# And how long the events that were told by then.
 _FLUSH_SECONDS = 3.0
-# One lease for every set of controllers: with one for each set, two that overlap would work beside each other.
-_BESIDE = (
-    "nothing is done here meanwhile, also if the holder runs other controllers: sets that have none in common may run "
-    "beside each other, each with a --leader-elect-resource-name of its own"
+# One lease for every set of controllers: with one per set, two sets that overlap would both work.
+_STANDBY = (
+    "standing by, even if the holder runs other controllers: sets without a common controller may run at the same time "
+    "if each has its own --leader-elect-resource-name"
 )
 
 
-def run_controllers(
-    options: Options, chosen: Sequence[Known], options_of: Callable[[str], Mapping[str, Any]]
-) -> None:
-    """Run them until a signal comes, each made with what `options_of` its name gives. Raises PodlifeError when they
-    cannot, or may not any more."""
+@dataclass(frozen=True, slots=True)
+class ControllersSettings:
+    service: ServiceSettings
+    # Names, `*` and `-name`, as `catalog.choose` reads them.
+    controllers: Sequence[str] = ("*",)
+    # By the full name of a controller: what its class is made with.
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # How long in-flight work may take on shutdown; None: as long as the lease allows.
+    stop_seconds: float | None = None
 
-    def make(client: Client, clock: Clock, recorder: Recorder) -> Controlling:
-        seconds = stop_seconds(options.election)
+
+async def run(
+    settings: ControllersSettings,
+    *,
+    on_ready: Callable[[], None] | None = None,
+    shutdown: Shutdown = never_stopped,
+) -> None:
+    """Run controllers until `shutdown` or cancellation. Raises PodlifeError when they cannot work, or may not any
+    longer."""
+    entries = choose(settings.controllers)
+    seconds = settings.stop_seconds
+    if seconds is None:
+        seconds = stop_seconds(settings.service.election)
+
+    def make(client: Client, clock: Clock, recorder: Recorder) -> ControllerSet:
         plane = ControlPlane(client, clock=clock, flush_seconds=min(_FLUSH_SECONDS, seconds / 2))
-        add_controllers(plane, chosen, options_of)
-        return Controlling(plane, seconds)
+        return ControllerSet(plane, entries, settings.options, stop_seconds=seconds)
 
-    told = {"controllers": ",".join(known.name for known in chosen)}
-    run_service(Service(NAME, "deploy/controllers/rbac.yaml", make, told, _BESIDE), options)
-
-
-def add_controllers(
-    plane: ControlPlane, chosen: Sequence[Known], options_of: Callable[[str], Mapping[str, Any]]
-) -> None:
-    for known in chosen:
-        plane.add(known.make(plane.speaking_as(known.name), **options_of(known.name)))
+    log_fields = {"controllers": ",".join(each.name for each in entries)}
+    service = Service(NAME, "deploy/controllers/rbac.yaml", make, log_fields, _STANDBY)
+    await run_service(service, settings.service, on_ready=on_ready, shutdown=shutdown)
 
 
-def stop_seconds(election: ElectionOptions) -> float:
-    """How long what is under way may take at the end. Whoever has lost the lease must have ended before somebody else
-    may begin, with its events sent."""
-    if not election.leader_elect:
+def stop_seconds(election: ElectionSettings | None) -> float:
+    """How long in-flight work may take on shutdown. A process that has lost the lease must be done, with its events
+    sent, before another may begin."""
+    if election is None:
         return _STOP_SECONDS
-    spare = election.leader_elect_lease_duration - election.leader_elect_renew_deadline
-    return min(_STOP_SECONDS, spare / 2)
+    return min(_STOP_SECONDS, (election.lease_seconds - election.renew_seconds) / 2)
 
 
-@runtime_checkable
-class Exporting(Protocol):
-    """A controller that has more to show than its queues."""
+class ControllerSet:
+    """Controllers of the catalog on one control plane, with their metrics."""
 
-    def export_own(self, registry: CollectorRegistry) -> None: ...
-
-
-class Controlling:
-    """The work: all controllers of a control plane."""
-
-    def __init__(self, plane: ControlPlane, seconds: float) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        entries: Iterable[CatalogEntry],
+        options: Mapping[str, Mapping[str, Any]],
+        *,
+        stop_seconds: float,
+    ) -> None:
         self._plane = plane
+        self._entries = tuple(entries)
+        self._controllers = [
+            each.make(plane.speaking_as(each.name), **options.get(each.name, {})) for each in self._entries
+        ]
+        for controller in self._controllers:
+            plane.add(controller)
         for loop in self._loops():
-            loop.stop_seconds = seconds
+            loop.stop_seconds = stop_seconds
 
     @property
     def complaint(self) -> str:
@@ -92,22 +106,17 @@ class Controlling:
     def export(self, registry: CollectorRegistry) -> None:
         from podlife.controller import export_controllers, export_informers, export_queues
 
-        plane = self._plane
-        export_queues(registry, *self._queues())
+        export_queues(registry, *self._found(Queue))
         export_controllers(registry, *self._loops())
-        export_informers(registry, plane)
-        for each in plane.controllers:
-            if isinstance(each, Exporting):
-                each.export_own(registry)
+        export_informers(registry, self._plane)
+        for entry, controller in zip(self._entries, self._controllers, strict=True):
+            if entry.export is not None:
+                entry.export(registry, controller)
 
     def _loops(self) -> list[Controller[Any]]:
-        return _found(self._plane, Controller)
+        return self._found(Controller)
 
-    def _queues(self) -> list[Queue[Any]]:
-        return _found(self._plane, Queue)
-
-
-def _found(plane: ControlPlane, kind: type[Any]) -> list[Any]:
-    """What the controllers have of this kind: most have one, some several."""
-    parts = [part for each in plane.controllers for part in vars(each).values()]
-    return [part for part in parts if isinstance(part, kind)]
+    def _found(self, kind: type[Any]) -> list[Any]:
+        """Attributes of this kind: most controllers have one, some several."""
+        parts = [part for each in self._controllers for part in vars(each).values()]
+        return [part for part in parts if isinstance(part, kind)]

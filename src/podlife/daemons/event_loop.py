@@ -1,24 +1,27 @@
-"""The event loop of a command, and what ends it."""
+"""The event loop of a process, and the signals that shut it down."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
+import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
-__all__ = ["hold_back_signals", "run", "stopped_by_signals"]
-
 T = TypeVar("T")
+
+Shutdown = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""A context that calls the function it is given once, when the daemon inside it should stop."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run to its end, on the fastest loop there is."""
-    # Objects come by the hundred thousand, and hardly any cycles with them: looking for those can wait.
+    """Run to completion, on uvloop where it is installed."""
+    # Controllers allocate hundreds of thousands of objects and hardly any cycles: collect rarely.
     gc.set_threshold(50_000, 20, 50)
     try:
         import uvloop
@@ -27,17 +30,24 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(main)
 
 
+def never_stopped(stop: Callable[[], None]) -> AbstractContextManager[None]:
+    """A `Shutdown` for daemons that are stopped by cancellation alone."""
+    return nullcontext()
+
+
 def hold_back_signals() -> None:
-    """What would end the process waits from now on until `stopped_by_signals` can act on it, even if the process
-    becomes another program meanwhile."""
+    """Block the signals that would end the process until `stopped_by_signals` can act on them, across an exec too."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
 
 @contextmanager
-def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM within the block calls `stop`; a second one ends the process at once.
+def stopped_by_signals(
+    stop: Callable[[], None], *, exit_after_seconds: float | None = None
+) -> Iterator[None]:
+    """Call `stop` on the first SIGINT or SIGTERM within the block; a second one ends the process at once.
 
-    A terminal that is closed stops it as well, unless it was started to outlive that (nohup)."""
+    Closing the terminal (SIGHUP) stops it as well, unless it was started to outlive that (nohup). With
+    `exit_after_seconds` the process exits with 1 when it still runs so long after the first signal."""
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -49,13 +59,22 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
     def interrupted() -> None:
         let_go()
+        if exit_after_seconds is not None:
+            _exit_after(exit_after_seconds)
         stop()
 
     for number in numbers:
         loop.add_signal_handler(number, interrupted)
-    # Those that were held back come now.
+    # Signals that were held back are delivered here.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     try:
         yield
     finally:
         let_go()
+
+
+def _exit_after(seconds: float) -> None:
+    """Threads that compute cannot be stopped, and the interpreter would wait for them."""
+    timer = threading.Timer(seconds, os._exit, [1])
+    timer.daemon = True
+    timer.start()

@@ -1,16 +1,17 @@
-"""`podlife gc run`: the collector as the work of a process."""
+"""The pod garbage collector as a daemon, and as one controller of a control plane."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from podlife.cli.commands.gc.archive_options import Archiving
 from podlife.client import Client
-from podlife.clock import Clock, SystemClock
-from podlife.daemons.service import Options, Service, run_service
+from podlife.clock import Clock
+from podlife.daemons.event_loop import Shutdown, never_stopped
+from podlife.daemons.service import Service, ServiceSettings, run_service
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
 from podlife.podgc.finalizers.controller import FinalizerWatch
@@ -22,53 +23,81 @@ from podlife.workqueue import Queue
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from podlife.podgc.archive import ArchiveStep
+    from podlife.podgc.archive import Archive, ArchiveStep, LogSettings
 
-__all__ = ["Collecting", "Following", "run_collector"]
-
-
-def run_collector(
-    options: Options,
-    settings: Settings,
-    archiving: Archiving | None = None,
-    remove_finalizers: frozenset[str] = frozenset(),
-    following: Following | None = None,
-) -> None:
-    """Collect until a signal comes. Raises PodlifeError when it cannot, or may not any more."""
-    archive = archiving.open(SystemClock()) if archiving else None
-
-    def make(client: Client, clock: Clock, recorder: Recorder) -> Collecting:
-        step = archiving.step(client, archive, clock) if archiving and archive else None
-        return Collecting(client, settings, clock, recorder, step, remove_finalizers, following)
-
-    run_service(Service("podlife-gc", "deploy/gc/rbac.yaml", make, _told(settings, following)), options)
+_NAME = "podlife-gc"
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
-    """A policy file that is looked at while it runs, and the settings that hold where it says nothing."""
+class ReloadedPolicy:
+    """A policy file that is reloaded when it changes, and the settings it is applied to."""
 
     path: Path
     flags: Settings
 
 
-class Collecting:
+@dataclass(frozen=True, slots=True)
+class PodArchive:
+    """An open archive that keeps each pod before it is deleted. The daemon closes it."""
+
+    archive: Archive
+    logs: LogSettings
+
+
+@dataclass(frozen=True, slots=True)
+class GcDaemonSettings:
+    service: ServiceSettings
+    collector: Settings = field(default_factory=Settings)
+    archive: PodArchive | None = None
+    # Finalizers to remove from pods that they hold.
+    remove_finalizers: frozenset[str] = frozenset()
+    policy_file: ReloadedPolicy | None = None
+
+
+async def run(
+    settings: GcDaemonSettings,
+    *,
+    on_ready: Callable[[], None] | None = None,
+    shutdown: Shutdown = never_stopped,
+) -> None:
+    """Collect pods until `shutdown` or cancellation. Raises PodlifeError when it cannot, or may not any longer."""
+
+    def make(client: Client, clock: Clock, recorder: Recorder) -> PodGarbageCollector:
+        return PodGarbageCollector(
+            client,
+            settings.collector,
+            clock,
+            recorder,
+            settings.archive,
+            settings.remove_finalizers,
+            settings.policy_file,
+        )
+
+    service = Service(_NAME, "deploy/gc/rbac.yaml", make, _log_fields(settings))
+    await run_service(service, settings.service, on_ready=on_ready, shutdown=shutdown)
+
+
+class PodGarbageCollector:
+    """The collector with what may accompany it: an archive, finalizer removal, a policy file that is reloaded."""
+
+    name = "pod-garbage-collector-controller"
+
     def __init__(
         self,
         client: Client,
         settings: Settings,
         clock: Clock,
         recorder: Recorder,
-        archiving: ArchiveStep | None = None,
+        archive: PodArchive | None = None,
         remove_finalizers: frozenset[str] = frozenset(),
-        following: Following | None = None,
+        policy_file: ReloadedPolicy | None = None,
     ) -> None:
-        self._archiving = archiving
-        steps = (archiving,) if archiving else ()
+        self._archive_step = _archive_step(client, archive, clock)
+        steps = () if self._archive_step is None else (self._archive_step,)
         self._collector = Collector(client, settings, clock=clock, recorder=recorder, steps=steps)
         self.queue: Queue[Any] = self._collector.queue
-        self._reloading = (
-            Reloading(self._collector, following.path, following.flags, recorder) if following else None
+        self._reloader = (
+            Reloading(self._collector, policy_file.path, policy_file.flags, recorder) if policy_file else None
         )
         self._finalizers: FinalizerWatch | None = None
         if remove_finalizers:
@@ -96,14 +125,14 @@ class Collecting:
             async with asyncio.TaskGroup() as group:
                 if self._finalizers is not None:
                     group.create_task(self._finalizers.run(), name="podgc-finalizers")
-                if self._reloading is not None:
-                    group.create_task(self._reloading.run(), name="podgc-policy")
+                if self._reloader is not None:
+                    group.create_task(self._reloader.run(), name="podgc-policy")
                 await self._collector.run()
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
         finally:
-            if self._archiving is not None:
-                await self._archiving.close()
+            if self._archive_step is not None:
+                await self._archive_step.close()
 
     def export(self, registry: CollectorRegistry) -> None:
         from podlife.controller import export_queues
@@ -112,30 +141,39 @@ class Collecting:
         export_queues(registry, self.queue)
 
     def export_own(self, registry: CollectorRegistry) -> None:
-        """What nobody else has."""
+        """All metrics but those of the queue."""
         from podlife.podgc.prometheus import GcMetrics
 
         GcMetrics(self._collector).register(registry)
-        if self._archiving is not None:
+        if self._archive_step is not None:
             from podlife.podgc.archive.prometheus import ArchiveMetrics
 
-            ArchiveMetrics(self._archiving).register(registry)
+            ArchiveMetrics(self._archive_step).register(registry)
         if self._finalizers is not None:
             from podlife.podgc.finalizers.prometheus import FinalizerMetrics
 
             FinalizerMetrics(self._finalizers).register(registry)
 
 
-def _told(settings: Settings, following: Following | None) -> dict[str, Any]:
-    """Which file it is that decides is the first thing that is asked when too much or too little goes."""
-    guards, policy = settings.guards, settings.policy
-    rules = {"policy": str(following.path), "rules": len(policy.rules)} if following and policy else {}
-    guarded = {} if guards is None else {"observing": guards.is_observing, "forced": settings.is_forced}
+def _archive_step(client: Client, archive: PodArchive | None, clock: Clock) -> ArchiveStep | None:
+    if archive is None:
+        return None
+    from podlife.podgc.archive import ArchiveStep
+
+    return ArchiveStep(client, archive.archive, clock, archive.logs)
+
+
+def _log_fields(settings: GcDaemonSettings) -> dict[str, Any]:
+    """What explains which pods are collected: above all the policy file."""
+    collector, file = settings.collector, settings.policy_file
+    guards, policy = collector.guards, collector.policy
+    rules = {"policy": str(file.path), "rules": len(policy.rules)} if file and policy else {}
+    guarded = {} if guards is None else {"observing": guards.is_observing, "forced": collector.is_forced}
     return {
         **rules,
         **guarded,
-        "threshold": settings.threshold,
-        "quarantine_seconds": settings.quarantine_seconds,
-        "period_seconds": settings.period_seconds,
-        "collect": ",".join(sorted(settings.collect)),
+        "threshold": collector.threshold,
+        "quarantine_seconds": collector.quarantine_seconds,
+        "period_seconds": collector.period_seconds,
+        "collect": ",".join(sorted(collector.collect)),
     }

@@ -1,32 +1,30 @@
-"""`podlife node --join`: from a token to an identity of the node's own, once; from then on the node has it.
+"""TLS bootstrap of a node: exchange a token for a client certificate of the node's own, once.
 
-The server is trusted by its authority, which stands in the join file, or is fetched from the server and compared with
-the hash that the user has. Nothing secret is sent before that. The key is made here and never leaves; both certificate
-and key are kept in the node's folder, for its owner only, and used again while they hold.
+The server is trusted by its CA, which is in the join file, or is fetched from the server and compared with a hash.
+Nothing secret is sent before that. The private key is generated here and never leaves; certificate and key are kept in
+the node's data directory, readable by its owner only, and reused while they are valid.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import http.client
 import json
 import re
 import ssl
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from podlife.api.yaml_documents import yaml_to_json
-from podlife.cli.connection import ConnectionOptions
 from podlife.client import Client, Connection, Flags, TokenAuth, load
 from podlife.clock import Clock, SystemClock
-from podlife.daemons import event_loop as loop
 from podlife.errors import ConfigError, ForbiddenError, PodlifeError, UnauthorizedError
 from podlife.pki import ClusterAccess, KeyPair, format_kubeconfig, node_subject, write_private
 from podlife.pki.csr import KUBELET_CLIENT, request_certificate
-
-__all__ = ["join"]
 
 _INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
@@ -38,44 +36,66 @@ _MOST_BYTES = 1024 * 1024
 _LEAST_VALID = timedelta(days=1)
 
 
-def join(name: str, folder: Path, where: str, ca_hash: str, options: ConnectionOptions) -> ConnectionOptions:
-    """How to connect as this node. `where` is a join file, or the URL of a server, with a token in the options. Raises
-    PodlifeError when the cluster does not let it in."""
-    kept = folder / "kubeconfig"
-    clock = SystemClock()
-    _check(where, ca_hash, options)
-    if not _is_valid(kept, where, clock):
-        connection = _trusted(where, ca_hash, options)
-        pair = loop.run(_signed(name, connection))
-        access = ClusterAccess(
-            connection.server,
-            connection.certificate_authority,
-            f"system:node:{name}",
-            credential=pair,
-        )
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(kept, format_kubeconfig(access).encode())
-        except OSError as error:
-            raise ConfigError(
-                f"{folder} cannot be used: {error.strerror}; name another with --data"
-            ) from None
-    return replace(options, kubeconfig=str(kept), context="", server="", token="", certificate_authority="")
+@dataclass(frozen=True, slots=True)
+class JoinSettings:
+    """`where` is a join file, or the URL of a server; a URL needs a token and something to trust the server by."""
+
+    node_name: str
+    data: Path
+    where: str
+    token: str = ""
+    ca_hash: str = ""
+    certificate_authority: str = ""
 
 
-def _check(where: str, ca_hash: str, options: ConnectionOptions) -> None:
-    """What is wrong with the flags is said before anything is asked."""
+async def run(settings: JoinSettings) -> Path:
+    """The kubeconfig of the node, created if there is no valid one yet. Raises PodlifeError when the cluster refuses
+    the node."""
+    kubeconfig = settings.data / "kubeconfig"
+    _check(settings)
+    if _is_valid(kubeconfig, settings.where, SystemClock()):
+        return kubeconfig
+    connection = await asyncio.to_thread(_trusted, settings)
+    pair = await _signed(settings.node_name, connection)
+    access = ClusterAccess(
+        connection.server,
+        connection.certificate_authority,
+        f"system:node:{settings.node_name}",
+        credential=pair,
+    )
+    try:
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(kubeconfig, format_kubeconfig(access).encode())
+    except OSError as error:
+        raise ConfigError(
+            f"{settings.data} cannot be used: {error.strerror}; name another with --data"
+        ) from None
+    return kubeconfig
+
+
+def ca_hash(certificate: bytes) -> str:
+    """The hash of a CA's public key, as kubeadm writes it. Raises ValueError for what is not a certificate."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = x509.load_pem_x509_certificate(certificate).public_key()
+    return f"sha256:{sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()}"
+
+
+def _check(settings: JoinSettings) -> None:
+    """Reject wrong settings before anything is sent."""
+    where = settings.where
     if not _is_url(where):
         if not Path(where).expanduser().is_file():
             raise ConfigError(
                 f"--join {where}: there is no such file; `podlife up` says where its join file is, or write https://…"
             )
         return
-    if ca_hash and not _HASH.fullmatch(ca_hash):
-        raise ConfigError(f"--ca-hash {ca_hash!r} is none: write sha256: and 64 hexadecimal digits")
-    if not options.token:
+    if settings.ca_hash and not _HASH.fullmatch(settings.ca_hash):
+        raise ConfigError(f"--ca-hash {settings.ca_hash!r} is none: write sha256: and 64 hexadecimal digits")
+    if not settings.token:
         raise ConfigError(f"--join {where} needs --token: `podlife up` keeps it in its join file")
-    if not ca_hash and not options.certificate_authority:
+    if not settings.ca_hash and not settings.certificate_authority:
         raise ConfigError(
             f"--join {where} needs --ca-hash or --certificate-authority: without either anybody could be that server"
         )
@@ -89,25 +109,24 @@ def _load_file(where: str) -> Connection:
     return load(Flags(kubeconfig=str(Path(where).expanduser())))
 
 
-def _trusted(where: str, ca_hash: str, options: ConnectionOptions) -> Connection:
-    """A server that is known to be the right one, and a token for it."""
+def _trusted(settings: JoinSettings) -> Connection:
+    """A connection to a server whose CA has been verified, with a token for it."""
+    where = settings.where
     if not _is_url(where):
         return _load_file(where)
-    if options.certificate_authority:
-        authority = _read(Path(options.certificate_authority))
+    if settings.certificate_authority:
+        authority = _read(Path(settings.certificate_authority))
     else:
         authority = _fetch_authority(where)
-        from podlife.localcluster.bootstrap_token import authority_hash
-
         try:
-            found = authority_hash(authority)
+            found = ca_hash(authority)
         except ValueError:
             found = "no certificate"
-        if found != ca_hash:
+        if found != settings.ca_hash:
             raise ConfigError(
                 f"{where} has another authority ({found}): it is not the server that --ca-hash means"
             )
-    return Connection(where, auth=TokenAuth(options.token), certificate_authority=authority, origin="--join")
+    return Connection(where, auth=TokenAuth(settings.token), certificate_authority=authority, origin="--join")
 
 
 def _read(path: Path) -> bytes:
@@ -118,7 +137,7 @@ def _read(path: Path) -> bytes:
 
 
 def _fetch_authority(where: str) -> bytes:
-    """From a server that is not trusted yet: nothing but a public document is asked of it."""
+    """From a server that is not trusted yet: only a public document is requested."""
     parts = urlsplit(where)
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -151,7 +170,7 @@ def _authority_in(where: str, body: bytes) -> bytes:
 
 
 async def _signed(name: str, connection: Connection) -> KeyPair:
-    """A new key with the certificate that the cluster signs for it."""
+    """A new private key with the certificate that the cluster signs for it."""
     async with Client.connect(connection) as client:
         try:
             return await request_certificate(
@@ -169,7 +188,7 @@ async def _signed(name: str, connection: Connection) -> KeyPair:
 
 
 def _is_valid(kept: Path, where: str, clock: Clock) -> bool:
-    """Whether an earlier join still holds, for the same server and authority as far as they are known."""
+    """Whether an earlier join is still valid, for the same server and CA as far as they are known."""
     if not kept.is_file():
         return False
     from podlife.pki.certificates import validity_of

@@ -1,4 +1,4 @@
-"""Kubeconfigs for the identities of a data folder, made without asking the server."""
+"""Kubeconfigs for nodes and users of a data directory, signed with its CA without a request to the server."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from podlife.clock import SystemClock
 from podlife.errors import ConfigError
 from podlife.pki import CertificateAuthority, ClusterAccess, Subject, format_kubeconfig
 
-__all__ = ["make_kubeconfig"]
-
 
 def make_kubeconfig(
     folder: Path, *, node: str | None = None, user: str | None = None, groups: tuple[str, ...] = ()
 ) -> str:
-    """The text of a kubeconfig for a node or a user, or the admin's where neither is named; raises ConfigError.
+    """The text of a kubeconfig for a node or a user, or the admin's when neither is named; raises ConfigError.
 
-    An empty name is no name: it never stands for the admin."""
+    An empty name is invalid: it never stands for the admin."""
     admin = _read_admin(folder)
     if node is not None:
         subject = _node_subject(node)
@@ -29,7 +27,7 @@ def make_kubeconfig(
         return admin
     pki = CertificateAuthority(folder / "pki", SystemClock())
     credential = pki.issue(subject)
-    # What clients trust is written again if it is missing or damaged.
+    # The CA file is written again if it is missing or damaged.
     pki.ensure_authority()
     access = ClusterAccess(
         _server_in(admin), pki.authority_file.read_bytes(), subject.common_name, credential=credential

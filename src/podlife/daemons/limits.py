@@ -1,14 +1,12 @@
-"""How many files a process may have open: a connection is one, and strangers decide how many of those there are."""
+"""The limit of open files of a process: each connection is one, and clients decide how many there are."""
 
 from __future__ import annotations
-
-__all__ = ["allow_many_open_files"]
 
 _MOST = 65_536
 
 
 def allow_many_open_files(most: int = _MOST) -> None:
-    """As many as the system grants without asking for more rights, but not more than this."""
+    """Raise the limit as far as the system permits, but not above `most`."""
     try:
         import resource
     except ImportError:

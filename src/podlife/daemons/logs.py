@@ -1,7 +1,6 @@
-"""The log of a command that runs for long: for people on a terminal, one JSON object a line everywhere else.
+"""The log of a daemon: readable on a terminal, one JSON object per line everywhere else.
 
-Everybody's records take the same way out, those of the standard library's loggers too. Standard output is left
-to results.
+Records of all libraries are formatted alike. Standard output is left to results.
 """
 
 from __future__ import annotations
@@ -10,15 +9,11 @@ import logging
 import os
 import sys
 from collections.abc import MutableMapping
-from typing import Annotated, Any, TextIO
-
-import typer
-
-__all__ = ["VerbosityOption", "log_the_end", "set_up_logs"]
+from typing import Any, TextIO
 
 
 class _JsonHandler(logging.StreamHandler[TextIO]):
-    """Knows whether there is a log already."""
+    """Knows whether anything has been logged."""
 
     has_begun = False
 
@@ -28,38 +23,15 @@ class _JsonHandler(logging.StreamHandler[TextIO]):
 
 
 def log_the_end(line: str) -> bool:
-    """What ended the process, as the last line of a log for programs; false where there is none."""
+    """Log what ended the process as the last record of a JSON log; false when there is no such log."""
     is_log = any(isinstance(each, _JsonHandler) and each.has_begun for each in logging.getLogger().handlers)
     if is_log:
         logging.getLogger("podlife").error(line)
     return is_log
 
 
-def _parse_verbosity(text: str | int) -> int:
-    if not isinstance(text, str):
-        return text
-    # kubectl's users type -v=4, where the parser of options takes the sign for a part of the value.
-    number = text.removeprefix("=")
-    if not number.isdecimal():
-        raise typer.BadParameter(f"{text!r} is not a level: write a number, 0 for the least")
-    return int(number)
-
-
-VerbosityOption = Annotated[
-    int,
-    typer.Option(
-        "-v",
-        "--v",
-        metavar="LEVEL",
-        parser=_parse_verbosity,
-        help="How much to log: 0 what was done, 1 also why and each step of it, 4 also what the libraries say.",
-        show_default="0",
-    ),
-]
-
-
 def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
-    """Send every record to the stream, in the form that its reader can use."""
+    """Send every record to the stream, as text for a terminal and as JSON otherwise."""
     structlog = _load_structlog()
     stream = stream or sys.stderr
     shared: list[Any] = [
@@ -97,11 +69,11 @@ def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
 
 
 def _load_structlog() -> Any:
-    """structlog without rich, by which it draws tracebacks that nobody is shown here: to load that takes longer, and
-    more memory, than all the rest of it."""
+    """Import structlog without rich, with which it would draw tracebacks: importing rich takes longer, and more memory,
+    than all the rest."""
     is_hidden = "rich" not in sys.modules
     if is_hidden:
-        # What Python takes for "not installed".
+        # For Python, the module is not installed.
         sys.modules["rich"] = None  # type: ignore[assignment]
     try:
         import structlog
@@ -127,7 +99,7 @@ def _renderers(stream: TextIO, verbosity: int) -> list[Any]:
             colors="NO_COLOR" not in os.environ,
             pad_event_to=0,
             pad_level=False,
-            # Its other one shows the values of variables, and tokens are among them.
+            # The default formatter shows the values of variables, and tokens are among them.
             exception_formatter=structlog.dev.plain_traceback,
         )
         return [console] if verbosity else [_leave_out_details, console]
@@ -139,7 +111,7 @@ def _renderers(stream: TextIO, verbosity: int) -> list[Any]:
 
 
 def _leave_out_details(_: Any, __: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """People read the message and the reason; what repeats it is for programs."""
+    """On a terminal, leave out what repeats the message."""
     for key in ("logger", "pod", "uid", "node"):
         record.pop(key, None)
     return record

@@ -1,8 +1,8 @@
-"""`podlife node`: the agent of one node as a process.
+"""The node agent as a daemon.
 
-One agent at a time has a data folder, and one the node's name: a second one is refused. A signal ends the agent with 0
-and leaves its pods running; the next one on the same folder goes on with them. A server that is not there is waited
-for, since pods may run already; one that does not know the node ends it with one line.
+One agent at a time uses a data directory, and one serves a node's name: a second one is refused. Stopping the agent
+leaves its pods running; the next agent on the same directory continues with them. An API server that is unreachable is
+waited for, since pods may run already; one that refuses the node's credentials raises PodlifeError.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ import fcntl
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from podlife.api.codec import Object
-from podlife.cli.commands.node import NodeCommand
-from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.client import NODES, Client, Connection
 from podlife.clock import Clock, SystemClock
-from podlife.daemons import event_loop as loop
-from podlife.daemons.limits import allow_many_open_files
-from podlife.daemons.logs import set_up_logs
+from podlife.daemons.connection import connected
+from podlife.daemons.event_loop import Shutdown, never_stopped
 from podlife.errors import ConfigError, ForbiddenError, NotFoundError, UnreachableError
 from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import HostMachine, NodeSettings
@@ -33,68 +31,94 @@ from podlife.kubelet.runtime import Runtime
 from podlife.kubelet.server import CertificateSettings, ServerSettings
 from podlife.kubelet.settings import KubeletSettings
 
-__all__ = ["make_runtime", "run_node"]
-
 log = logging.getLogger(__name__)
 
-_GREETING_SECONDS = 10.0
-# How long between two looks at what the node says of itself; a node with a shorter lease is in more of a hurry.
+_ACCESS_CHECK_SECONDS = 10.0
+# The pause between two checks of the node's status; a node with a shorter lease is checked more often.
 _CHECK_SECONDS = 10.0
-# Enough for a thousand callers with a command each. Not more: who only connects, and says nothing, costs memory until
-# the handshake is given up.
-_MOST_OPEN_FILES = 8192
+# Enough for a thousand clients with a command each. Not more: a client that connects and sends nothing costs memory
+# until its handshake times out.
+MOST_OPEN_FILES = 8192
 # Which a server has by itself.
 _RIGHTS = "the ClusterRole system:node"
 
+Taint = dict[str, str]
 
-def run_node(asked: NodeCommand, options: ConnectionOptions, verbosity: int) -> None:
-    """Run until a signal comes. Raises PodlifeError when it cannot."""
-    connection = load_connection(options)
-    with _held(asked.data):
-        set_up_logs(verbosity)
-        allow_many_open_files(_MOST_OPEN_FILES)
-        loop.run(_run(asked, options, connection))
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSettings:
+    """The container runtime of a node: `process`, `containerd` or `sim`."""
+
+    data: Path
+    kind: str = "process"
+    containerd_socket: Path = Path("/run/containerd/containerd.sock")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDaemonSettings:
+    name: str
+    connection: Connection
+    runtime: RuntimeSettings
+    # Where logs, exec and metrics are served; without a host, on the node's own address.
+    listen: tuple[str, int] = ("", 10250)
+    # Empty: the address of this machine on the route to the API server.
+    address: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    max_pods: int = 110
+    static_pods: Path | None = None
+    lease_seconds: int = 40
+    takes_over: bool = False
+    request_timeout_seconds: float = 60.0
+
+    @property
+    def data(self) -> Path:
+        return self.runtime.data
+
+
+async def run(settings: NodeDaemonSettings, *, shutdown: Shutdown = never_stopped) -> None:
+    """Run the agent until `shutdown` or cancellation; its pods keep running. Raises PodlifeError when it cannot."""
+    connection, data = settings.connection, settings.data
+    clock = SystemClock()
+    with _locked(data):
+        timeout_seconds = settings.request_timeout_seconds
+        async with connected(connection, timeout_seconds=timeout_seconds, rights=_RIGHTS) as client:
+            await _check_access(settings.name, client, connection)
+            address = settings.address or _own_address(connection.server)
+            runtime = make_runtime(settings.runtime, address, clock)
+            agent = Kubelet(
+                client, runtime, _agent_settings(settings, address), clock, machine=HostMachine(data)
+            )
+            log_fields = {"runtime": runtime.name, "address": address, "data": str(data)}
+            log.info("node %s of %s", settings.name, connection.server, extra=log_fields)
+            await _until_shutdown(agent, shutdown)
+    log.info("ended; pods keep running")
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """The folder is this process's alone; the kernel lets go of it when the process ends, however it does."""
+def _locked(data: Path) -> Iterator[None]:
+    """Lock the data directory; the kernel releases the lock when the process ends, however it does."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(data / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be used: {error.strerror}; name another with --data") from None
+        raise ConfigError(f"{data} cannot be used: {error.strerror}; name another with --data") from None
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ConfigError(
-                f"another node's agent has {folder}: end it first, or name another folder with --data"
+                f"another node's agent has {data}: end it first, or name another folder with --data"
             ) from None
         yield
     finally:
         os.close(lock)
 
 
-async def _run(asked: NodeCommand, options: ConnectionOptions, connection: Connection) -> None:
-    clock = SystemClock()
-    async with connected(options, connection, rights=_RIGHTS) as client:
-        await _greet(asked.name, client, connection)
-        address = asked.options.node_ip or _own_address(connection.server)
-        runtime = make_runtime(asked, address, clock)
-        settings = _settings(asked, address, connection)
-        agent = Kubelet(client, runtime, settings, clock, machine=HostMachine(asked.data))
-        told = {"runtime": runtime.name, "address": address, "data": str(asked.data)}
-        log.info("node %s of %s", asked.name, connection.server, extra=told)
-        await _until_signal(agent)
-    log.info("ended; pods that run go on running")
-
-
-async def _greet(name: str, client: Client, connection: Connection) -> None:
-    """A server that does not know this node, or does not let it be one, is told of at once; one that is not there is
-    waited for."""
+async def _check_access(name: str, client: Client, connection: Connection) -> None:
+    """Fail at start when the server refuses this node; wait for one that is unreachable."""
     try:
-        await client.with_timeout(_GREETING_SECONDS).get(NODES, name)
+        await client.with_timeout(_ACCESS_CHECK_SECONDS).get(NODES, name)
     except NotFoundError:
         log.debug("node %s is new", name)
     except ForbiddenError:
@@ -103,79 +127,83 @@ async def _greet(name: str, client: Client, connection: Connection) -> None:
             f"system:node:{name} in group system:nodes, as `podlife apiserver kubeconfig --node {name}` makes them"
         ) from None
     except UnreachableError as error:
-        log.warning("%s is not there, which is waited for: %s", connection.server, error)
+        log.warning("%s unreachable, waiting: %s", connection.server, error)
 
 
-async def _until_signal(agent: Kubelet) -> None:
+async def _until_shutdown(agent: Kubelet, shutdown: Shutdown) -> None:
     async with asyncio.TaskGroup() as group:
         running = group.create_task(agent.run(), name="agent")
 
         def stop() -> None:
-            log.info("told to stop: pods run on")
+            log.info("shutting down; pods keep running")
             running.cancel()
 
-        with loop.stopped_by_signals(stop):
+        with shutdown(stop):
             await asyncio.wait((running,))
 
 
-def _settings(asked: NodeCommand, address: str, connection: Connection) -> KubeletSettings:
-    host, port = asked.listen
-    names = tuple(dict.fromkeys((asked.name, socket.gethostname(), address)))
+def _agent_settings(settings: NodeDaemonSettings, address: str) -> KubeletSettings:
+    host, port = settings.listen
+    hostname = socket.gethostname()
     certificate = CertificateSettings(
-        asked.name, asked.data / "pki", names=names, client_authority=connection.certificate_authority
+        settings.name,
+        settings.data / "pki",
+        names=tuple(dict.fromkeys((settings.name, hostname, address))),
+        client_authority=settings.connection.certificate_authority,
     )
     return KubeletSettings(
         node=NodeSettings(
-            asked.name,
-            # On the loopback a node is not reached by the machine's name, which may be another address there.
-            hostname=address if ip_address(address).is_loopback else socket.gethostname(),
+            settings.name,
+            # The machine's name may resolve to another address than the loopback.
+            hostname=address if ip_address(address).is_loopback else hostname,
             addresses=(address,),
-            # Several nodes of one machine do not count as one.
-            labels={"kubernetes.io/hostname": asked.name, **asked.labels},
-            taints=asked.taints,
-            max_pods=asked.options.max_pods,
-            lease_seconds=asked.options.node_lease_duration_seconds,
-            renew_seconds=asked.options.node_lease_duration_seconds / 4,
-            check_seconds=min(_CHECK_SECONDS, asked.options.node_lease_duration_seconds / 4),
-            takes_over=asked.options.take_over,
+            # Several nodes on one machine are not one failure domain.
+            labels={"kubernetes.io/hostname": settings.name, **settings.labels},
+            taints=settings.taints,
+            max_pods=settings.max_pods,
+            lease_seconds=settings.lease_seconds,
+            renew_seconds=settings.lease_seconds / 4,
+            check_seconds=min(_CHECK_SECONDS, settings.lease_seconds / 4),
+            takes_over=settings.takes_over,
         ),
-        data=asked.data,
-        static_pods=asked.options.static_pods,
-        check_static_pod=_check_pod,
+        data=settings.data,
+        static_pods=settings.static_pods,
+        check_static_pod=check_static_pod,
         endpoint=ServerSettings(certificate, bind=host or address, port=port),
     )
 
 
-def _check_pod(pod: Object) -> list[str]:
-    """What an API server would refuse of it: a static pod is not run here and hidden there."""
+def check_static_pod(pod: Object) -> list[str]:
+    """What an API server would reject of it: a static pod must not run here without a mirror there."""
     from podlife.apiserver.strategies.core.pod.strategy import PodStrategy
 
     return [str(each) for each in PodStrategy().validate(pod)]
 
 
-def make_runtime(asked: NodeCommand, address: str, clock: Clock) -> Runtime:
-    # Each is imported where it is wanted: one needs a library that the others do not.
-    match asked.options.runtime:
+def make_runtime(settings: RuntimeSettings, address: str, clock: Clock) -> Runtime:
+    # Imported where it is used: containerd needs a library that the others do not.
+    match settings.kind:
         case "containerd":
             from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
 
-            socket_path = asked.options.containerd_socket
-            return ContainerdRuntime(ContainerdSettings(asked.data / "containerd", socket=socket_path))
+            return ContainerdRuntime(
+                ContainerdSettings(settings.data / "containerd", socket=settings.containerd_socket)
+            )
         case "sim":
             from podlife.kubelet.hollow.scenario import Scenario
             from podlife.kubelet.hollow.script import script_of
             from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 
-            # What pods say of themselves in annotations, and nothing else.
+            # Only what pods say in their annotations.
             return SimRuntime(SimWorld(clock, script_of(Scenario()), ips=(address,)))
         case _:
             from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 
-            return ProcessRuntime(ProcessSettings(asked.data / "process", ips=(address,)), clock)
+            return ProcessRuntime(ProcessSettings(settings.data / "process", ips=(address,)), clock)
 
 
 def _own_address(server: str) -> str:
-    """The address of this machine on the way to the server. Nothing is sent."""
+    """The address of this machine on the route to the server. Nothing is sent."""
     parts = urlsplit(server)
     try:
         found = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)

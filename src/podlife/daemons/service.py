@@ -1,8 +1,7 @@
-"""A controller as a process, with all that one has around it in a cluster: the lease, health, metrics, the log.
+"""What every controller daemon has around its work: leader election, health checks, metrics and events.
 
-It works while it holds the lease. A signal ends it with 0 after the calls under way; the lease is given back. A
-lease that was lost, a right that is missing or credentials that the server refuses end it with 1 and one line. What
-the work is, is for the commands.
+The work runs while the lease is held. On shutdown in-flight calls complete, events are sent and the lease is released.
+A lost lease, a missing permission or refused credentials raise PodlifeError. The work itself is left to the daemons.
 """
 
 from __future__ import annotations
@@ -14,69 +13,66 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.client import LEASES, Client, Connection
 from podlife.clock import Clock, SystemClock
 from podlife.controller import Health, HealthServer, LeaderElector, LivenessCheck
-from podlife.daemons import event_loop as loop
-from podlife.daemons.election import ElectionOptions, lease_of, make_elector
-from podlife.daemons.logs import set_up_logs
+from podlife.daemons.connection import connected
+from podlife.daemons.election import ElectionSettings, lease_of, make_elector
+from podlife.daemons.event_loop import Shutdown, never_stopped
 from podlife.errors import NotFoundError
 from podlife.events import Recorder
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-__all__ = ["Options", "Service", "Work", "run_service"]
-
 log = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 3.0
+_READY_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a user says about the process, whatever its work is."""
-
-    connection: ConnectionOptions
-    election: ElectionOptions
+class ServiceSettings:
+    connection: Connection
+    # None: no leader election, the work starts at once.
+    election: ElectionSettings | None = None
     # Host and port for health and metrics; None for neither.
-    address: tuple[str, int] | None
-    verbosity: int
+    listen: tuple[str, int] | None = None
+    request_timeout_seconds: float = 60.0
 
 
-class Work(Protocol):
-    """What is done while the lease is held."""
+class ServiceWork(Protocol):
+    """What runs while the lease is held."""
 
     @property
     def complaint(self) -> str:
-        """Why it is not at work; empty when it is."""
+        """Why it is not working; empty when it is."""
 
     @property
     def recorders(self) -> Sequence[Recorder]:
-        """Those of its own; it runs them itself."""
+        """Recorders of its own, which it runs itself."""
 
     async def run(self) -> None: ...
 
     def export(self, registry: CollectorRegistry) -> None:
-        """Show its numbers."""
+        """Register its metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`name` stands in its events and metrics, `rights` is the file that has all the rights it needs, `told` is what
-    the log says of its settings, `beside` what it says when another process holds the lease."""
+    """`name` appears in events and metrics, `rights` is the manifest with the permissions it needs, `log_fields` are
+    logged at start, `standby_message` is logged when another process holds the lease."""
 
     name: str
     rights: str
-    make: Callable[[Client, Clock, Recorder], Work]
-    told: Mapping[str, Any] = field(default_factory=dict)
-    beside: str = ""
+    make: Callable[[Client, Clock, Recorder], ServiceWork]
+    log_fields: Mapping[str, Any] = field(default_factory=dict)
+    standby_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    work: Work
+    work: ServiceWork
     recorder: Recorder
     elector: LeaderElector | None
 
@@ -87,46 +83,70 @@ class _Parts:
             await self.elector.run(self.work.run)
 
 
-def run_service(service: Service, options: Options) -> None:
-    """Work until a signal comes. Raises PodlifeError when it cannot, or may not any more."""
-    connection = load_connection(options.connection)
-    set_up_logs(options.verbosity)
-    loop.run(_run(service, options, connection))
-
-
-async def _run(service: Service, options: Options, connection: Connection) -> None:
-    async with connected(options.connection, connection, rights=service.rights) as client:
-        await _greet(options.election, connection, client)
-        clock = SystemClock()
-        recorder = Recorder(client, service.name, clock=clock)
-        elector = make_elector(
-            options.election, connection, client, clock=clock, recorder=recorder, beside=service.beside
-        )
-        parts = _Parts(service.make(client, clock, recorder), recorder, elector)
+async def run_service(
+    service: Service,
+    settings: ServiceSettings,
+    *,
+    on_ready: Callable[[], None] | None = None,
+    shutdown: Shutdown = never_stopped,
+) -> None:
+    """Run until `shutdown` or cancellation; after a cancellation, events that were not sent yet may be lost. `on_ready`
+    is called once the work has no complaint left. Raises PodlifeError when it cannot work, or may not any longer."""
+    connection = settings.connection
+    timeout_seconds = settings.request_timeout_seconds
+    async with connected(connection, timeout_seconds=timeout_seconds, rights=service.rights) as client:
+        await _check_access(settings.election, connection, client)
+        parts = _make_parts(service, settings, client)
+        elector = parts.elector
         async with asyncio.TaskGroup() as group:
-            beside = [group.create_task(recorder.run(), name="events")]
-            if options.address is not None:
-                registry = _registry(service.name, client, parts)
-                liveness = LivenessCheck(client)
-                server = HealthServer(*options.address, _checks(parts, liveness), registry=registry)
-                beside.append(group.create_task(server.run(), name="health"))
-                if elector is None:
-                    beside.append(group.create_task(liveness.run(), name="liveness check"))
-                log.info("health and metrics are on %s", ", ".join(await server.addresses()))
-            log.info("watching over %s", connection.server, extra=dict(service.told))
-            has_led = await _until_signal(group.create_task(parts.run(), name=service.name), elector)
-            await recorder.flush(seconds=_FLUSH_SECONDS)
+            beside = [group.create_task(parts.recorder.run(), name="events")]
+            if settings.listen is not None:
+                beside += await _start_health(group, settings.listen, service.name, client, parts)
+            if on_ready is not None:
+                beside.append(group.create_task(_report_ready(parts.work, on_ready), name="ready"))
+            log.info("watching over %s", connection.server, extra=dict(service.log_fields))
+            work = group.create_task(parts.run(), name=service.name)
+            has_led = await _until_shutdown(work, elector, shutdown)
+            await parts.recorder.flush(seconds=_FLUSH_SECONDS)
             for task in beside:
                 task.cancel()
-    # Where it could not be given back that is said already.
-    is_given_back = has_led and elector is not None and elector.leader != elector.identity
-    log.info("ended%s", f", and {elector} is given back" if is_given_back else "")
+    # A lease that could not be released has been logged by the elector.
+    is_released = has_led and elector is not None and elector.leader != elector.identity
+    log.info("ended%s", f", {elector} released" if is_released else "")
 
 
-async def _greet(election: ElectionOptions, connection: Connection, client: Client) -> None:
-    """Whoever starts it is told at once of a server that is not there, does not know them or does not let them.
-    From then on it waits for the server, however long that is away."""
-    if not election.leader_elect:
+def _make_parts(service: Service, settings: ServiceSettings, client: Client) -> _Parts:
+    clock = SystemClock()
+    recorder = Recorder(client, service.name, clock=clock)
+    elector = None
+    if settings.election is not None:
+        elector = make_elector(
+            settings.election,
+            settings.connection,
+            client,
+            recorder=recorder,
+            clock=clock,
+            standby_message=service.standby_message,
+        )
+    return _Parts(service.make(client, clock, recorder), recorder, elector)
+
+
+async def _start_health(
+    group: asyncio.TaskGroup, listen: tuple[str, int], name: str, client: Client, parts: _Parts
+) -> list[asyncio.Task[None]]:
+    liveness = LivenessCheck(client)
+    server = HealthServer(*listen, _checks(parts, liveness), registry=_registry(name, client, parts))
+    tasks = [group.create_task(server.run(), name="health")]
+    if parts.elector is None:
+        tasks.append(group.create_task(liveness.run(), name="liveness"))
+    log.info("health and metrics are on %s", ", ".join(await server.addresses()))
+    return tasks
+
+
+async def _check_access(election: ElectionSettings | None, connection: Connection, client: Client) -> None:
+    """Fail at start when the server is unreachable, or refuses the credentials or the lease. Later outages are waited
+    out, however long they take."""
+    if election is None:
         await client.request("GET", "/version")
         return
     namespace, name = lease_of(election, connection)
@@ -134,18 +154,26 @@ async def _greet(election: ElectionOptions, connection: Connection, client: Clie
         await client.get(LEASES, name, namespace)
 
 
-async def _until_signal(work: asyncio.Task[None], elector: LeaderElector | None) -> bool:
-    """Come back when the work has ended because a signal came; says whether it was led until then. What else ends it
-    ends the whole group."""
+async def _report_ready(work: ServiceWork, on_ready: Callable[[], None]) -> None:
+    while work.complaint:  # noqa: ASYNC110 - caches do not signal that all of them have synced
+        await asyncio.sleep(_READY_POLL_SECONDS)
+    on_ready()
+
+
+async def _until_shutdown(
+    work: asyncio.Task[None], elector: LeaderElector | None, shutdown: Shutdown
+) -> bool:
+    """Return when the work has ended after a shutdown, with whether it held the lease until then. Any other end of the
+    work ends the task group."""
     has_led = False
 
     def stop() -> None:
         nonlocal has_led
         has_led = elector is not None and elector.is_leader
-        log.info("told to stop: finishing the calls under way")
+        log.info("shutting down: finishing in-flight requests")
         work.cancel()
 
-    with loop.stopped_by_signals(stop):
+    with shutdown(stop):
         await asyncio.wait((work,))
     return has_led
 
@@ -159,7 +187,7 @@ def _checks(parts: _Parts, liveness: LivenessCheck) -> Health:
 
     health.add("caches", check_caches)
     if elector is None:
-        # Whoever has to renew a lease notices without that a server has frozen.
+        # With a lease to renew, a frozen server is noticed anyway.
         health.add("server", lambda: liveness.complaint)
     else:
         health.add("lease", lambda: elector.complaint)

@@ -1,7 +1,7 @@
-"""The cluster of a demo: `podlife up` as a process of its own, on a temporary folder, with times short enough to watch.
+"""The cluster of a demo: `podlife up` in its own process and a temporary directory, with times short enough to watch.
 
-It ends with the demo, however that ends, unless it is to be kept. A node falls silent as a machine that hangs does: its
-agent is stopped where it stands (SIGSTOP) and says nothing to anybody, while its pods run on.
+It ends with the demo, however that ends, unless it is kept. A node fails as a machine that hangs does: its agent is
+stopped by SIGSTOP and sends nothing, while its pods keep running.
 """
 
 from __future__ import annotations
@@ -21,20 +21,18 @@ from pathlib import Path
 from podlife.errors import PodlifeError
 from podlife.kubelet.runtimes.process.supervisor.kernel import die_with_parent
 from podlife.localcluster.control_socket import ask
-from podlife.localcluster.state_dir import UpFolder
-
-__all__ = ["DemoCluster", "Times"]
+from podlife.localcluster.state_dir import StateDir
 
 _START_SECONDS = 60.0
-# Until a second signal is not taken for the first one any more.
+# After this, a second signal is not taken for a repetition of the first.
 _APART_SECONDS = 0.6
 _STOP_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """What takes minutes in a cluster that nobody watches."""
+class DemoTimes:
+    """Timeouts that are minutes in a usual cluster."""
 
     lease_seconds: int = 4
     monitor_seconds: int = 1
@@ -58,17 +56,17 @@ class Times:
 
 
 class DemoCluster:
-    """`is_kept`: it outlives the demo."""
+    """With `is_kept` it outlives the demo."""
 
-    def __init__(self, nodes: int, times: Times, *, is_kept: bool) -> None:
+    def __init__(self, nodes: int, times: DemoTimes, *, is_kept: bool) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="podlife-demo-"))
         self.nodes = [f"node-{number}" for number in range(nodes)]
         self.times = times
         self.is_kept = is_kept
         self.kubeconfig = self.path / "admin.kubeconfig"
         self.log = self.path / "up.log"
-        self._folder = UpFolder(self.path)
-        # Descriptors of their agents: a number could become somebody else's.
+        self._state_dir = StateDir(self.path)
+        # Process descriptors of their agents: a PID could be reused.
         self._frozen: dict[str, int] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -81,7 +79,7 @@ class DemoCluster:
         ]
 
     def begin(self) -> None:
-        """Start it, and do not wait."""
+        """Start it without waiting."""
         ending = None if self.is_kept else functools.partial(die_with_parent, os.getpid(), signal.SIGTERM)
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603 - this very program
@@ -95,10 +93,10 @@ class DemoCluster:
             )
 
     async def wait_until_served(self) -> None:
-        """Until its API server answers, and others can be told where. Raises PodlifeError."""
+        """Wait until its API server answers. Raises PodlifeError."""
         assert self._process is not None
         deadline = asyncio.get_running_loop().time() + _START_SECONDS
-        while not ((holder := self._folder.holder()) and holder.is_alive and holder.url):
+        while not ((holder := self._state_dir.holder()) and holder.is_alive and holder.url):
             if self._process.poll() is not None:
                 raise PodlifeError(f"the cluster of the demo has ended: {self._last_words()}")
             if asyncio.get_running_loop().time() > deadline:
@@ -108,24 +106,24 @@ class DemoCluster:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _last_words(self) -> str:
-        """Its log goes with its folder, before anybody could look there."""
+        """The last line of its log, which is removed with its directory."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1].removeprefix("podlife: ") if lines else "nothing"
 
     # One node
 
     async def agent_of(self, node: str) -> int:
-        """The process of its agent. Raises PodlifeError when there is none."""
-        status = await asyncio.to_thread(ask, self._folder, {"do": "status"})
+        """The PID of its agent. Raises PodlifeError when there is none."""
+        status = await asyncio.to_thread(ask, self._state_dir, {"do": "status"})
         for part in status["parts"]:
             if part["name"] == node and part["pid"]:
                 return int(part["pid"])
         raise PodlifeError(
-            f"the agent of {node} does not run: with --keep its log stays, in {self._folder.logs}"
+            f"the agent of {node} does not run: with --keep its log stays, in {self._state_dir.logs}"
         )
 
     async def freeze(self, node: str) -> int:
-        """Silence it; the process that was stopped."""
+        """Stop its agent with SIGSTOP; the PID of the agent."""
         pid = await self.agent_of(node)
         process = self._frozen[node] = os.pidfd_open(pid)
         signal.pidfd_send_signal(process, signal.SIGSTOP)
@@ -133,19 +131,19 @@ class DemoCluster:
 
     def thaw(self, node: str) -> None:
         process = self._frozen.pop(node)
-        # Somebody who follows the demo may have killed it meanwhile.
+        # A user who follows the demo may have killed it meanwhile.
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(process, signal.SIGCONT)
         os.close(process)
 
     async def restart(self, node: str) -> None:
-        """kill -9 its agent, which `podlife up` starts again; pods run on."""
+        """Kill its agent, which `podlife up` restarts; its pods keep running."""
         os.kill(await self.agent_of(node), signal.SIGKILL)
 
     # The end
 
     async def end(self) -> None:
-        """Everything, and its folder; nothing of a cluster that is kept. Raises PodlifeError when something is left."""
+        """End it and remove its directory, unless it is kept. Raises PodlifeError when something is left."""
         for node in list(self._frozen):
             self.thaw(node)
         if self._process is None or self.is_kept:
@@ -155,7 +153,7 @@ class DemoCluster:
 
     async def _stop(self, process: subprocess.Popen[bytes]) -> None:
         for seconds in (_APART_SECONDS, _STOP_SECONDS):
-            # The second signal ends the pods at once: nobody needs what they would still put away.
+            # The second signal kills the pods: their clean shutdown is not needed.
             process.terminate()
             if await _has_ended(process, seconds):
                 return

@@ -1,6 +1,6 @@
-"""How a demo is told: steps with their time, what happened, who did it, by which rule, and how to see it with kubectl.
+"""Prints the steps of a demo: the time, what happened, which component did it, by which rule, and how to see it.
 
-It waits for Enter between steps where that is asked for. Whether what is told is true is for the story.
+It waits for Enter between steps if asked to. That what it prints is true is checked by the scenario.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ import typer
 
 from podlife.errors import ConfigError
 
-__all__ = ["Step", "Teller"]
-
 S = TypeVar("S")
 
 _INDENT, _LABEL = 4, 6
 _NARROWEST, _WIDEST = 60, 120
-# After each step, for eyes.
+# After each step.
 _READING_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[S]):
-    """`do` makes something happen or waits for it, and raises NotSeenError when it does not. The texts are filled from
-    the facts that the story has gathered by then; `see` are lines to type."""
+class DemoStep(Generic[S]):
+    """`do` makes something happen or waits for it, and raises NotObservedError when it does not. The texts are filled
+    from the facts that the scenario has gathered by then; `see` are commands to type."""
 
     title: str
     do: Callable[[S], Awaitable[None]]
@@ -42,9 +40,9 @@ class Step(Generic[S]):
     see: tuple[str, ...] = ()
 
 
-class Teller:
+class Narrator:
     def __init__(self, *, is_paused: bool) -> None:
-        """Raises ConfigError where nobody could press Enter."""
+        """Raises ConfigError when it should pause without a terminal."""
         if is_paused and not sys.stdin.isatty():
             raise ConfigError(
                 "--pause waits for Enter, and there is no terminal to press it on: leave it out"
@@ -62,7 +60,7 @@ class Teller:
         seconds = f"{time.monotonic() - self._began:5.1f} s"
         self.say(f"{seconds}  {typer.style(f'{number}. {text}', bold=True)}")
 
-    def tell(self, step: Step[Any], facts: Mapping[str, object]) -> None:
+    def tell(self, step: DemoStep[Any], facts: Mapping[str, object]) -> None:
         self._paragraph("", step.what.format_map(facts))
         self._paragraph("who", step.who.format_map(facts))
         self._paragraph("rule", step.rule.format_map(facts))
@@ -84,7 +82,7 @@ class Teller:
             self.say(line)
 
     async def pause(self) -> None:
-        """Time to read where somebody does, or until they say that they have."""
+        """Wait for Enter if asked to; otherwise give a reader time."""
         if not self._is_paused:
             await asyncio.sleep(_READING_SECONDS if sys.stdout.isatty() else 0)
             return
@@ -97,6 +95,6 @@ class Teller:
             await pressed.wait()
         finally:
             loop.remove_reader(sys.stdin.fileno())
-        # The terminal hands in a whole line; after its end there is nobody to wait for.
+        # The terminal delivers a whole line; after end of file there is nothing to wait for.
         if not os.read(sys.stdin.fileno(), 4096):
             self._is_paused = False

@@ -1,7 +1,7 @@
-"""What a demo has seen of its cluster: every change of nodes and pods, in order.
+"""Records every change of the nodes and pods of a demo's cluster, in order.
 
-A step is checked against what was recorded, not against what happens to be there when somebody looks: so it is found
-also when it was over at once, or long ago.
+A step is checked against the recording, not against the current state: so a change is found even if it was brief, or
+long ago.
 """
 
 from __future__ import annotations
@@ -18,26 +18,24 @@ from podlife.api.codec import Object
 from podlife.client import NODES, PODS, Client, Ref, WatchEvent
 from podlife.errors import PodlifeError
 
-__all__ = ["NotSeenError", "Record", "Seen", "condition"]
-
 T = TypeVar("T")
 
 NAMESPACE = "default"
-# Some hundred times what a demo sees.
+# Some hundred times what a demo records.
 _MOST = 20_000
 _LOOK_SECONDS = 0.1
 
 
-class NotSeenError(PodlifeError):
-    """What was to be shown did not happen."""
+class NotObservedError(PodlifeError):
+    """A step of a demo did not happen."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the demo did not see what it tells: {what}")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One object as it was then. `at` is the event loop's time."""
+class RecordedObject:
+    """An object as it was at a time of the event loop."""
 
     at: float
     object: Object
@@ -52,11 +50,11 @@ class Seen:
         return str(self.object["metadata"]["uid"])
 
 
-class Record:
+class ClusterRecorder:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._seen: dict[str, deque[Seen]] = {}
-        self._now: dict[str, dict[str, Seen]] = {}
+        self._seen: dict[str, deque[RecordedObject]] = {}
+        self._now: dict[str, dict[str, RecordedObject]] = {}
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -71,7 +69,9 @@ class Record:
             async for change in changes:
                 if not isinstance(change, WatchEvent):
                     continue
-                each = Seen(asyncio.get_running_loop().time(), change.object, change.type == "DELETED")
+                each = RecordedObject(
+                    asyncio.get_running_loop().time(), change.object, change.type == "DELETED"
+                )
                 seen.append(each)
                 now[each.name] = each
                 if each.is_gone:
@@ -89,26 +89,26 @@ class Record:
         return found.object if found else None
 
     def pods(self, app: str) -> list[Object]:
-        """In the order of their names."""
+        """Sorted by name."""
         found = [each.object for each in self._now.get("pods", {}).values()]
         labelled = [pod for pod in found if (pod["metadata"].get("labels") or {}).get("app") == app]
         return sorted(labelled, key=lambda pod: str(pod["metadata"]["name"]))
 
     # What there was
 
-    def history(self, uid: str, *, since: float = 0.0) -> Iterator[Seen]:
+    def history(self, uid: str, *, since: float = 0.0) -> Iterator[RecordedObject]:
         for seen in self._seen.values():
             yield from (each for each in seen if each.uid == uid and each.at >= since)
 
     async def until(self, what: str, find: Callable[[], T | None], *, seconds: float = 30.0) -> T:
-        """What is found. Raises NotSeenError when nothing is in time."""
+        """What `find` returns. Raises NotObservedError when it returns nothing in time."""
         deadline = asyncio.get_running_loop().time() + seconds
         while (found := find()) is None:
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
-                raise NotSeenError(f"{what}, within {seconds:.0f} s")
+                raise NotObservedError(f"{what}, within {seconds:.0f} s")
             self._changed.clear()
-            # Also without a change: files and processes tell nobody.
+            # Even without a change: files and processes send no notification.
             await wait_until_set(self._changed, seconds=min(left, _LOOK_SECONDS))
         return found
 
@@ -116,18 +116,24 @@ class Record:
         await self.until(what, lambda: True if is_so() else None, seconds=seconds)
 
     async def until_seen(
-        self, what: str, uid: str, is_it: Callable[[Seen], bool], *, since: float = 0.0, seconds: float = 30.0
-    ) -> Seen:
-        """The first state of an object that is like that."""
+        self,
+        what: str,
+        uid: str,
+        is_it: Callable[[RecordedObject], bool],
+        *,
+        since: float = 0.0,
+        seconds: float = 30.0,
+    ) -> RecordedObject:
+        """The first observation of an object that matches."""
 
-        def find() -> Seen | None:
+        def find() -> RecordedObject | None:
             return next((each for each in self.history(uid, since=since) if is_it(each)), None)
 
         return await self.until(what, find, seconds=seconds)
 
 
 def condition(obj: Object, type_: str) -> Object:
-    """Empty where it is not told."""
+    """Empty when the object does not have it."""
     for each in (obj.get("status") or {}).get("conditions") or ():
         if each["type"] == type_:
             return dict(each)

@@ -1,6 +1,6 @@
-"""A demo from its start to its end: the cluster, the story step by step, and nothing left behind.
+"""Plays a demo: starts its cluster, narrates and checks a scenario step by step, and removes everything.
 
-A step that does not happen as it is told ends the demo with exit code 1.
+A step that does not happen as it is told raises PodlifeError.
 """
 
 from __future__ import annotations
@@ -9,52 +9,58 @@ import asyncio
 import importlib
 import shlex
 import sys
+from dataclasses import dataclass
 
-from podlife.cli.connection import ConnectionOptions, load_connection
-from podlife.client import Client
-from podlife.daemons import event_loop as loop
-from podlife.demo.cluster import DemoCluster, Times
-from podlife.demo.narrator import Teller
-from podlife.demo.recorder import Record
-from podlife.demo.scenario import Stage, Story
+from podlife.client import Client, Flags, load
+from podlife.daemons.connection import first_error
+from podlife.daemons.event_loop import Shutdown, never_stopped
+from podlife.demo.cluster import DemoCluster, DemoTimes
+from podlife.demo.narrator import Narrator
+from podlife.demo.recorder import ClusterRecorder
+from podlife.demo.scenario import DemoContext, DemoScenario
 from podlife.demo.workloads import Journal
 from podlife.errors import ConfigError
 
-__all__ = ["play"]
-
 _NODES = 3
-# Each has `STEPS` and `begin(stage)`, the story that they are steps of.
-_STORIES = {
+# Each module has `STEPS`, and `SCENARIO`, the class that they are steps of.
+_SCENARIOS = {
     "node-failure": "podlife.demo.scenarios.node_failure",
     "graceful-delete": "podlife.demo.scenarios.graceful_delete",
     "orphans": "podlife.demo.scenarios.orphans",
 }
 
 
-def play(name: str, *, is_paused: bool, is_kept: bool) -> None:
-    """Raises PodlifeError when something is not as it is told, KeyboardInterrupt when it was interrupted."""
+@dataclass(frozen=True, slots=True)
+class DemoSettings:
+    # node-failure, graceful-delete or orphans.
+    name: str
+    # Wait for Enter after every step.
+    is_paused: bool = False
+    # Leave the cluster running.
+    is_kept: bool = False
+
+
+async def run(settings: DemoSettings, *, shutdown: Shutdown = never_stopped) -> bool:
+    """Play a demo; false when `shutdown` ended it first. Raises PodlifeError when a step does not happen as told."""
     if sys.platform != "linux":
         raise ConfigError(f"podlife demo runs pods as processes of Linux, and this is {sys.platform}")
-    teller = Teller(is_paused=is_paused)
-    if not loop.run(_Demo(name, teller, is_kept=is_kept).run()):
-        raise KeyboardInterrupt
+    return await _Demo(settings, Narrator(is_paused=settings.is_paused)).run(shutdown)
 
 
 class _Demo:
-    def __init__(self, name: str, teller: Teller, *, is_kept: bool) -> None:
-        self._told = importlib.import_module(_STORIES[name])
-        self._teller = teller
-        self._is_kept = is_kept
+    def __init__(self, settings: DemoSettings, narrator: Narrator) -> None:
+        self._scenario = importlib.import_module(_SCENARIOS[settings.name])
+        self._narrator = narrator
+        self._is_kept = settings.is_kept
         self._cluster: DemoCluster | None = None
 
-    async def run(self) -> bool:
-        """False when a signal came first."""
-        playing = asyncio.get_running_loop().create_task(self._play(), name="story")
+    async def run(self, shutdown: Shutdown) -> bool:
+        playing = asyncio.get_running_loop().create_task(self._play(), name="scenario")
 
         def stop() -> None:
             playing.cancel()
 
-        with loop.stopped_by_signals(stop):
+        with shutdown(stop):
             try:
                 await asyncio.wait((playing,))
             finally:
@@ -64,50 +70,44 @@ class _Demo:
         try:
             playing.result()
         except ExceptionGroup as group:
-            raise _first(group) from None
+            raise first_error(group) from None
         return True
 
     async def _play(self) -> None:
-        cluster = self._cluster = DemoCluster(_NODES, Times(), is_kept=self._is_kept)
+        cluster = self._cluster = DemoCluster(_NODES, DemoTimes(), is_kept=self._is_kept)
         cluster.begin()
-        self._teller.say("A cluster for this demo; what takes minutes in another one takes seconds here:\n")
-        self._teller.say(f"  {shlex.join(cluster.command)}")
+        self._narrator.say("A cluster for this demo; what takes minutes in another one takes seconds here:\n")
+        self._narrator.say(f"  {shlex.join(cluster.command)}")
         await cluster.wait_until_served()
-        connection = load_connection(ConnectionOptions(kubeconfig=str(cluster.kubeconfig)))
+        connection = load(Flags(kubeconfig=str(cluster.kubeconfig)))
         async with Client.connect(connection) as client, asyncio.TaskGroup() as group:
-            record, journal = Record(client), Journal(cluster.path)
+            recorder, journal = ClusterRecorder(client), Journal(cluster.path)
             beside = [
-                group.create_task(record.run(), name="record"),
+                group.create_task(recorder.run(), name="recorder"),
                 group.create_task(journal.run(), name="journal"),
             ]
-            stage = Stage(cluster, client, record, journal)
-            await stage.until_nodes_ready(cluster.nodes)
-            self._teller.say("\nTo look at it from another terminal:\n")
-            self._teller.say(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
-            await self._tell(stage)
+            context = DemoContext(cluster, client, recorder, journal)
+            await context.until_nodes_ready(cluster.nodes)
+            self._narrator.say("\nTo look at it from another terminal:\n")
+            self._narrator.say(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+            await self._tell(context)
             for task in beside:
                 task.cancel()
 
-    async def _tell(self, stage: Stage) -> None:
-        story: Story = self._told.begin(stage)
-        for number, step in enumerate(self._told.STEPS, 1):
-            self._teller.title(number, step.title)
-            await step.do(story)
-            self._teller.tell(step, story.facts)
-            await self._teller.pause()
+    async def _tell(self, context: DemoContext) -> None:
+        scenario: DemoScenario = self._scenario.SCENARIO(context)
+        for number, step in enumerate(self._scenario.STEPS, 1):
+            self._narrator.title(number, step.title)
+            await step.do(scenario)
+            self._narrator.tell(step, scenario.facts)
+            await self._narrator.pause()
 
     async def _end(self) -> None:
         if self._cluster is None:
             return
         if self._is_kept:
             folder = shlex.quote(str(self._cluster.path))
-            self._teller.say(f"\nThe cluster runs on; `podlife down --data {folder}` ends it.")
+            self._narrator.say(f"\nThe cluster runs on; `podlife down --data {folder}` ends it.")
         else:
-            self._teller.say("\nEnding the cluster, with all that runs in it.")
+            self._narrator.say("\nEnding the cluster, with all that runs in it.")
         await self._cluster.end()
-
-
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    """Of those who failed together, the first tells enough."""
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, ExceptionGroup) else error

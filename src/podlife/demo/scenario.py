@@ -1,4 +1,4 @@
-"""What a story of a demo has in its hands, and questions that several stories ask."""
+"""What a scenario works with: the cluster of the demo, a client, a recorder and the journal of its processes."""
 
 from __future__ import annotations
 
@@ -8,50 +8,48 @@ from dataclasses import asdict, dataclass
 from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.demo.cluster import DemoCluster
-from podlife.demo.recorder import Record, condition
+from podlife.demo.recorder import ClusterRecorder, condition
 from podlife.demo.workloads import Journal
 
-__all__ = ["Stage", "Story", "is_ready", "is_terminating", "listed", "name_of", "node_of", "uid_of"]
 
+class DemoScenario:
+    """The texts of its steps are filled from `facts`."""
 
-class Story:
-    """What is told is filled from its facts."""
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        times = asdict(stage.cluster.times)
-        self.facts: dict[str, object] = {**times, "renew_seconds": stage.cluster.times.renew_seconds}
+    def __init__(self, context: DemoContext) -> None:
+        self.context = context
+        times = asdict(context.cluster.times)
+        self.facts: dict[str, object] = {**times, "renew_seconds": context.cluster.times.renew_seconds}
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoContext:
     cluster: DemoCluster
     client: Client
-    record: Record
+    recorder: ClusterRecorder
     journal: Journal
 
     async def until_nodes_ready(self, nodes: Sequence[str]) -> None:
         def are_ready() -> bool:
-            return all((node := self.record.node(name)) is not None and is_ready(node) for name in nodes)
+            return all((node := self.recorder.node(name)) is not None and is_ready(node) for name in nodes)
 
-        await self.record.until_so(f"{listed(nodes)} ready", are_ready, seconds=60)
+        await self.recorder.until_so(f"{listed(nodes)} ready", are_ready, seconds=60)
 
     async def until_pods_ready(self, app: str, count: int) -> list[Object]:
         def find() -> list[Object] | None:
-            pods = self.record.pods(app)
+            pods = self.recorder.pods(app)
             is_all = len(pods) == count and all(is_ready(pod) and not is_terminating(pod) for pod in pods)
             return pods if is_all else None
 
-        return await self.record.until(f"{count} pods of {app}, all ready", find, seconds=60)
+        return await self.recorder.until(f"{count} pods of {app}, all ready", find, seconds=60)
 
     async def until_process(self, pod: Object) -> int:
-        """The one process of a pod that has just become ready: what it writes may come a moment later."""
+        """The only process of a pod that has just become ready: its journal entry may come a moment later."""
 
         def find() -> int | None:
             pids = self.journal.alive(name_of(pod), node_of(pod))
             return pids[0] if len(pids) == 1 else None
 
-        return await self.record.until(f"{name_of(pod)} as exactly one process", find)
+        return await self.recorder.until(f"{name_of(pod)} as exactly one process", find)
 
 
 def is_ready(obj: Object) -> bool:

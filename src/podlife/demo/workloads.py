@@ -1,7 +1,6 @@
-"""What runs in a demo: small programs that write into a journal when they begin and when they are told to end.
+"""The workloads of a demo: small programs that write to a journal when they start and when they receive SIGTERM.
 
-The journal is what the machine says: it holds the numbers of real processes, so that a demo can tell what runs from
-what the API server believes.
+The journal holds the PIDs of real processes, so that a demo can compare what runs with what the API server reports.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from typing import Any
 
 from podlife.api.codec import Object
 
-__all__ = ["Journal", "Line", "deployment", "pod", "stateful_set", "template"]
-
-# Kubernetes reads $$ as one dollar, so that the shell's own number needs four.
+# Kubernetes expands $$ to one dollar sign, so the shell's PID needs four.
 _SAY = 'echo "$POD_NAME $$$$ $NODE_NAME {word}" >> "$JOURNAL"'
 _LOOK_SECONDS = 0.05
 _ENV: list[dict[str, Any]] = [
@@ -25,8 +22,8 @@ _ENV: list[dict[str, Any]] = [
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """`at` is the event loop's time when it was seen."""
+class JournalEntry:
+    """`at` is the time of the event loop when it was read."""
 
     at: float
     pod: str
@@ -36,43 +33,43 @@ class Line:
 
 
 class Journal:
-    """Words: `began`, `ended` after SIGTERM; others as a story has them."""
+    """Words: `began`, `ended` after SIGTERM; others are the scenario's."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "journal"
         self.path.touch(mode=0o600)
-        self._lines: list[Line] = []
+        self._lines: list[JournalEntry] = []
         self._read = 0
 
     async def run(self) -> None:
-        """Read it as it grows, so that lines have their time."""
+        """Read it as it grows, so that entries have their time."""
         while True:
             self._take()
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def lines(self, pod: str = "", word: str = "") -> list[Line]:
+    def lines(self, pod: str = "", word: str = "") -> list[JournalEntry]:
         self._take()
         return [each for each in self._lines if pod in ("", each.pod) and word in ("", each.word)]
 
     def _take(self) -> None:
         with self.path.open("rb") as file:
             file.seek(self._read)
-            # A line that is being written is for the next look.
+            # A line that is still being written is read next time.
             whole, end, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(end)
         self._lines += [_line(each) for each in whole.decode().splitlines()]
 
     def alive(self, pod: str, node: str) -> list[int]:
-        """Its processes that run on this node."""
+        """The processes of a pod that run on this node."""
         found = [each.pid for each in self.lines(pod, "began") if each.node == node]
         return [pid for pid in found if _is_alive(pid, self.path)]
 
     def say(self, word: str) -> str:
-        """As a line of a shell's script."""
+        """A shell command that writes an entry."""
         return _SAY.format(word=word)
 
     def hook(self, script: str) -> Object:
-        """What runs before the container is told to end; in its command a dollar is a dollar."""
+        """A preStop hook; in its command a dollar sign is not expanded."""
         begin, end = (self.say(word).replace("$$$$", "$$") for word in ("hook-began", "hook-ended"))
         return {"preStop": {"exec": {"command": ["sh", "-c", f"{begin}; {script}; {end}"]}}}
 
@@ -82,23 +79,23 @@ class Journal:
         return {"name": "main", "image": "demo", "command": ["sh", "-c", whole], "env": env, **fields}
 
     def stubborn(self, **fields: Any) -> Object:
-        """Hears that it should end, and goes on."""
+        """A container that ignores SIGTERM."""
         script = f"trap '{self.say('asked')}' TERM; while :; do sleep 100000 & wait; done"
         return self.container(script, **fields)
 
     def polite(self, **fields: Any) -> Object:
-        """Ends when it is told to."""
+        """A container that ends on SIGTERM."""
         script = f"trap '{self.say('ended')}; kill $!; exit 0' TERM; sleep 100000 & wait"
         return self.container(script, **fields)
 
 
-def _line(line: str) -> Line:
+def _line(line: str) -> JournalEntry:
     pod, pid, node, word = line.split()
-    return Line(asyncio.get_running_loop().time(), pod, int(pid), node, word)
+    return JournalEntry(asyncio.get_running_loop().time(), pod, int(pid), node, word)
 
 
 def _is_alive(pid: int, journal: Path) -> bool:
-    """Whether a container's process still has its number: it was given the journal's name, nobody else was."""
+    """Whether the PID still is that of a container: only those have the journal in their environment."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:

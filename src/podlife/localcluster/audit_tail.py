@@ -1,6 +1,6 @@
-"""Follows the audit log of `podlife up` while it is written: who asked, for the live view.
+"""Follows the audit log of a local cluster while it is written, for the live view to show who deleted a pod.
 
-It begins at the end of the file, goes on over rotations, and reads a bounded amount at a time.
+It starts at the end of the file, continues across rotations, and reads a bounded amount at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from podlife.explain import AuditCollection, AuditedRequest
 
-# More than this between two looks is skipped: a view shows the last pods, not all of them.
+# More than this between two polls is skipped: the view shows the last pods, not all of them.
 _MOST_BYTES = 4 << 20
 
 
@@ -25,7 +25,7 @@ class AuditTail:
         self._offset = self._size
 
     def poll(self) -> Sequence[AuditedRequest]:
-        """What was written since the last time; nothing where it cannot be read."""
+        """Requests logged since the last poll; none when the log cannot be read."""
         inode = self._inode
         self._look()
         if self._inode != inode or self._size < self._offset:

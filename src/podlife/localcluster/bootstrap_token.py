@@ -1,9 +1,7 @@
-"""How further nodes come to a cluster of `podlife up`: a token that lasts as long as it runs, and a file that has all a
-node needs to know, for `podlife node --join`.
+"""The bootstrap token of a local cluster, valid while it runs, and the join file for `podlife node --join`.
 
-As in a cluster made by kubeadm: the token gives the right to ask for a node's certificate and no other, and what a node
-must know before it can trust the server stands in the config map kube-public/cluster-info, to be compared with the hash
-of the authority.
+As with kubeadm, the token permits requesting a node's certificate and nothing else, and what a node must know before it
+can trust the server is in the config map kube-public/cluster-info, to be compared with the hash of the CA.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 import secrets
 import socket
 import string
-from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,47 +22,46 @@ from podlife.apiserver.authn import (
     parse_tokens,
 )
 from podlife.client import CONFIG_MAPS, Client
+from podlife.daemons.join import ca_hash
 from podlife.errors import AlreadyExistsError
 from podlife.pki import ClusterAccess, format_kubeconfig, write_private
-
-__all__ = ["Joining", "authority_hash", "reachable_url"]
 
 _USER = "system:bootstrap:"
 _LETTERS = string.ascii_lowercase + string.digits
 
 
-class Joining:
-    """`open` lets nodes join, `close` ends that; those that have joined stay."""
+class BootstrapToken:
+    """Nodes that have joined stay when the token is revoked."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tokens = folder / "tokens.csv"
-        self.file = folder / "join.kubeconfig"
+        self.join_file = folder / "join.kubeconfig"
 
-    def open(self, url: str) -> None:
-        """Make a token of this run, and the file."""
+    def issue(self, url: str) -> None:
+        """Create a token for this run, and the join file."""
         identity, secret = _word(6), _word(16)
         token = f"{identity}.{secret}"
         user = UserInfo(f"{_USER}{identity}", groups=(BOOTSTRAPPERS,))
         write_private(self._tokens, format_tokens([*self._others(), (token, user)]).encode())
-        flags = f"--join {url} --token {token} --ca-hash {authority_hash(self._authority)}"
+        flags = f"--join {url} --token {token} --ca-hash {ca_hash(self._authority)}"
         access = ClusterAccess(url, self._authority, user.name, token=token)
-        # Whoever cannot copy the file to another machine may type what stands at its top.
-        write_private(self.file, f"# podlife node {flags}\n{format_kubeconfig(access)}".encode())
+        # A user who cannot copy the file to another machine may type its first line there.
+        write_private(self.join_file, f"# podlife node {flags}\n{format_kubeconfig(access)}".encode())
 
-    def close(self) -> None:
-        self.file.unlink(missing_ok=True)
+    def revoke(self) -> None:
+        self.join_file.unlink(missing_ok=True)
         try:
             known = parse_tokens(self._tokens.read_text(encoding="utf-8"))
             others = self._others()
         except (OSError, ValueError):
-            # A server does not start with tokens that it cannot read, and says so.
+            # A server reports tokens that it cannot read, and does not start.
             return
         if others != known:
             write_private(self._tokens, format_tokens(others).encode())
 
     async def publish(self, client: Client, url: str) -> None:
-        """What may be read without any token."""
+        """Publish what a node may read without a token."""
         namespace, name = CLUSTER_INFO
         text = format_kubeconfig(ClusterAccess(url, self._authority, ""))
         info: Object = {"metadata": {"name": name, "namespace": namespace}, "data": {"kubeconfig": text}}
@@ -79,7 +75,7 @@ class Joining:
         return (self._folder / "pki" / "ca.crt").read_bytes()
 
     def _others(self) -> list[tuple[str, UserInfo]]:
-        """Tokens of an `up` that was killed count no more."""
+        """All tokens but bootstrap tokens."""
         known = parse_tokens(self._tokens.read_text(encoding="utf-8"))
         return [(token, user) for token, user in known if not user.name.startswith(_USER)]
 
@@ -89,7 +85,7 @@ def _word(length: int) -> str:
 
 
 def reachable_url(url: str, bind: str, names: tuple[str, ...]) -> str:
-    """Where nodes of other machines find a server that listens on every address."""
+    """The URL of the server for nodes on other machines, even if it listens on every address."""
     try:
         is_everywhere = ip_address(bind).is_unspecified
     except ValueError:
@@ -98,12 +94,3 @@ def reachable_url(url: str, bind: str, names: tuple[str, ...]) -> str:
         return url
     host = names[0] if names else socket.gethostname()
     return f"https://{f'[{host}]' if ':' in host else host}:{urlsplit(url).port}"
-
-
-def authority_hash(certificate: bytes) -> str:
-    """Of an authority's public key, as kubeadm writes it. Raises ValueError where it is no certificate."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    key = x509.load_pem_x509_certificate(certificate).public_key()
-    return f"sha256:{sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()}"

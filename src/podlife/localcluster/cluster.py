@@ -1,7 +1,7 @@
-"""The parts of a cluster on one machine: started in order, stopped in the reverse, a node taken out and put back.
+"""The components of a cluster on one machine: started in order, stopped in reverse; single nodes stopped and started.
 
-Start: the API server; then controllers and nodes, all at once. Stop: the controllers, so that nobody wants more; the
-nodes' agents; the pods, with their grace; the API server last. Every step has a deadline.
+Start: the API server, then controllers and nodes, all at once. Stop: the controllers, so that no new pods are created;
+the nodes' agents; the pods, with their grace period; the API server last. Every step has a deadline.
 """
 
 from __future__ import annotations
@@ -13,37 +13,35 @@ from functools import partial
 
 from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import ConfigError
-from podlife.localcluster.cluster_state import World
-from podlife.localcluster.plan import Plan, keep_port
-from podlife.localcluster.supervisor import Supervised, Supervisor
+from podlife.localcluster.cluster_state import ClusterState
+from podlife.localcluster.plan import ClusterPlan, keep_port
+from podlife.localcluster.supervisor import Component, ComponentSupervisor
 from podlife.pki import write_private
-
-__all__ = ["Cluster"]
 
 _READY_SECONDS, _READY_SECONDS_EACH = 60.0, 0.2
 _END_SECONDS = 15.0
-# Beyond the grace that was given: for what is then ended at once.
+# Beyond the grace period: for pods that are then killed.
 _MARGIN_SECONDS = 10.0
 _LOOK_SECONDS = 0.05
 
 
-class Cluster:
-    def __init__(self, plan: Plan, supervisor: Supervisor) -> None:
+class LocalCluster:
+    def __init__(self, plan: ClusterPlan, supervisor: ComponentSupervisor) -> None:
         self.plan = plan
         self.url = ""
         self._supervisor = supervisor
         self._apiserver = plan.make_apiserver()
         self._controllers = plan.make_controllers()
         self._nodes = plan.make_nodes()
-        # Those of a fleet that were stopped: it has them all in one process.
-        self._silent: set[str] = set()
+        # Simulated nodes that were stopped: all of them share one process.
+        self._stopped: set[str] = set()
 
     @property
-    def parts(self) -> list[Supervised]:
+    def components(self) -> list[Component]:
         return [self._apiserver, self._controllers, *self._nodes]
 
     async def start_apiserver(self) -> None:
-        """Raises PodlifeError with its reason when it does not serve."""
+        """Raises PodlifeError with the reason when it does not serve."""
         self._supervisor.start(self._apiserver)
         await self._ready(self._apiserver)
         self.url = self._apiserver.answer
@@ -54,18 +52,18 @@ class Cluster:
         if not self.plan.is_simulated:
             for name in self.plan.node_names:
                 self._give_identity(name)
-        for part in self._nodes:
-            self._supervisor.start(part)
+        for component in self._nodes:
+            self._supervisor.start(component)
 
-    async def wait_until_ready(self, world: World) -> None:
-        """Raises PodlifeError when a part ends, or is not ready in time."""
+    async def wait_until_ready(self, state: ClusterState) -> None:
+        """Raises PodlifeError when a component ends, or is not ready in time."""
         await self._ready(self._controllers)
         for name in self.plan.node_names:
-            await self._ready(self._part_of(name), partial(world.is_at_work, name))
+            await self._ready(self._component_of(name), partial(state.is_at_work, name))
         self._supervisor.is_up = True
 
     async def stop(self, at_once: asyncio.Event, progress: Callable[[int], None]) -> None:
-        """`progress` is told how many pods have not ended yet."""
+        """`progress` is called with the number of pods that have not terminated yet."""
         self._supervisor.is_up = False
         await self._supervisor.stop([self._controllers], seconds=_END_SECONDS)
         await self._supervisor.stop(self._nodes, seconds=_END_SECONDS)
@@ -73,61 +71,61 @@ class Cluster:
         await self._supervisor.stop([self._apiserver], seconds=_END_SECONDS)
 
     async def _stop_pods(self, at_once: asyncio.Event, progress: Callable[[int], None]) -> None:
-        stoppers = self.plan.make_stoppers()
-        for each in stoppers:
+        shutdowns = self.plan.make_pod_shutdowns()
+        for each in shutdowns:
             self._supervisor.start(each)
         event_loop = asyncio.get_running_loop()
-        deadline = event_loop.time() + self.plan.options.stop_timeout + _MARGIN_SECONDS
+        deadline = event_loop.time() + self.plan.settings.stop_seconds + _MARGIN_SECONDS
         is_hurried = False
-        while not all(each.ended.is_set() for each in stoppers) and event_loop.time() < deadline:
-            progress(sum(each.left or 0 for each in stoppers))
+        while not all(each.ended.is_set() for each in shutdowns) and event_loop.time() < deadline:
+            progress(sum(each.left or 0 for each in shutdowns))
             if at_once.is_set() and not is_hurried:
                 is_hurried = True
                 deadline = min(deadline, event_loop.time() + _MARGIN_SECONDS)
-                for each in stoppers:
+                for each in shutdowns:
                     self._supervisor.signal(each, signal.SIGTERM)
             await asyncio.sleep(_LOOK_SECONDS)
-        await self._supervisor.stop(stoppers, seconds=0)
+        await self._supervisor.stop(shutdowns, seconds=0)
 
     # One node
 
     async def stop_node(self, name: str) -> None:
-        """Its agent falls silent, its pods run on; nobody starts it again. Raises ConfigError for an unknown one."""
-        part = self._part_of(name)
+        """Stop its agent and leave its pods running; it is not restarted. Raises ConfigError for an unknown node."""
+        component = self._component_of(name)
         if self.plan.is_simulated:
-            self._silent.add(name)
-            self._supervisor.order(part, {"do": "stop", "node": name})
+            self._stopped.add(name)
+            self._supervisor.order(component, {"do": "stop", "node": name})
         else:
-            await self._supervisor.stop([part], seconds=_END_SECONDS)
+            await self._supervisor.stop([component], seconds=_END_SECONDS)
 
     def start_node(self, name: str) -> None:
-        """Raises ConfigError for an unknown one; one that runs is left alone."""
-        part = self._part_of(name)
+        """Raises ConfigError for an unknown node; one that runs is left alone."""
+        component = self._component_of(name)
         if self.plan.is_simulated:
-            if name in self._silent:
-                self._silent.discard(name)
-                self._supervisor.order(part, {"do": "start", "node": name})
-        elif not part.is_wanted:
-            self._supervisor.start(part)
+            if name in self._stopped:
+                self._stopped.discard(name)
+                self._supervisor.order(component, {"do": "start", "node": name})
+        elif not component.is_wanted:
+            self._supervisor.start(component)
 
     def is_stopped(self, name: str) -> bool:
-        return name in self._silent if self.plan.is_simulated else not self._part_of(name).is_wanted
+        return name in self._stopped if self.plan.is_simulated else not self._component_of(name).is_wanted
 
-    def _part_of(self, name: str) -> Supervised:
+    def _component_of(self, name: str) -> Component:
         if name not in self.plan.node_names:
             raise ConfigError(f"there is no node {name!r} here: {_range(self.plan.node_names)}")
         return self._nodes[0 if self.plan.is_simulated else self.plan.node_names.index(name)]
 
-    async def _ready(self, part: Supervised, is_ready: Callable[[], bool] = lambda: False) -> None:
-        seconds = _READY_SECONDS + _READY_SECONDS_EACH * self.plan.options.nodes
-        await self._supervisor.wait_ready(part, seconds=seconds, is_ready=is_ready)
+    async def _ready(self, component: Component, is_ready: Callable[[], bool] = lambda: False) -> None:
+        seconds = _READY_SECONDS + _READY_SECONDS_EACH * self.plan.settings.nodes
+        await self._supervisor.wait_ready(component, seconds=seconds, is_ready=is_ready)
 
     def _give_identity(self, name: str) -> None:
-        """A certificate of its own, with which it may change its node, its lease and its pods, and nothing else."""
-        folder = self.plan.folder
-        path = folder.node(name) / "kubeconfig"
+        """A certificate of its own, which may change its node, its lease and its pods, and nothing else."""
+        state_dir = self.plan.state_dir
+        path = state_dir.node(name) / "kubeconfig"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(path, make_kubeconfig(folder.path, node=name).encode())
+        write_private(path, make_kubeconfig(state_dir.path, node=name).encode())
 
 
 def _range(names: list[str]) -> str:

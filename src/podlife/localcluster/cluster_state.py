@@ -1,7 +1,7 @@
-"""What the cluster of `podlife up` looks like at this moment, kept up by two watches: nodes, pods by state and node,
-what is terminating and why, what has gone and why.
+"""The state of a local cluster, kept up to date by two watches: nodes, pods by state and node, what is terminating and
+why, what has been removed and why.
 
-Everything is counted as events come, so that looking costs the same however many pods there are.
+Pods are counted as events arrive, so that reading the state costs the same however many there are.
 """
 
 from __future__ import annotations
@@ -18,56 +18,54 @@ from podlife.clock import Clock
 from podlife.explain import AuditedRequest, find_deletion, phrase
 from podlife.informer import Informer
 from podlife.localcluster.audit_tail import AuditTail
-from podlife.localcluster.views import NodeView, PodView
-
-__all__ = ["Gone", "World", "follow", "why_terminating"]
+from podlife.localcluster.views import DisplayedNode, DisplayedPod
 
 _MOST_GONE = 50
 _MOST_AUDITED = 5_000
 _LOOK_SECONDS = 0.5
 
 
-class Gone(msgspec.Struct):
-    """A pod that is gone. Why is found out when it is shown: most never are."""
+class RemovedPod(msgspec.Struct):
+    """The reason is determined when it is displayed: most never are."""
 
-    pod: PodView
+    pod: DisplayedPod
     at: datetime
     why: str = ""
-    # How much of the audit log was known when that was found out.
+    # How many audit events were known when the reason was determined.
     audited: int = -1
 
 
-class World:
-    """Told of nodes and pods through its two handlers. `changes` counts what has happened, so that who shows it knows
-    whether to."""
+class ClusterState:
+    """Updated through its handlers `of_nodes` and `of_pods`. `changes` counts updates, so that a display knows when to
+    redraw."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         # Times on the wire are in whole seconds.
         self._began = clock.now().replace(microsecond=0)
-        self.nodes: dict[str, NodeView] = {}
+        self.nodes: dict[str, DisplayedNode] = {}
         # By node ("" for none) and state.
         self.pods: Counter[tuple[str, str]] = Counter()
-        self.terminating: dict[str, PodView] = {}
-        self.gone: deque[Gone] = deque(maxlen=_MOST_GONE)
+        self.terminating: dict[str, DisplayedPod] = {}
+        self.gone: deque[RemovedPod] = deque(maxlen=_MOST_GONE)
         self.gone_count = 0
-        # The last requests that ended pods or changed what owns them.
+        # The last requests that deleted pods or changed their owners.
         self.audited: deque[AuditedRequest] = deque(maxlen=_MOST_AUDITED)
         self._audited_count = 0
         self.changes = 0
-        # Whether it is what the server has now.
+        # Whether the watches are current.
         self.is_live = True
         self.of_nodes = _Nodes(self)
         self.of_pods = _Pods(self)
 
     def note_audited(self, requests: Sequence[AuditedRequest]) -> None:
-        """What the log tells since the last time."""
+        """New requests of the audit log."""
         self.audited.extend(requests)
         self._audited_count += len(requests)
         self.changes += bool(requests)
 
-    def why_gone(self, gone: Gone) -> str:
-        """As far as it is known by now: the log is written a moment after the pod may have gone."""
+    def why_gone(self, gone: RemovedPod) -> str:
+        """As far as it is known by now: the audit log is written a moment after the pod was removed."""
         if gone.audited != self._audited_count:
             gone.why, gone.audited = _why_gone(gone.pod, self.audited), self._audited_count
         return gone.why
@@ -76,7 +74,7 @@ class World:
         return node in self.nodes and self.nodes[node].is_ready
 
     def is_at_work(self, node: str) -> bool:
-        """Ready, and not only since an agent of earlier said so."""
+        """Ready, with a heartbeat since this run began."""
         if not self.is_ready(node):
             return False
         heard = self.nodes[node].ready.last_heartbeat_time
@@ -94,80 +92,80 @@ class World:
         return Counter({state: count for (name, state), count in self.pods.items() if name == node})
 
 
-async def follow(world: World, client: Client, audit: AuditTail | None = None) -> None:
-    """Keep it up to date, until it is cancelled."""
-    nodes = Informer(client, NODES, view=NodeView)
-    pods = Informer(client, PODS, view=PodView)
-    nodes.add_handler(world.of_nodes)
-    pods.add_handler(world.of_pods)
+async def follow(state: ClusterState, client: Client, audit: AuditTail | None = None) -> None:
+    """Keep the state up to date until cancelled."""
+    nodes = Informer(client, NODES, view=DisplayedNode)
+    pods = Informer(client, PODS, view=DisplayedPod)
+    nodes.add_handler(state.of_nodes)
+    pods.add_handler(state.of_pods)
     async with asyncio.TaskGroup() as group:
         group.create_task(nodes.run(), name="nodes")
         group.create_task(pods.run(), name="pods")
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             has_begun = nodes.has_synced and pods.has_synced
-            world.is_live = not has_begun or (nodes.is_live and pods.is_live)
+            state.is_live = not has_begun or (nodes.is_live and pods.is_live)
             if audit is not None:
-                world.note_audited(audit.poll())
+                state.note_audited(audit.poll())
 
 
 class _Nodes:
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
 
-    def on_add(self, node: NodeView) -> None:
-        self._world.nodes[node.metadata.name] = node
-        self._world.changes += 1
+    def on_add(self, node: DisplayedNode) -> None:
+        self._state.nodes[node.metadata.name] = node
+        self._state.changes += 1
 
-    def on_update(self, old: NodeView, new: NodeView) -> None:
-        self._world.nodes[new.metadata.name] = new
-        self._world.changes += old.state != new.state or old.spec != new.spec
+    def on_update(self, old: DisplayedNode, new: DisplayedNode) -> None:
+        self._state.nodes[new.metadata.name] = new
+        self._state.changes += old.state != new.state or old.spec != new.spec
 
-    def on_delete(self, node: NodeView) -> None:
-        self._world.nodes.pop(node.metadata.name, None)
-        self._world.changes += 1
+    def on_delete(self, node: DisplayedNode) -> None:
+        self._state.nodes.pop(node.metadata.name, None)
+        self._state.changes += 1
 
 
 class _Pods:
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
 
-    def on_add(self, pod: PodView) -> None:
+    def on_add(self, pod: DisplayedPod) -> None:
         self._count(pod, 1)
-        self._world.changes += 1
+        self._state.changes += 1
 
-    def on_update(self, old: PodView, new: PodView) -> None:
+    def on_update(self, old: DisplayedPod, new: DisplayedPod) -> None:
         before, after = (old.spec.node_name, old.state), (new.spec.node_name, new.state)
         if before != after:
             self._count(old, -1)
             self._count(new, 1)
-            self._world.changes += 1
-        elif new.metadata.uid in self._world.terminating:
-            self._world.terminating[new.metadata.uid] = new
+            self._state.changes += 1
+        elif new.metadata.uid in self._state.terminating:
+            self._state.terminating[new.metadata.uid] = new
 
-    def on_delete(self, pod: PodView) -> None:
-        world = self._world
+    def on_delete(self, pod: DisplayedPod) -> None:
+        state = self._state
         self._count(pod, -1)
-        world.gone.append(Gone(pod, world.clock.now()))
-        world.gone_count += 1
-        world.changes += 1
+        state.gone.append(RemovedPod(pod, state.clock.now()))
+        state.gone_count += 1
+        state.changes += 1
 
-    def _count(self, pod: PodView, by: int) -> None:
+    def _count(self, pod: DisplayedPod, by: int) -> None:
         key = (pod.spec.node_name, pod.state)
-        pods = self._world.pods
+        pods = self._state.pods
         pods[key] += by
         if not pods[key]:
             del pods[key]
         if pod.state != "Terminating":
             return
         if by > 0:
-            self._world.terminating[pod.metadata.uid] = pod
+            self._state.terminating[pod.metadata.uid] = pod
         else:
-            self._world.terminating.pop(pod.metadata.uid, None)
+            self._state.terminating.pop(pod.metadata.uid, None)
 
 
-def _why_gone(pod: PodView, audited: Sequence[AuditedRequest]) -> str:
-    """A request of somebody's tells most, then what the pod itself says, then which controller it was."""
+def _why_gone(pod: DisplayedPod, audited: Sequence[AuditedRequest]) -> str:
+    """A user's request says most, then the pod's own condition, then the controller that deleted it."""
     found = find_deletion(tuple(audited), pod.identity)
     if found is not None and (found.is_asked_for or not pod.disruption):
         # Pod GC writes a condition for every other reason.
@@ -178,19 +176,19 @@ def _why_gone(pod: PodView, audited: Sequence[AuditedRequest]) -> str:
     return f"removed after it had ended ({pod.status.phase})" if pod.has_ended else "deleted"
 
 
-def why_terminating(pod: PodView, world: World) -> str:
-    """What it waits for, in the order in which it matters to whoever waits with it."""
+def why_terminating(pod: DisplayedPod, state: ClusterState) -> str:
+    """What a terminating pod waits for; the most important reason first."""
     metadata = pod.metadata
     if metadata.finalizers and (metadata.deletion_grace_period_seconds or 0) == 0:
         return f"held by the finalizer {metadata.finalizers[0]}"
     node = pod.spec.node_name
     cause = f"; {pod.disruption}" if pod.disruption else ""
-    if node and node not in world.nodes:
+    if node and node not in state.nodes:
         return f"its node {node} is gone: the pod collector takes it after its quarantine{cause}"
-    if node and not world.is_ready(node):
+    if node and not state.is_ready(node):
         return f"its node {node} does not answer, and nobody else may say that it has ended{cause}"
     assert metadata.deletion_timestamp is not None
-    left = (metadata.deletion_timestamp - world.clock.now()).total_seconds()
+    left = (metadata.deletion_timestamp - state.clock.now()).total_seconds()
     if left > 0:
         return f"has {left:.0f} s of its grace left{cause}"
     return f"its grace is over: its node ends it{cause}"

@@ -1,7 +1,7 @@
-"""What each part of `podlife up` is, once it has a process of its own: the API server, the controllers, a node, many
-simulated nodes, and what stops the pods of a node at the end.
+"""What each component of a local cluster runs in its process: the API server, the controllers, a node, many simulated
+nodes, and the shutdown of the pods of a node.
 
-A part is given its order as plain data, tells its supervisor when it is at work, and ends on SIGTERM.
+A component receives its order as plain data, reports to its supervisor when it is ready, and ends on SIGTERM.
 """
 
 from __future__ import annotations
@@ -9,162 +9,139 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from podlife.cli.connection import ConnectionOptions, connected, load_connection
-from podlife.daemons import event_loop as loop
+from podlife.daemons import event_loop
+from podlife.daemons.event_loop import stopped_by_signals
 from podlife.daemons.logs import set_up_logs
-from podlife.localcluster.forkserver import Message, Part, TellingPart
+from podlife.localcluster.forkserver import ComponentMain, Message, SupervisorLink
 
-__all__ = ["APISERVER", "CONTROLLERS", "FLEET", "NODE", "PARTS", "STOP_PODS", "node_command", "preload"]
+if TYPE_CHECKING:
+    from podlife.client import Connection
+    from podlife.daemons.node import RuntimeSettings
+    from podlife.kubelet.hollow import HollowNodes
 
-APISERVER, CONTROLLERS, NODE, FLEET, STOP_PODS = "apiserver", "controllers", "node", "fleet", "stop-pods"
-# The only controllers of the cluster: after a restart they hold their own lease, and need not wait for it to run out.
+APISERVER, CONTROLLERS, NODE = "apiserver", "controllers", "node"
+HOLLOW_NODES, POD_SHUTDOWN = "hollow-nodes", "pod-shutdown"
+# The only controllers of the cluster: after a restart they hold their own lease, and need not wait for it to expire.
 _IDENTITY = "podlife-up"
-_LOOK_SECONDS = 0.02
+_STOP_SECONDS = 5.0
+_READY_POLL_SECONDS = 0.02
 
 
 def preload(runtime: str) -> None:
-    """Load what parts need, once for all of them."""
-    import podlife.daemons.apiserver
-    import podlife.daemons.catalog
-    import podlife.daemons.controllers
-    import podlife.daemons.pod_gc_controller
-    import podlife.nodehealth.prometheus
-    import podlife.ownergc
-    import podlife.scheduler
+    """Import what components need, once for all of them."""
 
     if runtime == "sim":
-        import podlife.kubelet.hollow
+        pass
     else:
-        import podlife.daemons.node
-        import podlife.kubelet.runtimes.process
-        import podlife.kubelet.server.server  # noqa: F401 - loaded for those who are forked
+        pass
 
 
-def _run_apiserver(order: Message, telling: TellingPart) -> None:
+def _connection(order: Message) -> Connection:
+    from podlife.client import Flags, load
+
+    return load(Flags(kubeconfig=order["kubeconfig"]))
+
+
+def _run_apiserver(order: Message, link: SupervisorLink) -> None:
     from podlife.apiserver.settings import ApiServerSettings
-    from podlife.daemons.apiserver import run
+    from podlife.daemons import apiserver
 
     settings = ApiServerSettings(**order | {"data": Path(order["data"]), "names": tuple(order["names"])})
-    run(settings, lambda serving: telling.tell({"ready": serving.url}))
+    apiserver.run_process(settings, lambda serving: link.send({"ready": serving.url}))
 
 
-def _run_controllers(order: Message, telling: TellingPart) -> None:
-    from podlife.cli.commands.controllers.app import ControllersElection, SyncOptions
-    from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-    from podlife.client import Client
-    from podlife.clock import Clock
-    from podlife.controller import ControlPlane
-    from podlife.daemons.catalog import choose
-    from podlife.daemons.controllers import NAME, Controlling, add_controllers
-    from podlife.daemons.service import Options, Service, run_service
-    from podlife.events import Recorder
+def _run_controllers(order: Message, link: SupervisorLink) -> None:
+    from podlife.daemons import controllers
+    from podlife.daemons.catalog import NODE_LIFECYCLE
+    from podlife.daemons.election import ElectionSettings
+    from podlife.daemons.service import ServiceSettings
+    from podlife.nodehealth import NodeHealthSettings
 
-    class Telling(Controlling):
-        async def run(self) -> None:
-            async with asyncio.TaskGroup() as group:
-                ready = group.create_task(_tell_when(lambda: not self.complaint, telling), name="ready")
-                await super().run()
-                ready.cancel()
-
-    syncs, health = SyncOptions(**order["syncs"]), NodeHealthOptions(**order["health"])
-
-    def make(client: Client, clock: Clock, recorder: Recorder) -> Controlling:
-        plane = ControlPlane(client, clock=clock)
-        add_controllers(
-            plane, choose(order["controllers"]), lambda name: {**syncs.of(name), **health.of(name)}
-        )
-        return Telling(plane, 5.0)
-
-    options = Options(
-        ConnectionOptions(kubeconfig=order["kubeconfig"]),
-        ControllersElection(leader_elect_identity=_IDENTITY),
-        None,
-        order["verbosity"],
+    health = {NODE_LIFECYCLE: {"settings": NodeHealthSettings(**order["node_health"])}}
+    settings = controllers.ControllersSettings(
+        ServiceSettings(_connection(order), ElectionSettings(controllers.NAME, identity=_IDENTITY)),
+        order["controllers"],
+        order["options"] | health,
+        stop_seconds=_STOP_SECONDS,
     )
-    run_service(Service(NAME, "deploy/controllers/rbac.yaml", make), options)
-
-
-async def _tell_when(is_so: Callable[[], bool], telling: TellingPart) -> None:
-    while not is_so():  # noqa: ASYNC110 - caches tell nobody that all of them have synced
-        await asyncio.sleep(_LOOK_SECONDS)
-    telling.tell({"ready": ""})
-
-
-def _run_node(order: Message, telling: TellingPart) -> None:
-    from podlife.daemons.node import run_node
-
-    run_node(node_command(order), ConnectionOptions(kubeconfig=order["kubeconfig"]), order["verbosity"])
-
-
-def node_command(order: Message) -> Any:
-    from podlife.cli.commands.node import NodeCommand, NodeOptions
-
-    options = NodeOptions(
-        name=order["name"],
-        runtime=order["runtime"],
-        node_ip=order["address"],
-        max_pods=order["max_pods"],
-        containerd_socket=Path(order["containerd_socket"]),
-        node_lease_duration_seconds=order["node_lease_duration_seconds"],
+    set_up_logs(order["verbosity"])
+    event_loop.run(
+        controllers.run(settings, on_ready=lambda: link.send({"ready": ""}), shutdown=stopped_by_signals)
     )
-    return NodeCommand(
-        name=order["name"],
-        data=Path(order["data"]),
+
+
+def _run_node(order: Message, link: SupervisorLink) -> None:
+    from podlife.daemons import node
+    from podlife.daemons.limits import allow_many_open_files
+
+    settings = node.NodeDaemonSettings(
+        order["name"],
+        _connection(order),
+        runtime_settings(order),
         listen=(order["address"], 0),
-        labels={},
-        taints=(),
-        options=options,
+        address=order["address"],
+        max_pods=order["max_pods"],
+        lease_seconds=order["node_lease_duration_seconds"],
     )
+    set_up_logs(order["verbosity"])
+    allow_many_open_files(node.MOST_OPEN_FILES)
+    event_loop.run(node.run(settings, shutdown=stopped_by_signals))
 
 
-def _run_fleet(order: Message, telling: TellingPart) -> None:
-    options = ConnectionOptions(kubeconfig=order["kubeconfig"])
+def runtime_settings(order: Message) -> RuntimeSettings:
+    """Of the node that an order is about."""
+    from podlife.daemons.node import RuntimeSettings
+
+    return RuntimeSettings(Path(order["data"]), order["runtime"], Path(order["containerd_socket"]))
+
+
+def _run_hollow_nodes(order: Message, link: SupervisorLink) -> None:
     set_up_logs(order["verbosity"])
     if not order["verbosity"]:
-        # Of thousands of nodes and pods each would tell what it does.
+        # Thousands of nodes and pods would each log what they do.
         logging.getLogger("podlife").setLevel(logging.WARNING)
-    loop.run(_fleet(order, options, telling))
+    event_loop.run(_hollow_nodes(order, link))
 
 
-async def _fleet(order: Message, options: ConnectionOptions, telling: TellingPart) -> None:
+async def _hollow_nodes(order: Message, link: SupervisorLink) -> None:
     from podlife.clock import SystemClock
-    from podlife.kubelet.hollow import (
-        HollowNodes,
-        HollowSettings,
-        Scenario,
-        load_scenario,
-    )
+    from podlife.daemons.connection import connected
+    from podlife.kubelet.hollow import HollowSettings, Scenario, load_scenario
 
     scenario = load_scenario(Path(order["scenario"])) if order["scenario"] else Scenario()
-    async with connected(options, load_connection(options)) as client:
+    async with connected(_connection(order)) as client:
         settings = HollowSettings(
             order["nodes"], order["name"], max_pods=order["max_pods"], data=Path(order["data"])
         )
         fleet = HollowNodes(client.named("kubelet"), settings, SystemClock(), scenario)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(fleet.run(), name="fleet")
-            orders = group.create_task(_take_orders(fleet, telling, group), name="orders")
-            ready = group.create_task(
-                _tell_when(lambda: fleet.ready == len(fleet.nodes), telling), name="ready"
-            )
-            with loop.stopped_by_signals(lambda: _cancel(running)):
+            orders = group.create_task(_take_orders(fleet, link, group), name="orders")
+            ready = group.create_task(_report_ready(fleet, link), name="ready")
+
+            def stop() -> None:
+                running.cancel()
+
+            with stopped_by_signals(stop):
                 await asyncio.wait((running,))
             orders.cancel()
             ready.cancel()
 
 
-def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
+async def _report_ready(fleet: HollowNodes, link: SupervisorLink) -> None:
+    while fleet.ready != len(fleet.nodes):  # noqa: ASYNC110 - a fleet does not signal that all nodes are ready
+        await asyncio.sleep(_READY_POLL_SECONDS)
+    link.send({"ready": ""})
 
 
-async def _take_orders(fleet: Any, telling: TellingPart, group: asyncio.TaskGroup) -> None:
-    """A single node is silenced, or put to work again."""
-    telling.line.setblocking(False)
-    while data := await asyncio.get_running_loop().sock_recv(telling.line, 4096):
+async def _take_orders(fleet: HollowNodes, link: SupervisorLink, group: asyncio.TaskGroup) -> None:
+    """Stop and start single nodes."""
+    link.socket.setblocking(False)
+    while data := await asyncio.get_running_loop().sock_recv(link.socket, 4096):
         message = json.loads(data)
         node = fleet.nodes.get(message["node"])
         if node is None:
@@ -174,17 +151,17 @@ async def _take_orders(fleet: Any, telling: TellingPart, group: asyncio.TaskGrou
             node.start(group)
 
 
-def _stop_pods(order: Message, telling: TellingPart) -> None:
-    from podlife.localcluster.pod_shutdown import stop_pods
+def _run_pod_shutdown(order: Message, link: SupervisorLink) -> None:
+    from podlife.localcluster.pod_shutdown import shut_down_node
 
     set_up_logs(order["verbosity"])
-    loop.run(stop_pods(node_command(order), order["grace_seconds"], telling))
+    event_loop.run(shut_down_node(runtime_settings(order), order["address"], order["grace_seconds"], link))
 
 
-PARTS: Mapping[str, Part] = {
+COMPONENTS: Mapping[str, ComponentMain] = {
     APISERVER: _run_apiserver,
     CONTROLLERS: _run_controllers,
     NODE: _run_node,
-    FLEET: _run_fleet,
-    STOP_PODS: _stop_pods,
+    HOLLOW_NODES: _run_hollow_nodes,
+    POD_SHUTDOWN: _run_pod_shutdown,
 }

@@ -1,11 +1,11 @@
-"""Processes that start at once, since they are forked from one that has loaded everything already.
+"""A fork server: components start at once, since they are forked from a process that has imported everything already.
 
-`Forks.open` forks the nursery, a process with one thread and no event loop; it forks every part when it is asked to,
-tells what the parts say and how they end, and passes orders on to them. So what a part needs is loaded once, its memory
-is shared, and nothing is ever forked out of a running event loop.
+`ForkServer.open` forks the server, a process with one thread and no event loop. It forks a component on request, relays
+what components report and how they end, and passes orders on to them. So modules are imported once, their memory is
+shared, and nothing is ever forked out of a running event loop.
 
-No part outlives the nursery, and the nursery no `podlife up`: when the socket between them closes it stops its parts,
-with a deadline. What to start, and when again, is for the supervisor.
+No component outlives the server, and the server does not outlive its supervisor: when the socket between them closes it
+stops the components, with a deadline. What to start, and when to restart it, is left to the supervisor.
 """
 
 from __future__ import annotations
@@ -29,43 +29,46 @@ from typing import Any, NoReturn
 from podlife.daemons.event_loop import hold_back_signals
 from podlife.kubelet.runtimes.process.supervisor.kernel import die_with_parent
 
-__all__ = ["Forks", "Message", "Part", "TellingPart"]
-
 Message = dict[str, Any]
-# What a part is: given its order and the line to its supervisor, it runs to its end.
-Part = Callable[[Message, "TellingPart"], None]
+# A component: takes its order and the link to its supervisor, and runs until it ends.
+ComponentMain = Callable[[Message, "SupervisorLink"], None]
+# Calls a function, and turns what it raises into SystemExit.
+Guard = Callable[[Callable[[], None]], None]
 
 _MOST_BYTES = 128 * 1024
-# What is killed at any moment goes on where it was: nobody need wait for long.
+# A component that is killed resumes where it was: there is no need to wait for long.
 _STOP_SECONDS = 3.0
 
 
-class TellingPart:
-    """A part's line to its supervisor."""
+class SupervisorLink:
+    """A component's link to its supervisor."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self.line = line
+    def __init__(self, link: socket.socket) -> None:
+        self.socket = link
 
-    def tell(self, message: Message) -> None:
-        """Who cannot be told has ended, and the part will soon."""
+    def send(self, message: Message) -> None:
+        """A supervisor that is gone is ignored: the component will be ended soon."""
         with contextlib.suppress(OSError):
-            self.line.send(json.dumps(message).encode())
+            self.socket.send(json.dumps(message).encode())
 
 
-class Forks:
-    """The supervisor's side. `news` is called with what comes: `{"name": …}` with one of `pid`, `told` or `ended`."""
+class ForkServer:
+    """The supervisor's side. Messages from the server are `{"name": …}` with one of `pid`, `told` or `ended`."""
 
     def __init__(self, line: socket.socket, pid: int) -> None:
         self._line = line
         self.pid = pid
-        # What the nursery has no room for yet, as when a hundred nodes are started at once: it forks one by one.
+        # Messages that the socket has no room for yet, as when a hundred nodes are started: it forks one by one.
         self._waiting: deque[bytes] = deque()
 
     @classmethod
-    def open(cls, parts: Mapping[str, Part], environment: Mapping[str, str]) -> Forks:
-        """Fork the nursery: before there is an event loop or a second thread. `environment` is that of its parts."""
+    def open(
+        cls, components: Mapping[str, ComponentMain], environment: Mapping[str, str], guard: Guard
+    ) -> ForkServer:
+        """Fork the server, before there is an event loop or a second thread. Components run with `environment`, each
+        within `guard`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # What is loaded stays: a collection in a part would only copy the pages that all share.
+        # What is loaded stays: a collection in a component would only copy the pages that all share.
         gc.collect()
         gc.freeze()
         sys.stdout.flush()
@@ -73,7 +76,7 @@ class Forks:
         pid = os.fork()
         if pid == 0:
             ours.close()
-            _be_nursery(_Nursery(theirs, parts), environment)
+            _serve(_Server(theirs, components, guard), environment)
         theirs.close()
         ours.setblocking(False)
         return cls(ours, pid)
@@ -82,20 +85,20 @@ class Forks:
         self._send({"start": name, "kind": kind, "order": order, "log": str(log)})
 
     def signal(self, name: str, number: int) -> None:
-        """One that has ended is not there to be signalled, and nobody else is."""
+        """One that has ended is not signalled, and no other process is."""
         self._send({"signal": name, "number": number})
 
     def order(self, name: str, order: Message) -> None:
         self._send({"pass": name, "order": order})
 
-    async def run(self, news: Callable[[Message], None]) -> None:
-        """Until the nursery ends, which it does not by itself."""
+    async def run(self, receive: Callable[[Message], None]) -> None:
+        """Run until the server ends, which it does not by itself."""
         loop = asyncio.get_running_loop()
         while data := await loop.sock_recv(self._line, _MOST_BYTES):
-            news(json.loads(data))
+            receive(json.loads(data))
 
     async def close(self, *, seconds: float = _STOP_SECONDS + 2.0) -> None:
-        """Parts that still run are stopped."""
+        """Stop the components that still run."""
         asyncio.get_running_loop().remove_writer(self._line.fileno())
         self._line.close()
         deadline = time.monotonic() + seconds
@@ -113,7 +116,7 @@ class Forks:
             self._flush()
 
     def _flush(self) -> None:
-        """Never waits: the nursery may be waiting for us to read."""
+        """Never blocks: the server may be waiting for us to read."""
         event_loop = asyncio.get_running_loop()
         try:
             while self._waiting:
@@ -123,22 +126,22 @@ class Forks:
             event_loop.add_writer(self._line.fileno(), self._flush)
             return
         except OSError:
-            # A nursery that is gone is noticed by whoever reads from it.
+            # `run` notices that the server is gone.
             self._waiting.clear()
         event_loop.remove_writer(self._line.fileno())
 
 
-def _be_nursery(nursery: _Nursery, environment: Mapping[str, str]) -> NoReturn:
+def _serve(server: _Server, environment: Mapping[str, str]) -> NoReturn:
     code = 1
     try:
         # A session of its own: Ctrl-C is for the supervisor, which stops everything in order.
         os.setsid()
-        _be_called("nursery")
+        _set_process_name("forkserver")
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         os.environ.clear()
         os.environ.update(environment)
-        nursery.run()
+        server.run()
         code = 0
     finally:
         os._exit(code)
@@ -152,10 +155,11 @@ class _Child:
     line: socket.socket
 
 
-class _Nursery:
-    def __init__(self, line: socket.socket, parts: Mapping[str, Part]) -> None:
+class _Server:
+    def __init__(self, line: socket.socket, components: Mapping[str, ComponentMain], guard: Guard) -> None:
         self._line = line
-        self._parts = parts
+        self._components = components
+        self._guard = guard
         self._selector = selectors.DefaultSelector()
         self._children: dict[str, _Child] = {}
 
@@ -176,7 +180,7 @@ class _Nursery:
         for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, 1.0)):
             for child in self._children.values():
                 signal.pidfd_send_signal(child.pidfd, number)
-                # One that was stopped where it stood would hear nothing.
+                # A process stopped by SIGSTOP does not handle other signals.
                 signal.pidfd_send_signal(child.pidfd, signal.SIGCONT)
             deadline = time.monotonic() + seconds
             while self._children and (left := deadline - time.monotonic()) > 0:
@@ -194,7 +198,7 @@ class _Nursery:
         if child is None:
             return
         if "number" in message:
-            # Not reaped yet, so the number is nobody else's.
+            # Not reaped yet, so the PID has not been reused.
             signal.pidfd_send_signal(child.pidfd, message["number"])
         else:
             with contextlib.suppress(OSError):
@@ -203,16 +207,36 @@ class _Nursery:
     def _start(self, message: Message) -> None:
         name = message["start"]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        nursery = os.getpid()
+        server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _be_part(self._parts[message["kind"]], message, theirs, nursery)
+            component = self._components[message["kind"]]
+            _be_component(lambda link: self._run(component, message["order"], link), message, theirs, server)
         theirs.close()
         child = _Child(name, pid, os.pidfd_open(pid), ours)
         self._children[name] = child
         self._selector.register(child.pidfd, selectors.EVENT_READ, lambda: self._reap(child))
         self._selector.register(child.line, selectors.EVENT_READ, lambda: self._relay(child))
         self._tell({"name": name, "pid": pid})
+
+    def _run(self, component: ComponentMain, order: Message, link: SupervisorLink) -> int:
+        """The exit code of a component."""
+
+        def reported() -> None:
+            try:
+                component(order, link)
+            except Exception as error:
+                link.send({"failed": " ".join(str(error).split()) or type(error).__name__})
+                raise
+
+        try:
+            self._guard(reported)
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else 1
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        return 0
 
     def _relay(self, child: _Child) -> bool:
         try:
@@ -224,7 +248,7 @@ class _Nursery:
         return bool(data)
 
     def _reap(self, child: _Child) -> None:
-        # Its last words come before its end.
+        # Its last messages come before its end.
         while self._relay(child):
             pass
         _, status = os.waitpid(child.pid, 0)
@@ -241,52 +265,33 @@ class _Nursery:
             self._line.send(json.dumps(message).encode())
 
 
-def _be_part(part: Part, message: Message, line: socket.socket, nursery: int) -> NoReturn:
-    """What was forked runs one part and nothing else: it never returns into the nursery's code."""
+def _be_component(
+    run: Callable[[SupervisorLink], int], message: Message, line: socket.socket, server: int
+) -> NoReturn:
+    """Run one component in a forked process, which never returns into the server's code."""
     code = 1
-    telling = TellingPart(line)
     try:
         os.setsid()
-        die_with_parent(nursery)
-        _be_called(message["start"])
+        die_with_parent(server)
+        _set_process_name(message["start"])
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        # What comes before it can act on it would end it half-way.
+        # A signal before the component can handle it would end it half-way.
         hold_back_signals()
         _keep_only(line.fileno(), Path(message["log"]))
-        code = _run(part, message["order"], telling)
+        code = run(SupervisorLink(line))
     finally:
         os._exit(code)
 
 
-def _run(part: Part, order: Message, telling: TellingPart) -> int:
-    from podlife.cli import guard
-
-    def told() -> None:
-        try:
-            part(order, telling)
-        except Exception as error:
-            telling.tell({"failed": " ".join(str(error).split()) or type(error).__name__})
-            raise
-
-    try:
-        guard(told)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    return 0
-
-
-def _be_called(name: str) -> None:
-    """As `top` and `ps -o comm` show it: all parts have the same command line."""
+def _set_process_name(name: str) -> None:
+    """As `top` and `ps -o comm` show it: all components have the same command line."""
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text(name[:15], encoding="utf-8")
 
 
 def _keep_only(descriptor: int, log: Path) -> None:
-    """Its log and its line: what else is open belongs to the nursery and to other parts."""
+    """Keep the log and the link open; other descriptors belong to the server and to other components."""
     null = os.open(os.devnull, os.O_RDONLY)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(null, 0)

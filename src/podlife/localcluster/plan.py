@@ -1,129 +1,152 @@
-"""From what the user asked of `podlife up` to its parts: API server, controllers, nodes, and the order of each."""
+"""From the settings of a local cluster to its components: API server, controllers, nodes, and the order of each."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-from podlife.cli.commands.up.app import UpOptions
-from podlife.localcluster.components import (
-    APISERVER,
-    CONTROLLERS,
-    FLEET,
-    NODE,
-    STOP_PODS,
-)
+from podlife.daemons.catalog import POD_GC
+from podlife.localcluster.components import APISERVER, CONTROLLERS, HOLLOW_NODES, NODE, POD_SHUTDOWN
 from podlife.localcluster.forkserver import Message
-from podlife.localcluster.state_dir import UpFolder
-from podlife.localcluster.supervisor import Supervised
-
-__all__ = ["Plan", "keep_port"]
+from podlife.localcluster.state_dir import StateDir
+from podlife.localcluster.supervisor import Component
+from podlife.nodehealth import NodeHealthSettings
 
 # Nodes are NODE-0, NODE-1 …
 _NODE = "node"
-# The nodes of one machine share its network; who calls them calls from there.
+# The nodes of one machine share its network, and so do their clients.
 _ADDRESS = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    options: UpOptions
-    health: NodeHealthOptions
-    controllers: tuple[str, ...]
-    folder: UpFolder
+class LocalClusterSettings:
+    nodes: int = 3
+    # `process`, `containerd` or `sim`.
+    runtime: str = "process"
+    port: int = 6443
+    bind: str = "127.0.0.1"
+    # Further names and addresses of the API server.
+    names: tuple[str, ...] = ()
+    controllers: tuple[str, ...] = ("*", "scheduler")
+    node_health: NodeHealthSettings = field(default_factory=NodeHealthSettings)
+    max_pods: int = 110
+    pod_gc_threshold: int = 12_500
+    pod_gc_quarantine_seconds: float = 40.0
+    node_lease_seconds: int = 40
+    not_ready_toleration_seconds: int = 300
+    unreachable_toleration_seconds: int = 300
+    # How long pods may take to terminate when the cluster stops.
+    stop_seconds: float = 30.0
+    containerd_socket: Path = Path("/run/containerd/containerd.sock")
+    # Of simulated nodes.
+    scenario: Path | None = None
+    # None: in the state directory; empty: no audit log.
+    audit_log_path: str | None = None
+    audit_policy_file: str = ""
+    audit_log_max_mb: int = 10
+    audit_log_max_days: int = 0
+    audit_log_max_backups: int = 3
     verbosity: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    settings: LocalClusterSettings
+    state_dir: StateDir
 
     @property
     def is_simulated(self) -> bool:
-        return self.options.runtime == "sim"
+        return self.settings.runtime == "sim"
 
     @property
     def node_names(self) -> list[str]:
-        return [f"{_NODE}-{number}" for number in range(self.options.nodes)]
+        return [f"{_NODE}-{number}" for number in range(self.settings.nodes)]
 
     @property
     def audit_log_path(self) -> str:
-        """Empty where there is none."""
-        path = self.options.audit_log_path
-        return str(self.folder.audit_log) if path is None else path
+        """Empty for none."""
+        path = self.settings.audit_log_path
+        return str(self.state_dir.audit_log) if path is None else path
 
-    def make_apiserver(self) -> Supervised:
-        options = self.options
+    def make_apiserver(self) -> Component:
+        settings = self.settings
         order: dict[str, Any] = {
-            "data": str(self.folder.path),
-            "bind": options.bind,
-            "port": options.port,
-            "names": list(options.name or ()),
-            "not_ready_toleration_seconds": options.default_not_ready_toleration_seconds,
-            "unreachable_toleration_seconds": options.default_unreachable_toleration_seconds,
+            "data": str(self.state_dir.path),
+            "bind": settings.bind,
+            "port": settings.port,
+            "names": list(settings.names),
+            "not_ready_toleration_seconds": settings.not_ready_toleration_seconds,
+            "unreachable_toleration_seconds": settings.unreachable_toleration_seconds,
             "audit_log_path": self.audit_log_path,
-            "audit_policy_file": options.audit_policy_file,
-            "audit_log_max_mb": options.audit_log_maxsize,
-            "audit_log_max_days": options.audit_log_maxage,
-            "audit_log_max_backups": options.audit_log_maxbackup,
+            "audit_policy_file": settings.audit_policy_file,
+            "audit_log_max_mb": settings.audit_log_max_mb,
+            "audit_log_max_days": settings.audit_log_max_days,
+            "audit_log_max_backups": settings.audit_log_max_backups,
         }
-        return self._part(APISERVER, APISERVER, order)
+        return self._component(APISERVER, APISERVER, order)
 
-    def make_controllers(self) -> Supervised:
+    def make_controllers(self) -> Component:
+        pod_gc = {
+            "threshold": self.settings.pod_gc_threshold,
+            "quarantine_seconds": self.settings.pod_gc_quarantine_seconds,
+        }
         order = {
-            "kubeconfig": str(self.folder.controllers_kubeconfig),
-            "controllers": list(self.controllers),
-            "syncs": {
-                "terminated_pod_gc_threshold": self.options.terminated_pod_gc_threshold,
-                "pod_gc_quarantine": self.options.pod_gc_quarantine,
-            },
-            "health": asdict(self.health),
-            "verbosity": self.verbosity,
+            "kubeconfig": str(self.state_dir.controllers_kubeconfig),
+            "controllers": list(self.settings.controllers),
+            "options": {POD_GC: pod_gc},
+            "node_health": asdict(self.settings.node_health),
+            "verbosity": self.settings.verbosity,
         }
-        return self._part(CONTROLLERS, CONTROLLERS, order)
+        return self._component(CONTROLLERS, CONTROLLERS, order)
 
-    def make_nodes(self) -> list[Supervised]:
-        """One process each; simulated ones are all in one, where a node costs next to nothing."""
+    def make_nodes(self) -> list[Component]:
+        """One process each; simulated nodes share one process, where a node costs next to nothing."""
         if not self.is_simulated:
-            return [self._part(name, NODE, self._node_order(name)) for name in self.node_names]
-        if not self.options.nodes:
+            return [self._component(name, NODE, self._node_order(name)) for name in self.node_names]
+        if not self.settings.nodes:
             return []
+        scenario = self.settings.scenario
         order = {
-            "kubeconfig": str(self.folder.kubeconfig),
+            "kubeconfig": str(self.state_dir.kubeconfig),
             "name": _NODE,
-            "data": str(self.folder.node(_NODE)),
-            "nodes": self.options.nodes,
-            "max_pods": self.options.max_pods,
-            "scenario": "" if self.options.scenario is None else str(self.options.scenario),
-            "verbosity": self.verbosity,
+            "data": str(self.state_dir.node(_NODE)),
+            "nodes": self.settings.nodes,
+            "max_pods": self.settings.max_pods,
+            "scenario": "" if scenario is None else str(scenario),
+            "verbosity": self.settings.verbosity,
         }
-        return [self._part("nodes", FLEET, order)]
+        return [self._component("nodes", HOLLOW_NODES, order)]
 
-    def make_stoppers(self) -> list[Supervised]:
-        """What ends the pods of nodes whose agents have ended. Simulated pods end with their process."""
+    def make_pod_shutdowns(self) -> list[Component]:
+        """What terminates the pods of nodes whose agents have ended. Simulated pods end with their process."""
         if self.is_simulated:
             return []
-        grace = {"grace_seconds": self.options.stop_timeout}
+        grace = {"grace_seconds": self.settings.stop_seconds}
         return [
-            self._part(f"pods of {name}", STOP_PODS, self._node_order(name) | grace)
+            self._component(f"pods of {name}", POD_SHUTDOWN, self._node_order(name) | grace)
             for name in self.node_names
         ]
 
     def _node_order(self, name: str) -> Message:
-        folder = self.folder.node(name)
+        data = self.state_dir.node(name)
         return {
             "name": name,
-            "data": str(folder),
-            "kubeconfig": str(folder / "kubeconfig"),
-            "runtime": self.options.runtime,
+            "data": str(data),
+            "kubeconfig": str(data / "kubeconfig"),
+            "runtime": self.settings.runtime,
             "address": _ADDRESS,
-            "max_pods": self.options.max_pods,
-            "containerd_socket": str(self.options.containerd_socket),
-            "node_lease_duration_seconds": self.options.node_lease_duration_seconds,
-            "verbosity": self.verbosity,
+            "max_pods": self.settings.max_pods,
+            "containerd_socket": str(self.settings.containerd_socket),
+            "node_lease_duration_seconds": self.settings.node_lease_seconds,
+            "verbosity": self.settings.verbosity,
         }
 
-    def _part(self, name: str, kind: str, order: Message) -> Supervised:
-        return Supervised(name, kind, order, self.folder.log(name.replace(" ", "-")))
+    def _component(self, name: str, kind: str, order: Message) -> Component:
+        return Component(name, kind, order, self.state_dir.log(name.replace(" ", "-")))
 
 
-def keep_port(apiserver: Supervised, url: str) -> None:
-    """Whoever knows the server finds it where it was, also after it was started again."""
+def keep_port(apiserver: Component, url: str) -> None:
+    """Give a restarted API server the port that clients know."""
     apiserver.order = {**apiserver.order, "port": urlsplit(url).port}

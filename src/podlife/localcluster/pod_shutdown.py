@@ -1,7 +1,7 @@
-"""Ending the pods of a node whose agent has ended, as a machine that is shut down does: hooks, TERM, grace, KILL.
+"""Terminates the pods of a node whose agent has ended, as a shutdown of its machine would: hooks, TERM, grace, KILL.
 
-The API server is told nothing: the pods are still wanted, and the next agent of the node starts them again. A pod
-has its own grace, but no longer than the bound that is given; a signal ends what is left at once.
+The API server is not informed: the pods are still wanted, and the next agent of the node starts them again. A pod has
+its own grace period, up to the bound that is given; a signal kills what is left at once.
 """
 
 from __future__ import annotations
@@ -12,48 +12,48 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from podlife.cli.commands.node import NodeCommand
 from podlife.clock import SystemClock
-from podlife.daemons import event_loop as loop
-from podlife.daemons.node import make_runtime
+from podlife.daemons.event_loop import stopped_by_signals
+from podlife.daemons.node import RuntimeSettings, make_runtime
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.kuberuntime.kill_container import ContainerKiller
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.runtime import ContainerRuntimeError, ContainerStatus, Runtime, SandboxStatus
-from podlife.localcluster.forkserver import Message, TellingPart
-
-__all__ = ["end_pods", "running_pods", "stop_pods"]
+from podlife.localcluster.forkserver import Message
 
 log = logging.getLogger(__name__)
 
 
-class _Silent:
-    """Nobody is there any more to be sent events."""
+class _NoEvents:
+    """There is no agent any longer that could send events."""
 
     def event(self, regarding: Mapping[str, Any], type_: str, reason: str, message: str) -> None: ...
 
 
-async def stop_pods(asked: NodeCommand, grace_seconds: float, telling: TellingPart) -> None:
-    clock = SystemClock()
+class ProgressLink(Protocol):
+    """Receives the number of pods that are left."""
+
+    def send(self, message: Message) -> None: ...
+
+
+async def shut_down_node(
+    settings: RuntimeSettings, address: str, grace_seconds: float, link: ProgressLink
+) -> None:
     at_once = asyncio.Event()
-    async with make_runtime(asked, asked.options.node_ip, clock) as runtime:
-        with loop.stopped_by_signals(at_once.set):
-            await end_pods(runtime, grace_seconds, at_once, telling)
-
-
-class TellsProgress(Protocol):
-    def tell(self, message: Message) -> None: ...
+    async with make_runtime(settings, address, SystemClock()) as runtime:
+        with stopped_by_signals(at_once.set):
+            await end_pods(runtime, grace_seconds, at_once, link)
 
 
 async def end_pods(
-    runtime: Runtime, grace_seconds: float, at_once: asyncio.Event, telling: TellsProgress
+    runtime: Runtime, grace_seconds: float, at_once: asyncio.Event, link: ProgressLink
 ) -> None:
-    """Returns when nothing runs any more, or could not be ended."""
+    """Return when no pod runs any longer, or the rest could not be ended."""
     pods = await running_pods(runtime)
     left = len(pods)
-    telling.tell({"left": left})
-    killer = ContainerKiller(runtime, HandlerRunner(runtime, _Silent()), PodEvents(_Silent()))
+    link.send({"left": left})
+    killer = ContainerKiller(runtime, HandlerRunner(runtime, _NoEvents()), PodEvents(_NoEvents()))
 
     async def end(observed: ObservedPod) -> None:
         nonlocal left
@@ -62,7 +62,7 @@ async def end_pods(
         except ContainerRuntimeError as error:
             log.warning("%s", error)
         left -= 1
-        telling.tell({"left": left})
+        link.send({"left": left})
 
     async with asyncio.TaskGroup() as group:
         ending = [group.create_task(end(each), name="end of a pod") for each in pods]
@@ -89,7 +89,7 @@ async def _end_now(runtime: Runtime, pods: list[ObservedPod]) -> None:
 
 
 async def running_pods(runtime: Runtime) -> list[ObservedPod]:
-    """Those of which something could run."""
+    """The pods that may have running containers."""
     sandboxes: dict[str, list[SandboxStatus]] = defaultdict(list)
     containers: dict[str, list[ContainerStatus]] = defaultdict(list)
     for sandbox in await runtime.list_sandboxes():

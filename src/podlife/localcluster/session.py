@@ -1,6 +1,7 @@
-"""`podlife up` as a process: brings a cluster up, shows it, takes orders, and takes it down again.
+"""A local cluster for the lifetime of this process: brings it up, shows it, takes orders, and takes it down again.
 
-The first signal stops the cluster with its pods' grace, a second one ends the pods at once, a third one everything.
+The first signal stops the cluster and gives its pods their grace period, a second one kills the pods, a third one
+everything.
 """
 
 from __future__ import annotations
@@ -11,167 +12,187 @@ import signal
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from podlife.cli.audit_options import STDOUT
-from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-from podlife.cli.commands.up.app import UpOptions
-from podlife.cli.commands.up.lines import Welcome, in_order
-from podlife.cli.commands.up.screen import Screen
-from podlife.cli.connection import ConnectionOptions, load_connection
-from podlife.cli.program import command_for, program
-from podlife.client import Client
+from podlife.client import Client, Flags, load
 from podlife.clock import SystemClock
-from podlife.daemons import event_loop as loop
-from podlife.localcluster import components as up_parts
+from podlife.daemons import event_loop
+from podlife.daemons.connection import first_error
+from podlife.localcluster import components
 from podlife.localcluster.audit_tail import AuditTail
-from podlife.localcluster.bootstrap_token import Joining, reachable_url
-from podlife.localcluster.cluster import Cluster
-from podlife.localcluster.cluster_state import World, follow
+from podlife.localcluster.bootstrap_token import BootstrapToken, reachable_url
+from podlife.localcluster.cluster import LocalCluster
+from podlife.localcluster.cluster_state import ClusterState, follow
 from podlife.localcluster.control_socket import serve_orders
-from podlife.localcluster.forkserver import Forks
-from podlife.localcluster.plan import Plan
-from podlife.localcluster.state_dir import UpFolder, age_seconds, default_folder
-from podlife.localcluster.supervisor import Supervisor
+from podlife.localcluster.forkserver import ForkServer, Guard
+from podlife.localcluster.plan import ClusterPlan, LocalClusterSettings
+from podlife.localcluster.state_dir import StateDir
+from podlife.localcluster.supervisor import ComponentSupervisor
 
-__all__ = ["run_up"]
-
-# One press of a key comes twice where a program in between passes it on.
-_SAME_SECONDS = 0.3
-_LOG_SECONDS = 60.0
+# One key press arrives twice where a program in between forwards it.
+_SAME_SIGNAL_SECONDS = 0.3
+_TRIM_LOGS_SECONDS = 60.0
 
 
-def run_up(options: UpOptions, health: NodeHealthOptions, controllers: list[str], verbosity: int) -> None:
-    """Until it is stopped. Raises PodlifeError when it cannot start."""
-    folder = UpFolder(options.data or default_folder())
-    folder.claim()
+@dataclass(frozen=True, slots=True)
+class StartedCluster:
+    """What a user needs to know of a cluster that is up. `other_nodes` were left by an earlier run with more nodes."""
+
+    url: str
+    kubeconfig: Path
+    join_file: Path
+    ready_nodes: int
+    other_nodes: frozenset[str]
+    # Whether it has objects of an earlier run.
+    is_restart: bool
+
+
+class Display(Protocol):
+    """Shows a cluster to its user."""
+
+    def say(self, line: str) -> None: ...
+
+    def started(self, cluster: StartedCluster) -> None: ...
+
+    async def show(self, state: ClusterState) -> None:
+        """Run until cancelled."""
+
+    def stopping(self) -> None: ...
+
+    def pods_left(self, count: int) -> None:
+        """So many pods have not terminated yet."""
+
+    def stopped(self, state_dir: StateDir) -> None: ...
+
+    def restore(self) -> None:
+        """Leave the terminal as it was: the process is about to exit."""
+
+
+def run(settings: LocalClusterSettings, state_dir: StateDir, display: Display, guard: Guard) -> None:
+    """Run a cluster until a signal stops it. Raises PodlifeError when it cannot start.
+
+    It forks, and runs an event loop of its own, so that neither a loop nor a second thread may run in the process.
+    `guard` runs a component and turns its exceptions into an exit code."""
+    state_dir.claim()
     environment = dict(os.environ)
-    # The HTTP library reads all of the system's authorities when it is loaded; nobody here trusts any of them.
+    # The HTTP library reads all of the system's CAs when it is imported; nothing here trusts any of them.
     os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
-    up_parts.preload(options.runtime)
-    forks = Forks.open(up_parts.PARTS, environment)
-    plan = Plan(options, health, tuple(controllers), folder, verbosity)
+    components.preload(settings.runtime)
+    fork_server = ForkServer.open(components.COMPONENTS, environment, guard)
     try:
-        loop.run(_Up(plan, forks).run())
+        event_loop.run(_Session(ClusterPlan(settings, state_dir), fork_server, display).run())
     except ExceptionGroup as group:
-        raise _first(group) from group
+        raise first_error(group) from group
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    """Of those who failed together, the first tells enough."""
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, ExceptionGroup) else error
-
-
-async def _keep_logs_short(folder: UpFolder) -> None:
+async def _trim_logs(state_dir: StateDir) -> None:
     while True:
-        # At once: what an earlier run has left may be long already. On a full disk they stay as they are.
+        # At once: logs of an earlier run may be long already. On a full disk they stay as they are.
         with suppress(OSError):
-            folder.trim_logs()
-        await asyncio.sleep(_LOG_SECONDS)
+            state_dir.trim_logs()
+        await asyncio.sleep(_TRIM_LOGS_SECONDS)
 
 
 class _Signals:
-    """The first asks, the second hurries, the third ends."""
+    """The first signal stops the cluster, the second kills its pods, the third exits."""
 
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
+    def __init__(self, display: Display) -> None:
+        self._display = display
         self.stop = asyncio.Event()
         self.at_once = asyncio.Event()
         self._last = 0.0
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        event_loop = asyncio.get_running_loop()
+    def handled(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
         numbers = [signal.SIGINT, signal.SIGTERM]
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             numbers.append(signal.SIGHUP)
         for number in numbers:
-            event_loop.add_signal_handler(number, self._take)
+            loop.add_signal_handler(number, self._handle)
         try:
             yield
         finally:
             for number in numbers:
-                event_loop.remove_signal_handler(number)
+                loop.remove_signal_handler(number)
 
-    def _take(self) -> None:
+    def _handle(self) -> None:
         now, last = time.monotonic(), self._last
         self._last = now
-        if now - last < _SAME_SECONDS:
+        if now - last < _SAME_SIGNAL_SECONDS:
             return
         if self.at_once.is_set():
-            # The nursery sees it, and ends what is left.
-            self._screen.terminal.restore()
+            # The fork server notices, and ends what is left.
+            self._display.restore()
             os._exit(130)
         (self.at_once if self.stop.is_set() else self.stop).set()
 
 
-class _Up:
-    def __init__(self, plan: Plan, forks: Forks) -> None:
+class _Session:
+    def __init__(self, plan: ClusterPlan, fork_server: ForkServer, display: Display) -> None:
         self._plan = plan
-        self._forks = forks
-        self._joining = Joining(plan.folder.path)
-        self._screen = Screen()
-        self._signals = _Signals(self._screen)
-        self._supervisor = Supervisor(forks, self._screen.say)
-        self._cluster = Cluster(plan, self._supervisor)
+        self._fork_server = fork_server
+        self._token = BootstrapToken(plan.state_dir.path)
+        self._display = display
+        self._signals = _Signals(display)
+        self._supervisor = ComponentSupervisor(fork_server, display.say)
+        self._cluster = LocalCluster(plan, self._supervisor)
         self._is_restart = False
 
     async def run(self) -> None:
         try:
-            with self._signals.taken():
+            with self._signals.handled():
                 async with asyncio.TaskGroup() as group:
-                    reading = group.create_task(self._supervisor.run(), name="parts")
+                    supervising = group.create_task(self._supervisor.run(), name="supervisor")
                     await self._live()
-                    reading.cancel()
+                    supervising.cancel()
         finally:
-            # What still runs is ended by the nursery.
-            await self._forks.close()
-            self._joining.close()
-            self._plan.folder.unsign()
+            # The fork server ends what still runs.
+            await self._fork_server.close()
+            self._token.revoke()
+            self._plan.state_dir.unsign()
 
     async def _live(self) -> None:
-        cluster, folder = self._cluster, self._plan.folder
-        # A token of an `up` that was killed: no server may take it again.
-        self._joining.close()
+        cluster, state_dir = self._cluster, self._plan.state_dir
+        # A token of a killed run: no server may accept it again.
+        self._token.revoke()
         if not await self._unless_stopped(cluster.start_apiserver()):
             return
-        self._is_restart = folder.holder() is not None
-        folder.sign(cluster.url, tuple(each.order for each in self._plan.make_stoppers()))
-        self._joining.open(self._join_url())
+        self._is_restart = state_dir.holder() is not None
+        state_dir.sign(cluster.url, tuple(each.order for each in self._plan.make_pod_shutdowns()))
+        self._token.issue(self._join_url())
         cluster.start_rest()
-        connection = load_connection(ConnectionOptions(kubeconfig=str(folder.kubeconfig)))
-        async with Client.connect(connection) as client:
-            world = World(SystemClock())
+        async with Client.connect(load(Flags(kubeconfig=str(state_dir.kubeconfig)))) as client:
+            state = ClusterState(SystemClock())
             async with asyncio.TaskGroup() as group:
                 beside = [
-                    group.create_task(follow(world, client, self._audit_tail()), name="world"),
-                    group.create_task(serve_orders(folder, cluster), name="orders"),
+                    group.create_task(follow(state, client, self._audit_tail()), name="state"),
+                    group.create_task(serve_orders(state_dir, cluster), name="orders"),
                 ]
-                await self._joining.publish(client, self._join_url())
-                if await self._unless_stopped(cluster.wait_until_ready(world)):
-                    await self._show(world)
+                await self._token.publish(client, self._join_url())
+                if await self._unless_stopped(cluster.wait_until_ready(state)):
+                    await self._show(state)
                 for task in beside:
                     task.cancel()
         await self._stop()
 
-    async def _show(self, world: World) -> None:
-        welcome = Welcome(
+    async def _show(self, state: ClusterState) -> None:
+        node_names = self._plan.node_names
+        started = StartedCluster(
             self._cluster.url,
-            self._plan.folder.kubeconfig,
-            self._joining.file,
-            sum(world.is_ready(name) for name in self._plan.node_names),
-            program(),
+            self._plan.state_dir.kubeconfig,
+            self._token.join_file,
+            sum(state.is_ready(name) for name in node_names),
+            frozenset(state.nodes) - frozenset(node_names),
             self._is_restart,
         )
-        self._screen.say(welcome.text(age_seconds()))
-        if left := sorted(world.nodes.keys() - set(self._plan.node_names), key=in_order):
-            self._screen.say(f"of earlier, and not started here: {', '.join(left[:10])}")
+        self._display.started(started)
         async with asyncio.TaskGroup() as group:
             beside = [
-                group.create_task(self._screen.show(world), name="view"),
-                group.create_task(_keep_logs_short(self._plan.folder), name="logs"),
+                group.create_task(self._display.show(state), name="display"),
+                group.create_task(_trim_logs(self._plan.state_dir), name="logs"),
             ]
             await self._signals.stop.wait()
             for task in beside:
@@ -179,32 +200,31 @@ class _Up:
 
     def _audit_tail(self) -> AuditTail | None:
         path = self._plan.audit_log_path
-        return None if path in ("", STDOUT) else AuditTail(Path(path))
+        # "-" is standard output.
+        return None if path in ("", "-") else AuditTail(Path(path))
 
     def _join_url(self) -> str:
-        options = self._plan.options
-        return reachable_url(self._cluster.url, options.bind, tuple(options.name or ()))
+        settings = self._plan.settings
+        return reachable_url(self._cluster.url, settings.bind, settings.names)
 
     async def _stop(self) -> None:
-        say = self._screen.say
-        say("stopping: pods are given their grace; Ctrl-C once more ends them at once")
+        self._display.stopping()
         last = 0
 
         def progress(left: int) -> None:
             nonlocal last
             if left != last:
-                say(f"{left} pod{'' if left == 1 else 's'} to end")
+                self._display.pods_left(left)
             last = left
 
         await self._cluster.stop(self._signals.at_once, progress)
-        folder = self._plan.folder
-        say(f"stopped; `{command_for(folder, 'up')}` goes on where it was (data: {folder.path})")
+        self._display.stopped(self._plan.state_dir)
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """False when a signal came first."""
-        event_loop = asyncio.get_running_loop()
-        working = event_loop.create_task(work, name="start")
-        stopped = event_loop.create_task(self._signals.stop.wait(), name="stop")
+        """Run the work; false when a signal came first."""
+        loop = asyncio.get_running_loop()
+        working = loop.create_task(work, name="start")
+        stopped = loop.create_task(self._signals.stop.wait(), name="stop")
         try:
             await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
             if working.done():

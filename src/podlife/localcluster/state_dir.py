@@ -1,14 +1,14 @@
-"""The data folder of `podlife up`: whose it is at this moment, and where everything in it lies.
+"""The state directory of a local cluster: which process holds it, and where everything in it is.
 
     DIR/            what an API server keeps (store.db, pki/, admin.kubeconfig …)
     DIR/nodes/NAME  a node: its kubeconfig, pods, volumes and logs of containers
-    DIR/logs        what each part has logged
+    DIR/logs        the log of each component
     DIR/audit       the audit log of the API server
-    DIR/up.json     which `podlife up` has it, for `down` and `status`
-    DIR/up.sock     where that one takes orders
+    DIR/up.json     which `podlife up` holds it, for `down` and `status`
+    DIR/up.sock     its control socket
 
-The lock on it ends with the process that holds it, and with the last of its parts. A process is told from another with
-its number by the moment it started, so that `down` never signals a stranger.
+The lock on it ends with the process that holds it and the last of its components. A process is identified by its PID
+and its start time, so that `down` never signals another process that was given the same PID.
 """
 
 from __future__ import annotations
@@ -26,36 +26,22 @@ from pathlib import Path
 from typing import Any
 
 from podlife import __version__
+from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError
 from podlife.pki import write_private
 
-__all__ = [
-    "Holder",
-    "UpFolder",
-    "age_seconds",
-    "choose_folder",
-    "default_folder",
-    "running_folders",
-    "started_at",
-]
-
 _LOCK = "up.lock"
-# Of what `up` itself keeps; the store has a number of its own.
+# Of the files of `podlife up` itself; the store has its own version.
 FORMAT = 1
-# How long the parts of an `up` that was killed may take to end.
+# How long the components of a killed `podlife up` may take to end.
 _LEFTOVER_SECONDS = 15.0
 _MOST_LOG_BYTES = 10 * 1024 * 1024
 
 
-def default_folder() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "podlife"
-
-
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that has, or had, the folder. `pods` says, for each node, how to end the pods on it: the work of a
-    `down` after this process was killed. A process that ended in order has number 0."""
+    """A process that holds, or held, the directory. `pods` are orders to end the pods of each node, for a `down` after
+    this process was killed. A process that ended in order has PID 0."""
 
     pid: int
     started: int
@@ -69,7 +55,7 @@ class Holder:
         return self.started != 0 and started_at(self.pid) == self.started
 
 
-class UpFolder:
+class StateDir:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.logs = path / "logs"
@@ -88,7 +74,7 @@ class UpFolder:
         return self.nodes / name
 
     def claim(self) -> None:
-        """Take it, make what is missing; raises ConfigError when it cannot be used, or another has it."""
+        """Lock it and create what is missing; raises ConfigError when it is unusable, or another process holds it."""
         from podlife.apiserver.storage.data_dir import make_private
 
         try:
@@ -119,16 +105,16 @@ class UpFolder:
         self._check_format()
 
     def trim_logs(self, most_bytes: int = _MOST_LOG_BYTES) -> None:
-        """What is too long becomes the older file of its name, in place of the one before. Its writer goes on."""
+        """Move the content of long logs to NAME.log.1, replacing the one before. Writers continue."""
         for log in self.logs.glob("*.log"):
             if log.stat().st_size > most_bytes:
-                # Its writers have it open, for appending: so it is emptied and not renamed.
+                # Its writers have it open for appending: so it is emptied and not renamed.
                 shutil.copyfile(log, log.with_suffix(".log.1"))
                 log.with_suffix(".log.1").chmod(0o600)
                 os.truncate(log, 0)
 
     def _locked(self, lock: int) -> bool:
-        """One that was killed leaves parts that are about to end: those are waited for."""
+        """A killed `podlife up` leaves components that are about to end: wait for those."""
         deadline = time.monotonic() + _LEFTOVER_SECONDS
         while True:
             try:
@@ -150,7 +136,7 @@ class UpFolder:
             )
 
     def sign(self, url: str, pods: tuple[dict[str, Any], ...] = ()) -> None:
-        """Tell others who has it."""
+        """Record this process as the holder."""
         self._write(Holder(os.getpid(), started_at(os.getpid()), url, pods=pods))
 
     def unsign(self) -> None:
@@ -159,14 +145,14 @@ class UpFolder:
             self.forget(holder)
 
     def forget(self, holder: Holder) -> None:
-        """Nothing is left of it; what is known of the format stays. Only for who has claimed the folder."""
+        """Record that nothing is left of the holder; the format stays. Only for the process that has claimed it."""
         self._write(Holder(0, 0, holder.url))
 
     def _write(self, holder: Holder) -> None:
         write_private(self._state, json.dumps(asdict(holder)).encode())
 
     def holder(self) -> Holder | None:
-        """Who signed last; nobody where nobody did, or it cannot be read."""
+        """The last holder; None when there was none, or it cannot be read."""
         try:
             known = json.loads(self._state.read_text(encoding="utf-8"))
             return Holder(**known | {"pods": tuple(known.get("pods", ()))})
@@ -174,32 +160,32 @@ class UpFolder:
             return None
 
 
-def running_folders() -> list[UpFolder]:
-    """Of every `podlife up` that this user runs now, found by the locks that their processes have open: there is no
-    list that could be out of date."""
+def running_state_dirs() -> list[StateDir]:
+    """The directories of every `podlife up` that this user runs, found by the locks that the processes have open: there
+    is no list that could be out of date."""
     found: set[Path] = set()
     for descriptors in Path("/proc").glob("[0-9]*/fd"):
-        # Another user's, or one that has ended meanwhile.
+        # Another user's process, or one that has ended meanwhile.
         with contextlib.suppress(OSError):
             for each in list(descriptors.iterdir()):
                 with contextlib.suppress(FileNotFoundError):
                     if (target := each.readlink()).name == _LOCK:
                         found.add(target.parent)
-    folders = [UpFolder(path) for path in sorted(found)]
-    return [each for each in folders if (holder := each.holder()) is not None and holder.is_alive]
+    directories = [StateDir(path) for path in sorted(found)]
+    return [each for each in directories if (holder := each.holder()) is not None and holder.is_alive]
 
 
-def choose_folder(data: Path | None) -> UpFolder:
-    """Which `podlife up` a command is about: the one that is named, the one that kubectl would use (even if it was
-    killed), or the one of the default folder. Raises ConfigError where that could be the wrong one."""
+def choose_state_dir(data: Path | None) -> StateDir:
+    """The `podlife up` that a command is about: the one that is named, the one that kubectl would use (even if it was
+    killed), or the one of the default directory. Raises ConfigError where that could be the wrong one."""
     if data is not None:
-        return UpFolder(data)
-    default = UpFolder(default_folder())
+        return StateDir(data)
+    default = StateDir(default_data_dir())
     of_kubectl = Path(os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0])
-    named = UpFolder(of_kubectl.parent.resolve())
+    named = StateDir(of_kubectl.parent.resolve())
     if of_kubectl.name == named.kubeconfig.name and named.holder() is not None:
         return named
-    running = {each.path: each for each in running_folders()}
+    running = {each.path: each for each in running_state_dirs()}
     others = running.keys() - {default.path.resolve()}
     if not others:
         return default
@@ -213,17 +199,17 @@ def _flags_of(paths: Iterable[Path]) -> str:
 
 
 def age_seconds() -> float:
-    """For how long this process has been there, from its very first moment."""
+    """How long this process has been running."""
     uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
     return uptime - started_at(os.getpid()) / os.sysconf("SC_CLK_TCK")
 
 
 def started_at(pid: int) -> int:
-    """When a process started, in the kernel's ticks since the machine did; 0 where there is none."""
+    """When a process started, in clock ticks since boot; 0 when there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return 0
-    # The name may hold anything, spaces and parentheses too: the rest stands after its last one.
+    # The name may contain spaces and parentheses: the other fields follow the last one.
     fields = stat.rpartition(")")[2].split()
     return 0 if fields[0] in "ZX" else int(fields[19])

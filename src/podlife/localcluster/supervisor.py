@@ -1,7 +1,7 @@
-"""The parts of `podlife up`, kept running: one that ends is started again, later each time, and one line says so.
+"""Keeps the components of a local cluster running: one that ends is restarted, with a growing delay.
 
-A part that ends before everything has come up ends the start, with its own reason: a user who names a port that is
-taken is told that, not that something is tried again. Which parts there are, and their order, is for `up_cluster`.
+A component that ends before the cluster is up fails the start, with its own reason: a user who names a port that is
+taken reads that, not that something is retried. Which components there are, and their order, is left to `LocalCluster`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ from typing import Any
 
 from podlife.aio import wait_until_set
 from podlife.errors import PodlifeError
-from podlife.localcluster.forkserver import Forks, Message
-
-__all__ = ["Supervised", "Supervisor"]
+from podlife.localcluster.forkserver import ForkServer, Message
 
 _FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0
-# Who ran for so long has not failed because of the last failure.
+# After running for so long, an end is a new failure and not the last one again.
 _WELL_SECONDS = 60.0
 _KILL_SECONDS = 5.0
 
 
-class Supervised:
-    """One part, from one process of it to the next. `left` is what it says that it has still to do."""
+class Component:
+    """One component across restarts. `left` is the work that it reports as remaining."""
 
     def __init__(self, name: str, kind: str, order: Message, log: Path) -> None:
         self.name = name
@@ -35,7 +33,7 @@ class Supervised:
         self.pid = 0
         self.restarts = 0
         self.is_wanted = False
-        # From when its start was asked for: also before it is known which process it is.
+        # Since its start was requested, even before its process is known.
         self.is_alive = False
         self.started_at = 0.0
         self.answer = ""
@@ -53,115 +51,124 @@ class Supervised:
         return "waiting" if self.is_wanted else "stopped"
 
 
-class Supervisor:
-    def __init__(self, forks: Forks, say: Callable[[str], None]) -> None:
-        self.parts: dict[str, Supervised] = {}
-        # From when on a part that ends is started again.
+class ComponentSupervisor:
+    def __init__(self, fork_server: ForkServer, say: Callable[[str], None]) -> None:
+        self.components: dict[str, Component] = {}
+        # Whether a component that ends is restarted.
         self.is_up = False
-        self._forks = forks
+        self._fork_server = fork_server
         self._say = say
 
     async def run(self) -> None:
-        """Raises PodlifeError if the process that starts all others is gone."""
-        await self._forks.run(self._take)
+        """Raises PodlifeError when the fork server is gone."""
+        await self._fork_server.run(self._take)
         raise PodlifeError("the process that starts the parts has ended: start `podlife up` again")
 
-    def start(self, part: Supervised) -> None:
-        """Also again, one that was stopped."""
-        self.parts[part.name] = part
-        part.is_wanted = True
-        part.delay_seconds = _FIRST_DELAY_SECONDS
-        if not part.is_alive:
-            self._start(part)
+    def start(self, component: Component) -> None:
+        """Start a component, even one that was stopped before."""
+        self.components[component.name] = component
+        component.is_wanted = True
+        component.delay_seconds = _FIRST_DELAY_SECONDS
+        if not component.is_alive:
+            self._start(component)
 
-    async def wait_ready(self, part: Supervised, *, seconds: float, is_ready: Callable[[], bool]) -> None:
-        """Raises PodlifeError when it is not in time, or it ends."""
+    async def wait_ready(self, component: Component, *, seconds: float, is_ready: Callable[[], bool]) -> None:
+        """Raises PodlifeError when it is not ready in time, or ends."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        while not (part.ready.is_set() or is_ready()):
-            if part.ended.is_set():
-                raise PodlifeError(part.failure or f"{part.name} has ended: {part.log} says why")
+        while not (component.ready.is_set() or is_ready()):
+            if component.ended.is_set():
+                raise PodlifeError(
+                    component.failure or f"{component.name} has ended: {component.log} says why"
+                )
             if loop.time() > deadline:
-                raise PodlifeError(f"{part.name} is not ready after {seconds:.0f} s: {part.log} may say why")
+                raise PodlifeError(
+                    f"{component.name} is not ready after {seconds:.0f} s: {component.log} may say why"
+                )
             await asyncio.sleep(0.01)
 
-    async def stop(self, parts: Iterable[Supervised], *, seconds: float) -> None:
-        """With SIGTERM, and SIGKILL when the time is up."""
-        stopping = list(parts)
-        for part in stopping:
-            self._unwant(part)
-            if part.is_alive:
-                self._forks.signal(part.name, signal.SIGTERM)
-                # One that was stopped where it stood would hear nothing.
-                self._forks.signal(part.name, signal.SIGCONT)
+    async def stop(self, components: Iterable[Component], *, seconds: float) -> None:
+        """Stop components with SIGTERM, and with SIGKILL when the time is up."""
+        stopping = list(components)
+        for component in stopping:
+            self._unwant(component)
+            if component.is_alive:
+                self._fork_server.signal(component.name, signal.SIGTERM)
+                # A process stopped by SIGSTOP does not handle other signals.
+                self._fork_server.signal(component.name, signal.SIGCONT)
         deadline = asyncio.get_running_loop().time() + seconds
-        for part in stopping:
-            await self._see_end(part, deadline - asyncio.get_running_loop().time())
+        for component in stopping:
+            await self._await_end(component, deadline - asyncio.get_running_loop().time())
 
-    def signal(self, part: Supervised, number: int) -> None:
-        self._forks.signal(part.name, number)
+    def signal(self, component: Component, number: int) -> None:
+        self._fork_server.signal(component.name, number)
 
-    def order(self, part: Supervised, order: Message) -> None:
-        self._forks.order(part.name, order)
+    def order(self, component: Component, order: Message) -> None:
+        self._fork_server.order(component.name, order)
 
-    def _unwant(self, part: Supervised) -> None:
-        part.is_wanted = False
-        if part.again is not None:
-            part.again.cancel()
-            part.again = None
+    def _unwant(self, component: Component) -> None:
+        component.is_wanted = False
+        if component.again is not None:
+            component.again.cancel()
+            component.again = None
 
-    async def _see_end(self, part: Supervised, seconds: float) -> None:
-        if part.is_alive and not await wait_until_set(part.ended, seconds=max(0.0, seconds)):
-            self._forks.signal(part.name, signal.SIGKILL)
-            await wait_until_set(part.ended, seconds=_KILL_SECONDS)
+    async def _await_end(self, component: Component, seconds: float) -> None:
+        if component.is_alive and not await wait_until_set(component.ended, seconds=max(0.0, seconds)):
+            self._fork_server.signal(component.name, signal.SIGKILL)
+            await wait_until_set(component.ended, seconds=_KILL_SECONDS)
 
-    def _start(self, part: Supervised) -> None:
-        part.again = None
-        part.failure = ""
-        part.is_alive = True
-        part.ended.clear()
-        part.ready.clear()
-        part.started_at = asyncio.get_running_loop().time()
-        self._forks.start(part.name, part.kind, part.order, part.log)
+    def _start(self, component: Component) -> None:
+        component.again = None
+        component.failure = ""
+        component.is_alive = True
+        component.ended.clear()
+        component.ready.clear()
+        component.started_at = asyncio.get_running_loop().time()
+        self._fork_server.start(component.name, component.kind, component.order, component.log)
 
     def _take(self, news: Message) -> None:
-        part = self.parts.get(news["name"])
-        if part is None:
+        component = self.components.get(news["name"])
+        if component is None:
             return
         if "told" in news:
-            self._hear(part, news["told"])
+            self._hear(component, news["told"])
         elif "ended" in news:
-            self._end(part, news["ended"])
+            self._end(component, news["ended"])
         else:
-            part.pid = news["pid"]
+            component.pid = news["pid"]
 
-    def _hear(self, part: Supervised, told: dict[str, Any]) -> None:
+    def _hear(self, component: Component, told: dict[str, Any]) -> None:
         if "ready" in told:
-            part.answer = told["ready"]
-            part.ready.set()
+            component.answer = told["ready"]
+            component.ready.set()
         elif "failed" in told:
-            part.failure = told["failed"]
+            component.failure = told["failed"]
         elif "left" in told:
-            part.left = told["left"]
+            component.left = told["left"]
 
-    def _end(self, part: Supervised, code: int) -> None:
-        part.pid = 0
-        part.is_alive = False
-        part.ended.set()
-        if not part.is_wanted or not self.is_up:
+    def _end(self, component: Component, code: int) -> None:
+        component.pid = 0
+        component.is_alive = False
+        component.ended.set()
+        if not component.is_wanted or not self.is_up:
             return
         loop = asyncio.get_running_loop()
-        if loop.time() - part.started_at > _WELL_SECONDS:
-            part.delay_seconds = _FIRST_DELAY_SECONDS
-        delay, part.delay_seconds = part.delay_seconds, min(part.delay_seconds * 2, _MOST_DELAY_SECONDS)
-        part.restarts += 1
-        part.again = loop.call_later(delay, self._start, part)
-        self._say(f"{part.name} {_how(part, code)}; it is started again in {delay:g} s (its log: {part.log})")
+        if loop.time() - component.started_at > _WELL_SECONDS:
+            component.delay_seconds = _FIRST_DELAY_SECONDS
+        delay, component.delay_seconds = (
+            component.delay_seconds,
+            min(component.delay_seconds * 2, _MOST_DELAY_SECONDS),
+        )
+        component.restarts += 1
+        component.again = loop.call_later(delay, self._start, component)
+        self._say(
+            f"{component.name} {_how(component, code)}; it is started again in {delay:g} s (its log: {component.log})"
+        )
 
 
-def _how(part: Supervised, code: int) -> str:
-    if part.failure:
-        return f"ended: {part.failure}"
+def _how(component: Component, code: int) -> str:
+    if component.failure:
+        return f"ended: {component.failure}"
     if code >= 0:
         return f"ended with code {code}"
     try:

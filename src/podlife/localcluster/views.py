@@ -1,4 +1,4 @@
-"""What `podlife up` and `podlife status` read of nodes and pods, and how they call what they see."""
+"""What `podlife up` and `podlife status` read of nodes and pods, and how they describe it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _BY_REASON = {
     "PreemptionByScheduler": "preempted for a pod of higher priority",
     "TerminationByKubelet": "ended by its node",
 }
-# Those whose message says more than the reason does.
-_TELLING = ("DeletionByPodGC", "TerminationByKubelet", "PreemptionByScheduler")
+# Reasons whose message says more than the reason itself.
+_WITH_MESSAGE = ("DeletionByPodGC", "TerminationByKubelet", "PreemptionByScheduler")
 
 
 class _Condition(msgspec.Struct, rename="camel", frozen=True, gc=False):
@@ -51,7 +51,7 @@ class _PodStatus(msgspec.Struct, rename="camel", frozen=True, gc=False):
     container_statuses: tuple[_Container, ...] = ()
 
 
-class PodView(msgspec.Struct, frozen=True, gc=False):
+class DisplayedPod(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata
     spec: _PodSpec = _PodSpec()
     status: _PodStatus = _PodStatus()
@@ -80,11 +80,11 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def disruption(self) -> str:
-        """Who said that it must go; empty where nobody did."""
+        """Why the pod is being disrupted; empty when it is not."""
         for each in self.status.conditions:
             if each.type == "DisruptionTarget" and each.status == "True":
                 why = _BY_REASON.get(each.reason, each.reason)
-                message = each.message.removeprefix("PodGC: ") if each.reason in _TELLING else ""
+                message = each.message.removeprefix("PodGC: ") if each.reason in _WITH_MESSAGE else ""
                 return f"{why}: {message}" if message else why
         return ""
 
@@ -115,7 +115,7 @@ class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
     conditions: tuple[_Condition, ...] = ()
 
 
-class NodeView(msgspec.Struct, frozen=True, gc=False):
+class DisplayedNode(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()

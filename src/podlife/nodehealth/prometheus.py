@@ -1,29 +1,20 @@
-"""The numbers of node health for Prometheus, read when asked for, under kube-controller-manager's own names."""
+"""The metrics of node health for Prometheus, under kube-controller-manager's own names, read at each scrape."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-from podlife.nodehealth.node_lifecycle import NodeLifecycleController
-from podlife.nodehealth.taint_eviction import TaintEvictionController
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from podlife.controller.metrics import histogram
+from podlife.nodehealth.metrics import EvictionMetrics, NodeMetrics
 from podlife.workqueue import Distribution
 
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.core import Metric
 
-__all__ = ["NodeLifecycle", "TaintEviction"]
-
-
-class NodeLifecycle(NodeLifecycleController):
-    def export_own(self, registry: CollectorRegistry) -> None:
-        _register(registry, self._families)
-
-    def _families(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        metrics = self.metrics
+def export_node_lifecycle(registry: CollectorRegistry, metrics: NodeMetrics) -> None:
+    def families() -> Iterator[Metric]:
         evicted = CounterMetricFamily(
             "node_collector_evictions_total", "Nodes that got the taint that evicts.", labels=("zone",)
         )
@@ -49,41 +40,34 @@ class NodeLifecycle(NodeLifecycleController):
             metrics.pass_seconds,
         )
 
+    registry.register(_Families(families))
 
-class TaintEviction(TaintEvictionController):
-    def export_own(self, registry: CollectorRegistry) -> None:
-        _register(registry, self._families)
 
-    def _families(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily
-
+def export_taint_eviction(registry: CollectorRegistry, metrics: EvictionMetrics) -> None:
+    def families() -> Iterator[Metric]:
         yield CounterMetricFamily(
             "taint_eviction_controller_pod_deletions_total",
             "Pods that were deleted for the taints of their nodes.",
-            self.metrics.deletions,
+            metrics.deletions,
         )
         yield _histogram(
             "taint_eviction_controller_pod_deletion_duration_seconds",
             "From the time a pod was due to its deletion.",
-            self.metrics.delay_seconds,
+            metrics.delay_seconds,
         )
 
+    registry.register(_Families(families))
 
-def _register(registry: CollectorRegistry, read: Callable[[], Iterator[Metric]]) -> None:
-    from prometheus_client.registry import Collector
 
-    class Families(Collector):
-        def collect(self) -> Iterator[Metric]:
-            return read()
+class _Families(Collector):
+    def __init__(self, read: Callable[[], Iterator[Metric]]) -> None:
+        self._read = read
 
-    registry.register(Families())
+    def collect(self) -> Iterator[Metric]:
+        return self._read()
 
 
 def _histogram(name: str, help_: str, distribution: Distribution) -> Metric:
-    from prometheus_client.core import HistogramMetricFamily
-
-    from podlife.controller.metrics import histogram
-
     family = HistogramMetricFamily(name, help_, labels=[])
     histogram(family, [], distribution)
     return family

@@ -98,10 +98,10 @@ async def test_it_keeps_pods_tells_its_numbers_and_gives_the_lease_back(
     assert not lease["spec"].get("holderIdentity"), "the lease is given back"
     assert await is_told(client, created=5, deleted=3), "and no more"
     records = [json.loads(line) for line in result.err.splitlines()]
-    assert {"running: replicaset-controller", "told to stop: finishing the calls under way"} <= {
+    assert {"running: replicaset-controller", "shutting down: finishing in-flight requests"} <= {
         record["message"] for record in records
     }
-    assert records[-1]["message"] == "ended, and lease kube-system/podlife-controllers is given back"
+    assert records[-1]["message"] == "ended, lease kube-system/podlife-controllers released"
     created = sum(record["message"].count("pods created") for record in records)
     assert 1 <= created <= 3, "what was done is told, in one line for many"
 

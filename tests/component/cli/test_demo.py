@@ -44,7 +44,7 @@ async def test_a_demo_that_is_interrupted_leaves_nothing_behind(demos_in: Path) 
     async with on_terminal("demo", "graceful-delete", "--pause") as terminal:
         await terminal.wait_for("(Enter goes on)")
         folder = folder_of(terminal)
-        # Its supervisor and its nursery, five parts, and three pods.
+        # Its supervisor and its fork server, five components, and three pods.
         assert folder.parent == demos_in
         assert len(processes_of(folder)) >= 10
         terminal.type("\n")

@@ -87,7 +87,7 @@ async def test_what_becomes_collectable_is_collected_for_all_four_reasons(
     lease = await client.get(LEASES, "podlife-gc", "kube-system")
     assert not lease["spec"].get("holderIdentity"), "the lease is given back"
     records = [json.loads(line) for line in result.err.splitlines()]
-    assert {"deleted: gc/orphan", "told to stop: finishing the calls under way"} <= {
+    assert {"deleted: gc/orphan", "shutting down: finishing in-flight requests"} <= {
         record["message"] for record in records
     }
 

@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from podlife.cli.commands.sim.app import SimOptions
-from podlife.daemons.simulation import Simulation
-from podlife.kubelet.hollow import Scenario
+from podlife.cli.commands.sim.output import ConsoleReporter
+from podlife.daemons.simulation import Simulation, SimulationSettings
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import connect, start
 from tests.virtual_time import virtual_time
@@ -25,6 +24,7 @@ async def test_pods_that_take_long_to_create_do_not_make_it_take_longer(
 
     async with connect(await start(), slow) as client:
         began = asyncio.get_running_loop().time()
-        await Simulation(client, SimOptions(pods=100, duration=3.0), Scenario()).run()
+        settings = SimulationSettings(pods=100, duration_seconds=3.0)
+        await Simulation(client, settings, ConsoleReporter(settings)).run()
         assert asyncio.get_running_loop().time() - began < 10
     assert "32 of 100 pods were asked for within 3s" in capsys.readouterr().err

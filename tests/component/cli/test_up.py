@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from podlife.client import NODES, PODS, Client, Flags, load
-from podlife.localcluster.state_dir import UpFolder
+from podlife.localcluster.state_dir import StateDir
 from tests.unit.cli.test_completions import offered
 from tests.up_process import UpProcess, podlife, running_up, until
 
@@ -82,7 +82,7 @@ def test_a_port_that_is_taken_is_said_and_nothing_is_left_running(up: UpProcess,
     [line] = done.stderr.splitlines()
     assert f"port {up.port} on 127.0.0.1 is in use" in line
     # Nobody holds the folder any more.
-    UpFolder(tmp_path).claim()
+    StateDir(tmp_path).claim()
 
 
 def test_a_part_that_is_killed_is_started_again_and_that_is_one_line(up: UpProcess) -> None:

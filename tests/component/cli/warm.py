@@ -173,8 +173,8 @@ def _become(request: dict[str, Any], files: list[int]) -> list[str]:
 
 
 def _import_all() -> None:
-    for package in ("podlife.cli", "podlife.client"):
-        for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
+    for package in ("podlife.cli", "podlife.client", "podlife.daemons"):
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             import_module(module.name)
     with contextlib.suppress(ImportError):
         import_module("uvloop")

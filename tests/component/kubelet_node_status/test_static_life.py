@@ -12,7 +12,7 @@ import pytest
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
 from podlife.client import NODES, PODS, Client, DeleteOptions
-from podlife.daemons.node import _check_pod
+from podlife.daemons.node import check_static_pod
 from podlife.kubelet.config import is_mirror_of
 from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import FixedMachine, NodeSettings
@@ -74,7 +74,9 @@ async def node(folder: Path, *, refuses: list[bool] | None = None) -> AsyncItera
     failures: list[BaseException] = []
     async with connect(server) as client, connect(server, weather) as own:
         settings = KubeletSettings(
-            NodeSettings("n1", addresses=("192.0.2.1",)), static_pods=folder, check_static_pod=_check_pod
+            NodeSettings("n1", addresses=("192.0.2.1",)),
+            static_pods=folder,
+            check_static_pod=check_static_pod,
         )
         agent = Kubelet(own, SimRuntime(machine), settings, clock, machine=FixedMachine(FACTS))
         task = spawn(agent.run(), name="agent", on_failure=failures.append)

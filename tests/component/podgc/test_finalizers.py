@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from podlife.cli.commands.gc.finalizers_remove import told_of
 from podlife.cli.commands.gc.finalizers_show import format_held
 from podlife.client import EVENTS, JOBS, NAMESPACES, PODS, PatchType
-from podlife.daemons.gc import Collecting
+from podlife.daemons.gc import PodGarbageCollector
 from podlife.events import Recorder
 from podlife.podgc import Settings
 from podlife.podgc.finalizers.controller import FinalizerWatch
@@ -525,7 +525,7 @@ async def test_gc_run_takes_them_off_beside_collecting_and_counts_them(tmp_path:
         await held(world, "p")
         await world.pod("orphan", node=GONE_NODE, finalizers=(ONE,))
         recorder = Recorder(world.admin, "podlife-gc", clock=world.clock)
-        collecting = Collecting(
+        collecting = PodGarbageCollector(
             world.client, Settings(), world.clock, recorder, remove_finalizers=frozenset({ONE})
         )
         registry = CollectorRegistry()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from podlife.client import Client, Flags, load
-from podlife.demo.recorder import Record, Seen, condition
+from podlife.demo.recorder import ClusterRecorder, RecordedObject, condition
 from podlife.demo.scenario import (
     is_ready,
     is_terminating,
@@ -51,9 +51,9 @@ SECONDS = 180.0
 
 
 class Story:
-    def __init__(self, up: UpProcess, kubectl: Kubectl, record: Record, journal: Journal) -> None:
+    def __init__(self, up: UpProcess, kubectl: Kubectl, recorder: ClusterRecorder, journal: Journal) -> None:
         self.up = up
-        self.record = record
+        self.recorder = recorder
         self.journal = journal
         self._kubectl = kubectl
 
@@ -75,17 +75,17 @@ class Story:
 
     async def until_ready(self, app: str, count: int) -> list[Object]:
         def find() -> list[Object] | None:
-            pods = self.record.pods(app)
+            pods = self.recorder.pods(app)
             is_all = len(pods) == count and all(is_ready(each) and not is_terminating(each) for each in pods)
             return pods if is_all else None
 
-        return await self.record.until(f"{count} ready pods of {app}", find, seconds=SECONDS)
+        return await self.recorder.until(f"{count} ready pods of {app}", find, seconds=SECONDS)
 
     async def seen(
-        self, what: str, obj: Object, is_it: Callable[[Seen], bool], *, since: float = 0.0
+        self, what: str, obj: Object, is_it: Callable[[RecordedObject], bool], *, since: float = 0.0
     ) -> float:
         """When it was so for the first time."""
-        found = await self.record.until_seen(what, uid_of(obj), is_it, since=since, seconds=SECONDS)
+        found = await self.recorder.until_seen(what, uid_of(obj), is_it, since=since, seconds=SECONDS)
         return found.at
 
 
@@ -93,10 +93,10 @@ class Story:
 async def story_in(folder: Path, kubectl: Kubectl) -> AsyncIterator[Story]:
     with running_up(folder, *FLAGS) as up:
         async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client:
-            record, journal = Record(client), Journal(folder)
+            recorder, journal = ClusterRecorder(client), Journal(folder)
             async with asyncio.TaskGroup() as group:
-                beside = [group.create_task(each.run()) for each in (record, journal)]
-                yield Story(up, kubectl, record, journal)
+                beside = [group.create_task(each.run()) for each in (recorder, journal)]
+                yield Story(up, kubectl, recorder, journal)
                 for task in beside:
                     task.cancel()
 
@@ -110,7 +110,7 @@ def about(seconds: float, *, since: float, at: float) -> bool:
     return seconds / 2 <= at - since <= seconds + SLACK
 
 
-def has_taint(seen: Seen, effect: str) -> bool:
+def has_taint(seen: RecordedObject, effect: str) -> bool:
     taints = seen.object["spec"].get("taints") or ()
     return any(
         each["key"] == "node.kubernetes.io/unreachable" and each["effect"] == effect for each in taints
@@ -151,7 +151,7 @@ async def never_scheduled(story: Story, nowhere: Object) -> None:
 
 async def down_and_stuck(story: Story, victim: Object, beside: Object) -> None:
     name, node_name = name_of(victim), node_of(victim)
-    node = story.record.node(node_name)
+    node = story.recorder.node(node_name)
     assert node is not None
     down = now()
     await story.podlife("down", node_name)
@@ -171,11 +171,11 @@ async def down_and_stuck(story: Story, victim: Object, beside: Object) -> None:
     assert about(TOLERATION, since=tainted, at=evicted)
 
     def replaced() -> list[Object] | None:
-        new = [each for each in story.record.pods("web") if not is_terminating(each) and is_ready(each)]
+        new = [each for each in story.recorder.pods("web") if not is_terminating(each) and is_ready(each)]
         return new if len(new) == 3 and node_name not in map(node_of, new) else None
 
-    await story.record.until("three other pods of web", replaced, seconds=SECONDS)
-    stuck = story.record.pod(name)
+    await story.recorder.until("three other pods of web", replaced, seconds=SECONDS)
+    stuck = story.recorder.pod(name)
     assert stuck is not None
     assert (uid_of(stuck), is_terminating(stuck)) == (uid_of(victim), True)
     assert "Terminating" in await story.kubectl("get", "pod", name)
@@ -202,11 +202,11 @@ async def back_again(story: Story, victim: Object) -> None:
     # The old process has outlived its record, and its agent.
     assert story.journal.alive(name, node_name)
     await story.podlife("up", node_name)
-    await story.record.until_so(
+    await story.recorder.until_so(
         "the end of what was left", lambda: not story.journal.alive(name, node_name), seconds=SECONDS
     )
-    await story.record.until_so(
-        "the node ready", lambda: is_ready(story.record.node(node_name) or {"status": {}}), seconds=SECONDS
+    await story.recorder.until_so(
+        "the node ready", lambda: is_ready(story.recorder.node(node_name) or {"status": {}}), seconds=SECONDS
     )
     await story.kubectl("taint", "nodes", node_name, "node.kubernetes.io/out-of-service-")
     for each in [*await story.until_ready("db", 3), *await story.until_ready("web", 3)]:
@@ -223,7 +223,7 @@ async def node_deleted(story: Story) -> None:
     assert about(QUARANTINE, since=began, at=gone)
     assert node_name not in {node_of(each) for each in await story.until_ready("web", 3)}
     await story.podlife("up", node_name)
-    await story.record.until_so(
+    await story.recorder.until_so(
         "the end of the orphan's process",
         lambda: not story.journal.alive(name_of(orphan), node_name),
         seconds=SECONDS,

@@ -9,7 +9,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from podlife.cli.options import GoCommand, parse_duration, parse_timeout, with_groups
+from podlife.cli.options import (
+    GoCommand,
+    _parse_verbosity,
+    parse_duration,
+    parse_timeout,
+    with_groups,
+)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +120,8 @@ def _switches(seen: list[tuple[bool, bool]]) -> typer.Typer:
         seen.append((elect, dry_run))
 
     return app
+
+
+@pytest.mark.parametrize(("text", "level"), [("4", 4), ("=4", 4), ("0", 0)])
+def test_a_level_is_typed_as_for_kubectl(text: str, level: int) -> None:
+    assert _parse_verbosity(text) == level

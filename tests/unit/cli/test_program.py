@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podlife.cli.program import command_for, program
-from podlife.localcluster.state_dir import UpFolder
+from podlife.localcluster.state_dir import StateDir
 
 
 @pytest.fixture
@@ -50,5 +50,5 @@ def test_a_command_names_the_folder_unless_it_is_the_default(
 ) -> None:
     monkeypatch.setenv("PATH", str(script.parent))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert command_for(UpFolder(tmp_path / "podlife"), "down") == "podlife down"
-    assert command_for(UpFolder(Path("/a b")), "down") == "podlife down --data '/a b'"
+    assert command_for(StateDir(tmp_path / "podlife"), "down") == "podlife down"
+    assert command_for(StateDir(Path("/a b")), "down") == "podlife down --data '/a b'"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from podlife.daemons.logs import _parse_verbosity, set_up_logs
+from podlife.daemons.logs import set_up_logs
 
 
 @pytest.fixture(autouse=True)
@@ -90,8 +90,3 @@ def test_what_is_told_grows_with_the_level() -> None:
         logging.getLogger("podlife.x").debug("ours")
         logging.getLogger("other").debug("theirs")
         assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == told
-
-
-@pytest.mark.parametrize(("text", "level"), [("4", 4), ("=4", 4), ("0", 0)])
-def test_a_level_is_typed_as_for_kubectl(text: str, level: int) -> None:
-    assert _parse_verbosity(text) == level

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from podlife.demo.cluster import Times
-from podlife.demo.narrator import Step
+from podlife.demo.cluster import DemoTimes
+from podlife.demo.narrator import DemoStep
 from podlife.demo.scenarios import graceful_delete as demo_graceful_delete
 from podlife.demo.scenarios import node_failure as demo_node_failure
 from podlife.demo.scenarios import orphans as demo_orphans
 from tests.behaviour_catalogue import rules
 
 ROOT = Path(__file__).parents[3]
-STORIES: dict[str, tuple[Step[Any], ...]] = {
+STORIES: dict[str, tuple[DemoStep[Any], ...]] = {
     "node-failure": demo_node_failure.STEPS,
     "graceful-delete": demo_graceful_delete.STEPS,
     "orphans": demo_orphans.STEPS,
@@ -41,7 +41,7 @@ def test_the_page_has_every_step_in_its_order(name: str) -> None:
 
 def test_the_page_has_the_times_of_the_demos() -> None:
     page = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
-    times = Times()
+    times = DemoTimes()
     assert times.renew_seconds == 1
     assert f"(`--node-monitor-grace-period`) | {times.monitor_grace_seconds} s |" in page
     assert f"| {times.toleration_seconds} s | 300 s |" in page

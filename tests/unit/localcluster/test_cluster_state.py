@@ -1,28 +1,17 @@
-"""What `podlife up` knows of its cluster, and how it says it."""
+"""What a local cluster knows of its nodes and pods."""
 
 from __future__ import annotations
 
-import io
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
-from podlife.cli.commands.status_output import table_of
-from podlife.cli.commands.up.lines import (
-    Lines,
-    Welcome,
-    in_order,
-    summary_of,
-)
-from podlife.cli.commands.up.screen import draw
 from podlife.clock import ManualClock
 from podlife.explain import AuditedRequest
-from podlife.localcluster.cluster_state import World, why_terminating
-from podlife.localcluster.views import NodeView, PodView
+from podlife.localcluster.cluster_state import ClusterState, why_terminating
+from podlife.localcluster.views import DisplayedNode, DisplayedPod
 
 
 @pytest.fixture
@@ -31,27 +20,27 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def world(clock: ManualClock) -> World:
-    return World(clock)
+def state(clock: ManualClock) -> ClusterState:
+    return ClusterState(clock)
 
 
-def node(name: str, ready: str = "True", *, message: str = "", cordoned: bool = False) -> NodeView:
+def node(name: str, ready: str = "True", *, message: str = "", cordoned: bool = False) -> DisplayedNode:
     condition = {"type": "Ready", "status": ready, "message": message}
     told = {
         "metadata": {"name": name},
         "spec": {"unschedulable": cordoned},
         "status": {"conditions": [condition]},
     }
-    return msgspec.convert(told, NodeView)
+    return msgspec.convert(told, DisplayedNode)
 
 
-def pod(name: str, on: str = "", phase: str = "Running", **more: Any) -> PodView:
+def pod(name: str, on: str = "", phase: str = "Running", **more: Any) -> DisplayedPod:
     metadata = {"name": name, "namespace": "default", "uid": name, **more.pop("metadata", {})}
     status = {"phase": phase, **more}
-    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": on}, "status": status}, PodView)
+    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": on}, "status": status}, DisplayedPod)
 
 
-def ending(name: str, clock: ManualClock, on: str = "n1", *, left: float = 30.0, **more: Any) -> PodView:
+def ending(name: str, clock: ManualClock, on: str = "n1", *, left: float = 30.0, **more: Any) -> DisplayedPod:
     metadata = {
         "deletionTimestamp": clock.now() + timedelta(seconds=left),
         "deletionGracePeriodSeconds": 30,
@@ -64,21 +53,21 @@ def disrupted(reason: str) -> list[dict[str, str]]:
     return [{"type": "DisruptionTarget", "status": "True", "reason": reason}]
 
 
-def test_pods_are_counted_by_state_and_node(world: World) -> None:
+def test_pods_are_counted_by_state_and_node(state: ClusterState) -> None:
     first = pod("a", phase="Pending")
-    world.of_pods.on_add(first)
-    world.of_pods.on_add(pod("b", "n1"))
-    world.of_pods.on_update(first, pod("a", "n1"))
-    assert world.on_node("n1") == {"Running": 2}
-    assert world.states == {"Running": 2}
-    world.of_pods.on_delete(pod("b", "n1"))
-    assert world.states == {"Running": 1}
+    state.of_pods.on_add(first)
+    state.of_pods.on_add(pod("b", "n1"))
+    state.of_pods.on_update(first, pod("a", "n1"))
+    assert state.on_node("n1") == {"Running": 2}
+    assert state.states == {"Running": 2}
+    state.of_pods.on_delete(pod("b", "n1"))
+    assert state.states == {"Running": 1}
 
 
-def test_a_container_that_waits_is_the_state_of_its_pod(world: World) -> None:
+def test_a_container_that_waits_is_the_state_of_its_pod(state: ClusterState) -> None:
     waiting = {"containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
-    world.of_pods.on_add(pod("a", "n1", **waiting))
-    assert world.states == {"CrashLoopBackOff": 1}
+    state.of_pods.on_add(pod("a", "n1", **waiting))
+    assert state.states == {"CrashLoopBackOff": 1}
 
 
 @pytest.mark.parametrize(
@@ -90,18 +79,18 @@ def test_a_container_that_waits_is_the_state_of_its_pod(world: World) -> None:
         ("SomethingNew", "SomethingNew"),
     ],
 )
-def test_why_a_pod_has_gone_is_what_its_disruption_says(world: World, reason: str, why: str) -> None:
+def test_why_a_pod_has_gone_is_what_its_disruption_says(state: ClusterState, reason: str, why: str) -> None:
     gone = pod("a", "n1", conditions=disrupted(reason))
-    world.of_pods.on_add(gone)
-    world.of_pods.on_delete(gone)
-    assert [(each.pod.name, world.why_gone(each)) for each in world.gone] == [("default/a", why)]
+    state.of_pods.on_add(gone)
+    state.of_pods.on_delete(gone)
+    assert [(each.pod.name, state.why_gone(each)) for each in state.gone] == [("default/a", why)]
 
 
-def test_a_pod_that_somebody_deleted_was_deleted(world: World) -> None:
-    world.of_pods.on_add(pod("a"))
-    world.of_pods.on_delete(pod("a"))
-    assert [world.why_gone(each) for each in world.gone] == ["deleted"]
-    assert world.gone_count == 1
+def test_a_pod_that_somebody_deleted_was_deleted(state: ClusterState) -> None:
+    state.of_pods.on_add(pod("a"))
+    state.of_pods.on_delete(pod("a"))
+    assert [state.why_gone(each) for each in state.gone] == ["deleted"]
+    assert state.gone_count == 1
 
 
 def asked(verb: str, name: str, resource: str = "pods", **more: str) -> AuditedRequest:
@@ -121,15 +110,15 @@ def asked(verb: str, name: str, resource: str = "pods", **more: str) -> AuditedR
     )
 
 
-def gone_after(world: World, *requests: AuditedRequest, **more: Any) -> str:
+def gone_after(state: ClusterState, *requests: AuditedRequest, **more: Any) -> str:
     """Why a pod is gone, as it is shown; the log is written only after it has gone."""
-    made = {"creationTimestamp": world.clock.now(), **more.pop("metadata", {})}
+    made = {"creationTimestamp": state.clock.now(), **more.pop("metadata", {})}
     last = pod("web-1-abcde", "n1", metadata=made, **more)
-    world.of_pods.on_add(last)
-    world.of_pods.on_delete(last)
-    assert world.why_gone(world.gone[-1])
-    world.note_audited(requests)
-    return world.why_gone(world.gone[-1])
+    state.of_pods.on_add(last)
+    state.of_pods.on_delete(last)
+    assert state.why_gone(state.gone[-1])
+    state.note_audited(requests)
+    return state.why_gone(state.gone[-1])
 
 
 OWNER = {"kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": True}
@@ -209,153 +198,44 @@ CONTROLLERS_USER = "system:kube-controller-manager"
     ],
 )
 def test_who_asked_for_the_end_of_a_pod_is_shown(
-    world: World, requests: list[AuditedRequest], more: dict[str, Any], why: str
+    state: ClusterState, requests: list[AuditedRequest], more: dict[str, Any], why: str
 ) -> None:
-    assert gone_after(world, *requests, metadata={"ownerReferences": [OWNER]}, **more) == why
+    assert gone_after(state, *requests, metadata={"ownerReferences": [OWNER]}, **more) == why
 
 
-def test_why_a_pod_is_still_there_is_told_by_what_it_waits_for(world: World, clock: ManualClock) -> None:
-    world.of_nodes.on_add(node("n1"))
-    world.of_nodes.on_add(node("dead", "Unknown"))
-    assert why_terminating(ending("a", clock, left=12), world) == "has 12 s of its grace left"
-    assert why_terminating(ending("a", clock, left=-1), world) == "its grace is over: its node ends it"
-    assert "its node dead does not answer" in why_terminating(ending("a", clock, "dead"), world)
-    assert "its node lost is gone" in why_terminating(ending("a", clock, "lost"), world)
+def test_why_a_pod_is_still_there_is_told_by_what_it_waits_for(
+    state: ClusterState, clock: ManualClock
+) -> None:
+    state.of_nodes.on_add(node("n1"))
+    state.of_nodes.on_add(node("dead", "Unknown"))
+    assert why_terminating(ending("a", clock, left=12), state) == "has 12 s of its grace left"
+    assert why_terminating(ending("a", clock, left=-1), state) == "its grace is over: its node ends it"
+    assert "its node dead does not answer" in why_terminating(ending("a", clock, "dead"), state)
+    assert "its node lost is gone" in why_terminating(ending("a", clock, "lost"), state)
     held = {"metadata": {"finalizers": ["example.com/keep"], "deletionGracePeriodSeconds": 0}}
-    assert why_terminating(ending("a", clock, **held), world) == "held by the finalizer example.com/keep"
+    assert why_terminating(ending("a", clock, **held), state) == "held by the finalizer example.com/keep"
 
 
-def test_who_is_terminating_is_known_until_it_is_gone(world: World, clock: ManualClock) -> None:
+def test_who_is_terminating_is_known_until_it_is_gone(state: ClusterState, clock: ManualClock) -> None:
     before, after = pod("a", "n1"), ending("a", clock)
-    world.of_pods.on_add(before)
-    world.of_pods.on_update(before, after)
-    assert list(world.terminating) == ["a"]
-    world.of_pods.on_delete(after)
-    assert not world.terminating
+    state.of_pods.on_add(before)
+    state.of_pods.on_update(before, after)
+    assert list(state.terminating) == ["a"]
+    state.of_pods.on_delete(after)
+    assert not state.terminating
 
 
 def test_a_node_is_at_work_only_when_it_has_said_so_since_the_start(clock: ManualClock) -> None:
-    world = World(clock)
+    state = ClusterState(clock)
 
-    def heard(seconds: float) -> NodeView:
+    def heard(seconds: float) -> DisplayedNode:
         at = clock.now() + timedelta(seconds=seconds)
         condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": at}
-        return msgspec.convert({"metadata": {"name": "n1"}, "status": {"conditions": [condition]}}, NodeView)
+        return msgspec.convert(
+            {"metadata": {"name": "n1"}, "status": {"conditions": [condition]}}, DisplayedNode
+        )
 
-    world.of_nodes.on_add(heard(-60))
-    assert (world.is_ready("n1"), world.is_at_work("n1")) == (True, False)
-    world.of_nodes.on_add(heard(0))
-    assert world.is_at_work("n1")
-
-
-def test_lines_tell_changes_of_nodes_and_numbers_that_have_settled(world: World) -> None:
-    said: list[str] = []
-    world.of_nodes.on_add(node("n1"))
-    lines = Lines(world, said.append)
-    world.of_pods.on_add(pod("a", "n1"))
-    lines.look()
-    assert said == []
-    lines.look()
-    assert said == ["pods: 1 Running"]
-    world.of_nodes.on_update(
-        node("n1"), node("n1", "Unknown", message="Kubelet stopped posting node status.")
-    )
-    lines.look()
-    assert said[1:] == ["node n1 is NotReady: Kubelet stopped posting node status."]
-    world.of_nodes.on_delete(node("n1"))
-    lines.look()
-    assert said[2:] == ["node n1 is gone"]
-
-
-def test_numbers_that_never_settle_are_told_now_and_then(world: World) -> None:
-    said: list[str] = []
-    lines = Lines(world, said.append)
-    for number in range(10):
-        world.of_pods.on_add(pod(f"a{number}"))
-        lines.look()
-    assert said == ["pods: 5 Running", "pods: 10 Running"]
-
-
-def test_a_server_that_is_away_and_comes_back_is_told_once_each(world: World) -> None:
-    said: list[str] = []
-    lines = Lines(world, said.append)
-    for world.is_live in (False, False, True):
-        lines.look()
-    assert said[0] == "the API server does not answer"
-    assert said[-1] == "the API server answers again"
-    assert len([line for line in said if "API server" in line]) == 2
-
-
-def test_the_view_has_nodes_what_is_terminating_and_what_has_gone(world: World, clock: ManualClock) -> None:
-    world.of_nodes.on_add(node("n1"))
-    world.of_nodes.on_add(node("n2", "Unknown", cordoned=True))
-    world.of_pods.on_add(pod("a", "n1"))
-    world.of_pods.on_add(pod("w", phase="Pending"))
-    world.of_pods.on_add(ending("stuck", clock, "n2"))
-    gone = pod("old", "n1", conditions=disrupted("DeletionByPodGC"))
-    world.of_pods.on_add(gone)
-    world.of_pods.on_delete(gone)
-    drawn = io.StringIO()
-    Console(file=drawn, width=150).print(draw(world))
-    lines = [" ".join(line.split()) for line in drawn.getvalue().splitlines() if line.strip()]
-    assert lines[:4] == [
-        "NODE STATE PODS",
-        "n1 Ready 1 Running",
-        "n2 NotReady,SchedulingDisabled 1 Terminating",
-        "(none yet) 1 Pending",
-    ]
-    assert lines[5].startswith("default/stuck n2 its node n2 does not answer")
-    assert lines[7].startswith("default/old ")
-    assert lines[7].endswith("collected by pod GC")
-    assert lines[-1] == "pods: 1 Pending, 1 Running, 1 Terminating; 1 gone"
-
-
-@pytest.mark.parametrize("width", [40, 80, 140])
-def test_names_are_shown_whole_and_explanations_give_way(
-    world: World, clock: ManualClock, width: int
-) -> None:
-    name = "a-deployment-with-a-long-name-7d9c5b8f6d-abcde"
-    world.of_nodes.on_add(node("n1"))
-    world.of_pods.on_add(ending(name, clock, "lost"))
-    gone = pod("old-" + name, "n1")
-    world.of_pods.on_add(gone)
-    world.of_pods.on_delete(gone)
-    drawn = io.StringIO()
-    Console(file=drawn, width=width).print(draw(world))
-    lines = drawn.getvalue().splitlines()
-    assert all(len(line) <= width for line in lines)
-    if width > 40:
-        assert any(f"default/{name}  " in line for line in lines)
-        assert any(f"default/old-{name}  " in line for line in lines)
-    assert any(line.endswith("deleted") for line in lines)
-    assert any("its node lost is gone" in line for line in lines)
-
-
-def test_a_view_of_many_nodes_shows_those_that_are_not_ready(world: World) -> None:
-    for number in range(100):
-        world.of_nodes.on_add(node(f"node-{number}", "False" if number == 77 else "True"))
-    drawn = io.StringIO()
-    Console(file=drawn, width=100).print(draw(world))
-    assert "node-77" in drawn.getvalue()
-    assert "… of 100" in drawn.getvalue()
-    assert len(drawn.getvalue().splitlines()) < 20
-
-
-def test_names_are_in_the_order_of_their_numbers() -> None:
-    names = ["node-10", "node-2", "more", "node-1"]
-    assert sorted(names, key=in_order) == ["more", "node-1", "node-2", "node-10"]
-
-
-def test_the_welcome_has_lines_that_can_be_copied() -> None:
-    text = Welcome("https://127.0.0.1:6443", Path("/a b/admin.kubeconfig"), Path("/a b/join"), 1).text(1.25)
-    assert "export KUBECONFIG='/a b/admin.kubeconfig'" in text
-    assert "1 node is ready" in text
-    assert text.count("\n  kubectl ") == 3
-
-
-def test_no_pods_are_said_to_be_none() -> None:
-    assert summary_of(World(ManualClock()).states, 0) == "pods: none"
-
-
-def test_a_table_is_as_wide_as_it_must_be() -> None:
-    assert table_of([("A", "B"), ("long", "x")]) == "A      B\nlong   x"
+    state.of_nodes.on_add(heard(-60))
+    assert (state.is_ready("n1"), state.is_at_work("n1")) == (True, False)
+    state.of_nodes.on_add(heard(0))
+    assert state.is_at_work("n1")

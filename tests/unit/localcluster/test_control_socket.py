@@ -1,68 +1,18 @@
-"""Orders to a running `podlife up`: what is said of a node that is so already, and of an `up` that does not answer."""
+"""The control socket: what is said of a cluster that does not answer."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from podlife.aio import cancel_and_wait, spawn
 from podlife.errors import ConfigError
-from podlife.localcluster.cluster import Cluster
-from podlife.localcluster.control_socket import ask, serve_orders, tell_nodes
-from podlife.localcluster.state_dir import UpFolder
-
-
-class Nodes:
-    """Of a cluster, that nodes can be stopped."""
-
-    parts = ()
-
-    def __init__(self) -> None:
-        self.stopped: set[str] = set()
-
-    def is_stopped(self, name: str) -> bool:
-        return name in self.stopped
-
-    async def stop_node(self, name: str) -> None:
-        self.stopped.add(name)
-
-    def start_node(self, name: str) -> None:
-        self.stopped.discard(name)
-
-
-def _raise(failure: BaseException) -> None:
-    raise failure
-
-
-@pytest.fixture
-async def folder(tmp_path: Path) -> AsyncIterator[UpFolder]:
-    folder = UpFolder(tmp_path)
-    serving = spawn(serve_orders(folder, cast(Cluster, Nodes())), name="orders", on_failure=_raise)
-    while not folder.socket.exists():
-        await asyncio.sleep(0)
-    yield folder
-    await cancel_and_wait(serving)
-
-
-async def test_stopping_and_starting_a_node_says_what_was_so_before(
-    folder: UpFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for what in ("stop", "stop", "start", "start"):
-        await asyncio.to_thread(tell_nodes, folder.path, what, ["node-2"])
-    assert capsys.readouterr().out.splitlines() == [
-        "node-2 is stopped; its pods run on",
-        "node-2 is stopped already; its pods run on",
-        "node-2 is started",
-        "node-2 runs already",
-    ]
+from podlife.localcluster.control_socket import ask
+from podlife.localcluster.state_dir import StateDir
 
 
 def test_an_up_that_is_about_to_stop_is_not_said_to_be_none(tmp_path: Path) -> None:
-    folder = UpFolder(tmp_path)
+    folder = StateDir(tmp_path)
     with pytest.raises(ConfigError, match="no `podlife up` runs on"):
         ask(folder, {"do": "status"})
     folder.sign("https://127.0.0.1:6443")

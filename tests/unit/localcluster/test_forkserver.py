@@ -1,4 +1,4 @@
-"""Parts as processes: forked, heard, started again, and never left behind."""
+"""Components as processes: forked, heard, started again, and never left behind."""
 
 from __future__ import annotations
 
@@ -13,82 +13,85 @@ from pathlib import Path
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
+from podlife.cli import guard
 from podlife.daemons.event_loop import stopped_by_signals
 from podlife.errors import ConfigError, PodlifeError
-from podlife.localcluster.forkserver import Forks, Message, TellingPart
-from podlife.localcluster.supervisor import Supervised, Supervisor
+from podlife.localcluster.forkserver import ForkServer, Message, SupervisorLink
+from podlife.localcluster.supervisor import Component, ComponentSupervisor
 
 
-async def answer(telling: TellingPart) -> None:
-    data = await asyncio.get_running_loop().sock_recv(telling.line, 100)
-    telling.tell(json.loads(data))
+async def answer(link: SupervisorLink) -> None:
+    data = await asyncio.get_running_loop().sock_recv(link.socket, 100)
+    link.send(json.loads(data))
 
 
-def serve(order: Message, telling: TellingPart) -> None:
+def serve(order: Message, link: SupervisorLink) -> None:
     """Tells that it is ready, then what it is ordered, until SIGTERM."""
 
     async def run() -> None:
         stop = asyncio.Event()
-        telling.line.setblocking(False)
+        link.socket.setblocking(False)
         with stopped_by_signals(stop.set):
-            telling.tell({"ready": order["word"]})
-            answering = spawn(answer(telling), name="orders", on_failure=print)
+            link.send({"ready": order["word"]})
+            answering = spawn(answer(link), name="orders", on_failure=print)
             await stop.wait()
             await cancel_and_wait(answering)
 
     asyncio.run(run())
 
 
-def fail(order: Message, telling: TellingPart) -> None:
+def fail(order: Message, link: SupervisorLink) -> None:
     raise ConfigError("the port is taken")
 
 
-def hear_late(order: Message, telling: TellingPart) -> None:
+def hear_late(order: Message, link: SupervisorLink) -> None:
     """Takes a while until it can act on signals, and says that it did."""
-    telling.tell({"ready": ""})
+    link.send({"ready": ""})
     time.sleep(0.3)
 
     async def run() -> None:
         stop = asyncio.Event()
         with stopped_by_signals(stop.set):
             await stop.wait()
-        telling.tell({"left": 7})
+        link.send({"left": 7})
 
     asyncio.run(run())
 
 
-class Parts:
-    def __init__(self, forks: Forks, folder: Path) -> None:
-        self.forks = forks
+class Components:
+    def __init__(self, fork_server: ForkServer, folder: Path) -> None:
+        self.fork_server = fork_server
         self.said: list[str] = []
-        self.supervisor = Supervisor(forks, self.said.append)
+        self.supervisor = ComponentSupervisor(fork_server, self.said.append)
         self._folder = folder
 
-    def start(self, kind: str, **order: str) -> Supervised:
-        part = Supervised(kind, kind, order, self._folder / f"{kind}.log")
-        self.supervisor.start(part)
-        return part
+    def start(self, kind: str, **order: str) -> Component:
+        component = Component(kind, kind, order, self._folder / f"{kind}.log")
+        self.supervisor.start(component)
+        return component
 
     def read(self) -> asyncio.Task[None]:
-        return spawn(self.supervisor.run(), name="parts", on_failure=lambda failure: None)
+        return spawn(self.supervisor.run(), name="components", on_failure=lambda failure: None)
 
-    async def ready(self, part: Supervised) -> None:
-        await self.supervisor.wait_ready(part, seconds=60.0, is_ready=lambda: False)
+    async def ready(self, component: Component) -> None:
+        await self.supervisor.wait_ready(component, seconds=60.0, is_ready=lambda: False)
 
 
 @pytest.fixture
-def forks() -> Forks:
+def fork_server() -> ForkServer:
     # Before there is a loop that runs, as in the command itself.
-    return Forks.open({"serve": serve, "fail": fail, "hear-late": hear_late}, {"PATH": os.environ["PATH"]})
+    return ForkServer.open(
+        {"serve": serve, "fail": fail, "hear-late": hear_late}, {"PATH": os.environ["PATH"]}, guard
+    )
 
 
 @pytest.fixture
-async def parts(forks: Forks, tmp_path: Path) -> AsyncIterator[Parts]:
-    made = Parts(forks, tmp_path)
+async def components(fork_server: ForkServer, tmp_path: Path) -> AsyncIterator[Components]:
+    made = Components(fork_server, tmp_path)
     reading = made.read()
     yield made
     await cancel_and_wait(reading)
-    await forks.close()
+    await fork_server.close()
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -97,79 +100,85 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_part_tells_when_it_is_ready_and_takes_orders(parts: Parts) -> None:
-    part = parts.start("serve", word="hello")
-    await parts.ready(part)
-    assert part.answer == "hello"
-    parts.supervisor.order(part, {"left": 3})
-    await until(lambda: part.left == 3)
+async def test_a_component_tells_when_it_is_ready_and_takes_orders(components: Components) -> None:
+    component = components.start("serve", word="hello")
+    await components.ready(component)
+    assert component.answer == "hello"
+    components.supervisor.order(component, {"left": 3})
+    await until(lambda: component.left == 3)
 
 
-async def test_a_part_that_fails_before_all_are_up_ends_the_start_with_its_reason(parts: Parts) -> None:
-    part = parts.start("fail")
+async def test_a_component_that_fails_before_all_are_up_ends_the_start_with_its_reason(
+    components: Components,
+) -> None:
+    component = components.start("fail")
     with pytest.raises(PodlifeError, match="the port is taken"):
-        await parts.ready(part)
-    assert part.state == "waiting"
+        await components.ready(component)
+    assert component.state == "waiting"
 
 
-async def test_a_part_that_is_killed_is_started_again_with_one_line(parts: Parts) -> None:
-    parts.supervisor.is_up = True
-    part = parts.start("serve", word="")
-    await parts.ready(part)
-    first = part.pid
+async def test_a_component_that_is_killed_is_started_again_with_one_line(components: Components) -> None:
+    components.supervisor.is_up = True
+    component = components.start("serve", word="")
+    await components.ready(component)
+    first = component.pid
     os.kill(first, signal.SIGKILL)
-    await until(lambda: part.pid not in (0, first))
-    assert part.restarts == 1
-    [line] = parts.said
+    await until(lambda: component.pid not in (0, first))
+    assert component.restarts == 1
+    [line] = components.said
     assert line.startswith("serve was ended by SIGKILL; it is started again in 0.5 s")
 
 
-async def test_a_part_that_was_stopped_is_not_started_again(parts: Parts) -> None:
-    parts.supervisor.is_up = True
-    part = parts.start("serve", word="")
-    await parts.ready(part)
-    await parts.supervisor.stop([part], seconds=60)
-    assert (part.state, parts.said) == ("stopped", [])
+async def test_a_component_that_was_stopped_is_not_started_again(components: Components) -> None:
+    components.supervisor.is_up = True
+    component = components.start("serve", word="")
+    await components.ready(component)
+    await components.supervisor.stop([component], seconds=60)
+    assert (component.state, components.said) == ("stopped", [])
 
 
-async def test_a_signal_that_comes_before_a_part_can_act_on_it_waits(parts: Parts) -> None:
-    part = parts.start("hear-late")
-    await parts.ready(part)
-    await parts.supervisor.stop([part], seconds=60)
-    assert part.left == 7
+async def test_a_signal_that_comes_before_a_component_can_act_on_it_waits(components: Components) -> None:
+    component = components.start("hear-late")
+    await components.ready(component)
+    await components.supervisor.stop([component], seconds=60)
+    assert component.left == 7
 
 
-async def test_parts_end_with_the_one_that_has_started_them(forks: Forks, tmp_path: Path) -> None:
-    made = Parts(forks, tmp_path)
+async def test_components_end_with_the_one_that_has_started_them(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    made = Components(fork_server, tmp_path)
     reading = made.read()
-    part = made.start("serve", word="")
-    await made.ready(part)
+    component = made.start("serve", word="")
+    await made.ready(component)
     await cancel_and_wait(reading)
-    await forks.close()
+    await fork_server.close()
     # One that nobody has waited for has ended all the same.
-    await until(lambda: not Path(f"/proc/{part.pid}/cwd").exists())
+    await until(lambda: not Path(f"/proc/{component.pid}/cwd").exists())
 
 
-async def test_parts_end_with_a_nursery_that_is_killed(forks: Forks, tmp_path: Path) -> None:
-    made = Parts(forks, tmp_path)
+async def test_components_end_with_a_fork_server_that_is_killed(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    made = Components(fork_server, tmp_path)
     reading = made.read()
-    part = made.start("serve", word="")
-    await made.ready(part)
-    os.kill(forks.pid, signal.SIGKILL)
+    component = made.start("serve", word="")
+    await made.ready(component)
+    os.kill(fork_server.pid, signal.SIGKILL)
     with pytest.raises(PodlifeError, match="start `podlife up` again"):
         await reading
-    await until(lambda: not Path(f"/proc/{part.pid}/cwd").exists())
-    await forks.close()
+    await until(lambda: not Path(f"/proc/{component.pid}/cwd").exists())
+    await fork_server.close()
 
 
-async def test_orders_that_the_nursery_has_no_room_for_are_not_lost(parts: Parts) -> None:
-    part = parts.start("serve", word="")
-    await parts.ready(part)
-    os.kill(parts.forks.pid, signal.SIGSTOP)
+async def test_orders_that_the_fork_server_has_no_room_for_are_not_lost(components: Components) -> None:
+    component = components.start("serve", word="")
+    await components.ready(component)
+    os.kill(components.fork_server.pid, signal.SIGSTOP)
     try:
         for _ in range(2000):
-            parts.supervisor.signal(part, 0)
-        parts.supervisor.order(part, {"left": 5})
+            components.supervisor.signal(component, 0)
+        components.supervisor.order(component, {"left": 5})
     finally:
-        os.kill(parts.forks.pid, signal.SIGCONT)
-    await until(lambda: part.left == 5)
+        os.kill(components.fork_server.pid, signal.SIGCONT)
+    await until(lambda: component.left == 5)

@@ -1,4 +1,4 @@
-"""From the options of `podlife up` to its parts."""
+"""From the settings of a local cluster to its components."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-from podlife.cli.commands.up.app import UpOptions
-from podlife.localcluster.plan import Plan, keep_port
-from podlife.localcluster.state_dir import UpFolder
-from tests.up_process import podlife
+from podlife.localcluster.plan import ClusterPlan, LocalClusterSettings, keep_port
+from podlife.localcluster.state_dir import StateDir
 
 
-def plan_of(**options: object) -> Plan:
-    made = replace(UpOptions(), **options)  # type: ignore[arg-type] # each test names what it means
-    return Plan(made, NodeHealthOptions(), ("*", "scheduler"), UpFolder(Path("/data")))
+def plan_of(**settings: object) -> ClusterPlan:
+    made = replace(LocalClusterSettings(), **settings)  # type: ignore[arg-type] # each test names what it means
+    return ClusterPlan(made, StateDir(Path("/data")))
 
 
 async def test_every_node_has_a_process_and_a_folder_of_its_own() -> None:
@@ -30,8 +27,8 @@ async def test_every_node_has_a_process_and_a_folder_of_its_own() -> None:
 async def test_simulated_nodes_share_a_process_and_have_no_pods_to_stop() -> None:
     plan = plan_of(nodes=100, runtime="sim")
     [fleet] = plan.make_nodes()
-    assert (fleet.kind, fleet.order["nodes"]) == ("fleet", 100)
-    assert plan.make_stoppers() == []
+    assert (fleet.kind, fleet.order["nodes"]) == ("hollow-nodes", 100)
+    assert plan.make_pod_shutdowns() == []
 
 
 async def test_without_nodes_there_is_nothing_to_run() -> None:
@@ -40,7 +37,7 @@ async def test_without_nodes_there_is_nothing_to_run() -> None:
 
 async def test_every_order_can_be_sent() -> None:
     plan = plan_of(nodes=1)
-    parts = [plan.make_apiserver(), plan.make_controllers(), *plan.make_nodes(), *plan.make_stoppers()]
+    parts = [plan.make_apiserver(), plan.make_controllers(), *plan.make_nodes(), *plan.make_pod_shutdowns()]
     for part in parts:
         assert json.loads(json.dumps(part.order)) == part.order
 
@@ -49,33 +46,6 @@ async def test_a_server_that_is_started_again_keeps_the_port_it_found() -> None:
     apiserver = plan_of(port=0).make_apiserver()
     keep_port(apiserver, "https://127.0.0.1:41234")
     assert apiserver.order["port"] == 41234
-
-
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (("--runtime", "docker"), "'docker' is no runtime: there are process, containerd, sim"),
-        (("--nodes", "-1"), "'-1' is not a whole number from 0 to 1000"),
-        (("--controllers", "nobody"), "--controllers knows no 'nobody'"),
-        (
-            ("--runtime", "containerd", "--containerd-socket", "/nowhere"),
-            "containerd does not listen on /nowhere",
-        ),
-        (("--scenario", "x.yaml"), "--scenario is for simulated nodes"),
-        (("--data", ""), "--data is empty"),
-        (("--name", "no host"), "'no host' is no host name and no IP address"),
-        (("--stop-timeout", "-1s"), "lies in the past"),
-    ],
-)
-def test_a_wrong_option_is_one_line_and_nothing_is_made(
-    flags: tuple[str, ...], told: str, tmp_path: Path
-) -> None:
-    data = () if "--data" in flags else ("--data", str(tmp_path / "data"))
-    done = podlife("up", *data, *flags)
-    assert (done.returncode, done.stdout) == (2, "")
-    [line] = done.stderr.splitlines()
-    assert told in line
-    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(
@@ -90,14 +60,3 @@ async def test_an_audit_log_is_kept_in_the_data_folder_unless_told_otherwise(
         10,
         3,
     )
-
-
-def test_an_audit_log_is_turned_off_by_a_word_and_not_by_an_empty_one() -> None:
-    from typer.main import get_command
-
-    from podlife.cli.app import app
-
-    command = get_command(app).commands["up"]  # type: ignore[attr-defined] # it is a group
-    for words, path in ((["none"], ""), (["/x/log"], "/x/log"), ([], None)):
-        flags = ["--audit-log-path", *words] if words else []
-        assert command.make_context("up", flags).params["audit_log_path"] == path

@@ -13,15 +13,15 @@ import pytest
 from podlife.errors import ConfigError
 from podlife.localcluster.state_dir import (
     Holder,
-    UpFolder,
+    StateDir,
     age_seconds,
-    choose_folder,
+    choose_state_dir,
     started_at,
 )
 
 
 def test_what_it_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
-    folder = UpFolder(tmp_path / "data")
+    folder = StateDir(tmp_path / "data")
     folder.claim()
     folder.sign("https://127.0.0.1:1")
     made = [folder.path, *folder.path.rglob("*")]
@@ -29,27 +29,27 @@ def test_what_it_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_held_is_refused_with_who_holds_it(tmp_path: Path) -> None:
-    first = UpFolder(tmp_path)
+    first = StateDir(tmp_path)
     first.claim()
     first.sign("https://127.0.0.1:1")
     with pytest.raises(ConfigError, match=f"process {os.getpid()}: `podlife down"):
-        UpFolder(tmp_path).claim()
+        StateDir(tmp_path).claim()
 
 
 def test_a_file_in_its_place_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="it is a file; name another with --data"):
-        UpFolder(tmp_path / "file").claim()
+        StateDir(tmp_path / "file").claim()
 
 
 def test_a_folder_of_another_format_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text(json.dumps({"pid": 0, "started": 0, "version": "9.9", "format": 2}))
     with pytest.raises(ConfigError, match=r"of podlife 9\.9, which keeps it in another way"):
-        UpFolder(tmp_path).claim()
+        StateDir(tmp_path).claim()
 
 
 def test_one_who_has_ended_is_not_alive_but_its_format_is_known(tmp_path: Path) -> None:
-    folder = UpFolder(tmp_path)
+    folder = StateDir(tmp_path)
     folder.claim()
     folder.sign("https://127.0.0.1:1")
     holder = folder.holder()
@@ -81,11 +81,11 @@ def test_the_age_of_this_process_is_no_more_than_that_of_its_machine() -> None:
 
 def test_state_that_cannot_be_read_is_nobodys(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text("{")
-    assert UpFolder(tmp_path).holder() is None
+    assert StateDir(tmp_path).holder() is None
 
 
 def test_a_log_that_is_too_long_becomes_the_older_one_while_its_writer_goes_on(tmp_path: Path) -> None:
-    folder = UpFolder(tmp_path)
+    folder = StateDir(tmp_path)
     folder.claim()
     log = folder.log("node-0")
     writer = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -105,9 +105,9 @@ def test_a_command_is_about_the_cluster_that_kubectl_uses_even_if_that_was_kille
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "default"))
-    killed = UpFolder(tmp_path / "killed")
+    killed = StateDir(tmp_path / "killed")
     killed.path.mkdir()
     # No process has this number and this moment.
     (killed.path / "up.json").write_text(json.dumps({"pid": 1, "started": 1, "url": ""}))
     monkeypatch.setenv("KUBECONFIG", f"{killed.kubeconfig}{os.pathsep}/elsewhere")
-    assert choose_folder(None).path == killed.path
+    assert choose_state_dir(None).path == killed.path

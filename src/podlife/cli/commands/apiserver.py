@@ -1,26 +1,18 @@
-"""`podlife apiserver`: serve, and look after the data of a server."""
+"""`podlife apiserver`: serve, and maintain the data of a server."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from podlife.cli.audit_options import (
-    LogPathOption,
-    MaxAgeOption,
-    MaxBackupOption,
-    MaxSizeOption,
-    PolicyFileOption,
-    check_audit,
-)
 from podlife.cli.options import whole_number
 from podlife.errors import ConfigError
 
-__all__ = ["DataOption", "app", "parse_folder", "parse_host"]
+# The audit log on standard output.
+STDOUT = "-"
 
 app = typer.Typer(
     help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
@@ -28,7 +20,7 @@ app = typer.Typer(
 
 
 def parse_folder(text: str) -> Path:
-    """Absolute, as it is shown to people in other folders too."""
+    """Absolute: it is shown to users in other directories too."""
     return Path(text).expanduser().absolute()
 
 
@@ -54,6 +46,44 @@ DataOption = Annotated[
         help="Data folder; default: ~/.local/share/podlife.",
     ),
 ]
+
+
+def parse_path(text: str) -> str:
+    """Absolute: the server may run in another directory. Also called with the default, which is empty."""
+    return text if text in ("", STDOUT) else str(Path(text).expanduser().absolute())
+
+
+def _bound(help_: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(metavar="N", parser=whole_number(0), help=help_)
+    return option
+
+
+LogPathOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        parser=parse_path,
+        show_default=False,
+        help="Write an audit log to this file; '-' is standard output.",
+    ),
+]
+PolicyFileOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        parser=parse_path,
+        show_default="writes only",
+        help="Audit policy (audit.k8s.io/v1): which requests are recorded, and how much of them.",
+    ),
+]
+MaxSizeOption = Annotated[
+    int,
+    typer.Option(
+        metavar="MB", parser=whole_number(1, 1 << 20), help="Size at which the audit log is rotated."
+    ),
+]
+MaxAgeOption = Annotated[int, _bound("Days to keep rotated audit logs; 0 for any time.")]
+MaxBackupOption = Annotated[int, _bound("Rotated audit logs to keep; 0 for all.")]
 
 
 @app.callback()
@@ -125,8 +155,21 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     serve(settings)
 
 
+def check_audit(log_path: str | None, policy_file: str) -> None:
+    """`log_path` is None for the default. Raises BadParameter or ConfigError before anything is started."""
+    if not policy_file:
+        return
+    if log_path == "":
+        raise typer.BadParameter(
+            "--audit-policy-file needs --audit-log-path: without a log nothing is recorded"
+        )
+    from podlife.apiserver.audit import load_policy
+
+    load_policy(Path(policy_file))
+
+
 def _refuse_options_of_the_server(context: typer.Context) -> None:
-    """A command that looks elsewhere than the user pointed to is worse than one that does nothing."""
+    """A command that ignores where the user pointed to is worse than one that does nothing."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if source is not None and source.name != "DEFAULT":
@@ -231,5 +274,6 @@ def check(data: DataOption = None) -> None:
 
 
 def _default_folder() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "podlife"
+    from podlife.daemons.xdg import default_data_dir
+
+    return default_data_dir()

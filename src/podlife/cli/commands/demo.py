@@ -1,4 +1,4 @@
-"""`podlife demo`: how pods end, told while it happens, on a cluster of its own that is gone afterwards."""
+"""`podlife demo`: how pods end, explained step by step, on a temporary cluster."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from podlife.cli.options import GoCommand, with_groups
-
-__all__ = ["DemoOptions", "app"]
 
 app = typer.Typer(
     help="Watch how pods end: a cluster of its own, real processes, shortened times, every step explained and checked.",
@@ -28,9 +26,12 @@ class DemoOptions:
 
 
 def _play(name: str, options: DemoOptions) -> None:
-    from podlife.demo.runner import play
+    from podlife.daemons import event_loop
+    from podlife.demo import runner
 
-    play(name, is_paused=options.pause, is_kept=options.keep)
+    settings = runner.DemoSettings(name, is_paused=options.pause, is_kept=options.keep)
+    if not event_loop.run(runner.run(settings, shutdown=event_loop.stopped_by_signals)):
+        raise KeyboardInterrupt
 
 
 @app.command(name="node-failure", cls=GoCommand, short_help="A node falls silent, and comes back.")

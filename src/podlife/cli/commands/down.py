@@ -19,9 +19,7 @@ from podlife.cli.options import parse_timeout
 from podlife.errors import ConfigError, PodlifeError
 
 if TYPE_CHECKING:
-    from podlife.localcluster.state_dir import Holder, UpFolder
-
-__all__ = ["register"]
+    from podlife.localcluster.state_dir import Holder, StateDir
 
 # So long a second signal is taken for the first one, heard twice.
 _APART_SECONDS = 0.5
@@ -52,25 +50,25 @@ def down(
     """End a running `podlife up` and its pods; what it keeps stays, for the next one. With names of nodes: stop only
     their agents, whose pods run on; `podlife up NODE` starts them again."""
     if node:
-        from podlife.localcluster.control_socket import tell_nodes
+        from podlife.cli.commands.up.node_orders import order_nodes
 
-        tell_nodes(data, "stop", node)
+        order_nodes(data, "stop", node)
         return
-    from podlife.localcluster.state_dir import choose_folder
+    from podlife.localcluster.state_dir import choose_state_dir
 
-    _end(choose_folder(data), timeout, is_at_once=now)
+    _end(choose_state_dir(data), timeout, is_at_once=now)
 
 
-def _end(folder: UpFolder, seconds: float, *, is_at_once: bool) -> None:
+def _end(state_dir: StateDir, seconds: float, *, is_at_once: bool) -> None:
     from podlife.cli.program import command_for
     from podlife.localcluster.state_dir import started_at
 
-    path, holder = folder.path, folder.holder()
+    path, holder = state_dir.path, state_dir.holder()
     if holder is None or holder.pid == 0:
         print(f"no `podlife up` runs on {path}")
         return
     if not holder.is_alive:
-        _end_leftovers(folder, holder, seconds, is_at_once=is_at_once)
+        _end_leftovers(state_dir, holder, seconds, is_at_once=is_at_once)
         return
     try:
         process = os.pidfd_open(holder.pid)
@@ -78,7 +76,7 @@ def _end(folder: UpFolder, seconds: float, *, is_at_once: bool) -> None:
         print(f"no `podlife up` runs on {path} any more")
         return
     try:
-        # Looked at again: from here on the number cannot become somebody else's.
+        # Checked again: from here on the PID cannot be reused.
         if started_at(holder.pid) != holder.started:
             print(f"no `podlife up` runs on {path} any more")
             return
@@ -89,18 +87,19 @@ def _end(folder: UpFolder, seconds: float, *, is_at_once: bool) -> None:
         if not _has_ended(process, seconds):
             raise PodlifeError(
                 f"process {holder.pid} has not ended after {seconds:.0f} s: "
-                f"`{command_for(folder, 'down --now')}` ends its pods at once"
+                f"`{command_for(state_dir, 'down --now')}` ends its pods at once"
             )
     finally:
         os.close(process)
     print("stopped")
 
 
-def _end_leftovers(folder: UpFolder, holder: Holder, seconds: float, *, is_at_once: bool) -> None:
+def _end_leftovers(state_dir: StateDir, holder: Holder, seconds: float, *, is_at_once: bool) -> None:
+    from podlife.daemons import event_loop
     from podlife.localcluster.leftovers import end_leftovers
 
-    print(f"`podlife up` on {folder.path} was killed: ending what it has left running", flush=True)
-    ended = end_leftovers(folder, holder, seconds, is_at_once=is_at_once)
+    print(f"`podlife up` on {state_dir.path} was killed: ending what it has left running", flush=True)
+    ended = event_loop.run(end_leftovers(state_dir, holder, seconds, is_at_once=is_at_once))
     print(f"stopped ({ended} pod{'' if ended == 1 else 's'} ended)")
 
 

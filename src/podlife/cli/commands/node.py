@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from podlife.cli.connection import ConnectionOptions
+from podlife.cli.connection import ConnectionOptions, load_connection
 from podlife.cli.options import (
     RUNTIMES,
     GoCommand,
+    VerbosityOption,
     parse_address,
     parse_runtime,
     whole_number,
     with_groups,
     words,
 )
-from podlife.daemons.logs import VerbosityOption
-
-__all__ = ["NodeOptions", "Taint", "node"]
 
 _DEFAULT_LISTEN = ":10250"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -154,35 +151,6 @@ class NodeOptions:
     ] = ""
 
 
-Taint = dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeCommand:
-    """What was asked for, checked."""
-
-    name: str
-    data: Path
-    # Without a host, the node's own address.
-    listen: tuple[str, int]
-    labels: dict[str, str]
-    taints: tuple[Taint, ...]
-    options: NodeOptions
-
-
-def checked(options: NodeOptions) -> NodeCommand:
-    """Raises BadParameter, before anything is loaded or connected to."""
-    name = options.name or _parse_name(socket.gethostname().lower())
-    return NodeCommand(
-        name=name,
-        data=options.data or _default_folder() / name,
-        listen=parse_address(options.listen or _DEFAULT_LISTEN),
-        labels=dict(_parse_label(each) for each in words(options.labels)),
-        taints=tuple(_parse_taint(each) for each in words(options.register_with_taints)),
-        options=options,
-    )
-
-
 def _parse_label(text: str) -> tuple[str, str]:
     from podlife.api.names import check_label_key, check_label_value
 
@@ -192,7 +160,7 @@ def _parse_label(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _parse_taint(text: str) -> Taint:
+def _parse_taint(text: str) -> dict[str, str]:
     from podlife.api.names import check_label_key, check_label_value
 
     what, _, effect = text.rpartition(":")
@@ -205,11 +173,6 @@ def _parse_taint(text: str) -> Taint:
     return {"key": key, "effect": effect, **({"value": value} if value else {})}
 
 
-def _default_folder() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "podlife" / "nodes"
-
-
 def register(app: typer.Typer) -> None:
     app.command(cls=GoCommand)(node)
 
@@ -217,13 +180,54 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def node(*, options: NodeOptions, connection: ConnectionOptions, v: VerbosityOption = 0) -> None:
     """Be a node of a cluster, and run its pods. Ctrl-C or SIGTERM ends the node's agent; its pods run on."""
-    asked = checked(options)
+    from podlife.daemons.xdg import default_data_dir
+
+    name = options.name or _parse_name(socket.gethostname().lower())
+    data = options.data or default_data_dir() / "nodes" / name
+    listen = parse_address(options.listen or _DEFAULT_LISTEN)
+    labels = dict(_parse_label(each) for each in words(options.labels))
+    taints = tuple(_parse_taint(each) for each in words(options.register_with_taints))
     if options.ca_hash and not options.join:
         raise typer.BadParameter("--ca-hash is for a node that joins: add --join URL, or leave it out")
     if options.join:
-        from podlife.daemons.join import join
+        connection = _joined(name, data, options, connection)
+    from podlife.daemons import event_loop
+    from podlife.daemons import node as daemon
+    from podlife.daemons.limits import allow_many_open_files
+    from podlife.daemons.logs import set_up_logs
 
-        connection = join(asked.name, asked.data, options.join, options.ca_hash, connection)
-    from podlife.daemons.node import run_node
+    settings = daemon.NodeDaemonSettings(
+        name,
+        load_connection(connection),
+        daemon.RuntimeSettings(data, options.runtime, options.containerd_socket),
+        listen=listen,
+        address=options.node_ip,
+        labels=labels,
+        taints=taints,
+        max_pods=options.max_pods,
+        static_pods=options.static_pods,
+        lease_seconds=options.node_lease_duration_seconds,
+        takes_over=options.take_over,
+        request_timeout_seconds=connection.request_timeout or 60.0,
+    )
+    set_up_logs(v)
+    allow_many_open_files(daemon.MOST_OPEN_FILES)
+    event_loop.run(daemon.run(settings, shutdown=event_loop.stopped_by_signals))
 
-    run_node(asked, connection, v)
+
+def _joined(name: str, data: Path, options: NodeOptions, connection: ConnectionOptions) -> ConnectionOptions:
+    """How to connect as this node; raises PodlifeError when the cluster refuses it."""
+    from podlife.daemons import event_loop, join
+
+    settings = join.JoinSettings(
+        name,
+        data,
+        options.join,
+        token=connection.token,
+        ca_hash=options.ca_hash,
+        certificate_authority=connection.certificate_authority,
+    )
+    kubeconfig = event_loop.run(join.run(settings))
+    return replace(
+        connection, kubeconfig=str(kubeconfig), context="", server="", token="", certificate_authority=""
+    )

@@ -1,4 +1,4 @@
-"""`podlife status`: the parts, nodes and pods of a running `podlife up`."""
+"""`podlife status`: the components, nodes and pods of a running `podlife up`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import typer
 
 from podlife.cli.commands.apiserver import DataOption
 from podlife.cli.options import format_option
-
-__all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -22,6 +20,6 @@ def status(
 ) -> None:
     """Show what a running `podlife up` consists of: components, nodes, pods. The exit code is 1 where none runs."""
     from podlife.cli.commands.status_output import show_status
-    from podlife.localcluster.state_dir import choose_folder
+    from podlife.localcluster.state_dir import choose_state_dir
 
-    show_status(choose_folder(data), output)
+    show_status(choose_state_dir(data), output)

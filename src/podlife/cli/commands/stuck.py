@@ -11,13 +11,10 @@ from podlife.cli.commands.explain.app import (
     FormatOption,
     NamespaceOption,
     PolicyOption,
-    checked_namespace,
     settings_of,
 )
 from podlife.cli.connection import ConnectionOptions
-from podlife.cli.options import GoCommand, with_groups
-
-__all__ = ["register"]
+from podlife.cli.options import GoCommand, checked_namespace, with_groups
 
 
 def register(app: typer.Typer) -> None:

@@ -1,21 +1,236 @@
-"""`podlife demo node-failure`: a node falls silent, and what becomes of its pods. What is told stands here; that it is
-true is seen to in `demo_node_failure_seen`."""
+"""`podlife demo node-failure`: a node falls silent, and what becomes of its pods: each step checked, then told."""
 
 from __future__ import annotations
 
-from podlife.demo.narrator import Step
-from podlife.demo.scenario import Stage
-from podlife.demo.scenarios.node_failure_checks import NodeFailure
+import asyncio
+from functools import partial
 
-__all__ = ["STEPS", "begin"]
+from podlife.api.codec import Object
+from podlife.client import DEPLOYMENTS, NODES, STATEFUL_SETS
+from podlife.demo.narrator import DemoStep
+from podlife.demo.recorder import NotObservedError, RecordedObject, condition
+from podlife.demo.scenario import (
+    DemoContext,
+    DemoScenario,
+    is_ready,
+    is_terminating,
+    listed,
+    name_of,
+    node_of,
+    uid_of,
+)
+from podlife.demo.workloads import deployment, stateful_set, template
+
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+_REPLICAS = 3
+_GRACE_SECONDS = 2
+# How long a hanging pod is watched beyond its grace period before it counts as stuck.
+_STUCK_SECONDS = 4.0
 
 
-def begin(stage: Stage) -> NodeFailure:
-    return NodeFailure(stage)
+class NodeFailure(DemoScenario):
+    def __init__(self, context: DemoContext) -> None:
+        super().__init__(context)
+        self.facts |= {"replicas": _REPLICAS, "stuck_seconds": _STUCK_SECONDS}
+        self._recorder = context.recorder
+        self._journal = context.journal
+        self._node = ""
+        self._node_uid = ""
+        # The pods on that node: one of the StatefulSet, and those of the Deployment.
+        self._db: Object = {}
+        self._webs: list[Object] = []
+        self._silent_at = 0.0
+        self._evicted_at = 0.0
+
+    @property
+    def _victims(self) -> list[Object]:
+        return [self._db, *self._webs]
+
+    async def begin(self) -> None:
+        client = self.context.client
+        db = template("db", self._journal.polite(), grace_seconds=_GRACE_SECONDS)
+        web = template("web", self._journal.polite(), grace_seconds=_GRACE_SECONDS)
+        await client.create(STATEFUL_SETS, stateful_set("db", _REPLICAS, db), "default")
+        await client.create(DEPLOYMENTS, deployment("web", _REPLICAS, web), "default")
+        dbs = await self.context.until_pods_ready("db", _REPLICAS)
+        webs = await self.context.until_pods_ready("web", _REPLICAS)
+        self._choose(dbs, webs)
+        self.facts |= {
+            "places": _places([*dbs, *webs]),
+            "node": self._node,
+            "db": name_of(self._db),
+            "victims": listed([name_of(pod) for pod in self._victims]),
+        }
+
+    def _choose(self, dbs: list[Object], webs: list[Object]) -> None:
+        """The node to freeze: one that has pods of both."""
+        for db in dbs:
+            node = self._recorder.node(node_of(db))
+            here = [web for web in webs if node_of(web) == node_of(db)]
+            if here and node is not None:
+                self._node, self._node_uid = name_of(node), uid_of(node)
+                self._db, self._webs = db, here
+                return
+        raise NotObservedError("a node that has pods of both")
+
+    async def silence(self) -> None:
+        pid = await self.context.until_process(self._db)
+        self._silent_at = asyncio.get_running_loop().time()
+        agent = await self.context.cluster.freeze(self._node)
+        self.facts |= {"agent": agent, "old_pid": pid}
+
+    async def not_ready(self) -> None:
+        def is_unknown(seen: RecordedObject) -> bool:
+            return condition(seen.object, "Ready").get("status") == "Unknown"
+
+        def is_tainted(effect: str, seen: RecordedObject) -> bool:
+            return _has_taint(seen.object, _UNREACHABLE, effect)
+
+        until_seen = partial(self._recorder.until_seen, since=self._silent_at, seconds=60)
+        node = await until_seen(f"{self._node} with Ready=Unknown", self._node_uid, is_unknown)
+        for effect in ("NoSchedule", "NoExecute"):
+            what = f"{self._node} with the taint {_UNREACHABLE}:{effect}"
+            await until_seen(what, self._node_uid, partial(is_tainted, effect))
+        for pod in self._victims:
+            await until_seen(f"{name_of(pod)} not ready", uid_of(pod), lambda seen: not is_ready(seen.object))
+        ready = condition(node.object, "Ready")
+        self.facts |= {
+            "silent_seconds": node.at - self._silent_at,
+            "ready": ready["status"],
+            "reason": ready["reason"],
+            "message": ready["message"],
+        }
+
+    async def evicted(self) -> None:
+        for pod in self._victims:
+            name = name_of(pod)
+            marked = await self._recorder.until_seen(
+                f"{name} Terminating", uid_of(pod), lambda seen: is_terminating(seen.object)
+            )
+            reason = condition(marked.object, "DisruptionTarget").get("reason")
+            if reason != "DeletionByTaintManager":
+                raise NotObservedError(f"{name} evicted, since it goes because of {reason}")
+            self._evicted_at = max(self._evicted_at, marked.at)
+            self.facts["grace_seconds"] = marked.object["metadata"]["deletionGracePeriodSeconds"]
+
+    async def replaced(self) -> None:
+        def find() -> list[Object] | None:
+            new = [pod for pod in self._recorder.pods("web") if not is_terminating(pod)]
+            is_all = len(new) == _REPLICAS and all(map(is_ready, new))
+            return new if is_all and all(node_of(pod) != self._node for pod in new) else None
+
+        new = await self._recorder.until(f"{_REPLICAS} pods of web on other nodes", find)
+        there = {uid_of(pod) for pod in self._recorder.pods("web")}
+        if not all(uid_of(pod) in there for pod in self._webs):
+            raise NotObservedError("the old pod of web beside the new one")
+        self.facts["webs"] = _places(new)
+
+    async def stuck(self) -> None:
+        over = self._evicted_at + _GRACE_SECONDS + _STUCK_SECONDS
+        self._check_stuck()
+        while asyncio.get_running_loop().time() < over:
+            await asyncio.sleep(0.1)
+            self._check_stuck()
+        ready = (await self.context.client.get(STATEFUL_SETS, "db", "default"))["status"].get(
+            "readyReplicas", 0
+        )
+        if ready != _REPLICAS - 1:
+            raise NotObservedError(f"db with {_REPLICAS - 1} ready replicas: it has {ready}")
+        self.facts["ready_dbs"] = ready
+
+    def _check_stuck(self) -> None:
+        pod = self._recorder.pod(name_of(self._db))
+        if pod is None or uid_of(pod) != uid_of(self._db) or not is_terminating(pod):
+            raise NotObservedError(f"{name_of(self._db)} Terminating for ever")
+        if not self._journal.alive(name_of(self._db), self._node):
+            raise NotObservedError(f"the process of {name_of(self._db)} running on")
+
+    async def out_of_service(self) -> None:
+        node = await self.context.client.get(NODES, self._node)
+        taint = {"key": _OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
+        await self._set_taints(node, [*(node["spec"].get("taints") or ()), taint])
+        await self._recorder.until_so(
+            f"{self._node} with the taint {_OUT_OF_SERVICE}",
+            lambda: _has_taint(self._recorder.node(self._node) or {}, _OUT_OF_SERVICE),
+        )
+
+    async def _set_taints(self, node: Object, taints: list[Object]) -> None:
+        # With its resource version: taints are one list, which other writers change too.
+        metadata = {"uid": uid_of(node), "resourceVersion": node["metadata"]["resourceVersion"]}
+        await self.context.client.patch(NODES, self._node, {"metadata": metadata, "spec": {"taints": taints}})
+
+    async def collected(self) -> None:
+        for pod in self._victims:
+            name = name_of(pod)
+            end = await self._recorder.until_seen(f"{name} gone", uid_of(pod), lambda seen: seen.is_gone)
+            self.facts["last_phase"] = end.object["status"].get("phase")
+
+    async def successor(self) -> None:
+        name = name_of(self._db)
+
+        def find() -> Object | None:
+            pod = self._recorder.pod(name)
+            if pod is None or uid_of(pod) == uid_of(self._db) or node_of(pod) == self._node:
+                return None
+            return pod if is_ready(pod) else None
+
+        new = await self._recorder.until(f"another {name}, ready on another node", find)
+        await self.context.until_pods_ready("db", _REPLICAS)
+        pid = await self.context.until_process(new)
+        if not self._journal.alive(name, self._node):
+            raise NotObservedError(f"the old process of {name} beside the new one")
+        self.facts |= {"new_node": node_of(new), "new_pid": pid}
+
+    async def returned(self) -> None:
+        others = self._running()
+        self.context.cluster.thaw(self._node)
+        await self.context.until_nodes_ready([self._node])
+        names = [name_of(pod) for pod in self._victims]
+
+        def is_clean() -> bool:
+            return not any(self._journal.alive(name, self._node) for name in names)
+
+        await self._recorder.until_so("the end of the old processes", is_clean)
+        await self._recorder.until_so(
+            f"{self._node} without the taints {_UNREACHABLE}",
+            lambda: not _has_taint(self._recorder.node(self._node) or {}, _UNREACHABLE),
+        )
+        if not all(self._journal.lines(name, "ended") for name in names):
+            raise NotObservedError("the old processes told to end before they ended")
+        if self._running() != others:
+            raise NotObservedError("the other pods untouched")
+
+    def _running(self) -> dict[str, list[int]]:
+        """The processes of the wanted pods, which are all on other nodes."""
+        pods = [*self._recorder.pods("db"), *self._recorder.pods("web")]
+        return {uid_of(pod): self._journal.alive(name_of(pod), node_of(pod)) for pod in pods}
+
+    async def in_service(self) -> None:
+        node = await self.context.client.get(NODES, self._node)
+        others = [each for each in node["spec"].get("taints") or () if each["key"] != _OUT_OF_SERVICE]
+        await self._set_taints(node, others)
+        await self._recorder.until_so(
+            f"{self._node} without taints",
+            lambda: not ((self._recorder.node(self._node) or {}).get("spec") or {}).get("taints"),
+        )
+        for app in ("db", "web"):
+            for pod in await self.context.until_pods_ready(app, _REPLICAS):
+                await self.context.until_process(pod)
 
 
+def _places(pods: list[Object]) -> str:
+    return listed([f"{name_of(pod)} on {node_of(pod)}" for pod in pods])
+
+
+def _has_taint(node: Object, key: str, effect: str = "") -> bool:
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return any(each["key"] == key and effect in ("", each["effect"]) for each in taints)
+
+
+SCENARIO = NodeFailure
 STEPS = (
-    Step(
+    DemoStep(
         "A StatefulSet and a Deployment run on three nodes",
         NodeFailure.begin,
         what="{places}. Each is a process of this machine.",
@@ -25,7 +240,7 @@ STEPS = (
         "pods of a Deployment are all alike.",
         see=("kubectl get pods -o wide",),
     ),
-    Step(
+    DemoStep(
         "A node falls silent",
         NodeFailure.silence,
         what="The agent of {node} was stopped where it stood (kill -STOP {agent}), as on a machine that hangs. Its "
@@ -38,7 +253,7 @@ STEPS = (
             "ps -o pid,stat,args -p {agent},{old_pid}",
         ),
     ),
-    Step(
+    DemoStep(
         "The node is shown as not ready, and tainted",
         NodeFailure.not_ready,
         what="{silent_seconds:.0f} s after it fell silent {node} has Ready={ready} ({reason}: {message}) and the taint "
@@ -48,7 +263,7 @@ STEPS = (
         "otherwise): NL-12, NL-15. Unknown becomes the taint unreachable: NL-50, NL-60. Its pods are not ready: NL-40.",
         see=("kubectl get nodes", "kubectl describe node {node}"),
     ),
-    Step(
+    DemoStep(
         "Its pods are evicted",
         NodeFailure.evicted,
         what="{victims}: first the condition DisruptionTarget (DeletionByTaintManager), then a deletionTimestamp with "
@@ -62,7 +277,7 @@ STEPS = (
             "kubectl get events --field-selector reason=TaintManagerEviction",
         ),
     ),
-    Step(
+    DemoStep(
         "The Deployment has its replacement at once",
         NodeFailure.replaced,
         what="Ready are {webs}, while the old one is still Terminating.",
@@ -71,7 +286,7 @@ STEPS = (
         "of the node keeps the scheduler away from it.",
         see=("kubectl get pods -l app=web -o wide",),
     ),
-    Step(
+    DemoStep(
         "The StatefulSet is stuck, its pod is Terminating for ever",
         NodeFailure.stuck,
         what="{db} is still there under the same UID, {stuck_seconds:.0f} s after its grace was over, and db has "
@@ -82,7 +297,7 @@ STEPS = (
         "GD-52. A StatefulSet never has two pods of one name, so it waits.",
         see=("kubectl get pod {db} -o wide", "kubectl get statefulset db"),
     ),
-    Step(
+    DemoStep(
         "Somebody says that the machine is off",
         NodeFailure.out_of_service,
         what="{node} has the taint node.kubernetes.io/out-of-service. It is the promise of whoever sets it that "
@@ -92,7 +307,7 @@ STEPS = (
         "that is cut.",
         see=("kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",),
     ),
-    Step(
+    DemoStep(
         "The pod collector removes what nobody else may",
         NodeFailure.collected,
         what="{victims} are gone: marked as {last_phase}, then deleted with a grace of 0 and the UID that was meant. "
@@ -102,7 +317,7 @@ STEPS = (
         "GC-30. Upstream looks every 20 s; here it happens as soon as it is so.",
         see=("kubectl get pods -o wide",),
     ),
-    Step(
+    DemoStep(
         "The StatefulSet goes on elsewhere",
         NodeFailure.successor,
         what="{db} runs on {new_node} as process {new_pid}, under a new UID, and db has all of its pods. The old "
@@ -111,7 +326,7 @@ STEPS = (
         rule="the name is free, so the StatefulSet makes its pod again, and its node is chosen anew.",
         see=("kubectl get pods -l app=db -o wide", "ps -o pid,args -p {old_pid},{new_pid}"),
     ),
-    Step(
+    DemoStep(
         "The node comes back, and cleans up after itself",
         NodeFailure.returned,
         what="{node} is ready, and the taints unreachable are gone. Process {old_pid} was told to end (SIGTERM, then "
@@ -121,7 +336,7 @@ STEPS = (
         "ready has no such taints: NL-53.",
         see=("kubectl get nodes", "ps -o pid,args -p {old_pid}"),
     ),
-    Step(
+    DemoStep(
         "The node is in service again",
         NodeFailure.in_service,
         what="The taint out-of-service is off, and {node} takes pods again. db and web have all their pods, each once, "

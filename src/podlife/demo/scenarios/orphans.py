@@ -1,21 +1,158 @@
-"""`podlife demo orphans`: a node is deleted under its pods. What is told stands here; that it is true is seen to in
-`demo_orphans_seen`."""
+"""`podlife demo orphans`: a node is deleted while its pods run: each step checked, then told."""
 
 from __future__ import annotations
 
-from podlife.demo.narrator import Step
-from podlife.demo.scenario import Stage
-from podlife.demo.scenarios.orphans_checks import Orphans
+import asyncio
 
-__all__ = ["STEPS", "begin"]
+from podlife.api.codec import Object
+from podlife.client import DEPLOYMENTS, NODES, DeleteOptions
+from podlife.demo.narrator import DemoStep
+from podlife.demo.recorder import NotObservedError, RecordedObject, condition
+from podlife.demo.scenario import (
+    DemoContext,
+    DemoScenario,
+    is_ready,
+    listed,
+    name_of,
+    node_of,
+    uid_of,
+)
+from podlife.demo.workloads import deployment, template
+
+_REPLICAS = 3
+_GRACE_SECONDS = 2
+# How long beyond the quarantine a pod is watched before it counts as kept.
+_MARGIN_SECONDS = 1.0
 
 
-def begin(stage: Stage) -> Orphans:
-    return Orphans(stage)
+class Orphans(DemoScenario):
+    def __init__(self, context: DemoContext) -> None:
+        super().__init__(context)
+        self.facts["replicas"] = _REPLICAS
+        self._recorder = context.recorder
+        self._journal = context.journal
+        self._quarantine_seconds = context.cluster.times.quarantine_seconds
+        self._pod: Object = {}
+        self._gone_at = 0.0
+
+    @property
+    def _node(self) -> str:
+        return node_of(self._pod)
+
+    async def begin(self) -> None:
+        web = template("web", self._journal.polite(), grace_seconds=_GRACE_SECONDS)
+        await self.context.client.create(DEPLOYMENTS, deployment("web", _REPLICAS, web), "default")
+        pods = await self.context.until_pods_ready("web", _REPLICAS)
+        self._pod = pods[0]
+        self.facts |= {
+            "places": _places(pods),
+            "pod": name_of(self._pod),
+            "node": self._node,
+            "pid": await self.context.until_process(self._pod),
+        }
+
+    async def back_in_time(self) -> None:
+        old = await self._delete_node()
+        await self.context.cluster.restart(self._node)
+
+        def find() -> Object | None:
+            node = self._recorder.node(self._node)
+            return node if node is not None and uid_of(node) != old and is_ready(node) else None
+
+        await self._recorder.until(f"another {self._node}, ready", find)
+        now = asyncio.get_running_loop().time
+        self.facts["away_seconds"] = now() - self._gone_at
+        while now() < self._gone_at + self._quarantine_seconds + _MARGIN_SECONDS:
+            await asyncio.sleep(0.1)
+            self._check_kept()
+        self.facts["kept_seconds"] = now() - self._gone_at
+
+    async def deleted(self) -> None:
+        self.facts["agent"] = await self.context.cluster.freeze(self._node)
+        await self._delete_node()
+        await self._recorder.until_so(f"{self._node} gone", lambda: self._recorder.node(self._node) is None)
+        self._check_kept()
+        self.facts["phase"] = self._pod["status"]["phase"]
+
+    async def collected(self) -> None:
+        gone = await self._recorder.until_seen(
+            f"{name_of(self._pod)} gone", uid_of(self._pod), lambda seen: seen.is_gone, seconds=60
+        )
+        after = gone.at - self._gone_at
+        # The collector may have seen the deletion a moment before the demo did.
+        if after < self._quarantine_seconds - 0.5:
+            raise NotObservedError(f"a quarantine of {self._quarantine_seconds} s, but of {after:.1f} s")
+        marked = condition(gone.object, "DisruptionTarget")
+        if marked.get("reason") != "DeletionByPodGC":
+            raise NotObservedError(f"{name_of(self._pod)} marked by the pod collector")
+        self.facts |= {
+            "orphan_seconds": after,
+            "last_phase": gone.object["status"]["phase"],
+            "reason": marked["reason"],
+            "message": marked["message"],
+        }
+
+    async def replaced(self) -> None:
+        pods = await self.context.until_pods_ready("web", _REPLICAS)
+        if any(node_of(pod) == self._node for pod in pods):
+            raise NotObservedError(f"nothing on {self._node}")
+        self._check_process()
+        self.facts["new_places"] = _places(pods)
+
+    async def cleaned(self) -> None:
+        name, node = name_of(self._pod), self._node
+        began = asyncio.get_running_loop().time()
+        self.context.cluster.thaw(node)
+        await self._recorder.until_so(
+            f"the end of the process of {name}", lambda: not self._journal.alive(name, node)
+        )
+        await self._recorder.until_so(f"{name} told to end", lambda: bool(self._journal.lines(name, "ended")))
+        self.facts["clean_seconds"] = asyncio.get_running_loop().time() - began
+        if self._recorder.node(node) is not None:
+            raise NotObservedError(f"{node} staying away")
+
+    async def registered(self) -> None:
+        await self.context.cluster.restart(self._node)
+        await self.context.until_nodes_ready([self._node])
+        for pod in await self.context.until_pods_ready("web", _REPLICAS):
+            await self.context.until_process(pod)
+
+    # What several steps do
+
+    async def _delete_node(self) -> str:
+        """The UID of the one that was deleted."""
+        node = await self.context.client.get(NODES, self._node)
+        uid = uid_of(node)
+        await self.context.client.delete(NODES, self._node, options=DeleteOptions(uid=uid))
+
+        def is_gone(seen: RecordedObject) -> bool:
+            return seen.is_gone
+
+        self._gone_at = (await self._recorder.until_seen(f"{self._node} gone", uid, is_gone)).at
+        return uid
+
+    def _check_kept(self) -> None:
+        pod = self._recorder.pod(name_of(self._pod))
+        if pod is None or uid_of(pod) != uid_of(self._pod):
+            raise NotObservedError(f"{name_of(self._pod)} left alone")
+        self._pod = pod
+        if self._check_process() != self.facts["pid"]:
+            raise NotObservedError(f"the same process of {name_of(self._pod)}")
+
+    def _check_process(self) -> int:
+        pids = self._journal.alive(name_of(self._pod), self._node)
+        if len(pids) != 1:
+            raise NotObservedError(f"{name_of(self._pod)} as exactly one process")
+        return pids[0]
 
 
+def _places(pods: list[Object]) -> str:
+    return listed([f"{name_of(pod)} on {node_of(pod)}" for pod in pods])
+
+
+SCENARIO = Orphans
 STEPS = (
-    Step(
+    DemoStep(
         "A Deployment runs on three nodes",
         Orphans.begin,
         what="{places}. Each is a process of this machine.",
@@ -23,7 +160,7 @@ STEPS = (
         rule="a pod is bound to its node by name, spec.nodeName, and for good.",
         see=("kubectl get pods -o wide",),
     ),
-    Step(
+    DemoStep(
         "A node is deleted, and is back in time",
         Orphans.back_in_time,
         what="The Node {node} was deleted and, {away_seconds:.1f} s later, registered anew by its agent, with another "
@@ -35,7 +172,7 @@ STEPS = (
         "orphans: GC-02, GC-50. One that is there again is forgotten: GC-52.",
         see=("kubectl delete node {node}", "kubectl get pods -o wide"),
     ),
-    Step(
+    DemoStep(
         "The node is deleted again, and this time its machine hangs",
         Orphans.deleted,
         what="The agent of {node} was stopped (kill -STOP {agent}) and the Node deleted. {pod} is still shown as "
@@ -44,7 +181,7 @@ STEPS = (
         rule="deleting a Node deletes none of its pods, and evicts none either: there is no node left to be tainted.",
         see=("kubectl get nodes", "kubectl get pods -o wide"),
     ),
-    Step(
+    DemoStep(
         "Quarantine, then the pod collector takes the orphan",
         Orphans.collected,
         what="{orphan_seconds:.1f} s after the Node was gone: {pod} marked as {last_phase} with the condition "
@@ -54,7 +191,7 @@ STEPS = (
         "go: GC-52, GC-54. The condition and Failed come first: GC-55, GC-90.",
         see=("kubectl get pods -o wide", "podlife gc plan -o wide"),
     ),
-    Step(
+    DemoStep(
         "The ReplicaSet makes another",
         Orphans.replaced,
         what="Ready are {new_places}. {pod} has no record any more, but process {pid} runs to this moment.",
@@ -62,7 +199,7 @@ STEPS = (
         rule="a pod that is gone is missing, and what is missing is made.",
         see=("kubectl get pods -o wide", "ps -o pid,args -p {pid}"),
     ),
-    Step(
+    DemoStep(
         "The machine goes on, and cleans up",
         Orphans.cleaned,
         what="{clean_seconds:.1f} s after the agent of {node} went on, process {pid} had been told to end, and had "
@@ -72,7 +209,7 @@ STEPS = (
         "its agent is started again: only that registers it.",
         see=("kubectl get nodes", "ps -o pid,args -p {pid}"),
     ),
-    Step(
+    DemoStep(
         "The agent is started again, and the node is back",
         Orphans.registered,
         what="{node} is registered and ready, with no pods of its own. web has its {replicas} pods, each once.",

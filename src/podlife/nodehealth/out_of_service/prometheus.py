@@ -1,38 +1,29 @@
-"""The numbers of the out-of-service controller for Prometheus, read when asked for."""
+"""The metrics of the out-of-service controller for Prometheus, read at each scrape."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from podlife.nodehealth.out_of_service.controller import OutOfServiceController
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.core import Metric
-
-__all__ = ["OutOfService"]
+from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
 
 _Counted = Iterable[tuple[tuple[str, ...], int]]
-"""A number for each set of values that the labels have."""
+"""A number for each combination of label values."""
 
 
-class OutOfService(OutOfServiceController):
-    def export_own(self, registry: CollectorRegistry) -> None:
-        from prometheus_client.registry import Collector
+def export_out_of_service(registry: CollectorRegistry, metrics: OutOfServiceMetrics) -> None:
+    registry.register(_Families(metrics))
 
-        read = self._families
 
-        class Families(Collector):
-            def collect(self) -> Iterator[Metric]:
-                return read()
+class _Families(Collector):
+    def __init__(self, metrics: OutOfServiceMetrics) -> None:
+        self._metrics = metrics
 
-        registry.register(Families())
-
-    def _families(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        metrics = self.metrics
+    def collect(self) -> Iterator[Metric]:
+        metrics = self._metrics
         yield CounterMetricFamily(
             "podlife_out_of_service_tainted_total", "Nodes that were set out of service.", metrics.tainted
         )

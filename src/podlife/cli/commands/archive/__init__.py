@@ -1,0 +1,1 @@
+"""`podlife archive`: the commands and their output."""

@@ -1,4 +1,4 @@
-"""`podlife archive`: look at what was kept of pods before they were deleted."""
+"""`podlife archive`: shows what was kept of pods before they were deleted."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from typing import Annotated
 import typer
 
 from podlife.cli import completions
-from podlife.cli.commands.archive.target import (
+from podlife.cli.archive_target import (
     ARCHIVE_ENV,
-    Target,
-    default_folder,
+    ArchiveTarget,
     parse_target,
 )
-from podlife.cli.commands.explain.app import checked_namespace
 from podlife.cli.commands.gc.archive_options import parse_age
-from podlife.cli.options import GoCommand, format_option, with_groups
-
-__all__ = ["app"]
+from podlife.cli.options import GoCommand, checked_namespace, format_option, with_groups
 
 app = typer.Typer(
     help="What was kept of pods before they were deleted: manifest, events, the end of the logs.",
@@ -40,8 +36,10 @@ class WhereOptions:
         ),
     ] = None
 
-    def target(self) -> Target:
-        return parse_target(default_folder() if self.archive is None else self.archive)
+    def target(self) -> ArchiveTarget:
+        from podlife.daemons.xdg import default_archive_dir
+
+        return parse_target(str(default_archive_dir()) if self.archive is None else self.archive)
 
 
 NamespaceOption = Annotated[
@@ -81,7 +79,7 @@ def list_(
 
 @dataclass(frozen=True, slots=True)
 class PartOptions:
-    """Which part of an entry; without any of them the manifest."""
+    """Which part of an entry; the manifest by default."""
 
     logs: Annotated[bool, typer.Option("--logs", help="Show the end of its logs.")] = False
     container: Annotated[
@@ -111,10 +109,10 @@ def show(
     output: Annotated[str | None, format_option("yaml", "json")] = None,
 ) -> None:
     """Show the manifest of a pod as it was, its events or its logs; of several pods of one name, the newest."""
-    from podlife.cli.commands.archive.show import Wish, show_entry
+    from podlife.cli.commands.archive.show import EntryView, show_entry
 
-    wish = Wish(parts.part(), parts.container, output or "", has_managed_fields=show_managed_fields)
-    sys.exit(show_entry(where.target(), *_checked_pod(pod, checked_namespace(namespace)), wish))
+    view = EntryView(parts.part(), parts.container, output or "", has_managed_fields=show_managed_fields)
+    sys.exit(show_entry(where.target(), *_checked_pod(pod, checked_namespace(namespace)), view))
 
 
 @app.command(cls=GoCommand)

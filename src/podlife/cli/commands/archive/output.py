@@ -1,4 +1,4 @@
-"""What lies in an archive, as text: for people and for programs. Pure: it is given the time."""
+"""The content of an archive as text, for people and for programs. Pure: the time is an argument."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from podlife.cli.printable import as_yaml, printable, printable_lines
 from podlife.podgc.archive import Entry, Log
 from podlife.podgc.archive.reader import Item
 from podlife.podgc.archive.sizes import format_size
-
-__all__ = ["format_events", "format_items", "format_logs", "format_pod"]
 
 
 def format_items(items: Sequence[Item], output: str, now: datetime) -> str:

@@ -1,4 +1,4 @@
-"""`podlife archive list`, `show` and `prune`. An entry that is damaged is told, and the rest goes on."""
+"""`podlife archive list`, `show` and `prune`. A damaged entry is reported, and the others are shown."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from podlife.cli.archive_target import ArchiveTarget
 from podlife.cli.commands.archive.output import (
     format_events,
     format_items,
     format_logs,
     format_pod,
 )
-from podlife.cli.commands.archive.target import Target
 from podlife.clock import SystemClock
-from podlife.daemons import event_loop as loop
+from podlife.daemons import event_loop
 from podlife.errors import ConfigError
 from podlife.podgc.archive import ArchiveFolder, Entry, Limits
 from podlife.podgc.archive.reader import Damaged, Item, find
 from podlife.podgc.archive.sizes import format_size
 
-__all__ = ["Wish", "prune_folder", "show_entry", "show_list"]
-
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """`part` is pod, events or logs; with no `output`, as people read it."""
+class EntryView:
+    """`part` is pod, events or logs; with an empty `output` it is shown as text."""
 
     part: str
     container: str = ""
@@ -34,7 +32,7 @@ class Wish:
     has_managed_fields: bool = False
 
 
-def show_list(target: Target, namespace: str, since_seconds: float | None, output: str) -> int:
+def show_list(target: ArchiveTarget, namespace: str, since_seconds: float | None, output: str) -> int:
     """The exit code: 1 when an entry is damaged."""
     now = SystemClock().now()
     since = None if since_seconds is None else now - timedelta(seconds=since_seconds)
@@ -46,14 +44,14 @@ def show_list(target: Target, namespace: str, since_seconds: float | None, outpu
         finally:
             await shelf.close()
 
-    found = loop.run(read())
+    found = event_loop.run(read())
     items = [each for each in found if isinstance(each, Item)]
     items.sort(key=lambda each: each.header.archived_at, reverse=True)
     sys.stdout.write(format_items(items, output, now))
     return _tell_damaged(target, found)
 
 
-def show_entry(target: Target, wanted: str, namespace: str, wish: Wish) -> int:
+def show_entry(target: ArchiveTarget, wanted: str, namespace: str, view: EntryView) -> int:
     async def read() -> tuple[Entry, Sequence[Item | Damaged]]:
         shelf = target.shelf(SystemClock())
         try:
@@ -62,16 +60,16 @@ def show_entry(target: Target, wanted: str, namespace: str, wish: Wish) -> int:
         finally:
             await shelf.close()
 
-    entry, found = loop.run(read())
+    entry, found = event_loop.run(read())
     others = [each for each in found if isinstance(each, Item)][1:]
     if others:
         uids = ", ".join(each.header.uid for each in others[:3]) + (", …" if len(others) > 3 else "")
         print(f"podlife: this is the newest of {len(others) + 1}; by their UIDs: {uids}", file=sys.stderr)
-    sys.stdout.write(_formatted(entry, wish))
+    sys.stdout.write(_formatted(entry, view))
     return _tell_damaged(target, found)
 
 
-def _chosen(target: Target, wanted: str, found: Sequence[Item | Damaged]) -> Item:
+def _chosen(target: ArchiveTarget, wanted: str, found: Sequence[Item | Damaged]) -> Item:
     items = [each for each in found if isinstance(each, Item)]
     namespaces = sorted({each.header.namespace for each in items})
     if len(namespaces) > 1:
@@ -83,26 +81,26 @@ def _chosen(target: Target, wanted: str, found: Sequence[Item | Damaged]) -> Ite
     raise ConfigError(f"{wanted} is not in the archive {target}: `podlife archive list` shows what is")
 
 
-def _formatted(entry: Entry, wish: Wish) -> str:
-    if wish.part == "events":
-        return format_events(entry, wish.output)
-    if wish.part == "pod":
-        return format_pod(entry, wish.output or "yaml", has_managed_fields=wish.has_managed_fields)
-    logs = [log for log in entry.logs if wish.container in ("", log.container)]
-    if not logs and wish.container:
+def _formatted(entry: Entry, view: EntryView) -> str:
+    if view.part == "events":
+        return format_events(entry, view.output)
+    if view.part == "pod":
+        return format_pod(entry, view.output or "yaml", has_managed_fields=view.has_managed_fields)
+    logs = [log for log in entry.logs if view.container in ("", log.container)]
+    if not logs and view.container:
         names = ", ".join(sorted({log.container for log in entry.logs})) or "none at all"
-        raise ConfigError(f"there is no log of container {wish.container}: there are logs of {names}")
-    return format_logs(logs, wish.output, is_terminal=sys.stdout.isatty())
+        raise ConfigError(f"there is no log of container {view.container}: there are logs of {names}")
+    return format_logs(logs, view.output, is_terminal=sys.stdout.isatty())
 
 
-def _tell_damaged(target: Target, found: Sequence[Item | Damaged]) -> int:
+def _tell_damaged(target: ArchiveTarget, found: Sequence[Item | Damaged]) -> int:
     damaged = [each for each in found if isinstance(each, Damaged)]
     for each in damaged:
         print(f"podlife: the entry {target}/{each.place} cannot be read: {each.why}", file=sys.stderr)
     return 1 if damaged else 0
 
 
-def prune_folder(target: Target, older_than_seconds: float, *, is_dry_run: bool) -> int:
+def prune_folder(target: ArchiveTarget, older_than_seconds: float, *, is_dry_run: bool) -> int:
     if target.bucket:
         raise ConfigError(
             f"what stays in {target}, and how long, is said by the lifecycle rule of its bucket"

@@ -1,0 +1,1 @@
+"""`podlife controllers`: the commands and their options."""

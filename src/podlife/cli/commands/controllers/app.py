@@ -11,13 +11,18 @@ from podlife.cli import completions
 from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
 from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
 from podlife.cli.commands.gc.options import parse_quarantine
-from podlife.cli.connection import ConnectionOptions
-from podlife.cli.options import GoCommand, ListenOption, parse_address, whole_number, with_groups, words
-from podlife.daemons.election import ElectionOptions
-from podlife.daemons.logs import VerbosityOption
+from podlife.cli.connection import ConnectionOptions, load_connection
+from podlife.cli.options import (
+    ElectionOptions,
+    GoCommand,
+    ListenOption,
+    VerbosityOption,
+    parse_address,
+    whole_number,
+    with_groups,
+    words,
+)
 from podlife.errors import ConfigError
-
-__all__ = ["ControllersElection", "SyncOptions", "app"]
 
 app = typer.Typer(
     help="Run Kubernetes' own controllers: ReplicaSets, Deployments, Jobs, garbage collection and more.",
@@ -115,21 +120,26 @@ def run(  # noqa: PLR0913 - groups of flags, each of its own part
     """Run controllers. Ctrl-C or SIGTERM ends them after the calls that are under way."""
     from podlife.daemons.catalog import choose
 
-    # What is wrong with the options is said before anything is loaded or connected to.
+    # Wrong options are reported before anything is loaded or connected to.
     try:
         chosen = choose(["*"] if controllers is None else words(controllers))
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from None
-    out_of_service.check([known.name for known in chosen])
-    address, checked = parse_address(listen) if listen else None, election.checked()
-    from podlife.daemons.controllers import run_controllers
-    from podlife.daemons.service import Options
+    names = [each.name for each in chosen]
+    out_of_service.check(names)
+    address, elected = parse_address(listen) if listen else None, election.settings()
+    from podlife.daemons import controllers as daemon
+    from podlife.daemons import event_loop
+    from podlife.daemons.logs import set_up_logs
+    from podlife.daemons.service import ServiceSettings
 
-    run_controllers(
-        Options(connection, checked, address, v),
-        chosen,
-        lambda name: {**syncs.of(name), **node_health.of(name), **out_of_service.of(name)},
+    service = ServiceSettings(
+        load_connection(connection), elected, address, connection.request_timeout or 60.0
     )
+    set_up_logs(v)
+    options = {name: {**syncs.of(name), **node_health.of(name), **out_of_service.of(name)} for name in names}
+    settings = daemon.ControllersSettings(service, names, options)
+    event_loop.run(daemon.run(settings, shutdown=event_loop.stopped_by_signals))
 
 
 @app.command(name="list")

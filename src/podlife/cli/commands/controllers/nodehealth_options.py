@@ -1,4 +1,4 @@
-"""Node health as controllers of the command: their flags, and their numbers shown."""
+"""The flags of the node health controllers, under kube-controller-manager's names."""
 
 from __future__ import annotations
 
@@ -12,18 +12,7 @@ import typer
 from podlife.cli.options import parse_duration, whole_number
 
 if TYPE_CHECKING:
-    from podlife.controller import ControlPlane, Runnable
-
-__all__ = [
-    "NODE_LIFECYCLE",
-    "TAINT_EVICTION",
-    "NodeHealthOptions",
-    "make_node_lifecycle",
-    "make_taint_eviction",
-]
-
-NODE_LIFECYCLE = "node-lifecycle-controller"
-TAINT_EVICTION = "taint-eviction-controller"
+    from podlife.nodehealth import NodeHealthSettings
 
 
 def _time(text: str | float) -> float:
@@ -109,12 +98,15 @@ class NodeHealthOptions:
     ] = 0.55
 
     def of(self, name: str) -> dict[str, Any]:
-        """What the controller of this name is made with."""
-        if name != NODE_LIFECYCLE:
-            return {}
+        """The keyword arguments of the controller with this name."""
+        from podlife.daemons.catalog import NODE_LIFECYCLE
+
+        return {"settings": self.settings()} if name == NODE_LIFECYCLE else {}
+
+    def settings(self) -> NodeHealthSettings:
         from podlife.nodehealth import NodeHealthSettings
 
-        settings = NodeHealthSettings(
+        return NodeHealthSettings(
             monitor_period_seconds=self.node_monitor_period,
             monitor_grace_seconds=self.node_monitor_grace_period,
             startup_grace_seconds=self.node_startup_grace_period,
@@ -123,16 +115,3 @@ class NodeHealthOptions:
             large_zone_threshold=self.large_cluster_size_threshold,
             unhealthy_zone_threshold=self.unhealthy_zone_threshold,
         )
-        return {"settings": settings}
-
-
-def make_node_lifecycle(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.nodehealth.prometheus import NodeLifecycle
-
-    return NodeLifecycle(plane, **options)
-
-
-def make_taint_eviction(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.nodehealth.prometheus import TaintEviction
-
-    return TaintEviction(plane, **options)

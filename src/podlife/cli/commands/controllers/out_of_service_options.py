@@ -1,7 +1,7 @@
-"""The out-of-service controller as one of the command: its flags, and its fence checks made from them.
+"""The flags of the out-of-service controller, and the fence checks made from them.
 
-What is wrong with the flags is said before anything is loaded or connected to: above all that there is no fence check,
-without which nobody may be declared dead.
+Wrong flags are reported before anything is loaded or connected to: above all a missing fence check, without which no
+node may be declared dead.
 """
 
 from __future__ import annotations
@@ -19,14 +19,9 @@ import typer
 from podlife.cli.options import parse_duration
 
 if TYPE_CHECKING:
-    from podlife.controller import ControlPlane, Runnable
     from podlife.nodehealth.out_of_service import FenceCheck, Portion
 
-__all__ = ["OUT_OF_SERVICE", "OutOfServiceOptions", "make_out_of_service"]
-
-OUT_OF_SERVICE = "out-of-service"
-
-# How long between two looks at all nodes, where there is time.
+# The longest pause between two passes over all nodes.
 _MOST_PERIOD_SECONDS = 5.0
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")
@@ -161,7 +156,9 @@ class OutOfServiceOptions:
         )
 
     def check(self, names: Collection[str]) -> None:
-        """With the controllers of these names. Raises BadParameter for what cannot be."""
+        """Raises BadParameter for flags that do not fit the controllers of these names."""
+        from podlife.daemons.catalog import OUT_OF_SERVICE
+
         if OUT_OF_SERVICE not in names:
             if self._count:
                 raise typer.BadParameter(
@@ -185,7 +182,9 @@ class OutOfServiceOptions:
             _check_url(url)
 
     def of(self, name: str) -> dict[str, Any]:
-        """What the controller of this name is made with."""
+        """The keyword arguments of the controller with this name."""
+        from podlife.daemons.catalog import OUT_OF_SERVICE
+
         if name != OUT_OF_SERVICE:
             return {}
         from podlife.nodehealth.out_of_service import OutOfServiceSettings
@@ -250,9 +249,3 @@ def _portion(text: str) -> Portion:
 
     percent = _percent(text)
     return Portion(number=int(text)) if percent is None else Portion(percent=percent)
-
-
-def make_out_of_service(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.nodehealth.out_of_service.prometheus import OutOfService
-
-    return OutOfService(plane, **{"checks": (), **options})

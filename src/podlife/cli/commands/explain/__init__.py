@@ -1,0 +1,1 @@
+"""`podlife explain`: the commands, what they read, and their output."""

@@ -10,14 +10,12 @@ import typer
 from typer.core import TyperGroup
 
 from podlife.cli import completions
-from podlife.cli.commands.archive.target import ARCHIVE_ENV, parse_target
+from podlife.cli.archive_target import ARCHIVE_ENV, parse_target
 from podlife.cli.connection import ConnectionOptions
-from podlife.cli.options import GoCommand, format_option, with_groups
+from podlife.cli.options import GoCommand, checked_namespace, format_option, with_groups
 
 if TYPE_CHECKING:
     from podlife.podgc import Settings
-
-__all__ = ["FormatOption", "NamespaceOption", "PolicyOption", "app", "checked_namespace", "settings_of"]
 
 # As kubectl calls them.
 _KINDS = {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"}
@@ -92,15 +90,6 @@ def settings_of(policy: Path | None) -> Settings | None:
     from podlife.cli.commands.gc.options import PolicyOptions
 
     return None if policy is None else PolicyOptions(policy=policy).settings()
-
-
-def checked_namespace(namespace: str) -> str:
-    """Empty is that of the context. Raises BadParameter."""
-    from podlife.api.names import check_dns_label
-
-    if namespace and (problems := check_dns_label(namespace)):
-        raise typer.BadParameter(f"{namespace!r} is no name of a namespace: {problems[0]}")
-    return namespace
 
 
 def _checked_name(name: str, kind: str) -> str:

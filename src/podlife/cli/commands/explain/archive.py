@@ -1,24 +1,22 @@
-"""What an archive has of a pod that is gone: told as something that happened, with the command that shows it."""
+"""Entries of an archive in the timeline of a pod that is gone, with the command that shows them."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import replace
 
-from podlife.cli.commands.archive.target import Target
+from podlife.cli.archive_target import ArchiveTarget
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.explain import Explanation, Happening
 from podlife.podgc.archive.reader import Damaged, Item, find
 
-__all__ = ["with_archived"]
-
-# Of one name, as a StatefulSet makes them.
+# Pods of one name, as a StatefulSet creates them.
 _MOST_ENTRIES = 5
 
 
-async def with_archived(found: Explanation, target: Target, clock: Clock) -> Explanation:
-    """An archive that cannot be read is told as what could not be read, since the rest was."""
+async def with_archived(found: Explanation, target: ArchiveTarget, clock: Clock) -> Explanation:
+    """An archive that cannot be read is listed under what could not be read."""
     try:
         shelf = target.shelf(clock)
         try:
@@ -33,7 +31,7 @@ async def with_archived(found: Explanation, target: Target, clock: Clock) -> Exp
     return replace(found, timeline=tuple(timeline), unread=(*found.unread, *unread))
 
 
-def _happening(item: Item, target: Target) -> Happening:
+def _happening(item: Item, target: ArchiveTarget) -> Happening:
     header = item.header
     why = f", {header.reason}: {header.why}" if header.reason else ""
     command = f"podlife archive show {header.uid} --archive {shlex.quote(str(target))}"

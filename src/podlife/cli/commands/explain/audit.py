@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from podlife.client import Connection
+from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError
 from podlife.explain import AuditCollection, AuditedRequest
-from podlife.localcluster.state_dir import UpFolder, default_folder
+from podlife.localcluster.state_dir import StateDir
 
 STDIN = "-"
 # An event has at most a few megabytes: what is longer is no line of an audit log.
@@ -51,7 +52,7 @@ def read_audit(source: str, namespace: str, pod: str = "") -> tuple[list[Audited
 def read_own_audit(
     connection: Connection, namespace: str, pod: str
 ) -> tuple[list[AuditedRequest], list[str]]:
-    """The same for the log that is found without being named: one that may not be read is only told of."""
+    """The same for a log that is found without being named: one that cannot be read is only reported."""
     source = find_own_log(connection)
     if not source:
         return [], []
@@ -79,7 +80,7 @@ def _is_rotated(name: str, path: Path) -> bool:
 def find_own_log(connection: Connection) -> str:
     """The audit log of a `podlife up` or `podlife apiserver` on this machine, if that is the server; "" if not."""
     for folder in _folders(connection):
-        log = UpFolder(folder).audit_log
+        log = StateDir(folder).audit_log
         try:
             is_its = connection.server in (folder / "admin.kubeconfig").read_text(encoding="utf-8")
             if is_its and log.is_file():
@@ -90,11 +91,11 @@ def find_own_log(connection: Connection) -> str:
 
 
 def _folders(connection: Connection) -> Iterator[Path]:
-    """Where its data may lie: beside the kubeconfig, as `up` writes it, or in the default folder."""
+    """Where its data may be: beside the kubeconfig, as `up` writes it, or in the default directory."""
     if connection.origin:
         # "context NAME in FILE"
         yield Path(connection.origin.rpartition(" in ")[2]).parent
-    yield default_folder()
+    yield default_data_dir()
 
 
 def _opened(path: Path) -> io.BufferedIOBase:

@@ -1,4 +1,4 @@
-"""An explanation as text, for people and for programs. Pure: it is given the time."""
+"""An explanation as text, for people and for programs. Pure: the time is an argument."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from podlife.api.durations import format_duration
 from podlife.cli.output import STRUCTURED, structured
 from podlife.cli.printable import printable
 from podlife.explain import Cause, Explanation, UpcomingAction, as_dict
-
-__all__ = ["format_explanation", "format_stuck"]
 
 # As many of what happened as fit on a screen; `-o json` has all.
 _MOST_SHOWN = 30
@@ -83,7 +81,7 @@ def _upcoming(each: UpcomingAction, now: datetime) -> str:
 def format_stuck(
     found: Sequence[Explanation], output: str, now: datetime, unread: Sequence[str], namespace: str = ""
 ) -> str:
-    """Those that are stuck, the longest first; of one namespace, or of all."""
+    """Stuck pods of one namespace or of all, the longest stuck first."""
     if output in STRUCTURED:
         return structured({"stuck": [as_dict(each) for each in found], "unread": list(unread)}, output)
     rows = [("NAMESPACE", "POD", "STAGE", "CAUSE", "AGE", "WHY")]

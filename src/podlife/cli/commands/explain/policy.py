@@ -1,7 +1,7 @@
-"""How pods stand with a policy, for the diagnosis: decided by the collector's own code on all pods there are.
+"""The verdict of a GC policy on pods, for `podlife explain`: decided by the collector's own code on all pods.
 
-A rule that keeps the youngest so many of a group decides about a pod by others, so that all pods are read, as for a
-plan. Guards are asked as for the next pass. Owners are asked only about a pod that is explained by itself.
+A rule that keeps the youngest pods of a group depends on the others, so all pods are read, as for a plan. Guards are
+evaluated as for the next pass. Owners are read only for a pod that is explained by itself.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ from podlife.podgc.settings import Reason
 from podlife.podgc.snapshot import read_index
 from podlife.podgc.views import Pod
 
-__all__ = ["Standings"]
-
-# Those that only a person lifts; the others pass.
+# Guards that only a person lifts; the others expire.
 _FOR_A_PERSON = (Guard.STOP, Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE, Guard.OBSERVING)
 
 
-class Standings:
-    """Of one look at a cluster. `read` it first; what could not be read is in `unread`, and then nothing is known."""
+class PolicyVerdicts:
+    """Call `read` first; what could not be read is in `unread`, and then nothing is known."""
 
     def __init__(self, client: Client, clock: Clock, settings: Settings) -> None:
         self._client = client
@@ -74,7 +72,7 @@ class Standings:
         self._of = of
 
     async def ask_owner(self, pod: Object) -> None:
-        """Whether the owner of this pod, if its rule waits for it, has seen the end."""
+        """Read whether the owner of this pod, if its rule waits for it, has seen the end."""
         found = self(pod)
         if found is None or not found.waits_for_owner:
             return
@@ -114,13 +112,13 @@ def _as_told(found: Standing) -> PolicyStatus:
 
 
 def _moment(seconds: float) -> datetime:
-    """What may go whatever time it is has been due since ever."""
+    """A pod that may go at any time has always been due."""
     if seconds < 0:
         return datetime.min.replace(tzinfo=UTC)
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError):
-        # Whoever may write a status may write any moment into it.
+        # A status may contain any time.
         return datetime.max.replace(tzinfo=UTC)
 
 

@@ -1,7 +1,7 @@
-"""The rules of those who act by themselves, handed to the diagnosis: the collector's and taint eviction's own code.
+"""The rules of pod GC and taint eviction for `podlife explain`: their own code, so that predictions match what they do.
 
-So what is told is what they will do. Of ended pods the collector's threshold decides over the whole cluster, which is
-not read for one pod: about those nothing is foretold here.
+The threshold of terminated pods depends on the whole cluster, which is not read for one pod: about those nothing is
+predicted here.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from podlife.podgc.planner import plan
 from podlife.podgc.settings import Reason
 from podlife.podgc.views import Pod
 
-__all__ = ["acting_rules"]
-
 
 def acting_rules(
     settings: Settings | None = None, standing: Callable[[Object], PolicyStatus | None] = lambda pod: None
 ) -> ActionRules:
-    """`standing` is how pods stand with the policy of the settings, where there is one."""
+    """`standing` is the verdict of the policy of the settings, if there is one."""
     found = settings or Settings()
     # One pod alone is never over a threshold; and a threshold of 0 or less collects no ended pods.
     # What rules of a policy do is in the standing: this is about upstream's reasons.

@@ -1,4 +1,4 @@
-"""Commands that people are to type go to the cluster that was looked at: they get the flags that chose it, no token."""
+"""Suggested commands with the flags of the cluster that was explained, but no token."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from podlife.cli.connection import ConnectionOptions
 from podlife.explain import Cause, Explanation
-
-__all__ = ["for_this_server"]
 
 # At its beginning, after a pipe, or quoted within a sentence.
 _KUBECTL = re.compile(r"(^|\| |`)kubectl ")

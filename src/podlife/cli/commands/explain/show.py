@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from podlife.cli.commands.archive.target import Target
+from podlife.cli.archive_target import ArchiveTarget
 from podlife.cli.commands.explain.archive import with_archived
 from podlife.cli.commands.explain.audit import read_audit, read_own_audit
 from podlife.cli.commands.explain.output import format_explanation, format_stuck
-from podlife.cli.commands.explain.policy import Standings
+from podlife.cli.commands.explain.policy import PolicyVerdicts
 from podlife.cli.commands.explain.rules import acting_rules
 from podlife.cli.commands.explain.server import for_this_server
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.client import Client
 from podlife.clock import Clock, SystemClock
-from podlife.daemons import event_loop as loop
+from podlife.daemons import event_loop
 from podlife.errors import NotFoundError
 from podlife.explain import (
     ActionRules,
@@ -33,8 +33,6 @@ from podlife.explain import (
 )
 from podlife.podgc import Settings
 
-__all__ = ["find_stuck", "look_at_node", "look_at_pod", "show_node", "show_pod", "show_stuck"]
-
 _RIGHTS = "the role view, with nodes and leases,"
 _Look = Callable[[Client, Clock], Awaitable[Explanation]]
 
@@ -45,10 +43,10 @@ def show_pod(
     name: str,
     output: str,
     settings: Settings | None = None,
-    archive: Target | None = None,
+    archive: ArchiveTarget | None = None,
     audit_log: str | None = None,
 ) -> int:
-    """The exit code: 0, also for a pod that is stuck; 1 where nothing at all is known of it."""
+    """The exit code: 0, even for a pod that is stuck; 1 when nothing is known of it."""
     connection = load_connection(options)
     namespace = namespace or connection.namespace
     if audit_log is None:
@@ -70,7 +68,7 @@ def show_node(options: ConnectionOptions, name: str, output: str) -> int:
 
 def _show(options: ConnectionOptions, look: _Look, output: str) -> int:
     clock = SystemClock()
-    found = for_this_server(loop.run(_asked(options, clock, look)), options)
+    found = for_this_server(event_loop.run(_asked(options, clock, look)), options)
     sys.stdout.write(format_explanation(found, output, clock.now()))
     is_known = bool(found.uid or found.timeline or found.causes)
     return 0 if is_known else 1
@@ -89,30 +87,30 @@ async def look_at_pod(
     settings: Settings | None = None,
     audited: Sequence[AuditedRequest] = (),
 ) -> Explanation:
-    """With settings that have a policy, also how the pod stands with it."""
-    standings = await _standings(client, clock, settings)
-    reader = SnapshotReader(client, clock, _rules(settings, standings))
+    """With settings that have a policy, the verdict of the policy too."""
+    verdicts = await _verdicts(client, clock, settings)
+    reader = SnapshotReader(client, clock, _rules(settings, verdicts))
     try:
         world, pod = await reader.pod(namespace, name)
     except NotFoundError:
         world, events = await reader.absent_pod(namespace)
         return explain_absent(replace(world, audited=audited), namespace, name, events)
-    if standings is not None:
-        await standings.ask_owner(pod)
-        world = replace(world, unread=(*world.unread, *standings.unread))
+    if verdicts is not None:
+        await verdicts.ask_owner(pod)
+        world = replace(world, unread=(*world.unread, *verdicts.unread))
     return explain_pod(replace(world, audited=audited), pod)
 
 
-async def _standings(client: Client, clock: Clock, settings: Settings | None) -> Standings | None:
+async def _verdicts(client: Client, clock: Clock, settings: Settings | None) -> PolicyVerdicts | None:
     if settings is None or settings.policy is None:
         return None
-    standings = Standings(client, clock, settings)
-    await standings.read()
-    return standings
+    verdicts = PolicyVerdicts(client, clock, settings)
+    await verdicts.read()
+    return verdicts
 
 
-def _rules(settings: Settings | None, standings: Standings | None) -> ActionRules:
-    return acting_rules(settings) if standings is None else acting_rules(settings, standings)
+def _rules(settings: Settings | None, verdicts: PolicyVerdicts | None) -> ActionRules:
+    return acting_rules(settings) if verdicts is None else acting_rules(settings, verdicts)
 
 
 async def look_at_node(client: Client, clock: Clock, name: str) -> Explanation:
@@ -135,7 +133,7 @@ def show_stuck(
         async with connected(options, connection, rights=_RIGHTS) as client:
             return await find_stuck(client, clock, namespace, settings)
 
-    world, stuck = loop.run(read())
+    world, stuck = event_loop.run(read())
     found = [for_this_server(each, options) for each in stuck]
     sys.stdout.write(format_stuck(found, output, clock.now(), world.unread, namespace))
     return 0
@@ -145,10 +143,10 @@ async def find_stuck(
     client: Client, clock: Clock, namespace: str = "", settings: Settings | None = None
 ) -> tuple[ClusterSnapshot, Sequence[Explanation]]:
     """All stuck pods of a namespace or of all, the longest first."""
-    standings = await _standings(client, clock, settings)
-    world = await SnapshotReader(client, clock, _rules(settings, standings)).everything(namespace)
-    if standings is not None:
-        world = replace(world, unread=(*world.unread, *standings.unread))
+    verdicts = await _verdicts(client, clock, settings)
+    world = await SnapshotReader(client, clock, _rules(settings, verdicts)).everything(namespace)
+    if verdicts is not None:
+        world = replace(world, unread=(*world.unread, *verdicts.unread))
     stuck = [pod for pod in world.pods if any(cause.is_stuck for cause in pod_causes(world, pod))]
     found = (explain_pod(world, pod) for pod in stuck)
     return world, sorted(found, key=lambda each: _since(each, world.now))

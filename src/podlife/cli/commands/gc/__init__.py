@@ -1,0 +1,1 @@
+"""`podlife gc`: the commands of the pod garbage collector."""

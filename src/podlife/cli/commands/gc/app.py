@@ -14,19 +14,17 @@ from podlife.cli.commands.gc.archive_options import ArchiveOptions
 from podlife.cli.commands.gc.finalizers import FinalizerOptions
 from podlife.cli.commands.gc.guard_options import GuardOptions
 from podlife.cli.commands.gc.options import PolicyOptions, SelectionOptions
-from podlife.cli.connection import ConnectionOptions
+from podlife.cli.connection import ConnectionOptions, load_connection
 from podlife.cli.options import (
+    ElectionOptions,
     GoCommand,
     ListenOption,
+    VerbosityOption,
     format_option,
     parse_address,
     parse_duration,
     with_groups,
 )
-from podlife.daemons.election import ElectionOptions
-from podlife.daemons.logs import VerbosityOption
-
-__all__ = ["app"]
 
 app = typer.Typer(
     help="Find, explain and remove terminated, orphaned, stuck and never-scheduled pods.",
@@ -121,12 +119,26 @@ def run(
 ) -> None:
     """Collect for as long as it runs. Ctrl-C or SIGTERM ends it after the calls that are under way."""
     from podlife.cli.commands.gc.options import check_period
-    from podlife.daemons.gc import Following, run_collector
-    from podlife.daemons.service import Options
+    from podlife.clock import SystemClock
+    from podlife.daemons import event_loop, gc
+    from podlife.daemons.logs import set_up_logs
+    from podlife.daemons.service import ServiceSettings
 
     address = parse_address(how.listen) if how.listen else None
     flags = guards.on(policy.flags(period=check_period(how.period)))
-    settings = replace(flags, policy=policy.policy_file())
-    following = Following(policy.policy, flags) if policy.policy is not None else None
-    service = Options(connection, election.checked(), address, how.v)
-    run_collector(service, settings, archive.archiving(), finalizers.names(), following)
+    collector = replace(flags, policy=policy.policy_file())
+    elected, archiving, removed = election.settings(), archive.archiving(), finalizers.names()
+    # The archive is opened before anything is connected to.
+    archived = None if archiving is None else gc.PodArchive(archiving.open(SystemClock()), archiving.logs)
+    service = ServiceSettings(
+        load_connection(connection), elected, address, connection.request_timeout or 60.0
+    )
+    set_up_logs(how.v)
+    settings = gc.GcDaemonSettings(
+        service,
+        collector,
+        archived,
+        removed,
+        gc.ReloadedPolicy(policy.policy, flags) if policy.policy is not None else None,
+    )
+    event_loop.run(gc.run(settings, shutdown=event_loop.stopped_by_signals))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli.commands.archive.target import ARCHIVE_ENV, Target, parse_target
+from podlife.cli.archive_target import ARCHIVE_ENV, ArchiveTarget, parse_target
 from podlife.cli.options import parse_duration, whole_number
 
 if TYPE_CHECKING:
     from podlife.client import Client
     from podlife.clock import Clock
-    from podlife.podgc.archive import Archive, ArchiveStep
+    from podlife.podgc.archive import Archive, ArchiveStep, LogSettings
 
 __all__ = ["ArchiveOptions", "Archiving", "parse_age", "parse_size"]
 
@@ -46,7 +46,7 @@ def parse_age(text: str | float) -> float:
 class Archiving:
     """What was asked for, checked."""
 
-    target: Target
+    target: ArchiveTarget
     most_bytes: int
     most_age_seconds: float
     log_lines: int
@@ -62,10 +62,16 @@ class Archiving:
         archive.open()
         return archive
 
-    def step(self, client: Client, archive: Archive, clock: Clock) -> ArchiveStep:
-        from podlife.podgc.archive import ArchiveStep, LogSettings
+    @property
+    def logs(self) -> LogSettings:
+        from podlife.podgc.archive import LogSettings
 
-        return ArchiveStep(client, archive, clock, LogSettings(lines=self.log_lines))
+        return LogSettings(lines=self.log_lines)
+
+    def step(self, client: Client, archive: Archive, clock: Clock) -> ArchiveStep:
+        from podlife.podgc.archive import ArchiveStep
+
+        return ArchiveStep(client, archive, clock, self.logs)
 
 
 @dataclass(frozen=True, slots=True)

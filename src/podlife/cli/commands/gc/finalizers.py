@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from podlife.cli import completions
-from podlife.cli.commands.explain.app import checked_namespace
 from podlife.cli.commands.gc.archive_options import ArchiveOptions
 from podlife.cli.commands.gc.options import PolicyFileOption, given_policy, parse_quarantine
 from podlife.cli.connection import ConnectionOptions
-from podlife.cli.options import GoCommand, format_option, with_groups, words
+from podlife.cli.options import GoCommand, checked_namespace, format_option, with_groups, words
 
 __all__ = ["FinalizerOptions", "app", "checked_finalizers"]
 

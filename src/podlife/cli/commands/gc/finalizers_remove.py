@@ -14,13 +14,13 @@ from podlife.cli.commands.gc.output import counted
 from podlife.cli.connection import (
     ConnectionOptions,
     connected,
-    explained,
     load_connection,
 )
 from podlife.cli.printable import printable
 from podlife.client import Connection
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
+from podlife.daemons.connection import explained
 from podlife.errors import ApiError, ConfigError
 from podlife.podgc import Settings
 from podlife.podgc.archive import Archive

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from podlife.cli.commands.gc.finalizers_remove import RIGHTS, problems_of, told_of
 from podlife.cli.commands.gc.output import counted
-from podlife.cli.connection import explained
 from podlife.client import NAMESPACES, Client, Connection
 from podlife.clock import SystemClock
+from podlife.daemons.connection import explained
 from podlife.errors import ApiError, PodlifeError
 from podlife.events import Recorder
 from podlife.podgc import Selection, Settings

@@ -22,7 +22,7 @@ from podlife.cli.commands.gc.policy_show import read_given
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.client import Connection
 from podlife.clock import ManualClock, SystemClock
-from podlife.daemons import event_loop as loop
+from podlife.daemons import event_loop
 from podlife.errors import ConfigError
 from podlife.podgc import GcSession, Settings
 from podlife.podgc.effective_settings import index_of
@@ -88,7 +88,7 @@ def _lines(plan: Plan) -> dict[str, str]:
 
 def _from_cluster(options: ConnectionOptions, settings: Settings, now: datetime) -> Plan:
     connection = load_connection(options)
-    return loop.run(_plan(options, connection, settings, now))
+    return event_loop.run(_plan(options, connection, settings, now))
 
 
 async def _plan(

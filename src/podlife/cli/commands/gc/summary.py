@@ -16,8 +16,8 @@ from podlife.cli.commands.gc.output import (
     reasons_of,
     where_of,
 )
-from podlife.cli.connection import explained
 from podlife.client import Connection
+from podlife.daemons.connection import explained
 from podlife.errors import ApiError, PodlifeError
 from podlife.podgc.planner import Victim
 from podlife.podgc.removal import Outcome, Removal

@@ -1,0 +1,1 @@
+"""`podlife sim`: the commands and their output."""

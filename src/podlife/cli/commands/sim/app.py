@@ -9,11 +9,8 @@ from typing import Annotated
 import typer
 
 from podlife.cli import completions
-from podlife.cli.connection import ConnectionOptions
-from podlife.cli.options import parse_timeout, whole_number, with_groups
-from podlife.daemons.logs import VerbosityOption
-
-__all__ = ["SimOptions", "app"]
+from podlife.cli.connection import ConnectionOptions, load_connection
+from podlife.cli.options import VerbosityOption, parse_timeout, whole_number, with_groups
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -99,9 +96,36 @@ def sim(
             f"--pods {options.pods} is more than --nodes {options.nodes} with --max-pods {options.max_pods} take: "
             "ask for fewer pods, or for more of the others"
         )
-    from podlife.daemons.simulation import run_sim
+    import logging
 
-    run_sim(options, connection, v)
+    from podlife.cli.commands.sim.output import ConsoleReporter
+    from podlife.daemons import event_loop, simulation
+    from podlife.daemons.logs import set_up_logs
+    from podlife.kubelet.hollow import Scenario, load_scenario
+
+    scenario = load_scenario(options.scenario) if options.scenario is not None else Scenario()
+    loaded = load_connection(connection)
+    set_up_logs(v)
+    if not v:
+        # Thousands of nodes and pods would each log what they do.
+        logging.getLogger("podlife").setLevel(logging.CRITICAL)
+        logging.getLogger("podlife.kubelet.hollow").setLevel(logging.WARNING)
+    simulated = simulation.SimulationSettings(
+        nodes=options.nodes,
+        pods=options.pods,
+        scenario=scenario,
+        duration_seconds=options.duration,
+        name=options.name,
+        namespace=options.namespace,
+        max_pods=options.max_pods,
+        has_events=options.events,
+        has_quick_ends=options.quick_ends,
+        is_kept=options.keep,
+    )
+    settings = simulation.SimulationDaemonSettings(loaded, simulated, connection.request_timeout or 60.0)
+    event_loop.run(
+        simulation.run(settings, ConsoleReporter(simulated), shutdown=event_loop.stopped_by_signals)
+    )
 
 
 @app.command()

@@ -8,14 +8,13 @@ import sys
 from collections.abc import Callable
 
 from podlife.api.durations import format_duration
+from podlife.daemons.simulation import SimulationSettings
 from podlife.kubelet.hollow import (
     HollowNodes,
     HollowProgress,
     Scenario,
     percentile,
 )
-
-__all__ = ["CLEAR", "counted", "describe_scenario", "show_progress", "state_of", "summary_of"]
 
 # Back to the beginning of a terminal's line, and nothing on it.
 CLEAR = "\r\x1b[K"
@@ -44,6 +43,46 @@ async def show_progress(describe: Callable[[], str]) -> None:
         if is_terminal and last:
             sys.stderr.write(CLEAR)
             sys.stderr.flush()
+
+
+class ConsoleReporter:
+    """The summary goes to standard output, everything else to standard error."""
+
+    def __init__(self, settings: SimulationSettings) -> None:
+        self._settings = settings
+
+    async def show_progress(self, fleet: HollowNodes) -> None:
+        await show_progress(lambda: state_of(fleet))
+
+    def nodes_ready(self) -> None:
+        nodes = self._settings.nodes
+        _say(f"{counted(nodes, 'node')} {'is' if nodes == 1 else 'are'} ready")
+
+    def pods_created(self) -> None:
+        _say(f"{counted(self._settings.pods, 'pod')} created in namespace {self._settings.namespace}")
+
+    def out_of_time(self, created: int) -> None:
+        _say(
+            f"{created} of {counted(self._settings.pods, 'pod')} were asked for within "
+            f"{format_duration(self._settings.duration_seconds)}: give --duration more time"
+        )
+
+    def cleaning_up(self) -> None:
+        _say("taking away what was made; Ctrl-C once more leaves it there")
+
+    def left_behind(self, reason: str, run_name: str) -> None:
+        _say(
+            f"not everything was taken away: {reason}; pods of this run have the label "
+            f"sim.podlife.dev/run={run_name}, nodes sim.podlife.dev/fleet={self._settings.name}"
+        )
+
+    def finished(self, fleet: HollowNodes, created: int, seconds: float) -> None:
+        print(summary_of(fleet.tally, self._settings.nodes, created, seconds), flush=True)
+
+
+def _say(line: str) -> None:
+    # On a terminal the progress is on the line where this one goes.
+    print(f"{CLEAR if sys.stderr.isatty() else ''}{line}", file=sys.stderr, flush=True)
 
 
 def state_of(fleet: HollowNodes) -> str:

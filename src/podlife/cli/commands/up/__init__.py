@@ -1,0 +1,1 @@
+"""`podlife up`: the command, its display, and orders to a running cluster."""

@@ -6,36 +6,38 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli import completions
-from podlife.cli.audit_options import (
+from podlife.cli import completions, local_completions
+from podlife.cli.commands.apiserver import (
+    DataOption,
     MaxAgeOption,
     MaxBackupOption,
     MaxSizeOption,
     PolicyFileOption,
     check_audit,
+    parse_folder,
+    parse_host,
     parse_path,
 )
-from podlife.cli.commands.apiserver import DataOption, parse_folder, parse_host
 from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-from podlife.cli.commands.controllers.out_of_service_options import OUT_OF_SERVICE
 from podlife.cli.commands.gc.options import parse_quarantine
 from podlife.cli.options import (
     RUNTIMES,
     GoCommand,
+    VerbosityOption,
     parse_duration,
     parse_runtime,
     whole_number,
     with_groups,
     words,
 )
-from podlife.daemons.logs import VerbosityOption
 from podlife.errors import ConfigError
 
-__all__ = ["UpOptions", "register"]
+if TYPE_CHECKING:
+    from podlife.localcluster.plan import LocalClusterSettings
 
 
 def _parse_audit_log(text: str | None) -> str | None:
@@ -66,7 +68,7 @@ class UpOptions:
         typer.Option(
             metavar="|".join(RUNTIMES),
             parser=parse_runtime,
-            autocompletion=completions.one_of(*RUNTIMES),
+            autocompletion=local_completions.one_of(*RUNTIMES),
             help="What runs containers: processes of this machine, containerd, or nothing at all.",
         ),
     ] = "process"
@@ -185,9 +187,9 @@ def up(
     """Run a cluster on this machine: API server, controllers, scheduler and nodes. Ctrl-C stops it, with its pods; the
     next `up` goes on where it was. With names of nodes: start those again that `podlife down NODE` has stopped."""
     if node:
-        from podlife.localcluster.control_socket import tell_nodes
+        from podlife.cli.commands.up.node_orders import order_nodes
 
-        tell_nodes(options.data, "start", node)
+        order_nodes(options.data, "start", node)
         return
     if sys.platform != "linux":
         raise ConfigError(
@@ -199,14 +201,50 @@ def up(
 
         detach(options.data)
         return
-    from podlife.localcluster.session import run_up
+    from podlife.cli import guard
+    from podlife.cli.commands.up.screen import Screen
+    from podlife.daemons.xdg import default_data_dir
+    from podlife.localcluster import session
+    from podlife.localcluster.state_dir import StateDir
 
-    run_up(options, node_health, chosen, v)
+    state_dir = StateDir(options.data or default_data_dir())
+    session.run(_settings(options, node_health, chosen, v), state_dir, Screen(), guard)
+
+
+def _settings(
+    options: UpOptions, node_health: NodeHealthOptions, controllers: list[str], verbosity: int
+) -> LocalClusterSettings:
+    from podlife.localcluster.plan import LocalClusterSettings
+
+    return LocalClusterSettings(
+        nodes=options.nodes,
+        runtime=options.runtime,
+        port=options.port,
+        bind=options.bind,
+        names=tuple(options.name or ()),
+        controllers=tuple(controllers),
+        node_health=node_health.settings(),
+        max_pods=options.max_pods,
+        pod_gc_threshold=options.terminated_pod_gc_threshold,
+        pod_gc_quarantine_seconds=options.pod_gc_quarantine,
+        node_lease_seconds=options.node_lease_duration_seconds,
+        not_ready_toleration_seconds=options.default_not_ready_toleration_seconds,
+        unreachable_toleration_seconds=options.default_unreachable_toleration_seconds,
+        stop_seconds=options.stop_timeout,
+        containerd_socket=options.containerd_socket,
+        scenario=options.scenario,
+        audit_log_path=options.audit_log_path,
+        audit_policy_file=options.audit_policy_file,
+        audit_log_max_mb=options.audit_log_maxsize,
+        audit_log_max_days=options.audit_log_maxage,
+        audit_log_max_backups=options.audit_log_maxbackup,
+        verbosity=verbosity,
+    )
 
 
 def _checked(options: UpOptions) -> list[str]:
-    """Which controllers; raises BadParameter, before anything is made."""
-    from podlife.daemons.catalog import choose
+    """The controllers to run; raises BadParameter before anything is created."""
+    from podlife.daemons.catalog import OUT_OF_SERVICE, choose
 
     check_audit(options.audit_log_path, options.audit_policy_file)
     chosen = ["*", "scheduler"] if options.controllers is None else words(options.controllers)

@@ -1,4 +1,4 @@
-"""`podlife up --detach`: the same command once more, in a session of its own, whose output goes into a file."""
+"""`podlife up --detach`: starts the same command in a session of its own, with its output in a log file."""
 
 from __future__ import annotations
 
@@ -10,42 +10,41 @@ from pathlib import Path
 
 from podlife.cli.commands.up.lines import LAST_WORDS
 from podlife.cli.program import command_for
+from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError, PodlifeError
-from podlife.localcluster.state_dir import UpFolder, default_folder
-
-__all__ = ["detach"]
+from podlife.localcluster.state_dir import StateDir
 
 _START_SECONDS = 120.0
 _LOOK_SECONDS = 0.02
 
 
 def detach(data: Path | None) -> None:
-    """Returns when it is up. Raises PodlifeError with its reason when it is not."""
-    folder = UpFolder(data or default_folder())
-    log = _open_log(folder)
+    """Return when it is up. Raises PodlifeError with the reason when it is not."""
+    state_dir = StateDir(data or default_data_dir())
+    log = _open_log(state_dir)
     arguments = [each for each in sys.argv[1:] if not each.startswith("--detach")]
-    began = folder.log("up").stat().st_size
+    began = state_dir.log("up").stat().st_size
     with os.fdopen(log, "ab") as output:
         process = subprocess.Popen(  # noqa: S603 - ourselves, with what we were given
-            # -P: the folder it is started in is the user's, or anybody's; no code is to be found there.
+            # -P: the working directory may be anybody's; no code is to be found there.
             [sys.executable, "-P", "-m", "podlife", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
-    said = _wait(process, folder.log("up"), began)
-    stop = command_for(folder, "down")
-    print(said.partition(LAST_WORDS)[0] + f"`{stop}` stops it (what it says is in {folder.log('up')}).")
+    said = _wait(process, state_dir.log("up"), began)
+    stop = command_for(state_dir, "down")
+    print(said.partition(LAST_WORDS)[0] + f"`{stop}` stops it (what it says is in {state_dir.log('up')}).")
 
 
-def _open_log(folder: UpFolder) -> int:
+def _open_log(state_dir: StateDir) -> int:
     try:
-        folder.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(folder.log("up"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        state_dir.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(state_dir.log("up"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigError(
-            f"the data folder {folder.path} cannot be used: {error.strerror}; name another with --data"
+            f"the data folder {state_dir.path} cannot be used: {error.strerror}; name another with --data"
         ) from None
 
 

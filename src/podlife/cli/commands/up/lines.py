@@ -1,5 +1,4 @@
-"""What `podlife up` says: how to begin, what has changed, how it ends. Lines for whoever reads a file or a pipe; on a
-terminal they stand above the view (`up_screen`)."""
+"""What `podlife up` prints: how to begin, and what has changed. On a terminal these lines are above the live view."""
 
 from __future__ import annotations
 
@@ -7,15 +6,16 @@ import shlex
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from podlife.localcluster.cluster_state import World
+from podlife.localcluster.cluster_state import ClusterState
 
-__all__ = ["LAST_WORDS", "Lines", "Welcome", "in_order", "states_of", "summary_of"]
+if TYPE_CHECKING:
+    from podlife.localcluster.session import StartedCluster
 
-# How the welcome ends, for who reads it to know that it is complete.
+# How the welcome ends: its reader knows then that it is complete.
 LAST_WORDS = "Ctrl-C stops it"
-# So many looks at numbers that keep changing, then they are told all the same.
+# Numbers that keep changing are printed after so many looks.
 _PATIENCE_LOOKS = 5
 
 
@@ -28,24 +28,21 @@ _RESTARTED = "  kubectl get pods --all-namespaces -o wide"
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    url: str
-    kubeconfig: Path
-    join_file: Path
-    nodes: int
+    cluster: StartedCluster
+    # The command that runs this program.
     program: str = "podlife"
-    # Whether it has objects of an earlier run.
-    is_restart: bool = False
 
     def text(self, seconds: float) -> str:
-        many = f"{self.nodes} nodes are" if self.nodes != 1 else "1 node is"
+        cluster, nodes = self.cluster, self.cluster.ready_nodes
+        many = f"{nodes} nodes are" if nodes != 1 else "1 node is"
         return f"""\
-The cluster is up after {seconds:.1f} s: {self.url}, {many} ready.
+The cluster is up after {seconds:.1f} s: {cluster.url}, {many} ready.
 
-  export KUBECONFIG={shlex.quote(str(self.kubeconfig))}
+  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}
 
-{_RESTARTED if self.is_restart else _FIRST}
+{_RESTARTED if cluster.is_restart else _FIRST}
 
-Another node: {self.program} node --name more --join {shlex.quote(str(self.join_file))}
+Another node: {self.program} node --name more --join {shlex.quote(str(cluster.join_file))}
 {LAST_WORDS}, and its pods with it; everything is there again at the next `up`."""
 
 
@@ -63,29 +60,29 @@ def summary_of(states: Counter[str], gone: int) -> str:
     return f"pods: {states_of(states) or 'none'}{f'; {gone} gone' if gone else ''}"
 
 
-class Lines:
-    """What has changed since the last look, as lines. While much changes, numbers are told only now and then."""
+class ChangeLines:
+    """Prints what has changed since the last look. While much changes, numbers are printed only now and then."""
 
-    def __init__(self, world: World, say: Callable[[str], None]) -> None:
-        self._world = world
+    def __init__(self, state: ClusterState, say: Callable[[str], None]) -> None:
+        self._state = state
         self._say = say
-        # Those that are ready now were told of already.
-        self._nodes = {name: node.state for name, node in world.nodes.items() if node.is_ready}
+        # Nodes that are ready now have been announced.
+        self._nodes = {name: node.state for name, node in state.nodes.items() if node.is_ready}
         self._told = self._seen = ""
         self._looks = 0
         self._is_live = True
 
     def look(self) -> None:
-        world = self._world
-        if world.is_live != self._is_live:
-            self._is_live = world.is_live
+        state = self._state
+        if state.is_live != self._is_live:
+            self._is_live = state.is_live
             self._say("the API server answers again" if self._is_live else "the API server does not answer")
-        states = {name: node.state for name, node in world.nodes.items()}
+        states = {name: node.state for name, node in state.nodes.items()}
         for name in sorted(states.keys() | self._nodes.keys(), key=in_order):
             if states.get(name) != self._nodes.get(name):
-                self._say(_describe_node(name, world))
+                self._say(_describe_node(name, state))
         self._nodes = states
-        self._tell_pods(summary_of(world.states, world.gone_count))
+        self._tell_pods(summary_of(state.states, state.gone_count))
 
     def _tell_pods(self, summary: str) -> None:
         is_calm, self._seen = summary == self._seen, summary
@@ -95,8 +92,8 @@ class Lines:
             self._told, self._looks = summary, 0
 
 
-def _describe_node(name: str, world: World) -> str:
-    node = world.nodes.get(name)
+def _describe_node(name: str, state: ClusterState) -> str:
+    node = state.nodes.get(name)
     if node is None:
         return f"node {name} is gone"
     why = f": {node.ready.message}" if not node.is_ready and node.ready.message else ""

@@ -1,7 +1,7 @@
-"""Where `podlife up` shows what happens: a live view on a terminal, lines everywhere else.
+"""The display of `podlife up`: a live view on a terminal, lines everywhere else.
 
-The view has nodes with their pods by state, what is terminating and why, and what has gone; lines that are said then
-stand above it. It is drawn only when something has changed, or a countdown runs.
+The view shows nodes with their pods by state, what is terminating and why, and what has been removed; other lines are
+printed above it. It is redrawn only when something has changed, or a countdown runs.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from podlife.cli.commands.up.lines import (
-    Lines,
+    ChangeLines,
+    Welcome,
     in_order,
     states_of,
     summary_of,
 )
 from podlife.cli.commands.up.terminal import QuietTerminal
-from podlife.localcluster.cluster_state import World, why_terminating
+from podlife.cli.program import command_for, program
+from podlife.localcluster.cluster_state import ClusterState, why_terminating
+from podlife.localcluster.state_dir import StateDir, age_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,12 +31,12 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-__all__ = ["Screen", "draw"]
+    from podlife.localcluster.session import StartedCluster
 
 _LINE_SECONDS, _VIEW_SECONDS = 1.0, 0.25
-# A terminal has so much room and no more.
+# What fits on a terminal.
 _MOST_NODES, _MOST_PODS = 12, 8
-# An explanation with less room says nothing.
+# An explanation with fewer columns is unreadable.
 _LEAST_EXPLANATION = 30
 
 
@@ -41,6 +44,23 @@ class Screen:
     def __init__(self) -> None:
         self._live: Live | None = None
         self.terminal = QuietTerminal()
+
+    def started(self, cluster: StartedCluster) -> None:
+        self.say(Welcome(cluster, program()).text(age_seconds()))
+        if left := sorted(cluster.other_nodes, key=in_order):
+            self.say(f"of earlier, and not started here: {', '.join(left[:10])}")
+
+    def stopping(self) -> None:
+        self.say("stopping: pods are given their grace; Ctrl-C once more ends them at once")
+
+    def pods_left(self, count: int) -> None:
+        self.say(f"{count} pod{'' if count == 1 else 's'} to end")
+
+    def stopped(self, state_dir: StateDir) -> None:
+        self.say(f"stopped; `{command_for(state_dir, 'up')}` goes on where it was (data: {state_dir.path})")
+
+    def restore(self) -> None:
+        self.terminal.restore()
 
     def say(self, line: str) -> None:
         try:
@@ -51,89 +71,89 @@ class Screen:
         except OSError:
             self._fall_silent()
 
-    async def show(self, world: World) -> None:
-        """Until it is cancelled."""
+    async def show(self, state: ClusterState) -> None:
+        """Run until cancelled."""
         if sys.stdout.isatty():
             try:
-                await self._view(world)
+                await self._view(state)
             except OSError:
                 self._fall_silent()
-        lines = Lines(world, self.say)
+        lines = ChangeLines(state, self.say)
         while True:
             lines.look()
             await asyncio.sleep(_LINE_SECONDS)
 
     def _fall_silent(self) -> None:
-        """A terminal that was closed, a pipe that nobody reads: the cluster goes on, and so does its orderly end."""
+        """The terminal or pipe was closed: the cluster continues, and will be stopped in order."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    async def _view(self, world: World) -> None:
-        # Loading it takes a tenth of a second, which who reads lines need not wait for.
+    async def _view(self, state: ClusterState) -> None:
+        # Importing it takes a tenth of a second, which only the live view needs.
         from rich.live import Live
 
         seen = -1
-        live = self._live = Live(draw(world), auto_refresh=False, transient=True)
+        live = self._live = Live(draw(state), auto_refresh=False, transient=True)
         self.terminal = QuietTerminal(live.refresh)
         try:
             with self.terminal.entered():
                 live.start()
                 while True:
-                    if world.changes != seen or world.terminating or not world.is_live:
-                        seen = world.changes
-                        live.update(draw(world), refresh=True)
+                    if state.changes != seen or state.terminating or not state.is_live:
+                        seen = state.changes
+                        live.update(draw(state), refresh=True)
                     await asyncio.sleep(_VIEW_SECONDS)
         finally:
             self._live = None
-            # What cannot be wiped any more must not stand in the way of a cancellation.
+            # A view that cannot be cleared must not prevent cancellation.
             with contextlib.suppress(OSError):
                 live.stop()
 
 
-def draw(world: World) -> RenderableType:
-    """The world as it is now."""
+def draw(state: ClusterState) -> RenderableType:
+    """The current state."""
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text(), _nodes(world)]
-    if world.terminating:
-        parts += [Text(), _terminating(world)]
-    if world.gone:
-        parts += [Text(), _gone(world)]
-    if not world.is_live:
+    parts: list[RenderableType] = [Text(), _nodes(state)]
+    if state.terminating:
+        parts += [Text(), _terminating(state)]
+    if state.gone:
+        parts += [Text(), _gone(state)]
+    if not state.is_live:
         parts.append(Text("the API server does not answer: this is what it said last", style="red"))
-    parts.append(Text(summary_of(world.states, world.gone_count), style="dim"))
+    parts.append(Text(summary_of(state.states, state.gone_count), style="dim"))
     return Group(*parts)
 
 
-def _nodes(world: World) -> _Rows:
+def _nodes(state: ClusterState) -> _Rows:
     rows = _Rows("NODE", "STATE", "PODS")
-    ordered = sorted(world.nodes.items(), key=lambda each: (each[1].is_ready, in_order(each[0])))
+    ordered = sorted(state.nodes.items(), key=lambda each: (each[1].is_ready, in_order(each[0])))
     shown = dict(sorted(ordered[:_MOST_NODES], key=lambda each: in_order(each[0])))
     for name, node in shown.items():
-        pods = states_of(world.on_node(name)) or "none"
+        pods = states_of(state.on_node(name)) or "none"
         rows.add(name, node.state, pods, style="green" if node.is_ready else "red")
-    if len(world.nodes) > len(shown):
-        ready = sum(node.is_ready for node in world.nodes.values())
-        rows.add(f"… of {len(world.nodes)}", f"{ready} ready", "")
-    if waiting := world.on_node(""):
+    if len(state.nodes) > len(shown):
+        ready = sum(node.is_ready for node in state.nodes.values())
+        rows.add(f"… of {len(state.nodes)}", f"{ready} ready", "")
+    if waiting := state.on_node(""):
         rows.add("(none yet)", "", states_of(waiting))
     return rows
 
 
-def _terminating(world: World) -> _Rows:
+def _terminating(state: ClusterState) -> _Rows:
     rows = _Rows("TERMINATING", "NODE", "WHY IT IS STILL THERE")
-    pods = sorted(world.terminating.values(), key=lambda each: each.name)
+    pods = sorted(state.terminating.values(), key=lambda each: each.name)
     for pod in pods[:_MOST_PODS]:
-        rows.add(pod.name, pod.spec.node_name, why_terminating(pod, world))
+        rows.add(pod.name, pod.spec.node_name, why_terminating(pod, state))
     if len(pods) > _MOST_PODS:
         rows.add(f"… and {len(pods) - _MOST_PODS} more", "", "")
     return rows
 
 
-def _gone(world: World) -> _Rows:
+def _gone(state: ClusterState) -> _Rows:
     rows = _Rows("GONE", "AT", "WHY")
-    for each in list(world.gone)[-_MOST_PODS:]:
-        rows.add(each.pod.name, f"{each.at.astimezone():%H:%M:%S}", world.why_gone(each))
+    for each in list(state.gone)[-_MOST_PODS:]:
+        rows.add(each.pod.name, f"{each.at.astimezone():%H:%M:%S}", state.why_gone(each))
     return rows
 
 

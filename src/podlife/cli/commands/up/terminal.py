@@ -1,8 +1,7 @@
-"""Keeps what is typed out of a live view: the terminal does not echo while it is shown.
+"""Turns off the echo of the terminal during a live view.
 
-The terminal is as it was before, however the view ends: in order, with an exception, when the process is stopped with
-Ctrl-Z and for as long as it is in the background. What was typed meanwhile is dropped, so that it is no command of the
-shell that comes next.
+The terminal is restored however the view ends: in order, by an exception, when the process is stopped with Ctrl-Z and
+while it is in the background. What was typed meanwhile is dropped, so that the shell does not execute it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class QuietTerminal:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Without a terminal to type at it does nothing. Within a running event loop."""
+        """Needs a running event loop. Does nothing without a terminal."""
         if not sys.stdin.isatty():
             yield
             return

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from podlife.cli import main
-from podlife.cli.commands.archive.target import Target, parse_target
+from podlife.cli.archive_target import ArchiveTarget, parse_target
 from podlife.cli.commands.explain.archive import with_archived
 from podlife.cli.commands.gc.archive_options import ArchiveOptions
 from podlife.clock import ManualClock, SystemClock
@@ -245,19 +245,19 @@ def test_a_name_in_two_namespaces_is_asked_back_about(run: Run, archive: Path) -
 
 async def test_explain_tells_what_was_kept_of_a_pod_that_is_gone(archive: Path) -> None:
     gone = Explanation("Pod", "web-0", "default", stage="gone")
-    found = await with_archived(gone, Target(archive), SystemClock())
+    found = await with_archived(gone, ArchiveTarget(archive), SystemClock())
     assert [each.what.rpartition("; ")[2] for each in found.timeline] == [
         f"`podlife archive show {uid} --archive {archive}`" for uid in UIDS[:2]
     ]
     assert "orphaned: node n1 no longer exists" in found.timeline[0].what
     for other in (replace(gone, namespace="batch"), replace(gone, name="web")):
-        assert await with_archived(other, Target(archive), SystemClock()) == other
+        assert await with_archived(other, ArchiveTarget(archive), SystemClock()) == other
     # One that cannot be read does not keep the rest from being told.
     [path] = archive.glob(f"*/*{UIDS[1]}*")
     path.write_bytes(b"no")
-    found = await with_archived(gone, Target(archive), SystemClock())
+    found = await with_archived(gone, ArchiveTarget(archive), SystemClock())
     assert (len(found.timeline), len(found.unread)) == (1, 1)
-    found = await with_archived(gone, Target(archive / "none"), SystemClock())
+    found = await with_archived(gone, ArchiveTarget(archive / "none"), SystemClock())
     assert found.unread == (
         f"there is no archive in {archive / 'none'}: name its folder with --archive or PODLIFE_ARCHIVE",
     )
@@ -361,12 +361,12 @@ def test_the_defaults_of_the_flags_are_those_of_the_archive() -> None:
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        ("/a/b", Target(Path("/a/b"))),
-        ("s3://bucket", Target(bucket="bucket")),
-        ("s3://my.bucket/a//b/", Target(bucket="my.bucket", prefix="a/b")),
+        ("/a/b", ArchiveTarget(Path("/a/b"))),
+        ("s3://bucket", ArchiveTarget(bucket="bucket")),
+        ("s3://my.bucket/a//b/", ArchiveTarget(bucket="my.bucket", prefix="a/b")),
     ],
 )
-def test_a_target_is_a_folder_or_a_bucket(text: str, target: Target) -> None:
+def test_a_target_is_a_folder_or_a_bucket(text: str, target: ArchiveTarget) -> None:
     assert parse_target(text) == target
 
 

@@ -1,72 +1,27 @@
-"""`podlife controllers`: which are meant by which names, with what they are made, and what is said of mistakes."""
+"""`podlife controllers`: with what controllers are made, and what is said of mistakes."""
 
 from __future__ import annotations
 
 import re
-
-import pytest
 
 from podlife.cli.commands.controllers.app import ControllersElection, SyncOptions
 from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
 from podlife.client import Client, InProcessTransport
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose, known_controllers
-from podlife.daemons.controllers import Controlling, stop_seconds
-from podlife.errors import ConfigError
+from podlife.daemons.controllers import ControllerSet, stop_seconds
 from podlife.wire import Request, Response
 from podlife.workloads import CONTROLLERS
 from tests.real_parts import ROOT
 from tests.unit.cli.test_main import imports_of, podlife
 
 ALL = [known.name for known in known_controllers()]
-USUAL = [name for name in ALL if name not in ("scheduler", "out-of-service")]
-
-
-def names(*words: str) -> list[str]:
-    return [known.name for known in choose(words)]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_controller_has_kube_controller_managers_name_and_a_short_one(name: str) -> None:
-    assert names(name) == [name]
-    assert names(name.removesuffix("-controller")) == [name]
-
-
-def test_the_names_from_before_are_understood() -> None:
-    assert names("garbagecollector", "podgc") == [
-        "garbage-collector-controller",
-        "pod-garbage-collector-controller",
-    ]
-
-
-def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
-    assert names("*") == USUAL
-    assert names("*", "-podgc") == [name for name in USUAL if name != "pod-garbage-collector-controller"]
-    assert names("-replicaset", "*") == [name for name in USUAL if name != "replicaset-controller"]
-    assert names("*", "replicaset") == USUAL
 
 
 def test_the_scheduler_runs_only_where_it_is_named() -> None:
-    assert names("*", "scheduler") == [*USUAL, "scheduler"]
+    chosen = [each.name for each in choose(("*", "scheduler"))]
+    assert chosen == [name for name in ALL if name != "out-of-service"]
     assert SyncOptions(scheduler_name="mine").of("scheduler") == {"scheduler_name": "mine"}
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["repicaset"], r"knows no 'repicaset': did you mean replicaset\?"),
-        (["-repicaset-controller"], r"did you mean replicaset-controller\?"),
-        (["cronjob"], "kube-controller-manager has a cronjob, podlife has none; `podlife controllers list`"),
-        (["*", "-cronjob-controller"], "has a cronjob-controller, podlife has none"),
-        (["zzz"], r"knows no 'zzz': `podlife controllers list`"),
-        (["replicaset", "-replicaset-controller"], "both names and leaves out replicaset-controller"),
-        (["-replicaset"], r"leaves nothing to run: for all the others write '\*,-replicaset-controller'"),
-        ([], "names none"),
-    ],
-)
-def test_a_choice_that_cannot_be_is_one_line(words: list[str], line: str) -> None:
-    with pytest.raises(ConfigError, match=line):
-        choose(words)
 
 
 def test_a_wrong_name_is_said_before_anything_is_connected_to() -> None:
@@ -100,10 +55,12 @@ def test_every_workload_has_a_flag_for_its_workers() -> None:
 
 
 def test_nothing_under_way_outlives_a_lost_lease() -> None:
-    assert stop_seconds(ControllersElection(leader_elect=False)) == 10
-    assert stop_seconds(ControllersElection()) == 2.5
-    quick = ControllersElection(leader_elect_lease_duration=1.5, leader_elect_renew_deadline=1.0)
-    assert stop_seconds(quick) == 0.25
+    assert stop_seconds(ControllersElection(leader_elect=False).settings()) == 10
+    assert stop_seconds(ControllersElection().settings()) == 2.5
+    quick = ControllersElection(
+        leader_elect_lease_duration=1.5, leader_elect_renew_deadline=1.0, leader_elect_retry_period=0.5
+    )
+    assert stop_seconds(quick.settings()) == 0.25
 
 
 async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
@@ -114,10 +71,9 @@ async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
 
     plane = ControlPlane(Client(InProcessTransport(refuse)))
     fenced = OutOfServiceOptions(fence_command=["true"])
-    for known in known_controllers():
-        plane.add(known.make(plane, **SyncOptions().of(known.name), **fenced.of(known.name)))
+    options = {name: {**SyncOptions().of(name), **fenced.of(name)} for name in ALL}
+    work = ControllerSet(plane, known_controllers(), options, stop_seconds=2.5)
     assert [controller.name for controller in plane.controllers] == ALL
-    work = Controlling(plane, 2.5)
     registry = CollectorRegistry()
     work.export(registry)
     read = registry.get_sample_value

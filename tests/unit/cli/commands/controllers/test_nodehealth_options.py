@@ -8,12 +8,9 @@ import re
 import pytest
 
 from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-from podlife.client import Client, InProcessTransport
-from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose
 from podlife.nodehealth import NodeHealthSettings
 from podlife.nodehealth.zones import ZoneCount
-from podlife.wire import Request, Response
 from tests.real_parts import ROOT
 from tests.unit.cli.test_main import podlife
 
@@ -61,20 +58,17 @@ async def test_its_numbers_have_kube_controller_managers_names() -> None:
     """NL-57, NL-78 and TE-20."""
     from prometheus_client import CollectorRegistry
 
-    from podlife.nodehealth.prometheus import NodeLifecycle, TaintEviction
+    from podlife.nodehealth.metrics import EvictionMetrics, NodeMetrics
+    from podlife.nodehealth.prometheus import export_node_lifecycle, export_taint_eviction
 
-    async def refuse(_: Request) -> Response:
-        raise AssertionError("numbers are read, nothing is asked for")
-
-    plane = ControlPlane(Client(InProcessTransport(refuse)))
-    lifecycle, eviction = NodeLifecycle(plane), TaintEviction(plane)
+    lifecycle, eviction = NodeMetrics(), EvictionMetrics()
     registry = CollectorRegistry()
-    lifecycle.export_own(registry)
-    eviction.export_own(registry)
-    lifecycle.metrics.evictions["z"] += 2
-    lifecycle.metrics.set_zones({"z": ZoneCount(3, 1)})
-    eviction.metrics.deletions = 5
-    eviction.metrics.delay_seconds.observe(0.2)
+    export_node_lifecycle(registry, lifecycle)
+    export_taint_eviction(registry, eviction)
+    lifecycle.evictions["z"] += 2
+    lifecycle.set_zones({"z": ZoneCount(3, 1)})
+    eviction.deletions = 5
+    eviction.delay_seconds.observe(0.2)
     read, zone = registry.get_sample_value, {"zone": "z"}
     assert read("node_collector_evictions_total", zone) == 2
     assert read("node_collector_zone_size", zone) == 4

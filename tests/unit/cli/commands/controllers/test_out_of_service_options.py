@@ -178,7 +178,8 @@ async def test_its_numbers_are_shown_and_on_the_page() -> None:
     metrics.checks["command", "timeout"] = 4
     metrics.nodes["ours"] = 1
     registry = CollectorRegistry()
-    controller.export_own(registry)
+    assert known.export is not None
+    known.export(registry, controller)
     read = registry.get_sample_value
     assert read("podlife_out_of_service_tainted_total") == 2
     assert read("podlife_out_of_service_removed_total", {"reason": "freed"}) == 1

@@ -15,8 +15,8 @@ from podlife.cli.commands.gc.options import (
     PolicyOptions,
     SelectionOptions,
 )
-from podlife.cli.options import parse_address
-from podlife.daemons.election import ElectionOptions
+from podlife.cli.options import ElectionOptions, parse_address
+from podlife.daemons.election import ElectionSettings
 from podlife.podgc import FeatureGates, Reason, Selection, Settings
 from tests.unit.cli.test_main import imports_of, podlife
 
@@ -109,7 +109,8 @@ def test_a_selection_is_what_was_typed() -> None:
 
 
 def test_an_election_that_holds_is_taken_as_it_is() -> None:
-    assert ElectionOptions().checked() == ElectionOptions()
+    assert ElectionOptions().settings() == ElectionSettings("podlife-gc")
+    assert ElectionOptions(leader_elect=False).settings() is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Where an archive is, from what people write: a folder, or a bucket and the beginning of the names in it."""
+"""The target of an archive, from what a user types: a directory, or a bucket and a prefix."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ if TYPE_CHECKING:
     from podlife.clock import Clock
     from podlife.podgc.archive import Archive, Shelf
 
-__all__ = ["ARCHIVE_ENV", "Target", "default_folder", "parse_target"]
-
 ARCHIVE_ENV = "PODLIFE_ARCHIVE"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ArchiveTarget:
     folder: Path = Path()
     bucket: str = ""
     prefix: str = ""
@@ -46,7 +44,7 @@ class Target:
         return S3Shelf(S3Client(settings_from(os.environ), self.bucket, clock=clock), self.prefix)
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str) -> ArchiveTarget:
     """Raises BadParameter."""
     if not text:
         raise typer.BadParameter("--archive is empty: name a folder, or write s3://BUCKET/PREFIX")
@@ -56,7 +54,7 @@ def parse_target(text: str) -> Target:
             raise typer.BadParameter(
                 f"--archive {text!r} is no folder: name one, or write s3://BUCKET/PREFIX"
             )
-        return Target(Path(text).expanduser().absolute())
+        return ArchiveTarget(Path(text).expanduser().absolute())
     bucket, _, prefix = rest.partition("/")
     if scheme != "s3" or not _BUCKET.fullmatch(bucket):
         raise typer.BadParameter(
@@ -65,9 +63,4 @@ def parse_target(text: str) -> Target:
     parts = [part for part in prefix.split("/") if part]
     if any(part in (".", "..") for part in parts) or not prefix.isascii() or not prefix.isprintable():
         raise typer.BadParameter(f"--archive {text!r} has a prefix that cannot be used: write plain letters")
-    return Target(bucket=bucket, prefix="/".join(parts))
-
-
-def default_folder() -> str:
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return str(Path(home) / "podlife" / "archive")
+    return ArchiveTarget(bucket=bucket, prefix="/".join(parts))
