@@ -585,7 +585,9 @@ async def test_selector_that_cannot_work_is_one_clear_line_and_makes_no_pod(
             await asyncio.sleep(60)
             assert controller.controller.metrics.results == {"terminal_error": 1}
         assert not world.pods()
-        lines = [record.getMessage() for record in caplog.records if "failed permanently" in record.getMessage()]
+        lines = [
+            record.getMessage() for record in caplog.records if "failed permanently" in record.getMessage()
+        ]
         assert len(lines) == 1
         assert complaint in lines[0]
         assert "\n" not in lines[0]
