@@ -1,14 +1,14 @@
-"""Work queues with the guarantees of client-go's, in one event loop.
+"""Work queues with client-go's guarantees, in one event loop.
 
-* One key, one worker: a key that is being worked on is given to nobody else until it is `done`.
-* Collapsing: a key that is added many times before it is taken is worked on once.
-* Nothing is missed: a key that is added while it is being worked on comes again after it is `done`.
-* Order: keys that wait come out in the order they went in.
-* A getter that is cancelled loses no key.
+* One key, one worker: a key that is being processed is not handed out again until it is `done`.
+* Deduplication: a key that is added several times before it is taken is processed once.
+* Nothing is missed: a key that is added while it is being processed is handed out again after `done`.
+* Order: waiting keys are handed out in the order they were added.
+* A cancelled getter loses no key.
 
-A queue holds keys, never objects, each at most once: it is bounded by the number of things there are. One layer
-per module: `queue`, `delaying` (later, and a key only moves earlier), `rate_limited` (how much later, by
-`limiters`). Each counts about itself in `metrics`, for whoever exports it. Times are the event loop's.
+A queue holds keys, never objects, each at most once, so its size is bounded by the number of objects. One layer per
+module: `queue`, `delaying_queue` (later, and a key only moves earlier), `rate_limiting_queue` (how much later, by
+`rate_limiters`). Each has counters in `metrics`. Times are the event loop's.
 """
 
 from podlife.workqueue.delaying_queue import DelayingQueue
