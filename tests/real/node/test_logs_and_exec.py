@@ -124,7 +124,7 @@ async def a_node(server: Server, folder: Path, features: tuple[str, ...]) -> Asy
 
 
 async def register(client: Client, port: int, features: tuple[str, ...]) -> None:
-    node = {"apiVersion": "v1", "kind": "ServedNode", "metadata": {"name": NAME}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME}}
     status = {
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
