@@ -147,7 +147,7 @@ async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
             await second.wait_for(
                 "second waiting for lease kube-system/podlife-controllers: held by first since 20"
             )
-            await second.wait_for("each with a --leader-elect-resource-name of its own")
+            await second.wait_for("if each has its own --leader-elect-resource-name")
             await first.end(signal.SIGKILL)
             await make_replica_set(client, 3)
             await second.wait_for("second became leader of lease")
