@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -83,7 +83,7 @@ class ArchiveFolder:
         with self._told(), self._root() as root, self._changing(root) as ledger:
             if ledger.may_prune(self.limits, now):
                 ledger.prune(self.limits.since(now), now)
-            self._make_room(ledger, 1, now)
+            self._make_room(ledger, lambda: 1, now)
 
     def read(self, place: Place) -> bytes | None:
         """The entry there, None where there is none. Raises ArchiveError."""
@@ -98,13 +98,18 @@ class ArchiveFolder:
         """Keep the entry; when this comes back it stays, whatever happens. Raises ArchiveError."""
         with self._told(), self._root() as root, written_aside(root, data, now) as partial:
             with self._changing(root) as ledger:
-                old = stat_of(root, place)
-                added = len(data) - (old.st_size if old else 0)
+
+                def added() -> int:
+                    old = stat_of(root, place)
+                    return len(data) - (old.st_size if old else 0)
+
                 self._make_room(ledger, added, now)
+                # Asked for again: making room may have removed the predecessor.
+                is_new, growth = stat_of(root, place) is None, added()
                 ledger.begin()
                 make_namespace_folder(root, place.namespace)
                 rename(root, partial, place)
-                ledger.add(added, is_new=old is None, moment=now.timestamp())
+                ledger.add(growth, is_new=is_new, moment=now.timestamp())
             # Not while others wait for the lock: only the pod whose entry it is must not go before.
             sync_namespace_folder(root, place.namespace)
 
@@ -119,14 +124,14 @@ class ArchiveFolder:
             old = [found.bytes for found in found_in(root) if found.moment <= since.timestamp()]
         return len(old), sum(old)
 
-    def _make_room(self, ledger: _Change, added: int, now: datetime) -> None:
+    def _make_room(self, ledger: _Change, added: Callable[[], int], now: datetime) -> None:
         """Raises ArchiveError when it is full."""
-        if self._has_room(ledger, added):
+        if self._has_room(ledger, added()):
             return
         # Files that somebody has removed by hand are counted until somebody looks.
         if ledger.was_counted_before(now, _MOST_PRUNE_SECONDS):
             ledger.prune(self.limits.since(now), now)
-        if not self._has_room(ledger, added):
+        if not self._has_room(ledger, added()):
             raise self._full()
 
     def _has_room(self, ledger: _Change, added: int) -> bool:

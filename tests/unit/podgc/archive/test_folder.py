@@ -144,6 +144,25 @@ def test_what_has_become_too_old_makes_room(tmp_path: Path) -> None:
     assert list(files_in(tmp_path)) == [f"default/two_{uid(2)}.jsonl.gz"]
 
 
+def test_an_entry_that_replaces_its_own_expired_predecessor_is_counted_in_full(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.limits = Limits(put(folder, "web") + put(folder, "old", uid(1), log_bytes=5_000), 3600)
+    size = put(folder, "web", at=NOW + timedelta(hours=2), log_bytes=1_000)
+    assert files_in(tmp_path) == {f"default/web_{UID}.jsonl.gz": size}
+    assert (holdings(tmp_path).entries, holdings(tmp_path).bytes) == (1, size)
+
+
+def test_an_entry_whose_expired_predecessor_made_too_little_room_is_refused(tmp_path: Path) -> None:
+    folder, later = opened(tmp_path), NOW + timedelta(hours=2)
+    old = put(folder, "web", log_bytes=1_000)
+    young = put(folder, "young", uid(1), at=later, log_bytes=5_000)
+    folder.limits = Limits(old + young, 3600)
+    with pytest.raises(ArchiveError, match="is full"):
+        put(folder, "web", at=later, log_bytes=2_000)
+    assert files_in(tmp_path) == {f"default/young_{uid(1)}.jsonl.gz": young}
+    assert (holdings(tmp_path).entries, holdings(tmp_path).bytes) == (1, young)
+
+
 def test_full_to_the_last_byte_is_told_before_anything_is_read_for_an_entry(tmp_path: Path) -> None:
     size = put(opened(tmp_path / "other"))
     folder = opened(tmp_path / "full", most_bytes=size)
