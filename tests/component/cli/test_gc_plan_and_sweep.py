@@ -484,6 +484,16 @@ async def test_a_sweep_that_only_observes_ends_with_1_and_says_that_nothing_goes
     assert await states.names() == {"a", "b", "c"}
 
 
+async def test_a_sweep_that_only_observes_ends_with_1_when_a_pod_stays_in_quarantine(
+    states: States, admin: list[str]
+) -> None:
+    await states.orphaned("a")
+    flags = ["--observe", "--quarantine", "1h", *admin]
+    assert (await podlife("gc", "sweep", "--yes", *flags)).code == 1
+    assert (await podlife("gc", "sweep", "--dry-run", *flags)).code == 0
+    assert await states.names() == {"a"}
+
+
 async def test_what_a_guard_holds_back_of_what_was_agreed_to_ends_with_1(
     states: States, admin: list[str], tmp_path: Path
 ) -> None:
