@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from podlife.podgc.archive import ArchiveFolder, Limits
+from podlife.podgc.archive import ArchiveFolder, ArchiveLimits
 from podlife.podgc.archive.entry import decode_entry
 from podlife.podgc.archive.ledger import FILE, Holdings
 from tests.real_parts import ROOT
@@ -70,9 +70,9 @@ def test_what_was_said_to_be_kept_is_there_whole_after_every_kill(tmp_path: Path
         entries = [path for path in tmp_path.glob("default/*") if decode_entry(path.read_bytes())]
         assert kept <= {path.name.removesuffix(".jsonl.gz").partition("_")[2] for path in entries}
         # The next one finds out, however the last one ended.
-        ArchiveFolder(tmp_path, Limits()).check(NOW)
+        ArchiveFolder(tmp_path, ArchiveLimits()).check(NOW)
         check_count(tmp_path, entries)
-    folder = ArchiveFolder(tmp_path, Limits())
+    folder = ArchiveFolder(tmp_path, ArchiveLimits())
     folder.open(NOW)
     assert list((tmp_path / ".partial").iterdir()) == []
     folder.prune(NOW + timedelta(days=31))

@@ -337,7 +337,10 @@ class Alone:
         for module in ("plan", "sweep"):
             stack.enter_context(patch(f"podlife.cli.commands.gc.{module}.connected", connected))
             stack.enter_context(
-                patch(f"podlife.cli.commands.gc.{module}.load_connection", lambda _: Connection("https://example"))
+                patch(
+                    f"podlife.cli.commands.gc.{module}.load_connection",
+                    lambda _: Connection("https://example"),
+                )
             )
         for module in ("plan", "sweep", "once"):
             stack.enter_context(patch(f"podlife.cli.commands.gc.{module}.SystemClock", lambda: self))

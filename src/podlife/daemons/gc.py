@@ -13,10 +13,10 @@ from podlife.clock import Clock, SystemClock
 from podlife.daemons.service import Options, Service, run_service
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
-from podlife.podgc.finalizers.controller import FinalizerWatch
+from podlife.podgc.finalizers.controller import FinalizerController
 from podlife.podgc.finalizers.guarded_remover import remover_under
 from podlife.podgc.guards.plan_filter import census_of
-from podlife.podgc.policy_reloader import Reloading
+from podlife.podgc.policy_reloader import PolicyReloader
 from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class Collecting:
         self._collector = Collector(client, settings, clock=clock, recorder=recorder, steps=steps)
         self.queue: Queue[Any] = self._collector.queue
         self._reloading = (
-            Reloading(self._collector, following.path, following.flags, recorder) if following else None
+            PolicyReloader(self._collector, following.path, following.flags, recorder) if following else None
         )
-        self._finalizers: FinalizerWatch | None = None
+        self._finalizers: FinalizerController | None = None
         if remove_finalizers:
             collector = self._collector
             remover = remover_under(
@@ -79,9 +79,9 @@ class Collecting:
                 clock,
                 remove_finalizers,
                 steps,
-                marks=lambda: census_of(collector.index).marks,
+                annotations=lambda: census_of(collector.index).annotations,
             )
-            self._finalizers = FinalizerWatch(collector, remover, recorder)
+            self._finalizers = FinalizerController(collector, remover, recorder)
 
     @property
     def complaint(self) -> str:

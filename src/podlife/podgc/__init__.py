@@ -8,30 +8,25 @@ differs on purpose it does less harm: see docs/parity.md. How it is used from Py
 
 from podlife.podgc.collector import Collector
 from podlife.podgc.guards.budget import Guard, Refusal
-from podlife.podgc.guards.plan_filter import HeldBack
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.planner import (
-    Action,
-    Later,
-    Plan,
-    Upcoming,
-    Victim,
-    Waits,
-)
+from podlife.podgc.plan import Action, HeldBack, Later, Plan, Upcoming, Victim, WaitingVictim
 from podlife.podgc.policy.model import Guards, Policy
-from podlife.podgc.policy.parse.document import PolicyError, load_policy, read_policy
+from podlife.podgc.policy.parse import PolicyError, load_policy, read_policy
+from podlife.podgc.pre_delete import PreDeleteStep, Stay
+from podlife.podgc.reasons import Reason, RuleReason
 from podlife.podgc.removal import Outcome, Removal
-from podlife.podgc.session import GcSession
-from podlife.podgc.settings import FeatureGates, Reason, RuleReason, Selection, Settings
-from podlife.podgc.steps import Stay, Step
+from podlife.podgc.session import Deletions, Finalizers, GcSession
+from podlife.podgc.settings import FeatureGates, Selection, Settings
 from podlife.podgc.sweep import Failure, Progress, Summary
 
 __all__ = [
     "Action",
     "Collector",
+    "Deletions",
     "Failure",
     "FeatureGates",
+    "Finalizers",
     "GcSession",
     "Guard",
     "Guards",
@@ -43,6 +38,7 @@ __all__ = [
     "PodIndex",
     "Policy",
     "PolicyError",
+    "PreDeleteStep",
     "Progress",
     "Reason",
     "Refusal",
@@ -51,11 +47,10 @@ __all__ = [
     "Selection",
     "Settings",
     "Stay",
-    "Step",
     "Summary",
     "Upcoming",
     "Victim",
-    "Waits",
+    "WaitingVictim",
     "load_policy",
     "read_policy",
 ]

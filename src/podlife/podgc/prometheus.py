@@ -21,8 +21,6 @@ from podlife.podgc import Collector
 from podlife.podgc.metrics import DELETED_TOTAL, ERRORS_TOTAL
 from podlife.workqueue import Distribution
 
-__all__ = ["GcMetrics"]
-
 
 class GcMetrics(Source):
     """Register it with a registry: `GcMetrics(...).register(registry)`."""

@@ -87,5 +87,5 @@ async def test_what_a_policy_protects_keeps_its_finalizers(
         *server.admin,
     )
     result = await podlife(*words, "--policy", str(policy))
-    assert_one_line(result, "nothing was taken off pod default/p: it is protected by namespace default")
+    assert_one_line(result, "nothing was taken off pod default/p: protected by namespace default")
     assert (await podlife(*words)).code == 0

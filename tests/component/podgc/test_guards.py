@@ -15,7 +15,7 @@ from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
 from podlife.podgc.guards import controller_gate as guards_post
 from podlife.podgc.guards.annotations import FORCE_UNTIL
-from podlife.podgc.planner import Victim
+from podlife.podgc.plan import Victim
 from podlife.podgc.policy.model import (
     STOP,
     Guards,

@@ -14,9 +14,7 @@ from podlife.podgc import (
     Outcome,
     Reason,
     Settings,
-)
-from podlife.podgc import (
-    planner as policy,
+    planner,
 )
 from podlife.podgc.removal import remove
 from podlife.podgc.status_patch import marking_patch, status_patch, with_condition
@@ -39,7 +37,7 @@ async def read(world: World, name: str) -> Pod:
 
 
 async def remove_now(world: World, pod: Pod, reason: Reason = Reason.ORPHANED) -> Outcome:
-    victim = policy.victim_for(Settings(), pod, reason, "because")
+    victim = planner.victim_for(Settings(), pod, reason, "because")
     return (await remove(world.client, victim, FeatureGates(), world.clock)).outcome
 
 

@@ -10,8 +10,6 @@ from prometheus_client.registry import Collector as Source
 
 from podlife.podgc.archive import ArchiveStep
 
-__all__ = ["ArchiveMetrics"]
-
 
 class ArchiveMetrics(Source):
     def __init__(self, step: ArchiveStep) -> None:

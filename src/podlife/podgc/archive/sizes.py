@@ -1,8 +1,6 @@
-"""Sizes and ages as people write them, in the largest unit that says them exactly or nearly so."""
+"""Human-readable sizes and ages."""
 
 from __future__ import annotations
-
-__all__ = ["format_age", "format_size"]
 
 
 def format_size(number: int) -> str:

@@ -8,13 +8,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector as Source
 
-from podlife.podgc.finalizers.controller import FinalizerWatch
-
-__all__ = ["FinalizerMetrics"]
+from podlife.podgc.finalizers.controller import FinalizerController
 
 
 class FinalizerMetrics(Source):
-    def __init__(self, watch: FinalizerWatch) -> None:
+    def __init__(self, watch: FinalizerController) -> None:
         self._watch = watch
 
     def register(self, registry: CollectorRegistry) -> None:

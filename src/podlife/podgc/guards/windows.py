@@ -1,8 +1,8 @@
-"""When deletions may be made: windows of the week, told by the wall clock of a time zone.
+"""Deletion windows: times of the week in the local time of a time zone.
 
-A moment is in a window when the clock on the wall there says so: where the clocks go forward, a window that lies in
-the hour that is left out does not open that day; where they go back, one that lies in the hour that comes twice is
-open twice. No window at all is always open. Pure; that a zone exists is checked by whoever reads the policy.
+Local time decides: a window inside the hour that is skipped when clocks go forward does not open that day; one inside
+the hour that is repeated when they go back opens twice. Without windows, deletions are always allowed. Pure; that a
+zone exists is checked by the parser.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from podlife.podgc.policy.model import Window
-
-__all__ = ["is_open", "opens_at"]
 
 _DAY = timedelta(days=1)
 # A window comes once a week at least; the clocks may leave it out one week, and midnight lies elsewhere elsewhere.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podlife.podgc import Reason, Settings
 from podlife.podgc.policy.model import Policy
-from podlife.podgc.policy.parse.document import read_policy
+from podlife.podgc.policy.parse import read_policy
 from podlife.podgc.policy.printing import (
     as_document,
     format_length,

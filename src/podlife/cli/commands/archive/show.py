@@ -17,8 +17,8 @@ from podlife.cli.commands.archive.target import Target
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.errors import ConfigError
-from podlife.podgc.archive import ArchiveFolder, Entry, Limits
-from podlife.podgc.archive.reader import Damaged, Item, find
+from podlife.podgc.archive import ArchiveFolder, ArchiveLimits, Entry
+from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
 from podlife.podgc.archive.sizes import format_size
 
 __all__ = ["Wish", "prune_folder", "show_entry", "show_list"]
@@ -39,7 +39,7 @@ def show_list(target: Target, namespace: str, since_seconds: float | None, outpu
     now = SystemClock().now()
     since = None if since_seconds is None else now - timedelta(seconds=since_seconds)
 
-    async def read() -> list[Item | Damaged]:
+    async def read() -> list[ArchivedEntry | DamagedEntry]:
         shelf = target.shelf(SystemClock())
         try:
             return [each async for each in shelf.items(namespace, since=since)]
@@ -47,14 +47,14 @@ def show_list(target: Target, namespace: str, since_seconds: float | None, outpu
             await shelf.close()
 
     found = loop.run(read())
-    items = [each for each in found if isinstance(each, Item)]
+    items = [each for each in found if isinstance(each, ArchivedEntry)]
     items.sort(key=lambda each: each.header.archived_at, reverse=True)
     sys.stdout.write(format_items(items, output, now))
     return _tell_damaged(target, found)
 
 
 def show_entry(target: Target, wanted: str, namespace: str, wish: Wish) -> int:
-    async def read() -> tuple[Entry, Sequence[Item | Damaged]]:
+    async def read() -> tuple[Entry, Sequence[ArchivedEntry | DamagedEntry]]:
         shelf = target.shelf(SystemClock())
         try:
             found = await find(shelf, wanted, namespace)
@@ -63,7 +63,7 @@ def show_entry(target: Target, wanted: str, namespace: str, wish: Wish) -> int:
             await shelf.close()
 
     entry, found = loop.run(read())
-    others = [each for each in found if isinstance(each, Item)][1:]
+    others = [each for each in found if isinstance(each, ArchivedEntry)][1:]
     if others:
         uids = ", ".join(each.header.uid for each in others[:3]) + (", …" if len(others) > 3 else "")
         print(f"podlife: this is the newest of {len(others) + 1}; by their UIDs: {uids}", file=sys.stderr)
@@ -71,14 +71,14 @@ def show_entry(target: Target, wanted: str, namespace: str, wish: Wish) -> int:
     return _tell_damaged(target, found)
 
 
-def _chosen(target: Target, wanted: str, found: Sequence[Item | Damaged]) -> Item:
-    items = [each for each in found if isinstance(each, Item)]
+def _chosen(target: Target, wanted: str, found: Sequence[ArchivedEntry | DamagedEntry]) -> ArchivedEntry:
+    items = [each for each in found if isinstance(each, ArchivedEntry)]
     namespaces = sorted({each.header.namespace for each in items})
     if len(namespaces) > 1:
         raise ConfigError(f"{wanted} is in several namespaces, {', '.join(namespaces)}: say which with -n")
     if items:
         return items[0]
-    if found and isinstance(found[0], Damaged):
+    if found and isinstance(found[0], DamagedEntry):
         raise ConfigError(f"the entry {target}/{found[0].place} cannot be shown: {found[0].why}")
     raise ConfigError(f"{wanted} is not in the archive {target}: `podlife archive list` shows what is")
 
@@ -95,8 +95,8 @@ def _formatted(entry: Entry, wish: Wish) -> str:
     return format_logs(logs, wish.output, is_terminal=sys.stdout.isatty())
 
 
-def _tell_damaged(target: Target, found: Sequence[Item | Damaged]) -> int:
-    damaged = [each for each in found if isinstance(each, Damaged)]
+def _tell_damaged(target: Target, found: Sequence[ArchivedEntry | DamagedEntry]) -> int:
+    damaged = [each for each in found if isinstance(each, DamagedEntry)]
     for each in damaged:
         print(f"podlife: the entry {target}/{each.place} cannot be read: {each.why}", file=sys.stderr)
     return 1 if damaged else 0
@@ -113,7 +113,7 @@ def prune_folder(target: Target, older_than_seconds: float, *, is_dry_run: bool)
         raise ConfigError(
             f"there is no archive in {target}: name its folder with --archive or PODLIFE_ARCHIVE"
         )
-    folder = ArchiveFolder(target.folder, Limits())
+    folder = ArchiveFolder(target.folder, ArchiveLimits())
     if is_dry_run:
         number, size = folder.count(since)
         print(f"{_entries(number)} ({format_size(size)}) would be removed.")

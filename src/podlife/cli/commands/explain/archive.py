@@ -9,7 +9,7 @@ from podlife.cli.commands.archive.target import Target
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.explain import Explanation, Happening
-from podlife.podgc.archive.reader import Damaged, Item, find
+from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
 
 __all__ = ["with_archived"]
 
@@ -27,13 +27,13 @@ async def with_archived(found: Explanation, target: Target, clock: Clock) -> Exp
             await shelf.close()
     except PodlifeError as error:
         return replace(found, unread=(*found.unread, str(error)))
-    kept = [_happening(each, target) for each in entries if isinstance(each, Item)][:_MOST_ENTRIES]
-    unread = [f"{target}/{each.place}: {each.why}" for each in entries if isinstance(each, Damaged)]
+    kept = [_happening(each, target) for each in entries if isinstance(each, ArchivedEntry)][:_MOST_ENTRIES]
+    unread = [f"{target}/{each.place}: {each.why}" for each in entries if isinstance(each, DamagedEntry)]
     timeline = sorted((*found.timeline, *kept), key=lambda each: each.at)
     return replace(found, timeline=tuple(timeline), unread=(*found.unread, *unread))
 
 
-def _happening(item: Item, target: Target) -> Happening:
+def _happening(item: ArchivedEntry, target: Target) -> Happening:
     header = item.header
     why = f", {header.reason}: {header.why}" if header.reason else ""
     command = f"podlife archive show {header.uid} --archive {shlex.quote(str(target))}"

@@ -21,14 +21,13 @@ from podlife.errors import ApiError
 from podlife.explain import Held, Standing
 from podlife.podgc import Settings
 from podlife.podgc.guards.budget import Guard, Moment, Refusal
-from podlife.podgc.guards.plan_filter import book_for, census_of
+from podlife.podgc.guards.plan_filter import budget_for, census_of
 from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import EndedPod
 from podlife.podgc.owner_wait.step import waiting_for_owner
-from podlife.podgc.planner import Standing as PolicyStanding
-from podlife.podgc.planner import plan, standing_of
+from podlife.podgc.planner import PolicyStanding, plan, standing_of
 from podlife.podgc.policy.model import OwnerWait
-from podlife.podgc.settings import Reason
+from podlife.podgc.reasons import Reason
 from podlife.podgc.snapshot import read_index
 from podlife.podgc.views import Pod
 
@@ -60,7 +59,7 @@ class Standings:
         moment = Moment(asyncio.get_running_loop().time(), self._clock.now())
         index.pass_time(moment.now)
         found = replace(plan(index, self._settings, moment.at), census=census_of(index))
-        book = book_for(self._settings, found, moment)
+        book = budget_for(self._settings, found, moment)
 
         def of(node: str, uid: str) -> Standing | None:
             pod = index.pod(node, uid)
