@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from podlife.api.views import Condition, Metadata, Node, NodeSpec, NodeStatus, Taint
-from podlife.podgc import (
-    FeatureGates,
-    PodIndex,
-    Reason,
-    Settings,
-    planner,
-)
+from podlife.podgc import FeatureGates, PodIndex, Reason, Settings, planner
 from podlife.podgc.classifier import UpstreamClassifier
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
 from tests.property.podgc_oracle import TAINT, Oracle

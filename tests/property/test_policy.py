@@ -17,12 +17,7 @@ from podlife.api.selectors import parse_label_selector
 from podlife.api.views import Node
 from podlife.podgc import PodIndex, Reason, Settings
 from podlife.podgc import planner as collecting
-from podlife.podgc.effective_settings import (
-    evaluate,
-    index_for,
-    index_of,
-    pod_view,
-)
+from podlife.podgc.effective_settings import evaluate, index_for, index_of, pod_view
 from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.policy import Policy
 from podlife.podgc.policy.engine.classifier import PolicyClassifier

@@ -115,15 +115,7 @@ class Collecting:
         """What nobody else has."""
         from podlife.podgc.prometheus import GcMetrics
 
-        GcMetrics(self._collector).register(registry)
-        if self._archiving is not None:
-            from podlife.podgc.archive.prometheus import ArchiveMetrics
-
-            ArchiveMetrics(self._archiving).register(registry)
-        if self._finalizers is not None:
-            from podlife.podgc.finalizers.prometheus import FinalizerMetrics
-
-            FinalizerMetrics(self._finalizers).register(registry)
+        registry.register(GcMetrics(self._collector, self._archiving, self._finalizers))
 
 
 def _told(settings: Settings, following: Following | None) -> dict[str, Any]:

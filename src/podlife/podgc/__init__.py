@@ -1,9 +1,9 @@
-"""The pod garbage collector: finds, explains and removes the pods that nobody else finishes.
+"""The pod garbage collector: finds, explains and removes pods that no other controller removes.
 
-`index` is kept up to date by events, `policy` decides on it in pure functions, `collector` acts. It guarantees that
-every deletion names the UID it means, that nothing is decided on caches that are not live, and that plan, sweep and
-the running controller decide the same, guards included. How upstream behaves is in the GC- rules; where this one
-differs on purpose it does less harm: see docs/parity.md. How it is used from Python is in docs/gc-from-python.md.
+Events keep a `PodIndex` up to date, `planner` selects victims with pure functions, `Collector` removes them while it
+runs and `GcSession` once. Every deletion carries a UID, nothing is decided on stale caches, and plans, sweeps and the
+running controller make the same decisions, including guards. The GC- rules are upstream's behaviour;
+docs/parity.md has the deliberate differences, docs/gc-from-python.md the use from Python.
 """
 
 from podlife.podgc.collector import Collector

@@ -18,8 +18,8 @@ from podlife.podgc import Action, Outcome, Reason, Settings, Victim
 from podlife.podgc.archive import ArchiveError, ArchiveStep, Entry, LogSettings
 from podlife.podgc.archive import events as events_module
 from podlife.podgc.archive import pod_reader as reading_module
-from podlife.podgc.archive.prometheus import ArchiveMetrics
 from podlife.podgc.collector import Collector
+from podlife.podgc.prometheus import GcMetrics
 from podlife.podgc.removal import remove
 from podlife.podgc.views import Pod
 from podlife.wire import Request, Response
@@ -289,7 +289,7 @@ async def test_a_pod_stays_while_the_archive_fails_and_goes_when_it_is_well_agai
             assert await world.left() == ["young"]
         assert [entry.header.name for entry in shelf.entries.values()] == ["old"]
         registry = CollectorRegistry()
-        ArchiveMetrics(step).register(registry)
+        registry.register(GcMetrics(collector, step))
         numbers = {
             name: registry.get_sample_value(f"podlife_gc_archive_{name}_total")
             for name in ("entries", "refusals", "missing_logs")

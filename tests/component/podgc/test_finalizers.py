@@ -26,12 +26,7 @@ from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover,
 from podlife.podgc.finalizers.round import FinalizerRound, FinalizerSummary
 from podlife.podgc.guards.annotations import GuardAnnotations
 from podlife.podgc.plan import Victim
-from podlife.podgc.policy.model import (
-    Guards,
-    Policy,
-    Protection,
-    Window,
-)
+from podlife.podgc.policy.model import Guards, Policy, Protection, Window
 from podlife.wire import Request, Response
 from tests.component.embedded import refusal
 from tests.component.podgc.world import GONE_NODE, World, running, serve
@@ -152,10 +147,10 @@ async def test_nothing_is_taken_off_while_something_speaks_against_it(tmp_path: 
         uid = living["metadata"]["uid"]
         asked["living"] = HeldPod("default", "living", uid, GONE_NODE, world.clock.now(), ())
         said = {name: (await remover(world).take_off(pod)).why for name, pod in asked.items()}
-        assert said["there"].startswith("its node node exists")
+        assert said["there"].startswith("node node exists")
         assert said["nowhere"] == "the pod was never scheduled"
         assert said["other"] == f"none of its finalizers ({TWO}) is allowed to be removed"
-        assert said["living"].startswith("it is not held by a finalizer alone")
+        assert said["living"].startswith("not held by finalizers alone")
         assert world.faults.sent("PATCH") == []
 
 

@@ -18,12 +18,7 @@ from podlife.errors import ForbiddenError
 from podlife.podgc import Collector, Outcome, Settings
 from podlife.podgc.owner_wait.step import OwnerStep
 from podlife.podgc.plan import Action, Victim
-from podlife.podgc.policy.model import (
-    OwnerWait,
-    Policy,
-    Rule,
-    Selector,
-)
+from podlife.podgc.policy.model import OwnerWait, Policy, Rule, Selector
 from podlife.podgc.reasons import Reason
 from podlife.podgc.session import GcSession
 from podlife.podgc.views import Pod

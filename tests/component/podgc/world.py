@@ -16,12 +16,7 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import (
-    ADMIN,
-    Authenticator,
-    TokenFile,
-    format_tokens,
-)
+from podlife.apiserver.authn.authenticator import ADMIN, Authenticator, TokenFile, format_tokens
 from podlife.apiserver.namespace.deletion import create_system_namespaces
 from podlife.apiserver.registry.object_codec import encoder, thaw
 from podlife.apiserver.storage import Key, MemoryStore, Put

@@ -9,13 +9,7 @@ import pytest
 
 from podlife.api.codec import decode_object
 from podlife.client import PODS, DeleteOptions
-from podlife.podgc import (
-    FeatureGates,
-    Outcome,
-    Reason,
-    Settings,
-    planner,
-)
+from podlife.podgc import FeatureGates, Outcome, Reason, Settings, planner
 from podlife.podgc.removal import remove
 from podlife.podgc.status_patch import marking_patch, status_patch, with_condition
 from podlife.podgc.views import Condition, Pod, PodMetadata, PodSpec, PodStatus

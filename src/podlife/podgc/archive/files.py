@@ -146,10 +146,10 @@ def _new_partial(root: int) -> tuple[str, int]:
         try:
             file = os.open(path, flags, 0o600, dir_fd=root)
         except FileNotFoundError:
-            # Somebody has emptied the archive.
+            # The archive was emptied.
             _make_partial(root)
             continue
-        # Whoever clears what was left over sees by the lock that this is not; before it was locked it could not.
+        # The lock tells `clear_partial` that the file is in use; before it was locked, it may have been removed.
         fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file).st_nlink:
             return path, file
@@ -157,7 +157,7 @@ def _new_partial(root: int) -> tuple[str, int]:
 
 
 def clear_partial(root: int) -> None:
-    """Make the folder for it, if need be, and remove from it what was left over."""
+    """Create the directory of partial files if necessary, and remove leftovers."""
     _make_partial(root)
     with _opened(root, PARTIAL) as folder:
         for name in _names(folder):

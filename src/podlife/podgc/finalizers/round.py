@@ -13,12 +13,7 @@ from podlife.aio import wait_until_set
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.podgc.finalizers.held_pods import (
-    HeldPod,
-    NodeState,
-    held_pods,
-    read_nodes,
-)
+from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods, read_nodes
 from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover
 from podlife.podgc.settings import Selection
 

@@ -11,12 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from podlife.podgc.guards.annotations import annotations_of
-from podlife.podgc.guards.budget import (
-    DeletionBudget,
-    Guard,
-    Moment,
-    Refusal,
-)
+from podlife.podgc.guards.budget import DeletionBudget, Guard, Moment, Refusal
 from podlife.podgc.index import PodIndex
 from podlife.podgc.plan import Action, Census, HeldBack, Plan, Victim
 from podlife.podgc.planner import part_of, victim_for

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from podlife.podgc.policy.model import Window
 
 _DAY = timedelta(days=1)
-# A window comes once a week at least; the clocks may leave it out one week, and midnight lies elsewhere elsewhere.
+# A window opens at least once a week, but a clock change may skip it once; midnight depends on the time zone.
 _MOST_DAYS = 16
 _EXACT = timedelta(seconds=1)
 

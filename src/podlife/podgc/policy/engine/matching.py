@@ -13,13 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from podlife.api.selectors import LabelSelector
-from podlife.podgc.policy.model import (
-    Per,
-    Policy,
-    Protection,
-    Rule,
-    Selector,
-)
+from podlife.podgc.policy.model import Per, Policy, Protection, Rule, Selector
 
 NO_OWNER = "none"
 """The owner kind that selects pods without a controller."""

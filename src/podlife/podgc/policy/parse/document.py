@@ -29,13 +29,7 @@ from podlife.podgc.policy.parse.values import (
     read_truth,
     shown,
 )
-from podlife.podgc.policy.parse.yaml_nodes import (
-    Diagnostics,
-    Mistake,
-    PolicyError,
-    YamlNode,
-    compose,
-)
+from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, Mistake, PolicyError, YamlNode, compose
 from podlife.podgc.reasons import Reason
 
 API_VERSION = "podlife.dev/v1"

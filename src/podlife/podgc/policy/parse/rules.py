@@ -8,14 +8,7 @@ from typing import Any
 import yaml
 
 from podlife.api.names import check_dns_label
-from podlife.podgc.policy.model import (
-    Keep,
-    KeepOrder,
-    OwnerWait,
-    Per,
-    Rule,
-    Selector,
-)
+from podlife.podgc.policy.model import Keep, KeepOrder, OwnerWait, Per, Rule, Selector
 from podlife.podgc.policy.parse.coverage import covers
 from podlife.podgc.policy.parse.numbers import read_duration, read_number
 from podlife.podgc.policy.parse.selectors import read_selector

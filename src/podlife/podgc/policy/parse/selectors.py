@@ -17,13 +17,7 @@ from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_
 from podlife.api.selectors import LabelSelector, parse_label_selector
 from podlife.podgc.policy.model import Selector
 from podlife.podgc.policy.parse.numbers import read_number
-from podlife.podgc.policy.parse.values import (
-    one_of,
-    read_list,
-    read_mapping,
-    read_text,
-    shown,
-)
+from podlife.podgc.policy.parse.values import one_of, read_list, read_mapping, read_text, shown
 from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")

@@ -12,13 +12,7 @@ import msgspec
 from podlife.api.selectors import parse_label_selector
 from podlife.podgc import PodIndex, Settings, planner
 from podlife.podgc.effective_settings import index_for, pod_view
-from podlife.podgc.policy.model import (
-    Keep,
-    Per,
-    Policy,
-    Rule,
-    Selector,
-)
+from podlife.podgc.policy.model import Keep, Per, Policy, Rule, Selector
 from podlife.podgc.views import Namespace, Pod
 from tests.unit.podgc.test_index_cost import calls_of, wire_pod
 

@@ -24,12 +24,7 @@ from podlife.podgc.policy.model import (
     Selector,
     Window,
 )
-from podlife.podgc.policy.parse import (
-    PolicyError,
-    load_policy,
-    read_policy,
-    read_policy_bytes,
-)
+from podlife.podgc.policy.parse import PolicyError, load_policy, read_policy, read_policy_bytes
 from tests.unit.podgc.policy.parse.mistakes import LIMIT, MISTAKES, rule
 
 HEAD = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\n"
