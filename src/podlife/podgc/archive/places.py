@@ -1,8 +1,8 @@
 """The path of an entry: `NAMESPACE/NAME_UID.jsonl.gz`, in a folder or a bucket.
 
-Nothing that a server says leads anywhere else: what is no name of a namespace, of a pod, or no UID has no place. The
-same pod always has the same place, so an entry that is written again replaces the first. File systems end a name at
-255 bytes and a pod's may have 253 by itself: a long one is cut here and whole in the entry's header.
+Names from the server cannot lead out of the archive: an invalid namespace, pod name or UID has no path. A pod always
+has the same path, so a new entry replaces the previous one. File names are limited to 255 bytes and a pod's name may
+have 253: a long one is cut here, and complete in the entry's header.
 """
 
 from __future__ import annotations

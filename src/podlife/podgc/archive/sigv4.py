@@ -27,7 +27,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Signable:
-    """A request as it is sent. `path` and `query` are not encoded yet; header names are in lower case."""
+    """A request to sign. `path` and `query` are not encoded yet; header names are in lower case."""
 
     method: str
     path: str
@@ -46,7 +46,7 @@ def encoded_query(query: Mapping[str, str]) -> str:
 
 
 def signed_headers(request: Signable, keys: Keys, region: str, now: datetime) -> dict[str, str]:
-    """All headers that the request is to have, those that prove who sends it among them."""
+    """All headers of the request, including the signature."""
     moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     content = hashlib.sha256(request.body).hexdigest()
     headers = {**request.headers, "x-amz-content-sha256": content, "x-amz-date": moment}

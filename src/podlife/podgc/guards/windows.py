@@ -24,7 +24,7 @@ def is_open(windows: Sequence[Window], now: datetime) -> bool:
 
 
 def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
-    """The first moment from now on that is in a window: now itself where one is open. None where none ever opens."""
+    """The earliest time from now on that is in a window; now if one is open, None if none ever opens."""
     if is_open(windows, now):
         return now
     found = [moment for window in windows if (moment := _first(window, now)) is not None]
@@ -42,7 +42,7 @@ def _has(window: Window, now: datetime) -> bool:
 
 
 def _first(window: Window, now: datetime) -> datetime | None:
-    """A window opens when the wall clock comes to its start, or is moved into it."""
+    """A window opens when local time reaches its start, or a clock change moves into it."""
     zone = ZoneInfo(window.zone)
     today = now.astimezone(zone).date()
     moments = {*_starts(window, zone, today), *_changes(zone, now)}
@@ -56,7 +56,7 @@ def _starts(window: Window, zone: ZoneInfo, today: date) -> Iterator[datetime]:
 
 
 def _changes(zone: ZoneInfo, now: datetime) -> Iterable[datetime]:
-    """When the clocks there are put forward or back in the time to come."""
+    """The next clock changes of the time zone."""
     since = now.astimezone(UTC).replace(microsecond=0)
     for _ in range(_MOST_DAYS):
         until = since + _DAY
