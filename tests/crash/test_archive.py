@@ -25,11 +25,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from podlife.podgc.archive import ArchiveFolder, Limits
+from podlife.podgc.archive import ArchiveFolder, ArchiveLimits
 from podlife.podgc.archive.entry import encode_entry
 from podlife.podgc.archive.places import place_of
 from tests.unit.podgc.archive.entries import NOW, make_entry
-folder = ArchiveFolder(Path(sys.argv[1]), Limits())
+folder = ArchiveFolder(Path(sys.argv[1]), ArchiveLimits())
 folder.open(NOW)
 numbers = count(int(sys.argv[2]))
 def work(_):

@@ -73,7 +73,7 @@ async def test_a_run_goes_on_when_there_is_room_again(states: States, server: Se
     folder = tmp_path / "kept"
     flags = ["--archive", str(folder), "--leader-elect=false", *server.admin]
     async with started("gc", "run", *flags, "--archive-max-size", "1") as full:
-        await full.wait_for("is full (1 may be in it")
+        await full.wait_for("is full (limit 1")
         result = await full.end()
     assert result.code == 0
     assert await states.names() == {"stuck"}
