@@ -27,8 +27,7 @@ from podlife.aio import cancel_and_wait
 from podlife.api.selectors import parse_label_selector
 from podlife.client import Client, InProcessTransport
 from podlife.clock import ManualClock
-from podlife.podgc import Collector, Settings
-from podlife.podgc import planner as policy
+from podlife.podgc import Collector, Settings, planner
 from podlife.podgc.effective_settings import pod_view
 from podlife.podgc.policy.model import (
     Keep,
@@ -127,7 +126,7 @@ async def _measure(settings: Settings, count: int) -> dict[str, float]:
             await asyncio.sleep(0.05)
         synced = perf_counter() - began
         assert len(collector.index) == count
-        assert not list(policy.victims(collector.index, settings))
+        assert not list(planner.victims(collector.index, settings))
         gc.collect()
         used = resident_bytes(os.getpid()) - before
         each = _measure_events(collector, settings, count)
@@ -150,7 +149,7 @@ def _measure_events(collector: Collector, settings: Settings, count: int) -> flo
                 new = decoder.decode(raw)
                 index.update_pod(known[number], new, 0.0)
                 known[number] = new
-                assert next(iter(policy.victims(index, settings)), None) is None
+                assert next(iter(planner.victims(index, settings)), None) is None
         taken = process_time() - began
     return taken / (2 * len(changes))
 

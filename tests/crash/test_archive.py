@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from podlife.podgc.archive import ArchiveFolder, Limits
+from podlife.podgc.archive import ArchiveFolder, ArchiveLimits
 from podlife.podgc.archive.entry import decode_entry
 from podlife.podgc.archive.ledger import FILE, Holdings
 from tests.real_parts import ROOT
@@ -25,11 +25,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from podlife.podgc.archive import ArchiveFolder, Limits
+from podlife.podgc.archive import ArchiveFolder, ArchiveLimits
 from podlife.podgc.archive.entry import encode_entry
 from podlife.podgc.archive.places import place_of
 from tests.unit.podgc.archive.entries import NOW, make_entry
-folder = ArchiveFolder(Path(sys.argv[1]), Limits())
+folder = ArchiveFolder(Path(sys.argv[1]), ArchiveLimits())
 folder.open(NOW)
 numbers = count(int(sys.argv[2]))
 def work(_):
@@ -70,9 +70,9 @@ def test_what_was_said_to_be_kept_is_there_whole_after_every_kill(tmp_path: Path
         entries = [path for path in tmp_path.glob("default/*") if decode_entry(path.read_bytes())]
         assert kept <= {path.name.removesuffix(".jsonl.gz").partition("_")[2] for path in entries}
         # The next one finds out, however the last one ended.
-        ArchiveFolder(tmp_path, Limits()).check(NOW)
+        ArchiveFolder(tmp_path, ArchiveLimits()).check(NOW)
         check_count(tmp_path, entries)
-    folder = ArchiveFolder(tmp_path, Limits())
+    folder = ArchiveFolder(tmp_path, ArchiveLimits())
     folder.open(NOW)
     assert list((tmp_path / ".partial").iterdir()) == []
     folder.prune(NOW + timedelta(days=31))

@@ -25,7 +25,7 @@ from podlife.errors import NotFoundError, PodlifeError
 from podlife.explain import SnapshotReader, as_dict, explain_node, explain_pod
 from podlife.nodehealth.out_of_service import OutOfServiceController, OutOfServiceSettings, Portion
 from podlife.podgc import Collector, Settings
-from podlife.podgc.policy.parse.document import load_policy
+from podlife.podgc.policy.parse import load_policy
 from podlife.testing import DEFAULT, Cluster, pod_gc
 from podlife.wire import Handler, Peer, Query, Request, Response
 from tests.component.out_of_service.world import Fence

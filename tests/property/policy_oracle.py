@@ -10,14 +10,9 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.policy import Policy
-from podlife.podgc.policy.model import (
-    KEEP_UNTIL,
-    Order,
-    Per,
-    Rule,
-    Selector,
-)
+from podlife.podgc.policy.model import KeepOrder, Per, Rule, Selector
 
 Object = dict[str, Any]
 
@@ -165,7 +160,7 @@ class PolicyOracle:
             and not self.is_excluded(rule, other)
             and self.group_of(rule, other) == self.group_of(rule, pod)
         ]
-        by_creation = rule.keep.order_by is Order.CREATION
+        by_creation = rule.keep.order_by is KeepOrder.CREATION
 
         def order(each: Object) -> tuple[float, str, str]:
             metadata = each["metadata"]

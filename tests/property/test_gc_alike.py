@@ -407,7 +407,8 @@ def test_whoever_is_asked_plans_does_and_holds_back_the_same(situation: Situatio
     # What goes in the end: a collector has time for what a sweep does not wait for.
     assert (command.deleted, command.marked) == (python.deleted, python.marked)
     assert (run.deleted, run.marked, run.held) == (collector.deleted, collector.marked, collector.held)
-    if any(each.is_for_a_minute for each in summary.held_back):
+    is_cut_short = any(each.is_for_a_minute for each in summary.held_back)
+    if is_cut_short:
         assert python.deleted <= collector.deleted
     else:
         assert (python.deleted, python.marked) == (collector.deleted, collector.marked)
@@ -420,5 +421,6 @@ def test_whoever_is_asked_plans_does_and_holds_back_the_same(situation: Situatio
         for each in (*plan.held_back, *summary.held_back)
         if not each.is_for_a_minute
     }
-    # One that waits for its owner takes a place for as long as the owner is asked about.
-    assert plan.waiting or (lasting <= held and bool(lasting) == bool(held))
+    # A pod that waits for its owner takes a place for as long as the owner is asked about. A collector goes on where
+    # perMinute cuts a sweep short, and may meet other guards then.
+    assert plan.waiting or is_cut_short or (lasting <= held and bool(lasting) == bool(held))

@@ -15,11 +15,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from podlife.podgc.guards.annotations import EVERYWHERE, Marks
+from podlife.podgc.guards.annotations import EVERYWHERE, GuardAnnotations
 from podlife.podgc.guards.budget import (
     CLUSTER,
+    DeletionBudget,
     Guard,
-    GuardBook,
     Moment,
 )
 from podlife.podgc.policy.model import Guards, Window
@@ -66,9 +66,9 @@ class Guarding(RuleBasedStateMachine):
     @initialize(guards=guards, pods=st.fixed_dictionaries({place: st.integers(0, 40) for place in PLACES}))
     def begin(self, guards: Guards, pods: dict[str, int]) -> None:
         self.guards = guards
-        self.book = GuardBook(guards)
+        self.book = DeletionBudget(guards)
         self.at = 0.0
-        self.marks = Marks()
+        self.marks = GuardAnnotations()
         self.count = 0
         # Let go and not done; done and not answered; not done and not answered.
         self.sent: list[Deletion] = []
@@ -98,8 +98,8 @@ class Guarding(RuleBasedStateMachine):
     @rule(stops=stops, forced=forces)
     def mark(self, stops: dict[str, str], forced: dict[str, int]) -> None:
         until = {place: self.moment.now + timedelta(seconds=seconds) for place, seconds in forced.items()}
-        self.marks = Marks(stops, until)
-        self.book.mark(self.marks)
+        self.marks = GuardAnnotations(stops, until)
+        self.book.set_annotations(self.marks)
 
     @rule(wanted=st.dictionaries(st.sampled_from(PLACES), st.integers(0, 30)))
     def judge(self, wanted: dict[str, int]) -> None:

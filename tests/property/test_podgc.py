@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from podlife.api.views import Condition, Metadata, Node, NodeSpec, NodeStatus, Taint
-from podlife.podgc import (
-    FeatureGates,
-    PodIndex,
-    Reason,
-    Settings,
-)
-from podlife.podgc import (
-    planner as policy,
-)
+from podlife.podgc import FeatureGates, PodIndex, Reason, Settings, planner
+from podlife.podgc.classifier import UpstreamClassifier
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
 from tests.property.podgc_oracle import TAINT, Oracle
 
@@ -63,7 +56,7 @@ class Collecting(RuleBasedStateMachine):
         self.index = self.make_index()
 
     def make_index(self) -> PodIndex:
-        return PodIndex(marks_failed=self.settings.marks_failed)
+        return PodIndex(UpstreamClassifier(), marks_failed=self.settings.marks_failed)
 
     @rule(namespace=st.sampled_from(("x", "y")), name=names, node=node_names, status=statuses, at=created)
     def create(self, namespace: str, name: str, node: str, status: PodStatus, at: datetime | None) -> None:
@@ -174,13 +167,13 @@ class Collecting(RuleBasedStateMachine):
         self.what_is_still_to_come_is_told_with_its_time()
 
     def they_plan_the_same(self) -> None:
-        planned = policy.plan(self.index, self.settings, self.now)
+        planned = planner.plan(self.index, self.settings, self.now)
         ours = [(victim.pod.metadata.uid, victim.reason) for victim in planned.victims]
         theirs = self.oracle.plan()
         assert dict(ours) == dict(theirs)
         assert len(ours) == len(theirs)
         assert in_order(ours) == in_order(theirs)
-        assert set(policy.due_nodes(self.index, self.settings, self.now)) == self.oracle.due(self.now)
+        assert set(planner.due_nodes(self.index, self.settings, self.now)) == self.oracle.due(self.now)
 
     def each_pod_is_decided_as_in_the_plan(self) -> None:
         planned = dict(self.oracle.plan())
@@ -188,7 +181,7 @@ class Collecting(RuleBasedStateMachine):
             known = self.index.pod(pod.spec.node_name, uid)
             assert (known is None) == self.oracle.is_settled(pod)
             if known is not None:
-                assert policy.reason_of(self.index, self.settings, known) == planned.get(uid)
+                assert planner.reason_of(self.index, self.settings, known) == planned.get(uid)
 
     def it_counts_right(self) -> None:
         pods = self.oracle.pods.values()
@@ -206,7 +199,7 @@ class Collecting(RuleBasedStateMachine):
             for pod in self.oracle.on(name)
             if pod.metadata.uid not in planned
         }
-        later = policy.plan(self.index, self.settings, self.now).later
+        later = planner.plan(self.index, self.settings, self.now).later
         assert {pod.metadata.uid for each in later for pod in each.pods} == waiting
         assert {each.node for each in later if not each.seconds} <= self.oracle.due(self.now)
 

@@ -17,26 +17,14 @@ from podlife.api.selectors import parse_label_selector
 from podlife.api.views import Node
 from podlife.podgc import PodIndex, Reason, Settings
 from podlife.podgc import planner as collecting
-from podlife.podgc.effective_settings import (
-    evaluate,
-    index_for,
-    index_of,
-    pod_view,
-)
+from podlife.podgc.effective_settings import evaluate, index_for, index_of, pod_view
+from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.policy import Policy
-from podlife.podgc.policy.engine.classifier import GovernedIndex
+from podlife.podgc.policy.engine.classifier import PolicyClassifier
 from podlife.podgc.policy.engine.facts import view_for
-from podlife.podgc.policy.engine.matching import matcher_of
-from podlife.podgc.policy.model import (
-    KEEP_UNTIL,
-    Keep,
-    Order,
-    Per,
-    Protection,
-    Rule,
-    Selector,
-)
-from podlife.podgc.settings import RuleReason
+from podlife.podgc.policy.engine.matching import Matcher, matcher_of
+from podlife.podgc.policy.model import Keep, KeepOrder, Per, Protection, Rule, Selector
+from podlife.podgc.reasons import RuleReason
 from podlife.podgc.views import Namespace, Pod
 from tests.property.policy_oracle import Object, PolicyOracle
 from tests.property.test_podgc import Collecting
@@ -74,7 +62,7 @@ selectors = one_of_its(
     reasons=st.sampled_from((("Evicted",), ("OutOf*",))),
     exit_codes=st.sampled_from((frozenset((1,)), frozenset((0, 2)))),
 )
-keeps = st.builds(Keep, st.integers(0, 2), st.sampled_from(Per), st.sampled_from(Order))
+keeps = st.builds(Keep, st.integers(0, 2), st.sampled_from(Per), st.sampled_from(KeepOrder))
 lives = st.sampled_from((0.0, 20.0, 60.0))
 limits = st.one_of(
     st.fixed_dictionaries({"keep": keeps}),
@@ -286,7 +274,7 @@ class Governing(RuleBasedStateMachine):
     @rule()
     def pass_time_to_the_next_change(self) -> None:
         """Until the moment that the index names, nothing changes by itself."""
-        due = self.index.next_due_at
+        due = self.index.classifier.next_due_at
         if due == float("inf"):
             assert self.let_go_at(EPOCH + timedelta(days=1000)) == self.oracle.let_go()
             return
@@ -334,9 +322,12 @@ class Governing(RuleBasedStateMachine):
             self.index.remove_pod(self.known[uid], 0.0)
             self.index.end_removal(self.known[uid].spec.node_name, uid)
         empty = index_for(self.settings)
-        for kept in ("_pods", "_terminating", "_terminated", "_settled", "_members", "_stuck", "_until"):
+        for kept in ("_pods", "_terminating", "_settled"):
             assert getattr(self.index, kept) == getattr(empty, kept)
-        groups = self.index._groups
+        classifier: Any = self.index.classifier
+        for kept in ("terminated", "leaving", "_members", "_stuck", "_keep_until"):
+            assert getattr(classifier, kept) == getattr(empty.classifier, kept)
+        groups = classifier._groups
         assert (len(groups.due), [found for found in groups._groups if found]) == (0, [])
 
     def is_settled(self, uid: str) -> bool:
@@ -355,8 +346,12 @@ TestGoverning = Governing.TestCase
 TestGoverning.settings = hypothesis_settings(max_examples=80, stateful_step_count=30, deadline=None)
 
 
-class Translating(GovernedIndex):
+class Translating(PodIndex):
     """An index under a policy that is given pods of the plain view."""
+
+    def __init__(self, matcher: Matcher, *, marks_failed: bool) -> None:
+        super().__init__(PolicyClassifier(matcher), marks_failed=marks_failed)
+        self._matcher = matcher
 
     def add_pod(self, pod: Pod, now: float) -> bool:
         return super().add_pod(self.translated(pod), now)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podlife.podgc.policy.model import Policy
-from podlife.podgc.policy.parse.document import PolicyError, read_policy
+from podlife.podgc.policy.parse import PolicyError, read_policy
 from podlife.podgc.policy.printing import as_document, in_words
 from podlife.podgc.policy.schema import policy_schema
 from tests.unit.podgc.policy.json_schema import is_valid
@@ -189,7 +189,7 @@ def test_a_key_that_is_not_known_is_refused_by_both_wherever_it_stands(
     path = data.draw(st.sampled_from(sorted(mappings, key=str)))
     broken = changed(document, path, {**at(document, path), "unheard": 1})
     assert not is_valid(SCHEMA, broken)
-    with pytest.raises(PolicyError, match="unheard is not known"):
+    with pytest.raises(PolicyError, match=r"unknown field .*unheard"):
         read(broken)
 
 

@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from podlife.clock import Clock
-    from podlife.podgc.archive import Archive, Shelf
+    from podlife.podgc.archive import Archive, ArchiveReader
 
 ARCHIVE_ENV = "PODLIFE_ARCHIVE"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -29,19 +29,21 @@ class ArchiveTarget:
 
     def open_bucket(self, clock: Clock) -> Archive:
         """Raises ConfigError when the environment does not say how to get there."""
-        from podlife.podgc.archive.s3 import S3Archive, S3Client, settings_from
+        from podlife.podgc.archive.s3 import S3Archive
+        from podlife.podgc.archive.s3_client import S3Client, settings_from
 
         return S3Archive(S3Client(settings_from(os.environ), self.bucket, clock=clock), self.prefix)
 
-    def shelf(self, clock: Clock) -> Shelf:
+    def shelf(self, clock: Clock) -> ArchiveReader:
         """To read it. Raises PodlifeError."""
         if not self.bucket:
-            from podlife.podgc.archive import FolderShelf
+            from podlife.podgc.archive import FolderReader
 
-            return FolderShelf(self.folder)
-        from podlife.podgc.archive.s3 import S3Client, S3Shelf, settings_from
+            return FolderReader(self.folder)
+        from podlife.podgc.archive.s3 import S3Reader
+        from podlife.podgc.archive.s3_client import S3Client, settings_from
 
-        return S3Shelf(S3Client(settings_from(os.environ), self.bucket, clock=clock), self.prefix)
+        return S3Reader(S3Client(settings_from(os.environ), self.bucket, clock=clock), self.prefix)
 
 
 def parse_target(text: str) -> ArchiveTarget:

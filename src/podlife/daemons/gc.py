@@ -14,10 +14,10 @@ from podlife.daemons.event_loop import Shutdown, never_stopped
 from podlife.daemons.service import Service, ServiceSettings, run_service
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
-from podlife.podgc.finalizers.controller import FinalizerWatch
+from podlife.podgc.finalizers.controller import FinalizerController
 from podlife.podgc.finalizers.guarded_remover import remover_under
 from podlife.podgc.guards.plan_filter import census_of
-from podlife.podgc.policy_reloader import Reloading
+from podlife.podgc.policy_reloader import PolicyReloader
 from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
@@ -97,9 +97,11 @@ class PodGarbageCollector:
         self._collector = Collector(client, settings, clock=clock, recorder=recorder, steps=steps)
         self.queue: Queue[Any] = self._collector.queue
         self._reloader = (
-            Reloading(self._collector, policy_file.path, policy_file.flags, recorder) if policy_file else None
+            PolicyReloader(self._collector, policy_file.path, policy_file.flags, recorder)
+            if policy_file
+            else None
         )
-        self._finalizers: FinalizerWatch | None = None
+        self._finalizers: FinalizerController | None = None
         if remove_finalizers:
             collector = self._collector
             remover = remover_under(
@@ -108,9 +110,9 @@ class PodGarbageCollector:
                 clock,
                 remove_finalizers,
                 steps,
-                marks=lambda: census_of(collector.index).marks,
+                annotations=lambda: census_of(collector.index).annotations,
             )
-            self._finalizers = FinalizerWatch(collector, remover, recorder)
+            self._finalizers = FinalizerController(collector, remover, recorder)
 
     @property
     def complaint(self) -> str:
@@ -144,15 +146,7 @@ class PodGarbageCollector:
         """All metrics but those of the queue."""
         from podlife.podgc.prometheus import GcMetrics
 
-        GcMetrics(self._collector).register(registry)
-        if self._archive_step is not None:
-            from podlife.podgc.archive.prometheus import ArchiveMetrics
-
-            ArchiveMetrics(self._archive_step).register(registry)
-        if self._finalizers is not None:
-            from podlife.podgc.finalizers.prometheus import FinalizerMetrics
-
-            FinalizerMetrics(self._finalizers).register(registry)
+        registry.register(GcMetrics(self._collector, self._archive_step, self._finalizers))
 
 
 def _archive_step(client: Client, archive: PodArchive | None, clock: Clock) -> ArchiveStep | None:

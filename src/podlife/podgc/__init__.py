@@ -1,37 +1,32 @@
-"""The pod garbage collector: finds, explains and removes the pods that nobody else finishes.
+"""The pod garbage collector: finds, explains and removes pods that no other controller removes.
 
-`index` is kept up to date by events, `policy` decides on it in pure functions, `collector` acts. It guarantees that
-every deletion names the UID it means, that nothing is decided on caches that are not live, and that plan, sweep and
-the running controller decide the same, guards included. How upstream behaves is in the GC- rules; where this one
-differs on purpose it does less harm: see docs/parity.md. How it is used from Python is in docs/gc-from-python.md.
+Events keep a `PodIndex` up to date, `planner` selects victims with pure functions, `Collector` removes them while it
+runs and `GcSession` once. Every deletion carries a UID, nothing is decided on stale caches, and plans, sweeps and the
+running controller make the same decisions, including guards. The GC- rules are upstream's behaviour;
+docs/parity.md has the deliberate differences, docs/gc-from-python.md the use from Python.
 """
 
 from podlife.podgc.collector import Collector
 from podlife.podgc.guards.budget import Guard, Refusal
-from podlife.podgc.guards.plan_filter import HeldBack
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.planner import (
-    Action,
-    Later,
-    Plan,
-    Upcoming,
-    Victim,
-    Waits,
-)
+from podlife.podgc.plan import Action, HeldBack, Later, Plan, Upcoming, Victim, WaitingVictim
 from podlife.podgc.policy.model import Guards, Policy
-from podlife.podgc.policy.parse.document import PolicyError, load_policy, read_policy
+from podlife.podgc.policy.parse import PolicyError, load_policy, read_policy
+from podlife.podgc.pre_delete import PreDeleteStep, Stay
+from podlife.podgc.reasons import Reason, RuleReason
 from podlife.podgc.removal import Outcome, Removal
-from podlife.podgc.session import GcSession
-from podlife.podgc.settings import FeatureGates, Reason, RuleReason, Selection, Settings
-from podlife.podgc.steps import Stay, Step
+from podlife.podgc.session import Deletions, Finalizers, GcSession
+from podlife.podgc.settings import FeatureGates, Selection, Settings
 from podlife.podgc.sweep import Failure, Progress, Summary
 
 __all__ = [
     "Action",
     "Collector",
+    "Deletions",
     "Failure",
     "FeatureGates",
+    "Finalizers",
     "GcSession",
     "Guard",
     "Guards",
@@ -43,6 +38,7 @@ __all__ = [
     "PodIndex",
     "Policy",
     "PolicyError",
+    "PreDeleteStep",
     "Progress",
     "Reason",
     "Refusal",
@@ -51,11 +47,10 @@ __all__ = [
     "Selection",
     "Settings",
     "Stay",
-    "Step",
     "Summary",
     "Upcoming",
     "Victim",
-    "Waits",
+    "WaitingVictim",
     "load_policy",
     "read_policy",
 ]

@@ -1,8 +1,8 @@
-"""The caches that a collector decides on, and whether they can be trusted.
+"""The informers of a collector, and whether their caches can be trusted.
 
-Namespaces are followed only where somebody asks for them: a policy, or guards. The pods are followed in the view of the
-policy in force: when another comes, they are read anew, and the caches cannot be trusted until that is done. Whoever
-follows says who is told; a handler of pods that were followed before hears nothing any more.
+Namespaces are watched only if a policy or guards need them. Pods are decoded with the view of the policy in force: when
+the policy is replaced they are listed again, and the caches are stale until that is done. Handlers of the previous pod
+informer receive no more events.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from podlife.podgc.index import PodIndex
 from podlife.podgc.settings import Settings
 from podlife.podgc.views import Namespace, Pod
 
-__all__ = ["Caches"]
-
 
 class Caches:
     def __init__(self, client: Client, settings: Settings) -> None:
@@ -32,7 +30,7 @@ class Caches:
 
     @property
     def is_fit(self) -> bool:
-        """Whether all of them are synced and live."""
+        """Whether all caches are synced and live."""
         return all(informer.has_synced and informer.is_live for informer in self._informers)
 
     @property
@@ -41,18 +39,18 @@ class Caches:
 
     @property
     def interruptions(self) -> int:
-        """How often a watch of theirs was interrupted so far."""
+        """How often a watch was interrupted so far."""
         return sum(informer.stats.interruptions for informer in self._informers)
 
     @property
     def trouble(self) -> str:
-        """Why they are not, where that is known."""
+        """Why they are not fit, if known."""
         found = next((str(each.trouble) for each in self._informers if each.trouble is not None), "")
         is_new = self._has_replaced and not self._pods.has_synced
-        return found or ("the pods are read anew for another policy" if is_new else "")
+        return found or ("listing pods for the new policy" if is_new else "")
 
     async def wait_for_sync(self, *, seconds: float) -> bool:
-        """Wait for each of them so long at most; says whether all have come."""
+        """Wait for each informer, at most so long; returns whether all have synced."""
         for informer in self._informers:
             if not await informer.wait_for_sync(seconds=seconds):
                 return False
@@ -65,7 +63,7 @@ class Caches:
         nodes: Handler[Node],
         namespaces: Handler[Namespace],
     ) -> None:
-        """Tell them of everything for as long as the group lasts."""
+        """Run the informers with these handlers, in the task group."""
         self._pods.add_handler(pods)
         self._nodes.add_handler(nodes)
         group.create_task(self._follow_pods(), name="podgc-pods")
@@ -75,14 +73,14 @@ class Caches:
             group.create_task(self._namespaces.run(), name="podgc-namespaces")
 
     def replace_pods(self, settings: Settings, handler: Handler[Pod]) -> None:
-        """Read the pods anew, in the view of these settings, and tell this handler of them."""
+        """List the pods again, with the view of these settings, for this handler."""
         self._pods = Informer(self._client, PODS, view=pod_view(settings))
         self._pods.add_handler(handler)
         self._is_replaced.set()
         self._has_replaced = True
 
     def fill(self, index: PodIndex) -> None:
-        """Put what is known into an index, but for the pods."""
+        """Add the known nodes and namespaces to an index."""
         for node in self._nodes.cache.list():
             index.put_node(node)
         for namespace in self._namespaces.cache.list() if self._namespaces is not None else ():
@@ -90,7 +88,7 @@ class Caches:
 
     @property
     def _informers(self) -> tuple[Informer[Pod] | Informer[Node] | Informer[Namespace], ...]:
-        # A pod's node and namespace were there before it: pods are waited for first.
+        # Pods first: a pod's node and namespace existed before the pod.
         return tuple(each for each in (self._pods, self._nodes, self._namespaces) if each is not None)
 
     async def _follow_pods(self) -> None:

@@ -1,10 +1,15 @@
-"""The collector that runs: informers feed the index, the policy decides, workers act.
+"""Pod garbage collector, as a controller.
 
-What became collectable is collected at once; a look at everything comes every period in case something was missed.
-It guarantees that nothing is done while a cache is not synced or not live, that a pod is in one worker's hands at a
-time and decided about again at the last moment, and that a pod which fails backs off by itself, in nobody's way. It
-ends when it is cancelled, after the calls under way, or with the reason that ended an informer. Who may run it (leader
-election), and where its numbers are shown, is for others.
+Informers keep a `PodIndex` up to date, the planner selects victims, and a worker pool removes them. A pod is removed as
+soon as an event makes it collectable; a full pass every `period_seconds` catches anything that was missed.
+
+Guarantees:
+- Nothing is deleted while a cache is unsynced or its watch is stale.
+- A pod is handled by one worker at a time and re-evaluated immediately before deletion.
+- A failing pod backs off on its own and does not delay others.
+
+`run()` returns when cancelled, after in-flight requests complete, or raises the error that ended an informer. Leader
+election and metrics exposition are left to the caller.
 """
 
 from __future__ import annotations
@@ -23,43 +28,42 @@ from podlife.client import NODES, Client
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.events import Recorder
-from podlife.podgc import planner as policy
+from podlife.podgc import planner
 from podlife.podgc.caches import Caches
 from podlife.podgc.effective_settings import index_for
 from podlife.podgc.event_handlers import NamespaceHandler, NodeHandler, PodHandler
-from podlife.podgc.guards.controller_gate import GuardPost, is_for_all
+from podlife.podgc.guards.controller_gate import ControllerGate, is_for_all
 from podlife.podgc.metrics import Metrics
 from podlife.podgc.owner_wait.step import OwnerStep
-from podlife.podgc.planner import Action, Plan, Victim
+from podlife.podgc.plan import Action, Plan, Victim
+from podlife.podgc.pre_delete import PreDeleteStep, Stay
+from podlife.podgc.reasons import Reason
 from podlife.podgc.removal import Outcome, remove
 from podlife.podgc.reporter import Reporter
-from podlife.podgc.session import GcSession
-from podlife.podgc.settings import Reason, Selection, Settings
-from podlife.podgc.steps import Stay, Step
+from podlife.podgc.session import Deletions, GcSession
+from podlife.podgc.settings import Selection, Settings
 from podlife.podgc.sweep import Progress, Summary
 from podlife.podgc.views import Pod
-from podlife.podgc.worker_pool import Crew
+from podlife.podgc.worker_pool import WorkerPool
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
-
-__all__ = ["Collector"]
 
 log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
-"""What a worker is given: a pod's UID, or the name of a node to look for, after which of them it is."""
+"""A work item: its kind, and a pod's UID or the name of a node to look up."""
 
 _POD, _NODE = "pod", "node"
-# A pod that fails is tried again after a second, then two, and so on up to five minutes.
+# A failing pod is retried after one second, then two, up to five minutes.
 _RETRY_SECONDS, _MOST_RETRY_SECONDS = 1.0, 300.0
-# How long to wait for caches that are not live before looking again.
+# How long to wait for stale caches before checking again.
 _UNFIT_SECONDS = 1.0
-# The least time between two looks at what is due by the time of day.
+# Minimum time between two checks for what is due by the time of day.
 _LEAST_SECONDS = 0.01
 
 
 @dataclass(slots=True)
 class Claim:
-    """A pod that was given to the workers: where it is, since when it could be collected, when it was done."""
+    """A victim handed to the worker pool: its node, when it became collectable, when it was removed."""
 
     node: str
     since: float
@@ -75,7 +79,7 @@ class Collector:
         clock: Clock | None = None,
         recorder: Recorder | None = None,
         metrics: Metrics | None = None,
-        steps: Sequence[Step] = (),
+        steps: Sequence[PreDeleteStep] = (),
     ) -> None:
         self.settings = settings or Settings()
         self.metrics = metrics or Metrics()
@@ -83,8 +87,8 @@ class Collector:
         self._client = client
         self._clock = clock or SystemClock()
         self._reporter = Reporter(self.metrics, recorder)
-        self.guards = GuardPost(self.settings, self._clock, self.metrics, recorder)
-        # Whoever waits for an owner is not archived yet.
+        self.guards = ControllerGate(self.settings, self._clock, self.metrics, recorder)
+        # The owner wait comes first: a pod that waits is not archived yet.
         owner = OwnerStep(client, lambda: self.settings.policy, self._clock)
         self._own_steps = steps
         self._steps = (owner, *steps, self.guards.last_word)
@@ -93,7 +97,7 @@ class Collector:
         self._queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
         self._claims: dict[str, Claim] = {}
         self._checking: set[str] = set()
-        # Set when something may have become collectable; the moment is that of the first event that says so.
+        # Set when a pod may have become collectable, with the time of the first event that says so.
         self._news = asyncio.Event()
         self._news_at = 0.0
         self._has_more = False
@@ -101,7 +105,7 @@ class Collector:
 
     @property
     def is_fit(self) -> bool:
-        """Whether the caches are synced and live: nothing is done while they are not."""
+        """Whether the caches are synced and live; nothing is deleted while they are not."""
         return self._caches.is_fit
 
     @property
@@ -109,7 +113,7 @@ class Collector:
         return self._queue
 
     async def plan_once(self, selection: Selection | None = None) -> Plan:
-        """What would be collected now, by a list of everything; nothing is done and nothing is watched."""
+        """What would be collected now. Lists everything once; changes nothing."""
         return await self._session(selection).plan()
 
     async def sweep_once(
@@ -117,7 +121,7 @@ class Collector:
         on_progress: Callable[[Progress], None] | None = None,
         selection: Selection | None = None,
     ) -> Summary:
-        """Collect once what a list of everything shows; see `podlife.podgc.session`."""
+        """Collect once; see `podlife.podgc.session`."""
         return await self._session(selection).execute(on_progress=on_progress)
 
     def _session(self, selection: Selection | None) -> GcSession:
@@ -127,13 +131,13 @@ class Collector:
             selection=selection,
             clock=self._clock,
             steps=self._own_steps,
-            report=self._reporter.done,
+            phases=[Deletions(self._reporter.done)],
         )
 
     async def run(self) -> None:
-        """Collect until cancelled. Raises what ended an informer, and nothing else."""
+        """Collect until cancelled. Raises only the error that ended an informer."""
         settings = self.settings
-        crew = Crew(
+        crew = WorkerPool(
             self._queue, self._work, count=settings.most_in_flight, stop_seconds=settings.stop_seconds
         )
         try:
@@ -145,9 +149,9 @@ class Collector:
             raise failures.exceptions[0] from None
 
     def put_in_force(self, settings: Settings) -> None:
-        """Decide by these from now on, with another policy in them. What is known of missing nodes and what is under
-        way stays; nothing is collected before the pods have been read anew, for what this policy asks of them. Raises
-        ValueError if they need namespaces, for guards or a policy, and the collector was created with neither."""
+        """Switch to other settings, usually with another policy. Quarantines and removals in progress are kept;
+        collection pauses until the pods have been listed again with the fields that the policy needs. Raises ValueError
+        if the settings need namespaces and the collector was created without a policy and without guards."""
         if settings == self.settings:
             return
         if settings.asks_namespaces and not self._caches.has_namespaces:
@@ -162,7 +166,7 @@ class Collector:
         self.metrics.policy_generation += 1
         self.note(is_news=True)
 
-    # What the informers tell
+    # Called by the event handlers
 
     def note(self, is_news: bool) -> None:
         if is_news and not self._news.is_set():
@@ -170,7 +174,7 @@ class Collector:
             self._news.set()
 
     def release(self, pod: Pod) -> None:
-        """The pod is gone, or nothing is left to do for it."""
+        """The pod is gone or settled."""
         self.guards.forget(pod.metadata.uid)
         if self._give_up(pod.metadata.uid):
             self._queue.forget((_POD, pod.metadata.uid))
@@ -184,12 +188,12 @@ class Collector:
     def has_claimed(self, pod: Pod) -> bool:
         return pod.metadata.uid in self._claims
 
-    # Deciding
+    # Planning
 
     async def _decide(self) -> None:
         loop = asyncio.get_running_loop()
         await self._wait_for_caches()
-        # Quarantine runs from first sight, and before both caches were there nothing was seen.
+        # Quarantine runs from first sight, and nothing was seen before both caches had synced.
         self.index.begin_quarantines(loop.time())
         next_pass = self._news_at = loop.time()
         while True:
@@ -200,15 +204,15 @@ class Collector:
             is_pass = loop.time() >= next_pass
             self._look(is_pass=is_pass)
             if is_pass:
-                # Counted from the end of a pass, as upstream (GC-01).
+                # The period starts at the end of a pass, as upstream (GC-01).
                 next_pass = loop.time() + self.settings.period_seconds
             wake_at = min(next_pass, self._next_check(), self._next_due(), self.guards.wake_at)
             await wait_until_set(self._news, seconds=max(0.0, wake_at - loop.time()))
 
     async def _wait_for_caches(self) -> None:
         while not await self._caches.wait_for_sync(seconds=self.settings.period_seconds):
-            log.warning("nothing is collected yet: %s", self._caches.trouble or "a cache has not synced")
-            # An informer that has ended says so at once, and its failure is about to end this task.
+            log.warning("waiting for caches: %s", self._caches.trouble or "not synced")
+            # If an informer has ended, its failure is about to end this task.
             await asyncio.sleep(_UNFIT_SECONDS)
 
     def _check_fitness(self) -> bool:
@@ -216,25 +220,27 @@ class Collector:
         if is_fit != self._was_fit:
             self._was_fit = is_fit
             if is_fit:
-                log.info("the caches are live again: collecting goes on")
+                log.info("caches are live again, resuming collection")
             else:
-                why = self._caches.trouble or "nothing is heard of the server"
-                log.warning("nothing is collected while a cache is not live: %s", why)
+                log.warning(
+                    "collection paused: cache is stale (%s)",
+                    self._caches.trouble or "no response from the server",
+                )
         return is_fit
 
     def _next_check(self) -> float:
         if not self.settings.does_collect(Reason.ORPHANED):
             return math.inf
         waiting = (
-            policy.due_at(absence, self.settings)
+            planner.due_at(absence, self.settings)
             for name, absence in self.index.missing.items()
             if name not in self._checking
         )
         return min(waiting, default=math.inf)
 
     def _next_due(self) -> float:
-        """When time alone lets a pod go next, in the loop's seconds."""
-        wait = self.index.next_due_at - self._clock.now().timestamp()
+        """When a pod becomes due by time alone, in the event loop's seconds."""
+        wait = self.index.classifier.next_due_at - self._clock.now().timestamp()
         # The two clocks need not agree to the last digit.
         return asyncio.get_running_loop().time() + max(_LEAST_SECONDS, wait)
 
@@ -250,18 +256,19 @@ class Collector:
             self._give_up(uid)
         if self.guards.is_ready(self.index, self.settings, is_pass=is_pass, is_more=self._has_more):
             self._claim(since)
-        # Queued after the pods, because the length of the queue is compared with the room in the minute.
-        for name in policy.due_nodes(self.index, self.settings, now):
+        # Queued after the pods: the queue length is compared with the room that perMinute leaves.
+        for name in planner.due_nodes(self.index, self.settings, now):
             if name not in self._checking:
                 self._checking.add(name)
                 self._queue.add((_NODE, name))
         self.metrics.pass_seconds.observe(perf_counter() - started)
 
     def _claim(self, since: float) -> None:
-        """Give victims to the workers: as many as keep them busy, so that a look stays short however many there are."""
+        """Queue victims, but no more than keep the workers busy, so that planning stays short however many there
+        are."""
         self._has_more = False
         most = min(self._backlog, self.guards.room())
-        for victim in policy.victims(self.index, self.settings, self._claims):
+        for victim in planner.victims(self.index, self.settings, self._claims):
             uid = victim.pod.metadata.uid
             refusal = self.guards.holds(victim)
             if refusal is not None:
@@ -280,7 +287,7 @@ class Collector:
         return 2 * self.settings.most_in_flight
 
     def _release_stale(self, now: float) -> None:
-        """What was done a period ago and is still there was not done for good: it is looked at again."""
+        """A pod that still exists a period after its removal is evaluated again."""
         until = now - self.settings.period_seconds
         stale = [
             uid for uid, claim in self._claims.items() if claim.done_at is not None and claim.done_at <= until
@@ -288,7 +295,7 @@ class Collector:
         for uid in stale:
             self._give_up(uid)
 
-    # Acting
+    # Execution
 
     async def _work(self, key: Key) -> None:
         if not self.is_fit:
@@ -303,7 +310,7 @@ class Collector:
             self.note(is_news=True)
 
     async def _check_node(self, name: str) -> None:
-        """One look at the server before an orphan is believed (GC-52)."""
+        """Ask the server for the node before its pods count as orphans (GC-52)."""
         loop = asyncio.get_running_loop()
         interruptions = self._caches.interruptions
         try:
@@ -312,16 +319,15 @@ class Collector:
             if not (isinstance(error, NotFoundError) and error.is_about(name)):
                 self.metrics.node_checks["error"] += 1
                 self.index.doubt_missing(name, loop.time())
-                told = "node %s could not be looked for, its pods stay: %s"
-                log.warning(told, name, error, extra={"node": name})
+                log.warning("cannot get node %s, keeping its pods: %s", name, error, extra={"node": name})
                 return
             self.metrics.node_checks["gone"] += 1
             if not self.is_fit or self._caches.interruptions != interruptions:
-                # It may have come back since without its event having arrived: a watch that is resumed counts as live
-                # before it has told of what it missed.
+                # The node may be back without its event having arrived: a resumed watch counts as live before it has
+                # delivered what it missed.
                 self.index.doubt_missing(name, loop.time())
             elif self.index.confirm_missing(name, loop.time()):
-                log.info("node %s no longer exists: its pods are collected", name, extra={"node": name})
+                log.info("node %s no longer exists, collecting its pods", name, extra={"node": name})
         else:
             self.metrics.node_checks["found"] += 1
             self.index.doubt_missing(name, loop.time())
@@ -335,14 +341,14 @@ class Collector:
             return
         self.index.pass_time(self._clock.now())
         pod = self.index.pod(claim.node, uid)
-        victim = None if pod is None else policy.victim_of(self.index, self.settings, pod)
+        victim = None if pod is None else planner.victim_of(self.index, self.settings, pod)
         if victim is None:
-            # A node came back, somebody else deleted, the threshold is met: it is nobody's victim any more.
+            # No longer a victim: its node is back, it was deleted, or the threshold is met.
             self._give_up(uid)
             self._queue.forget((_POD, uid))
             return
         if self.guards.admit(victim) is not None:
-            # Not held when it was handed out: the next look sees to it.
+            # A guard holds it since it was queued: the next planning handles it.
             self._give_up(uid)
             self._queue.forget((_POD, uid))
             self.note(is_news=True)
@@ -364,14 +370,14 @@ class Collector:
             return
         self.note(is_news=self.guards.note(victim, removal))
         if removal.outcome is Outcome.CHANGED:
-            # The event that tells how is on its way: decided again then, on what it says.
+            # The event with the change is on its way; the pod is evaluated again then.
             self._queue.add_rate_limited((_POD, uid))
             return
         if removal.outcome is Outcome.KEPT:
             self._reporter.kept(victim, removal.why)
             self._queue.add_rate_limited((_POD, uid))
             if isinstance(removal.why, Stay):
-                # Not later than that; the intervals may have grown beyond it.
+                # At that time at the latest; the backoff may be longer by now.
                 wait = (removal.why.until - self._clock.now()).total_seconds()
                 self._queue.add_after((_POD, uid), max(_LEAST_SECONDS, wait))
             return
@@ -380,12 +386,12 @@ class Collector:
         self._reporter.done(victim, removal)
 
     async def _decide_again(self, settings: Settings, victim: Victim) -> str:
-        """The last step: the others take their time. They went by `settings`; another policy asks others of them."""
+        """The last step, because earlier ones may take long. They used `settings`, which may have been replaced."""
         if not self.is_fit:
-            return self._caches.trouble or "nothing is heard of the server"
+            return self._caches.trouble or "no response from the server"
         if settings is not self.settings:
-            return "another policy is in force by now, which decides anew"
+            return "the policy was replaced, evaluating again"
         self.index.pass_time(self._clock.now())
         pod = self.index.pod(victim.pod.spec.node_name, victim.pod.metadata.uid)
-        is_meant = pod is None or policy.victim_of(self.index, self.settings, pod) is not None
-        return "" if is_meant else "it was decided otherwise meanwhile"
+        is_meant = pod is None or planner.victim_of(self.index, self.settings, pod) is not None
+        return "" if is_meant else "no longer collectable"

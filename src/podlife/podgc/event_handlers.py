@@ -1,23 +1,33 @@
-"""From the informers' events to the index, and word to the collector where something may have become collectable."""
+"""Informer event handlers: update the index and wake the collector when a pod may have become collectable."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from podlife.api.views import Node
+from podlife.podgc.guards.controller_gate import ControllerGate
+from podlife.podgc.index import PodIndex
 from podlife.podgc.views import Namespace, Pod
 
-if TYPE_CHECKING:
-    from podlife.podgc.collector import Collector
 
-__all__ = ["NamespaceHandler", "NodeHandler", "PodHandler"]
+class IndexOwner(Protocol):
+    """What the handlers use of the collector."""
+
+    index: PodIndex
+    guards: ControllerGate
+
+    def note(self, is_news: bool) -> None: ...
+
+    def release(self, pod: Pod) -> None: ...
+
+    def has_claimed(self, pod: Pod) -> bool: ...
 
 
 class PodHandler:
-    """Feeds the index that there is when it is made: when another takes its place, the pods are read anew for that."""
+    """Updates the index that was current when the handler was created; a new index gets a new handler."""
 
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: IndexOwner) -> None:
         self._collector = collector
         self._index = collector.index
 
@@ -31,10 +41,10 @@ class PodHandler:
             return
         is_news = collector.index.update_pod(old, new, _now())
         if collector.index.is_settled(new):
-            # It leaves its place among the victims to the next.
+            # Nothing is left to do for it.
             collector.release(new)
         elif collector.has_claimed(new):
-            # Our own marking or deletion, mostly: its worker decides on what the index holds.
+            # Usually our own patch or deletion: its worker evaluates what the index holds.
             return
         collector.note(is_news)
 
@@ -49,7 +59,7 @@ class PodHandler:
 
 
 class NodeHandler:
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: IndexOwner) -> None:
         self._collector = collector
 
     def on_add(self, node: Node) -> None:
@@ -63,7 +73,7 @@ class NodeHandler:
 
 
 class NamespaceHandler:
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: IndexOwner) -> None:
         self._collector = collector
 
     def on_add(self, namespace: Namespace) -> None:
@@ -74,10 +84,10 @@ class NamespaceHandler:
 
     def on_delete(self, namespace: Namespace) -> None:
         self._collector.index.remove_namespace(namespace)
-        self._collector.guards.note_marks()
+        self._collector.guards.note_annotations()
 
     def _put(self, namespace: Namespace) -> None:
-        self._collector.guards.note_marks()
+        self._collector.guards.note_annotations()
         self._collector.note(self._collector.index.put_namespace(namespace))
 
 

@@ -1,40 +1,25 @@
-"""What there is, in the order in which the policy asks for it. Kept up to date by events, never scanned.
+"""Pods, nodes and namespaces, indexed the way the planner asks for them. Kept up to date by events, never scanned.
 
-It guarantees that every event costs O(log n) at most, that nothing else in it grows with time, and that `excess`,
-`missing`, `orphans` and the rest can be read at once. It decides nothing and knows no clock: moments are the event
-loop's seconds, given with each event. A pod that is settled (at grace 0, held by a finalizer, its phase final) is in
-no way of collection any more: it is kept apart, to be reported.
+Guarantees:
+- An event costs O(log n) at most, and nothing else in the index grows with time.
+- `excess`, `missing`, `orphans` and the other queries need no scan.
+
+The index decides nothing and reads no clock: event times are the event loop's seconds, passed with each event. What
+counts, what is protected and which rule applies is up to its `classifier`. A settled pod (deleted with grace 0, held by
+a finalizer, in a final phase) needs no further collection and is kept apart, for reports.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-
-from sortedcontainers import SortedList
+from datetime import datetime
 
 from podlife.api.views import Node
-from podlife.podgc.keep_until import kept_by
-from podlife.podgc.settings import RuleReason
+from podlife.podgc.classifier import Classifier, order_of
 from podlife.podgc.views import Namespace, Pod
 
-__all__ = ["Absence", "PodIndex", "Verdict", "is_out_of_service", "is_ready", "order_of"]
-
 OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
-
-Order = tuple[int, datetime, str, str, str]
-"""Where a terminated pod stands among the victims, and where to find it: its UID and its node's name."""
-
-_NEVER = datetime.min.replace(tzinfo=UTC)
-
-
-def order_of(pod: Pod) -> Order:
-    """Evicted first, then the oldest, then by name (GC-12). The UID only keeps namesakes apart."""
-    metadata = pod.metadata
-    created = metadata.creation_timestamp or _NEVER
-    return (0 if pod.is_evicted else 1, created, metadata.name, metadata.uid, pod.spec.node_name)
 
 
 def is_ready(node: Node) -> bool:
@@ -43,38 +28,28 @@ def is_ready(node: Node) -> bool:
 
 
 def is_out_of_service(node: Node) -> bool:
-    """Not ready and tainted so; value and effect of the taint do not matter (GC-30, GC-42)."""
+    """Not ready and tainted as out of service; value and effect of the taint do not matter (GC-30, GC-42)."""
     return not is_ready(node) and any(taint.key == OUT_OF_SERVICE_TAINT for taint in node.spec.taints)
 
 
 @dataclass(slots=True)
 class Absence:
-    """A node that pods name and that is not there: since when, and when it was last looked for at the server."""
+    """A node that pods name and that does not exist: when it was first missed and last looked up on the server."""
 
     seen_at: float
     checked_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a rule of a policy says of a pod: that it may go, from when on (seconds since 1970), and why."""
-
-    pod: Pod
-    rule: str
-    reason: RuleReason
-    due_at: float
-    why: str
-
-
 class PodIndex:
-    def __init__(self, *, marks_failed: bool = True) -> None:
-        # Without the marking there is nothing to do for a held pod, whatever its phase.
+    """`marks_failed` says whether running pods are marked Failed before deletion. If not, a held pod is settled in any
+    phase."""
+
+    def __init__(self, classifier: Classifier, *, marks_failed: bool = True) -> None:
+        self.classifier = classifier
         self._marks_failed = marks_failed
         self._pods: dict[str, dict[str, Pod]] = {}
         self._terminating: dict[str, dict[str, Pod]] = {}
-        self._terminated: SortedList[Order] = SortedList()
         self._settled: dict[str, Pod] = {}
-        self._leaving: set[str] = set()
         self._nodes: set[str] = set()
         self._out_of_service: set[str] = set()
         self._missing: dict[str, Absence] = {}
@@ -83,24 +58,21 @@ class PodIndex:
         self._count = 0
         self._counts: dict[str, int] = {}
         self._namespaces: dict[str, Namespace] = {}
-        # The time, in seconds since 1970; before it is told every moment is still to come.
-        self._now = 0.0
 
-    # Events
+    # Events. Each returns whether a pod may have become collectable, now or later.
 
     def add_pod(self, pod: Pod, now: float) -> bool:
-        """Says, as the other events do, whether anything may have become collectable, now or at a later time."""
         self._insert(pod)
-        return self._review(pod.spec.node_name, pod.metadata.uid, now) or _is_candidate(pod)
+        return self._review(pod.spec.node_name, pod.metadata.uid, now) or pod.is_candidate
 
     def update_pod(self, old: Pod, new: Pod, now: float) -> bool:
         self._discard(old)
         self._insert(new)
-        # The old place comes second and only if it is another: a node must not lose its quarantine in between.
+        # The old node is reviewed second, and only if it differs: a node must not lose its quarantine in between.
         is_news = self._review(new.spec.node_name, new.metadata.uid, now)
         if (old.spec.node_name, old.metadata.uid) != (new.spec.node_name, new.metadata.uid):
             self._review(old.spec.node_name, old.metadata.uid, now)
-        return is_news or _is_candidate(new)
+        return is_news or new.is_candidate
 
     def remove_pod(self, pod: Pod, now: float) -> bool:
         self._discard(pod)
@@ -108,7 +80,7 @@ class PodIndex:
         return False
 
     def put_node(self, node: Node) -> bool:
-        """A node that is new or has changed."""
+        """A node was added or changed."""
         name = node.metadata.name
         self._nodes.add(name)
         self._missing.pop(name, None)
@@ -127,33 +99,39 @@ class PodIndex:
         return self._review(name, "", now)
 
     def put_namespace(self, namespace: Namespace) -> bool:
-        """One that is new or has changed; told only where somebody asks for namespaces."""
+        """A namespace was added or changed. Sent only if a policy or guards need namespaces."""
         self._namespaces[namespace.metadata.name] = namespace
+        self.classifier.put_namespace(namespace)
         return True
 
     def remove_namespace(self, namespace: Namespace) -> None:
         self._namespaces.pop(namespace.metadata.name, None)
+        self.classifier.remove_namespace(namespace)
 
-    # What was found out about a missing node
+    def pass_time(self, now: datetime) -> None:
+        """Set the time of day, which decides about expiry and keep-until."""
+        self.classifier.pass_time(now)
+
+    # Missing nodes
 
     def begin_quarantines(self, now: float) -> None:
-        """Nothing was known before: whatever is missing is seen for the first time now."""
+        """Restart the quarantine of every missing node: nothing was known before now."""
         self._orphans.clear()
         self._missing = {name: Absence(now) for name in self._missing}
 
     def inherit(self, before: PodIndex) -> None:
-        """Take over from the index of the policy that was in force: who is being removed, and since when which node
-        is missed, so that no quarantine begins anew. Whether such a node is gone is asked again."""
-        self._leaving = before._leaving
+        """Take over which pods are being removed and since when which nodes are missing from the index of the previous
+        policy, so that no quarantine restarts. Whether such a node is gone is checked again."""
+        self.classifier.leaving.update(before.classifier.leaving)
         self._inherited = {name: Absence(absence.seen_at) for name, absence in before._missing.items()}
 
     def end_inheritance(self) -> None:
-        """All pods are there: a node that none of them is on is missed anew."""
+        """All pods are known: a node that none of them is on starts a new quarantine when it is missed again."""
         self._inherited.clear()
 
     def confirm_missing(self, name: str, now: float) -> bool:
-        """The server does not know the node: the pods that are on it now are orphans (GC-52). Those that come later
-        wait for the next look."""
+        """The server does not know the node: the pods on it now are orphans (GC-52). Pods added later wait for the
+        next check."""
         absence = self._missing.get(name)
         if absence is None:
             return False
@@ -162,37 +140,37 @@ class PodIndex:
         return True
 
     def doubt_missing(self, name: str, now: float) -> None:
-        """The server knows the node, or could not be asked: nobody is touched, a new quarantine begins (GC-53)."""
+        """The server knows the node or could not be asked: its pods stay and a new quarantine begins (GC-53)."""
         self._orphans.pop(name, None)
         if (absence := self._missing.get(name)) is not None:
             absence.checked_at = now
 
-    # What is being done to a pod
+    # Removals in progress
 
     def begin_removal(self, pod: Pod) -> None:
-        """Whatever becomes of its phase from here on is our own doing and does not count for the threshold (GC-11):
-        if it did, each pod that is marked Failed on its way out would cost another one its life."""
-        self._leaving.add(pod.metadata.uid)
+        """From here on the pod's phase is the collector's own doing and does not count for the threshold (GC-11): if
+        it did, each pod marked Failed before its deletion would cause another pod to be deleted."""
+        self.classifier.leaving.add(pod.metadata.uid)
 
     def end_removal(self, node: str, uid: str) -> None:
-        """It is gone, or it stays and is a pod like others again."""
-        if uid not in self._leaving:
+        """The pod is gone, or it stays and counts like any other again."""
+        if uid not in self.classifier.leaving:
             return
-        self._leaving.discard(uid)
+        self.classifier.leaving.discard(uid)
         pod = self.pod(node, uid)
         if pod is not None:
-            self._uncount(pod)
-            self._count_in(pod)
+            self.classifier.discard(pod)
+            self.classifier.add(pod)
 
-    # Questions
+    # Queries
 
     def __len__(self) -> int:
-        """How many pods there are."""
+        """The number of pods."""
         return self._count
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many pods there are, by namespace."""
+        """The number of pods by namespace."""
         return self._counts
 
     @property
@@ -211,78 +189,35 @@ class PodIndex:
         return sum(len(pods) for pods in self._terminating.values())
 
     def excess(self, threshold: int) -> int:
-        """How many terminated pods are too many (GC-11). Settled ones do not count (GC-14): if they did, each pod
-        that a finalizer holds for a moment would cost another one its life in its place."""
-        return max(0, len(self._terminated) - threshold)
+        """How many terminated pods exceed the threshold (GC-11). Settled pods do not count (GC-14): if they did, each
+        pod that a finalizer holds for a moment would cause another pod to be deleted."""
+        return max(0, self.terminated_count - threshold)
 
     @property
     def terminated_count(self) -> int:
-        """Without those that are settled."""
-        return len(self._terminated)
+        """Without settled pods."""
+        return len(self.classifier.terminated)
 
     def first_terminated(self, count: int) -> Iterable[Pod]:
         """In the order of victims."""
-        for *_, uid, node in self._terminated.islice(0, count):
+        for *_, uid, node in self.classifier.terminated.islice(0, count):
             yield self._pods[node][uid]
 
     def is_among_first(self, pod: Pod, count: int) -> bool:
-        if count <= 0 or not pod.is_terminated or pod.metadata.uid in self._leaving:
+        if count <= 0 or not self.classifier.counts(pod):
             return False
-        return order_of(pod) <= self._terminated[count - 1]
+        return order_of(pod) <= self.classifier.terminated[count - 1]
 
     def pod(self, node: str, uid: str) -> Pod | None:
         """The pod, unless it is gone or settled."""
         return self._pods.get(node, _NO_PODS).get(uid)
 
-    # Questions to a policy: without one only its own annotation spares a pod, and all is decided upstream's way.
-
-    def pass_time(self, now: datetime) -> None:
-        """What time it is from now on, for what is decided by the time of day."""
-        self._now = now.timestamp()
-
-    def is_spared(self, pod: Pod) -> bool:
-        """Whether no reason whatever is enough to collect it."""
-        return pod.kept_until > self._now
-
-    def protection_of(self, pod: Pod) -> str:
-        """What spares it, in words."""
-        return kept_by(pod.kept_until, self._now)
-
-    def verdicts(self, skip: Container[str] = ()) -> Iterable[Verdict]:
-        """What the rules of a policy let go now but for these UIDs, whatever upstream's reasons say, the first due
-        first."""
-        return ()
-
-    def verdict_on(self, pod: Pod) -> Verdict | None:
-        return None
-
-    def verdict_to_come(self, pod: Pod) -> Verdict | None:
-        """What the rules will say of it if nothing changes."""
-        return None
-
-    def verdicts_to_come(self) -> Iterable[Verdict]:
-        return ()
-
-    def rule_of(self, pod: Pod) -> tuple[str, str]:
-        """The names of its rule and of what excludes it there."""
-        return "", ""
-
-    @property
-    def told_at(self) -> float:
-        """The time of day it was told last, in seconds since 1970."""
-        return 0.0
-
-    @property
-    def next_due_at(self) -> float:
-        """When time alone changes something next, in seconds since 1970."""
-        return math.inf
-
     def pods_on(self, node: str) -> Collection[Pod]:
-        """Without those that are settled."""
+        """Without settled pods."""
         return self._pods.get(node, _NO_PODS).values()
 
     def terminating_on(self, node: str) -> Collection[Pod]:
-        """With an empty name, those that were never scheduled."""
+        """With an empty name, pods that were never scheduled."""
         return self._terminating.get(node, _NO_PODS).values()
 
     @property
@@ -291,12 +226,12 @@ class PodIndex:
 
     @property
     def missing(self) -> dict[str, Absence]:
-        """Nodes that pods are on and that are not there, in the order in which they were missed."""
+        """Nodes that pods are on and that do not exist, in the order in which they were missed."""
         return self._missing
 
     @property
     def orphans(self) -> dict[str, set[str]]:
-        """UIDs of the pods whose node the server does not know, by its name."""
+        """UIDs of the pods whose node the server does not know, by node name."""
         return self._orphans
 
     @property
@@ -306,7 +241,7 @@ class PodIndex:
     def is_settled(self, pod: Pod) -> bool:
         return pod.is_held and (pod.has_ended or not self._marks_failed)
 
-    # Keeping it
+    # Bookkeeping
 
     def _insert(self, pod: Pod) -> None:
         self._tally(pod.metadata.namespace, 1)
@@ -317,7 +252,7 @@ class PodIndex:
         self._pods.setdefault(node, {})[uid] = pod
         if pod.is_terminating:
             self._terminating.setdefault(node, {})[uid] = pod
-        self._count_in(pod)
+        self.classifier.add(pod)
 
     def _discard(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
@@ -326,21 +261,13 @@ class PodIndex:
             return
         known = _take(self._pods, node, uid)
         if known is None and node:
-            # Its last state may name a node that no event before had told of.
+            # The last state may name a node that no earlier event did.
             node, known = "", _take(self._pods, "", uid)
         if known is None:
             return
         self._tally(pod.metadata.namespace, -1)
         _take(self._terminating, node, uid)
-        self._uncount(known)
-
-    def _count_in(self, pod: Pod) -> None:
-        if pod.is_terminated and pod.metadata.uid not in self._leaving:
-            self._terminated.add(order_of(pod))
-
-    def _uncount(self, pod: Pod) -> None:
-        if pod.is_terminated:
-            self._terminated.discard(order_of(pod))
+        self.classifier.discard(known)
 
     def _tally(self, namespace: str, change: int) -> None:
         self._count += change
@@ -351,7 +278,7 @@ class PodIndex:
             del self._counts[namespace]
 
     def _review(self, node: str, uid: str, now: float) -> bool:
-        """After a change to a pod of that node, or to the node; says whether the node is missed from now on."""
+        """After a change to the node or to a pod on it; returns whether the node is missing from now on."""
         if not node or node in self._nodes:
             return False
         pods = self._pods.get(node, _NO_PODS)
@@ -369,10 +296,6 @@ class PodIndex:
 
 
 _NO_PODS: dict[str, Pod] = {}
-
-
-def _is_candidate(pod: Pod) -> bool:
-    return pod.is_terminating or pod.is_terminated
 
 
 def _take(places: dict[str, dict[str, Pod]], node: str, uid: str) -> Pod | None:

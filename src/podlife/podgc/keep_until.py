@@ -1,5 +1,6 @@
-"""`podlife.dev/keep-until`: a pod that its owner wants to keep, whatever reason there is to collect it. Heeded with a
-policy and without one; a time that cannot be read never comes."""
+"""The annotation `podlife.dev/keep-until`: a pod that is not collected for any reason before this time.
+
+It applies with and without a policy. A value that cannot be parsed protects the pod forever."""
 
 from __future__ import annotations
 
@@ -8,22 +9,20 @@ from datetime import UTC, datetime
 
 from podlife.api.codec import format_time, parse_time
 
-__all__ = ["KEEP_UNTIL", "kept_by", "seconds_of", "told"]
-
 KEEP_UNTIL = "podlife.dev/keep-until"
-"""On a pod: an RFC 3339 time before which nothing collects it; a value that cannot be read means for ever."""
+"""On a pod: an RFC 3339 time before which it is not collected. An invalid value means forever."""
 
 
 def kept_by(until: float, now: float) -> str:
-    """What keeps a pod with this moment at that time, in words, or "". A moment of 0 is none."""
+    """Describes the protection that lasts until this time, or "" if it has expired. 0 is no protection."""
     if not until or until <= now:
         return ""
-    length = "for ever: its value is no time" if until == math.inf else f"until {told(until)}"
+    length = "forever: invalid time" if until == math.inf else f"until {format_moment(until)}"
     return f"annotation {KEEP_UNTIL}, {length}"
 
 
-def told(moment: float) -> str:
-    """For people; a moment that never comes too."""
+def format_moment(moment: float) -> str:
+    """Formats seconds since 1970, including infinity."""
     try:
         return format_time(datetime.fromtimestamp(moment, UTC))
     except (ValueError, OverflowError, OSError):
@@ -31,7 +30,7 @@ def told(moment: float) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """Since 1970; a time that cannot be read never comes."""
+    """Seconds since 1970; infinity for an invalid time."""
     try:
         return parse_time(text).timestamp()
     except ValueError:

@@ -1,17 +1,15 @@
-"""What the collector counts about itself: plain numbers that an exporter reads when it is asked.
+"""Metrics of the collector, as plain numbers; `prometheus` exports them.
 
-The two counters have upstream's names and labels, but count what happened: a pod once when the server has taken
-its deletion, never a failed try (GC-112) and never one that was gone already (GC-113).
+Two counters have upstream's names and labels, but count results: a pod counts once, when the server has accepted its
+deletion; failed attempts (GC-112) and pods that were already gone (GC-113) do not count.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from podlife.podgc.settings import Cause
+from podlife.podgc.reasons import Cause
 from podlife.workqueue import Distribution
-
-__all__ = ["DELETED_TOTAL", "ERRORS_TOTAL", "Metrics"]
 
 DELETED_TOTAL = "pod_gc_collector_force_delete_pods_total"
 ERRORS_TOTAL = "pod_gc_collector_force_delete_pod_errors_total"
@@ -26,20 +24,20 @@ class Metrics:
     def __init__(self) -> None:
         self.deleted: Counter[tuple[str, Cause]] = Counter()
         self.errors: Counter[tuple[str, Cause]] = Counter()
-        # From the event that made a pod collectable to its deletion on the wire.
+        # From the event that made a pod collectable to the delete request.
         self.reaction_seconds = Distribution(_REACTION_SECONDS)
-        # How long it took to decide, in a look at everything or after an event.
+        # Duration of planning, in a full pass or after an event.
         self.pass_seconds = Distribution(_PASS_SECONDS)
         self.node_checks: Counter[str] = Counter()
-        # By the rule that chose them.
+        # By rule.
         self.deleted_by_rule: Counter[str] = Counter()
-        # How many policies were put in force, and how often one was taken or refused.
+        # Number of policies put in force, and of reloads by result.
         self.policy_generation = 1
         self.policy_reloads: Counter[str] = Counter()
         self.is_policy_refused = False
-        # Pods that would have been deleted if the collector did not only observe, each once.
+        # Pods that observe-only kept from being deleted, each counted once.
         self.observed: Counter[tuple[str, Cause]] = Counter()
-        # Which guards have held somebody back of late, and where; where a mass failure was seen, and how often one was.
+        # Guards that hold pods back, by guard and namespace; places of mass failures, and their number so far.
         self.held_back: set[tuple[str, str]] = set()
         self.stops: set[str] = set()
         self.mass_stops = 0

@@ -1,10 +1,10 @@
-"""Which pods are collected, in which order, and why. Pure: it reads an index and changes nothing.
+"""Selects the pods to collect, in order, with the reason for each. Pure: reads an index and changes nothing.
 
-The default policy is upstream's: four reasons, looked at in one order (GC-05). Each pod is planned once, for the
-first reason that it meets. Explaining, a dry run, a sweep and the running controller all ask here.
+Upstream's four reasons come first, in a fixed order (GC-05), then the rules of a policy. Each pod is planned once, for
+the first reason that applies. `explain`, dry runs, sweeps and the running controller all use these functions.
 
-`reason_of` is the decision about one pod, `victims` all of them as far as they are wanted, `plan` everything at once
-with what is still to come. With nothing to do each of them ends at once, however many pods there are.
+`reason_of` evaluates one pod, `victims` yields all of them lazily, `plan` returns everything, with what is still to
+come. If there is nothing to do, each returns immediately, however many pods there are.
 """
 
 from __future__ import annotations
@@ -13,130 +13,35 @@ import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING
 
-import msgspec
-
-from podlife.podgc.index import Absence, PodIndex, Verdict, order_of
-from podlife.podgc.settings import Cause, Reason, RuleReason, Settings
+from podlife.podgc.classifier import RuleVerdict, order_of
+from podlife.podgc.index import Absence, PodIndex
+from podlife.podgc.plan import Action, Later, Plan, Upcoming, Victim
+from podlife.podgc.reasons import Cause, Reason, RuleReason
+from podlife.podgc.settings import Settings
 from podlife.podgc.views import Pod
 
-if TYPE_CHECKING:
-    from podlife.podgc.guards.plan_filter import Census, HeldBack
-
-__all__ = [
-    "Action",
-    "Later",
-    "Plan",
-    "Standing",
-    "Upcoming",
-    "Victim",
-    "Waits",
-    "due_at",
-    "due_nodes",
-    "due_now",
-    "in_quarantine",
-    "part_of",
-    "plan",
-    "reason_of",
-    "standing_of",
-    "victim_for",
-    "victim_of",
-    "victims",
-    "wanted",
-]
-
-# How many of those that a rule lets go later are named.
+# How many upcoming pods of a rule are listed.
 _MOST_NEXT = 5
 
 
-class Action(StrEnum):
-    """What is done to a victim (GC-90, GC-91)."""
+@dataclass(frozen=True, slots=True)
+class PolicyStanding:
+    """What the policy in force says about one pod."""
 
-    DELETE = "delete"
-    MARK_AND_DELETE = "mark-failed-and-delete"
-    # Deleted already, and held by a finalizer whose owner may be waiting for the phase.
-    MARK = "mark-failed"
-
-
-class Victim(msgspec.Struct, frozen=True):
-    """A Struct because a plan may hold many thousands: it is made five times as fast as a frozen dataclass."""
-
-    pod: Pod
-    reason: Cause
-    action: Action
-    why: str
-    # The rule of the policy that chose it; "" without a policy file.
+    # Its rule, or the upstream reason that lets it go; "" for neither.
     rule: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """Pods of a missing node: collected in so many seconds, if the server does not know the node then."""
-
-    node: str
-    pods: tuple[Pod, ...]
-    reason: Reason
-    seconds: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Upcoming:
-    """How many pods a rule lets go later for one reason if nothing changes, and the next of them."""
-
-    rule: str
-    reason: RuleReason
-    count: int
-    # The first, in so many seconds.
-    seconds: float
-    next: tuple[Verdict, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a pod stands with the policy in force."""
-
-    # Its rule, or the reason of upstream's that lets it go; "" for neither.
-    rule: str = ""
-    # What spares it: a protection, or an exclude of its rule.
+    # What keeps it: a protection, or an exclude of its rule.
     protected_by: str = ""
     excluded_by: str = ""
-    # Why it goes, from when on (seconds since 1970), in words; None when nothing lets it go as things are.
+    # Why it goes, and from when on (seconds since 1970); None if nothing lets it go.
     reason: Cause | None = None
     due_at: float | None = None
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """A victim that stays until its owner has seen the end, and until when at the latest."""
-
-    victim: Victim
-    what: str
-    until: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    victims: tuple[Victim, ...] = ()
-    later: tuple[Later, ...] = ()
-    # Deleted already and held by their finalizers: nothing is left to do for a collector.
-    held: tuple[Pod, ...] = ()
-    upcoming: tuple[Upcoming, ...] = ()
-    # How many terminated pods there are that the threshold counts, whoever was chosen.
-    terminated: int = 0
-    # Who would go if no guard held them; and what guards judge by, where there are any.
-    held_back: tuple[HeldBack, ...] = ()
-    census: Census | None = None
-    # Who would go if their owners had seen the end; asked for only where somebody wants to know.
-    waiting: tuple[Waits, ...] = ()
-
-
 def plan(index: PodIndex, settings: Settings, now: float) -> Plan:
-    """The moment is the event loop's, which quarantines are counted in; the index was told the time of day."""
+    """`now` is the event loop's time, which quarantines use; the index has the time of day."""
     return Plan(
         tuple(victims(index, settings)),
         tuple(in_quarantine(index, settings, now)),
@@ -147,7 +52,7 @@ def plan(index: PodIndex, settings: Settings, now: float) -> Plan:
 
 
 def part_of(plan: Plan, is_meant: Callable[[Pod], bool]) -> Plan:
-    """What of the plan is about the pods that are meant. What is still to come by rules is about all."""
+    """The part of the plan about these pods. What rules will let go later is not filtered."""
     later = (replace(each, pods=tuple(pod for pod in each.pods if is_meant(pod))) for each in plan.later)
     return replace(
         plan,
@@ -159,8 +64,8 @@ def part_of(plan: Plan, is_meant: Callable[[Pod], bool]) -> Plan:
 
 
 def due_now(plan: Plan, settings: Settings) -> Plan:
-    """The plan with what is due at this moment among the victims, for whoever reads it. Whoever acts on it asks the
-    server for the node first (GC-52)."""
+    """Move pods whose quarantine is over to the victims. Before they are removed, the server is asked for the node
+    (GC-52)."""
     due = [later for later in plan.later if later.seconds <= 0]
     if not due:
         return plan
@@ -179,25 +84,25 @@ def due_now(plan: Plan, settings: Settings) -> Plan:
 
 
 def victims(index: PodIndex, settings: Settings, skip: Container[str] = ()) -> Iterator[Victim]:
-    """All that can be collected now, in order, but for the UIDs to skip. The index must not change meanwhile."""
+    """All pods to collect now, in order, except for these UIDs. The index must not change during iteration."""
     for reason, pods in _looks(index, settings):
         for pod in pods:
             if pod.metadata.uid in skip:
                 continue
             if reason is Reason.TERMINATED:
-                # That it is among the first is how it was found. A spared one costs no other its life.
-                is_meant = not index.is_spared(pod)
+                # It is among the first by construction. A protected pod does not cause another one to be deleted.
+                is_meant = not index.classifier.protection_of(pod)
             else:
                 is_meant = reason_of(index, settings, pod) is reason
             if is_meant:
                 yield victim_for(settings, pod, reason, _why(index, settings, pod, reason))
-    for verdict in index.verdicts(skip):
+    for verdict in index.classifier.verdicts(skip):
         if reason_of(index, settings, verdict.pod) is None:
             yield _chosen(settings, verdict)
 
 
 def wanted(index: PodIndex, settings: Settings) -> Iterator[Pod]:
-    """All that are to go now, or when the quarantine of their node ends if it is not there then."""
+    """All pods to collect now, or when the quarantine of their node ends."""
     for victim in victims(index, settings):
         yield victim.pod
     for each in in_quarantine(index, settings, 0.0):
@@ -208,26 +113,26 @@ def victim_of(index: PodIndex, settings: Settings, pod: Pod) -> Victim | None:
     reason = reason_of(index, settings, pod)
     if reason is not None:
         return victim_for(settings, pod, reason, _why(index, settings, pod, reason))
-    verdict = index.verdict_on(pod)
+    verdict = index.classifier.verdict_on(pod)
     return None if verdict is None else _chosen(settings, verdict)
 
 
-def standing_of(index: PodIndex, settings: Settings, pod: Pod) -> Standing:
-    """What the policy has to say of this pod, as the index holds it, now and later."""
-    rule, excluded_by = index.rule_of(pod)
-    standing = Standing(rule, index.protection_of(pod), excluded_by)
+def standing_of(index: PodIndex, settings: Settings, pod: Pod) -> PolicyStanding:
+    """What the policy says about this pod, as the index has it, now and later."""
+    rule, excluded_by = index.classifier.rule_of(pod)
+    standing = PolicyStanding(rule, index.classifier.protection_of(pod), excluded_by)
     if standing.protected_by:
         return standing
     if (victim := victim_of(index, settings, pod)) is not None and victim.reason in tuple(Reason):
         return replace(standing, rule=victim.rule, reason=victim.reason, due_at=-math.inf, why=victim.why)
-    if (verdict := index.verdict_to_come(pod)) is not None:
+    if (verdict := index.classifier.verdict_to_come(pod)) is not None:
         return replace(standing, reason=verdict.reason, due_at=verdict.due_at, why=verdict.why)
     return standing
 
 
 def reason_of(index: PodIndex, settings: Settings, pod: Pod) -> Reason | None:
-    """Which of upstream's reasons there is to collect this pod, as the index holds it, now; None for none."""
-    if index.is_spared(pod):
+    """The upstream reason to collect this pod now, as the index has it, or None."""
+    if index.classifier.protection_of(pod):
         return None
     node, collects = pod.spec.node_name, settings.does_collect
     if collects(Reason.TERMINATED) and index.is_among_first(pod, index.excess(settings.threshold)):
@@ -242,8 +147,8 @@ def reason_of(index: PodIndex, settings: Settings, pod: Pod) -> Reason | None:
 
 
 def due_at(absence: Absence, settings: Settings) -> float:
-    """When the server is asked whether a missing node is really gone: its quarantine runs from first sight and is
-    not extended (GC-51). After a look the next is a whole quarantine away, and not sooner than a pass (GC-53)."""
+    """When the server is asked for a missing node: its quarantine runs from first sight and is not extended (GC-51).
+    After a check, the next one comes a full quarantine later, but at least a period (GC-53)."""
     if absence.checked_at is None:
         return absence.seen_at + max(0.0, settings.quarantine_seconds)
     return absence.checked_at + max(settings.quarantine_seconds, settings.period_seconds)
@@ -256,7 +161,7 @@ def due_nodes(index: PodIndex, settings: Settings, now: float) -> list[str]:
 
 
 def _looks(index: PodIndex, settings: Settings) -> Iterator[tuple[Reason, Iterable[Pod]]]:
-    """The four ways of looking, in their order (GC-05)."""
+    """Candidates for the four upstream reasons, in order (GC-05)."""
     collects = settings.does_collect
     if collects(Reason.TERMINATED) and (excess := index.excess(settings.threshold)):
         yield Reason.TERMINATED, index.first_terminated(excess)
@@ -272,7 +177,7 @@ def _looks(index: PodIndex, settings: Settings) -> Iterator[tuple[Reason, Iterab
 
 
 def victim_for(settings: Settings, pod: Pod, reason: Cause, why: str, rule: str = "") -> Victim:
-    """The pod with what is to be done to it. The rule is left out where the reason is upstream's."""
+    """The pod as a victim. `rule` is omitted for upstream reasons."""
     if pod.has_ended or not settings.marks_failed:
         action = Action.DELETE
     else:
@@ -281,11 +186,11 @@ def victim_for(settings: Settings, pod: Pod, reason: Cause, why: str, rule: str 
 
 
 def upstream_rule(settings: Settings, reason: Cause) -> str:
-    """What one of upstream's reasons is called beside the rules of a policy."""
+    """The rule name of an upstream reason, beside the rules of a policy."""
     return "" if settings.policy is None else f"upstream/{reason}"
 
 
-def _chosen(settings: Settings, verdict: Verdict) -> Victim:
+def _chosen(settings: Settings, verdict: RuleVerdict) -> Victim:
     return victim_for(settings, verdict.pod, verdict.reason, verdict.why, verdict.rule)
 
 
@@ -303,8 +208,8 @@ def _why(index: PodIndex, settings: Settings, pod: Pod, reason: Reason) -> str:
 def in_quarantine(
     index: PodIndex, settings: Settings, now: float, waiting: Container[str] = ()
 ) -> Iterator[Later]:
-    """Pods on missing nodes that go when the quarantine ends. `waiting` has the UIDs of victims that wait for their
-    owner until then."""
+    """Pods on missing nodes, collected when the quarantine ends. `waiting` has the UIDs of victims that wait for
+    their owner."""
     if not settings.does_collect(Reason.ORPHANED):
         return
     for node, absence in index.missing.items():
@@ -314,7 +219,7 @@ def in_quarantine(
             pod
             for pod in found
             if (pod.metadata.uid in waiting or victim_of(index, settings, pod) is None)
-            and not index.is_spared(pod)
+            and not index.classifier.protection_of(pod)
         ]
         if pods:
             seconds = max(0.0, due_at(absence, settings) - now)
@@ -324,14 +229,14 @@ def in_quarantine(
 
 def _upcoming(index: PodIndex, settings: Settings) -> tuple[Upcoming, ...]:
     counts: Counter[tuple[str, RuleReason]] = Counter()
-    first: dict[tuple[str, RuleReason], list[Verdict]] = {}
-    for verdict in index.verdicts_to_come():
+    first: dict[tuple[str, RuleReason], list[RuleVerdict]] = {}
+    for verdict in index.classifier.verdicts_to_come():
         if reason_of(index, settings, verdict.pod) is None:
             key = (verdict.rule, verdict.reason)
             counts[key] += 1
             if counts[key] <= _MOST_NEXT:
                 first.setdefault(key, []).append(verdict)
     return tuple(
-        Upcoming(*key, counts[key], found[0].due_at - index.told_at, tuple(found))
+        Upcoming(*key, counts[key], found[0].due_at - index.classifier.now, tuple(found))
         for key, found in first.items()
     )

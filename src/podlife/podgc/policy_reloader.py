@@ -1,9 +1,9 @@
-"""The policy file of a collector that runs: looked at every few seconds, and put in force when it says something else.
+"""Reloads the policy file of a running collector.
 
-It guarantees that a file which cannot be read or is no policy changes nothing, and is told of once, with every mistake
-and its line. A file is known by its place, size and time, since a ConfigMap swaps whole folders; whether it says
-something else, by its content. One that is still being written is none yet: the beginning of a policy is often a policy
-too, without the guards and protections that come after it. So what a file says has to stand for a look.
+The file is checked every few seconds by inode, size and time (a ConfigMap swaps whole directories), and reloaded if its
+content differs. An unreadable or invalid file changes nothing and is reported once, with all errors. The content must
+be the same in two checks: a file that is still being written may be a valid policy without the guards and protections
+at its end.
 """
 
 from __future__ import annotations
@@ -17,30 +17,28 @@ from pathlib import Path
 from podlife.events import Recorder
 from podlife.podgc.collector import Collector
 from podlife.podgc.policy.model import Policy
-from podlife.podgc.policy.parse.document import PolicyError, read_policy_bytes, read_policy_file
+from podlife.podgc.policy.parse import PolicyError, read_policy_bytes, read_policy_file
 from podlife.podgc.settings import Settings
-
-__all__ = ["PolicyFile", "Reloading"]
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 2.0
-# The API takes no longer messages in an event.
+# Maximum length of an event message.
 _MOST_TOLD = 1000
 
 _Mark = tuple[int, int, int, int]
 
 
 class PolicyFile:
-    """The file that the policy in force was read from, or is about to be."""
+    """A policy file and what is known of its content."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._mark: _Mark | None = None
-        # Of what was taken or refused, and of what stood there at the last look.
+        # Digests of the content that was accepted or refused, and of the content at the last check.
         self._digest = b""
         self._seen = b""
-        # What is wrong with what stands in it, and what was told last.
+        # The errors of the current content, and those reported last.
         self._mistakes = ""
         self._told = ""
 
@@ -49,7 +47,7 @@ class PolicyFile:
         return bool(self._told)
 
     def look(self) -> Policy | None:
-        """What stands in the file, if that is news; raises PolicyError if it is no policy, once."""
+        """The policy, if the file has changed. Raises PolicyError if it is invalid, once."""
         mark = _mark_of(self.path)
         if mark is not None and mark == self._mark:
             return None
@@ -61,7 +59,7 @@ class PolicyFile:
             return None
         digest = hashlib.sha256(data).digest()
         if digest == self._digest:
-            # As it was, after it could not be read for a while.
+            # Unchanged, after it could not be read for a while.
             self._mark, self._seen, self._told = mark, b"", self._mistakes
             return None
         if digest != self._seen:
@@ -92,8 +90,8 @@ def _mark_of(path: Path) -> _Mark | None:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-class Reloading:
-    """`flags` are the settings without any policy: what a new one does not say falls back to them."""
+class PolicyReloader:
+    """`flags` are the settings without a policy: defaults for what a new policy does not set."""
 
     def __init__(
         self, collector: Collector, path: Path, flags: Settings, recorder: Recorder | None = None
@@ -104,7 +102,7 @@ class Reloading:
         self._recorder = recorder
 
     async def run(self) -> None:
-        """Look at the file until cancelled."""
+        """Run until cancelled."""
         while True:
             self._look()
             await asyncio.sleep(_LOOK_SECONDS)
@@ -120,16 +118,16 @@ class Reloading:
             if policy is not None and policy != self._collector.settings.policy:
                 metrics.policy_reloads["taken"] += 1
                 self._collector.put_in_force(replace(self._flags, policy=policy))
-                log.info("%s is in force: %d rules", self._file.path, len(policy.rules))
+                log.info("policy %s loaded: %d rules", self._file.path, len(policy.rules))
         metrics.is_policy_refused = self._file.is_refused
 
     def _refuse(self, error: PolicyError) -> None:
         for line in str(error).splitlines():
-            log.error("the policy stays as it was: %s", line)
+            log.error("policy not reloaded: %s", line)
         if self._recorder is not None:
-            message = f"podlife-gc: the policy stays as it was: {error}"[:_MOST_TOLD]
+            message = f"podlife-gc: policy not reloaded: {error}"[:_MOST_TOLD]
             self._recorder.event(_CLUSTER, "Warning", "PolicyRefused", message)
 
 
-# Nothing else stands for all that the collector looks after.
+# The object of events about the whole cluster.
 _CLUSTER = {"apiVersion": "v1", "kind": "Namespace", "name": "kube-system", "namespace": "kube-system"}

@@ -1,7 +1,7 @@
-"""One victim from beginning to end: marked if need be, deleted, and what came of it.
+"""Removal of one victim: marked Failed if necessary, then deleted.
 
-Every call states whom it means: the UID, and for the marking the version it was decided on. So a pod that was made
-anew under its name lives, and an answer that says so is no failure (404, 409, and the 422 of another UID).
+Every request carries the pod's UID, and the status patch the resource version that was evaluated. So a pod created
+again under the same name survives, and an answer that says so is not a failure (404, 409, and 422 for another UID).
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from podlife.api.views import OwnerReference, controller_of
 from podlife.client import PODS, Client, DeleteOptions, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConflictError, InvalidError, NotFoundError
-from podlife.podgc.planner import Action, Victim
+from podlife.podgc.plan import Action, Victim
+from podlife.podgc.pre_delete import PreDeleteStep, reason_to_stay
 from podlife.podgc.settings import FeatureGates
 from podlife.podgc.status_patch import marking_patch
-from podlife.podgc.steps import Step, reason_to_stay
 from podlife.podgc.views import Deleted
-
-__all__ = ["Outcome", "Removal", "event_about", "regarding_pod", "remove"]
 
 
 class Outcome(StrEnum):
     DELETED = "deleted"
-    # The server has taken the deletion; the pod goes when its finalizers do.
+    # The server accepted the deletion; finalizers still hold the pod.
     HELD = "held"
     MARKED = "marked"
-    # Somebody else was faster.
+    # Deleted by someone else.
     GONE = "gone"
     REPLACED = "replaced"
     CHANGED = "changed"
-    # A step before the deletion did not let it go; the removal says why.
+    # A pre-delete step kept it; `why` gives the reason.
     KEPT = "kept"
 
     @property
@@ -45,7 +43,7 @@ class Outcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Removal:
     outcome: Outcome
-    # Whose pod it was and what still holds it, where the server has told.
+    # The pod's owner and remaining finalizers, from the server's answer.
     owner: OwnerReference | None = None
     finalizers: tuple[str, ...] = ()
     # Why it was kept.
@@ -53,10 +51,10 @@ class Removal:
 
 
 async def remove(
-    client: Client, victim: Victim, gates: FeatureGates, clock: Clock, steps: Sequence[Step] = ()
+    client: Client, victim: Victim, gates: FeatureGates, clock: Clock, steps: Sequence[PreDeleteStep] = ()
 ) -> Removal:
-    """Carry out what is planned for the victim, if every step lets it go. Raises ApiError or UnreachableError when it
-    failed; then, if a step or the marking failed, the pod was not deleted (GC-93)."""
+    """Remove the victim if every step allows it. Raises ApiError or UnreachableError; if a step or the status patch
+    failed, the pod was not deleted (GC-93)."""
     if why := await reason_to_stay(steps, victim):
         return Removal(Outcome.KEPT, why=why)
     if victim.action is not Action.DELETE:
@@ -86,7 +84,7 @@ async def _mark(client: Client, victim: Victim, gates: FeatureGates, clock: Cloc
     except ConflictError:
         return Outcome.CHANGED
     except InvalidError as error:
-        # How a server says that the pod of this name has another UID (GC-92).
+        # The server's answer when the pod of this name has another UID (GC-92).
         if any(cause.get("field") == "metadata.uid" for cause in error.details.get("causes") or ()):
             return Outcome.REPLACED
         raise
@@ -95,10 +93,10 @@ async def _mark(client: Client, victim: Victim, gates: FeatureGates, clock: Cloc
 
 async def _delete(client: Client, victim: Victim) -> Removal:
     pod = victim.pod.metadata
-    # What a policy decides by, a person may have changed just now: it is deleted as it was decided about, or not at
-    # all. One that was marked was so by that version, and has another since.
+    # A rule's decision holds for the version that was evaluated: labels may have changed since. A pod that was marked
+    # has a newer version, which the patch was conditional on.
     version = pod.resource_version if victim.rule and victim.action is Action.DELETE else ""
-    # Grace 0, as upstream; the UID is ours (GC-94).
+    # Grace 0, as upstream; the UID precondition is podlife's (GC-94).
     options = DeleteOptions(grace_period_seconds=0, uid=pod.uid, resource_version=version)
     try:
         answer = await client.delete(
@@ -114,20 +112,20 @@ async def _delete(client: Client, victim: Victim) -> Removal:
 
 
 class _Nothing(msgspec.Struct):
-    """Nothing of the answer is needed."""
+    """Decodes nothing of the answer."""
 
 
 def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], str] | None:
-    """Whom to tell what was done, and in which words: the pod's owner, or else its namespace."""
+    """The object and message of the event about a deletion: the pod's owner, or else its namespace."""
     if not removal.outcome.is_deletion:
         return None
     metadata = victim.pod.metadata
-    # Upstream's have the reason itself as their name.
+    # Upstream rules are named for their reason.
     is_own = bool(victim.rule) and not victim.rule.startswith("upstream/")
     rule = f", rule {victim.rule}" if is_own else ""
     message = f"podlife-gc deleted pod {metadata.name} ({victim.reason}{rule}): {victim.why}"
     if removal.outcome is Outcome.HELD:
-        message = f"{message}; it is held by {', '.join(removal.finalizers)}"
+        message = f"{message}; held by {', '.join(removal.finalizers)}"
     if removal.owner is None:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "name": metadata.namespace}
         return {**namespace, "namespace": metadata.namespace}, message
@@ -137,7 +135,7 @@ def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], st
 
 
 def regarding_pod(victim: Victim) -> Mapping[str, str]:
-    """For an event about the pod itself, which stays."""
+    """The object of an event about a pod that stays."""
     metadata = victim.pod.metadata
     named = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
     return {"apiVersion": "v1", "kind": "Pod", **named}

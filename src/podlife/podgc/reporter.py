@@ -1,4 +1,4 @@
-"""What the collector tells of each pod it has dealt with: a log line, a number, an event for people who look later."""
+"""Reports the result for each pod: a log line, metrics and an event."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import logging
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.planner import Victim
+from podlife.podgc.plan import Victim
 from podlife.podgc.removal import Removal, event_about, regarding_pod
 
-__all__ = ["Reporter"]
-
-# The collector's own: who it is that speaks does not depend on the file that the words stand in.
+# Log under the collector's name.
 log = logging.getLogger("podlife.podgc.collector")
 
 
 class Reporter:
-    """Without a recorder there are no events."""
+    """Without a recorder, no events are sent."""
 
     def __init__(self, metrics: Metrics, recorder: Recorder | None) -> None:
         self._metrics = metrics
@@ -34,13 +32,13 @@ class Reporter:
             self._recorder.event(regarding, "Normal", "PodGarbageCollected", message)
 
     def kept(self, victim: Victim, why: str) -> None:
-        log.warning("pod %s stays: %s", victim.pod.key, why, extra=_told(victim))
+        log.warning("pod %s kept: %s", victim.pod.key, why, extra=_told(victim))
         if self._recorder is not None:
             self._recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", f"podlife-gc: {why}")
 
     def failed(self, victim: Victim, error: PodlifeError) -> None:
         self._metrics.errors[victim.pod.metadata.namespace, victim.reason] += 1
-        log.warning("pod %s was not deleted: %s", victim.pod.key, error, extra=_told(victim))
+        log.warning("failed to delete pod %s: %s", victim.pod.key, error, extra=_told(victim))
 
 
 def _told(victim: Victim) -> dict[str, str]:

@@ -1,9 +1,12 @@
-"""One-off collection: plan, then execute.
+"""One-off collection: plan, confirm, execute.
+
+    session = GcSession(client, settings, phases=[Deletions(), Finalizers(names)])
+    plan = await session.plan()
+    summary = await session.execute(plan)
 
 This is the only way to plan or sweep once: `Collector.plan_once` and `sweep_once`, `podlife gc plan` and `podlife gc
-sweep` all use it. `plan` lists everything and applies the policy, the owner wait and the guards, in that order.
-`execute` always plans again, so it acts on the current state; a plan that a person has confirmed only limits what it
-may delete.
+sweep` all use it. `plan` is read-only. `execute` plans again, so it acts on the current state; a confirmed plan only
+limits what it may change.
 """
 
 from __future__ import annotations
@@ -11,110 +14,231 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from podlife.client import Client, WithdrawnError
 from podlife.clock import Clock, SystemClock
-from podlife.podgc import planner as policy
+from podlife.errors import PodlifeError
+from podlife.podgc import planner
+from podlife.podgc.finalizers.guarded_remover import remover_under
+from podlife.podgc.finalizers.remover import FinalizerRemoval
+from podlife.podgc.finalizers.round import FinalizerRound
+from podlife.podgc.guards.annotations import GuardAnnotations, annotations_of
 from podlife.podgc.guards.budget import Moment
 from podlife.podgc.guards.plan_filter import census_of, going, hold_back
-from podlife.podgc.owner_wait.plan_filter import set_waiting_apart
-from podlife.podgc.planner import Plan, Victim, due_now
+from podlife.podgc.owner_wait.step import set_waiting_apart
+from podlife.podgc.plan import Plan, Victim
+from podlife.podgc.pre_delete import PreDeleteStep
 from podlife.podgc.removal import Removal
 from podlife.podgc.settings import Selection, Settings
-from podlife.podgc.snapshot import chooser, read_index
-from podlife.podgc.steps import Step
+from podlife.podgc.snapshot import chooser, list_namespaces, read_index
 from podlife.podgc.sweep import Progress, Summary, Sweep
 from podlife.podgc.views import Pod
 
+OnProgress = Callable[[Progress], None]
+
+
+class Phase(Protocol):
+    """A part of one session. Phases plan and execute in the order in which the session lists them."""
+
+    async def plan(self, session: GcSession, plan: Plan) -> Plan:
+        """Add to the plan what this phase would do. Read-only. Raises ApiError or UnreachableError."""
+
+    async def prepare(self, session: GcSession) -> None:
+        """Called for every phase before the first one executes. Raises ApiError or UnreachableError."""
+
+    async def execute(
+        self, session: GcSession, confirmed: Plan | None, on_progress: OnProgress | None
+    ) -> None:
+        """Act, and note the results in the session's summary; with a confirmed plan, only on what it contains."""
+
+    def stop(self) -> None:
+        """Send no more requests."""
+
 
 class GcSession:
-    """`selection` limits the plan to some of the collectable pods. `steps` (an archive, for example) run before each
-    deletion, after the owner wait. `report` is called for every victim that was handled. Call `execute` only once."""
+    """`selection` limits the session to some of the collectable pods. `steps` (an archive, for example) run before each
+    deletion, after the owner wait. `summary` has the results of `execute` so far."""
 
     def __init__(
         self,
         client: Client,
         settings: Settings | None = None,
         *,
+        phases: Sequence[Phase] = (),
         selection: Selection | None = None,
         clock: Clock | None = None,
-        steps: Sequence[Step] = (),
-        report: Callable[[Victim, Removal], None] | None = None,
+        steps: Sequence[PreDeleteStep] = (),
     ) -> None:
-        self._client = client
-        self._settings = settings or Settings()
-        self._selection = selection or Selection()
-        self._clock = clock or SystemClock()
-        self._sweep = Sweep(client, self._settings, self._clock, report=report, steps=steps)
-        self._planning: asyncio.Timeout | None = None
-        self._is_stopped = False
-        self.has_begun = False
-
-    @property
-    def summary(self) -> Summary:
-        """The results of `execute` so far."""
-        return self._sweep.summary
+        self.client = client
+        self.settings = settings or Settings()
+        self.selection = selection or Selection()
+        self.clock = clock or SystemClock()
+        self.steps = steps
+        self.summary = Summary()
+        self._phases = phases or (Deletions(),)
+        self._is_stopped = self._is_executed = False
 
     async def plan(self) -> Plan:
         """What would be collected now, what guards hold back, and what comes next. Read-only. Raises ApiError or
         UnreachableError."""
-        return self._guarded(await self.candidates())
+        plan = Plan()
+        for phase in self._phases:
+            plan = await phase.plan(self, plan)
+        return plan
 
-    async def candidates(self) -> Plan:
-        """The plan before guards are applied."""
-        index = await read_index(self._client, self._settings)
-        index.pass_time(self._clock.now())
-        now = asyncio.get_running_loop().time()
-        plan = policy.plan(index, self._settings, now)
-        if self._settings.guards is not None:
-            plan = replace(plan, census=census_of(index))
-        is_meant = await chooser(self._client, self._selection)
-        plan = policy.part_of(plan, is_meant)
-        plan = await set_waiting_apart(plan, self._client, self._settings, self._clock)
-        if waiting := {each.victim.pod.metadata.uid for each in plan.waiting}:
-            # Once its node is confirmed gone, a pod is collected as an orphan, without the owner wait.
-            later = policy.in_quarantine(index, self._settings, now, waiting)
-            plan = policy.part_of(replace(plan, later=tuple(later)), is_meant)
-        return due_now(plan, self._settings)
-
-    async def execute(
-        self, agreed: Plan | None = None, on_progress: Callable[[Progress], None] | None = None
-    ) -> Summary:
-        """Make a new plan and remove its victims; with a confirmed plan, only those in both. Raises what `plan` raises,
-        and WithdrawnError if `stop` was called before the new plan was ready."""
-        plan = await self._planned(agreed)
-        self.has_begun = True
-        return await self._sweep.run(plan, on_progress)
+    async def execute(self, confirmed: Plan | None = None, on_progress: OnProgress | None = None) -> Summary:
+        """Plan again and carry it out; with a confirmed plan, only what is in both. Raises what `plan` raises,
+        WithdrawnError if `stop` was called before anything was deleted, and RuntimeError when called twice."""
+        if self._is_executed:
+            raise RuntimeError("a GcSession can be executed only once: create a new one")
+        self._is_executed = True
+        if self._is_stopped:
+            raise WithdrawnError("stopped before anything was deleted")
+        for phase in self._phases:
+            await phase.prepare(self)
+        for phase in self._phases:
+            await phase.execute(self, confirmed, on_progress)
+        return self.summary
 
     def stop(self) -> None:
         """Send no more requests; `execute` returns when those in flight are answered."""
         self._is_stopped = True
-        self._sweep.stop()
+        for phase in self._phases:
+            phase.stop()
+
+
+class Deletions:
+    """Deletes the pods that the planner selects, as far as the owner wait and the guards allow, in that order. `report`
+    is called for every victim that was handled."""
+
+    def __init__(self, report: Callable[[Victim, Removal], None] | None = None) -> None:
+        self._report = report
+        self._sweep: Sweep | None = None
+        self._planning: asyncio.Timeout | None = None
+        self._is_stopped = False
+
+    async def plan(self, session: GcSession, plan: Plan) -> Plan:
+        return replace(_guarded(session, await candidates(session)), finalizers=plan.finalizers)
+
+    async def prepare(self, session: GcSession) -> None:
+        self._sweep = Sweep(
+            session.client,
+            session.settings,
+            session.clock,
+            session.summary,
+            report=self._report,
+            steps=session.steps,
+        )
+
+    async def execute(
+        self, session: GcSession, confirmed: Plan | None, on_progress: OnProgress | None
+    ) -> None:
+        assert self._sweep is not None, "prepare comes first"
+        found = await self._planned(session)
+        plan = _guarded(session, found) if confirmed is None else _confirmed(session, found, confirmed)
+        session.summary.has_begun = True
+        await self._sweep.run(plan, on_progress)
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        if self._sweep is not None:
+            self._sweep.stop()
         if self._planning is not None:
             self._planning.reschedule(asyncio.get_running_loop().time())
 
-    async def _planned(self, agreed: Plan | None) -> Plan:
+    async def _planned(self, session: GcSession) -> Plan:
         stopped = WithdrawnError("stopped before anything was deleted")
         if self._is_stopped:
             raise stopped
         try:
             # Listing may take long and changes nothing, so a stop cancels it.
             async with asyncio.timeout(None) as self._planning:
-                found = await self.candidates()
+                return await candidates(session)
         except TimeoutError:
             raise stopped from None
         finally:
             self._planning = None
-        return self._guarded(found) if agreed is None else self._agreed(found, agreed)
 
-    def _agreed(self, found: Plan, agreed: Plan) -> Plan:
-        """Pods shown as held back were not confirmed, even if no guard holds them any more. The exception is perMinute:
-        a sweep waits for it."""
-        held = [each for each in agreed.held_back if not each.is_for_a_minute]
-        uids = {pod.metadata.uid for pod in going(agreed)}
-        plan = self._guarded(found, lambda pod: pod.metadata.uid in uids)
-        return replace(plan, held_back=(*held, *plan.held_back))
 
-    def _guarded(self, plan: Plan, is_meant: Callable[[Pod], bool] = lambda pod: True) -> Plan:
-        moment = Moment(asyncio.get_running_loop().time(), self._clock.now())
-        return hold_back(plan, self._settings, moment, is_meant)
+class Finalizers:
+    """Removes these finalizers from deleted pods whose node no longer exists. The quarantine of missing nodes runs
+    while earlier phases execute. A confirmed plan confirms the pods that it shows, and those whose deletion it
+    confirms. `report` is called for every pod from which a finalizer was removed."""
+
+    def __init__(
+        self, allowed: frozenset[str], report: Callable[[FinalizerRemoval], None] | None = None
+    ) -> None:
+        self._allowed = allowed
+        self._report = report
+        self._round: FinalizerRound | None = None
+
+    async def plan(self, session: GcSession, plan: Plan) -> Plan:
+        found = await self._new_round(session, GuardAnnotations()).chosen(session.selection)
+        return replace(plan, finalizers=tuple(found))
+
+    async def prepare(self, session: GcSession) -> None:
+        annotations = GuardAnnotations()
+        if session.settings.guards is not None:
+            annotations = annotations_of(await list_namespaces(session.client))
+        self._round = self._new_round(session, annotations)
+        await self._round.begin()
+
+    async def execute(
+        self, session: GcSession, confirmed: Plan | None, on_progress: OnProgress | None
+    ) -> None:
+        assert self._round is not None, "prepare comes first"
+        try:
+            pods = await self._round.chosen(session.selection)
+        except PodlifeError as error:
+            # The results of the phases before are still reported.
+            session.summary.finalizers.error = error
+            return
+        if confirmed is not None:
+            uids = {pod.uid for pod in confirmed.finalizers} | {pod.metadata.uid for pod in going(confirmed)}
+            pods = [pod for pod in pods if pod.uid in uids]
+        session.summary.finalizers = await self._round.run(pods, self._report)
+
+    def stop(self) -> None:
+        if self._round is not None:
+            self._round.stop()
+
+    def _new_round(self, session: GcSession, annotations: GuardAnnotations) -> FinalizerRound:
+        settings, clock = session.settings, session.clock
+        remover = remover_under(
+            lambda: settings, session.client, clock, self._allowed, session.steps, lambda: annotations
+        )
+        return FinalizerRound(session.client, clock, remover, quarantine_seconds=settings.quarantine_seconds)
+
+
+async def candidates(session: GcSession) -> Plan:
+    """The plan before guards are applied."""
+    settings = session.settings
+    index = await read_index(session.client, settings)
+    index.pass_time(session.clock.now())
+    now = asyncio.get_running_loop().time()
+    plan = planner.plan(index, settings, now)
+    if settings.guards is not None:
+        plan = replace(plan, census=census_of(index))
+    is_meant = await chooser(session.client, session.selection)
+    plan = planner.part_of(plan, is_meant)
+    plan = await set_waiting_apart(plan, session.client, settings, session.clock)
+    if waiting := {each.victim.pod.metadata.uid for each in plan.waiting}:
+        # Once its node is confirmed gone, a pod is collected as an orphan, without the owner wait.
+        later = planner.in_quarantine(index, settings, now, waiting)
+        plan = planner.part_of(replace(plan, later=tuple(later)), is_meant)
+    return planner.due_now(plan, settings)
+
+
+def _guarded(session: GcSession, plan: Plan, is_meant: Callable[[Pod], bool] = lambda pod: True) -> Plan:
+    moment = Moment(asyncio.get_running_loop().time(), session.clock.now())
+    return hold_back(plan, session.settings, moment, is_meant)
+
+
+def _confirmed(session: GcSession, found: Plan, confirmed: Plan) -> Plan:
+    """Pods shown as held back were not confirmed, even if no guard holds them any more. The exception is perMinute: a
+    sweep waits for it."""
+    held = [each for each in confirmed.held_back if not each.is_for_a_minute]
+    uids = {pod.metadata.uid for pod in going(confirmed)}
+    plan = _guarded(session, found, lambda pod: pod.metadata.uid in uids)
+    return replace(plan, held_back=(*held, *plan.held_back))

@@ -1,47 +1,21 @@
-"""What the collector decides by. The defaults are kube-controller-manager's (v1.36)."""
+"""Settings of the collector. The defaults are those of kube-controller-manager (v1.36)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from podlife.podgc.policy.model import Guards, Policy
-
-__all__ = ["Cause", "FeatureGates", "Reason", "RuleReason", "Selection", "Settings"]
-
-
-class Reason(StrEnum):
-    """Why a pod is collected, in the order in which a pass looks (GC-05); upstream's metric labels (GC-110)."""
-
-    TERMINATED = "terminated"
-    OUT_OF_SERVICE = "out-of-service"
-    ORPHANED = "orphaned"
-    UNSCHEDULED = "unscheduled"
-
-
-class RuleReason(StrEnum):
-    """Why a rule of a policy lets a pod go."""
-
-    # Too long after its end.
-    EXPIRED = "expired"
-    # More of its kind are kept than the rule allows, and it is among the oldest.
-    SURPLUS = "surplus"
-    # Deleted, and still there too long after its grace.
-    STUCK_TERMINATING = "stuck-terminating"
-
-
-Cause = Reason | RuleReason
+from podlife.podgc.policy.model import Guards, Policy
+from podlife.podgc.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """Off, each gives the behaviour from before it; the names are upstream's, in our spelling."""
+    """Upstream's feature gates. Disabled, each restores the behaviour from before it."""
 
-    # Without it terminating pods on nodes that are out of service are left alone.
+    # Disabled: terminating pods on out-of-service nodes are left alone.
     node_out_of_service_volume_detach: bool = True
-    # Without it no DisruptionTarget condition is written; without this and the next, no phase either.
+    # Disabled: no DisruptionTarget condition is written; with the next one disabled too, no phase either.
     pod_disruption_conditions: bool = True
     job_pod_replacement_policy: bool = True
 
@@ -53,23 +27,23 @@ class Settings:
     The policy's numbers win, guards are tightened, and a reason that either side turns off is off. To switch to
     another policy, start from settings without one."""
 
-    # How many terminated pods may stay; 0 or less keeps all of them (GC-03).
+    # Maximum number of terminated pods; 0 or less keeps all of them (GC-03).
     threshold: int = 12_500
-    # How long after the end of a full pass the next one comes (GC-01). What changes is seen at once.
+    # Time from the end of a full pass to the next one (GC-01). Changes are handled at once.
     period_seconds: float = 20.0
     # How long a node must be missing before its pods are orphans (GC-02).
     quarantine_seconds: float = 40.0
     collect: frozenset[Reason] = frozenset(Reason)
     gates: FeatureGates = field(default_factory=FeatureGates)
-    # How many calls may be under way; the client's limiter, which knows the server, mostly allows fewer.
+    # Maximum number of concurrent requests; the client's limiter usually allows fewer.
     most_in_flight: int = 128
-    # How long calls that are under way may go on after the collector was told to stop.
+    # Maximum time for in-flight requests on shutdown.
     stop_seconds: float = 10.0
-    # The rules and protections in force; None is upstream's policy, and nothing is known of any other.
+    # The rules and protections in force; None is upstream's behaviour.
     policy: Policy | None = None
-    # What is never exceeded; None is nothing, and then nobody's marks on namespaces are looked for either.
+    # Limits that are never exceeded; with None, annotations on namespaces are not read either.
     guards: Guards | None = None
-    # A person has said that no share of the pods is too many.
+    # The user disabled the share guards.
     is_forced: bool = False
 
     def __post_init__(self) -> None:
@@ -101,13 +75,13 @@ class Settings:
 
     @property
     def marks_failed(self) -> bool:
-        """Whether a pod that has not ended is made Failed before it is deleted (GC-90)."""
+        """Whether a pod that has not ended is marked Failed before it is deleted (GC-90)."""
         return self.gates.pod_disruption_conditions or self.gates.job_pod_replacement_policy
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which of the planned pods are meant. Which are planned is decided over the whole cluster, always."""
+    """Limits a session to some pods. Which pods are collectable is still decided over the whole cluster."""
 
     namespace: str = ""
     label_selector: str = ""

@@ -1,8 +1,8 @@
-"""The status that a pod gets before it is deleted, and the patch that writes it. Pure.
+"""The status patch that marks a pod Failed before its deletion. Pure.
 
-A pod that has not ended is made Failed, so that whoever waits for its end sees one; an orphan also gets the condition
-that says who disrupted it. The patch carries only what changes, and the UID and version of the pod it was decided
-for: a pod that is another by now, or has moved on, is left as it is.
+A pod that has not ended is marked Failed, so that watchers observe an end; an orphan also gets a DisruptionTarget
+condition. The patch has only the changes, and the UID and resource version of the pod that was evaluated, so it does
+not apply to another or a newer one.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import msgspec
 
 from podlife.api.codec import Object, format_time
 from podlife.api.patch import create_two_way_merge_patch
-from podlife.podgc.settings import Cause, FeatureGates, Reason
+from podlife.podgc.reasons import Cause, Reason
+from podlife.podgc.settings import FeatureGates
 from podlife.podgc.views import DISRUPTION_TARGET, Pod
-
-__all__ = ["marking_patch", "status_patch", "with_condition"]
 
 
 def marking_patch(pod: Pod, reason: Cause, gates: FeatureGates, now: datetime) -> Object | None:
-    """The patch that marks the pod as Failed (GC-90); None when there is nothing to change."""
+    """The patch that marks the pod Failed (GC-90); None if there is nothing to change."""
     old = _known_status(pod)
     new: Object = {**old, "phase": "Failed"}
     if pod.metadata.generation:
@@ -35,7 +34,7 @@ def marking_patch(pod: Pod, reason: Cause, gates: FeatureGates, now: datetime) -
 
 
 def _known_status(pod: Pod) -> Object:
-    """What the collector knows of it: of most conditions only that they are there, which is enough to keep them."""
+    """The known status: for most conditions only the type, which is enough to preserve them."""
     status = pod.status
     known = {each.type: msgspec.to_builtins(each) for each in status.conditions}
     fields: Object = {
@@ -47,7 +46,7 @@ def _known_status(pod: Pod) -> Object:
 
 
 def _node_is_gone(pod: Pod, now: datetime) -> Object:
-    """GC-55."""
+    """The condition of an orphan, as upstream writes it (GC-55)."""
     condition: Object = {
         "type": DISRUPTION_TARGET,
         "status": "True",
@@ -61,7 +60,7 @@ def _node_is_gone(pod: Pod, now: datetime) -> Object:
 
 
 def with_condition(conditions: Sequence[Object], condition: Object) -> list[Object]:
-    """The conditions with this one put in or replaced; while its status stays, so does its time (GC-100)."""
+    """The conditions with this one added or replaced; its time is kept while its status is the same (GC-100)."""
     result = list(conditions)
     for place, known in enumerate(result):
         if known.get("type") == condition["type"]:
@@ -73,8 +72,8 @@ def with_condition(conditions: Sequence[Object], condition: Object) -> list[Obje
 
 
 def status_patch(uid: str, old: Object, new: Object) -> Object | None:
-    """A strategic merge patch from one status to another that only fits the pod with this UID (GC-92, GC-95);
-    None when they are the same (GC-96)."""
+    """A strategic merge patch between two statuses that applies only to the pod with this UID (GC-92, GC-95); None if
+    they are equal (GC-96)."""
     patch = create_two_way_merge_patch({"status": old}, {"status": new}, "v1", "Pod")
     if not patch:
         return None

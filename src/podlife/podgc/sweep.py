@@ -22,26 +22,21 @@ from podlife.client import NODES, PODS, Client, ListOptions, WithdrawnError
 from podlife.client.retry import backoff_seconds, is_passing
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.podgc import planner as policy
+from podlife.podgc import planner
 from podlife.podgc.effective_settings import pod_view, reason_to_keep
-from podlife.podgc.guards.annotations import Marks, marks_of
-from podlife.podgc.guards.budget import GuardBook, Moment
-from podlife.podgc.guards.plan_filter import HeldBack, book_for
-from podlife.podgc.guards.sweep_gate import Gate
+from podlife.podgc.finalizers.round import FinalizerSummary
+from podlife.podgc.guards.annotations import GuardAnnotations, annotations_of
+from podlife.podgc.guards.budget import DeletionBudget, Moment
+from podlife.podgc.guards.plan_filter import budget_for
+from podlife.podgc.guards.sweep_gate import SweepGate
 from podlife.podgc.owner_wait.step import OwnerStep
-from podlife.podgc.planner import (
-    Later,
-    Plan,
-    Victim,
-    Waits,
-)
+from podlife.podgc.plan import HeldBack, Later, Plan, Victim, WaitingVictim
+from podlife.podgc.pre_delete import PreDeleteStep
+from podlife.podgc.reasons import Reason
 from podlife.podgc.removal import Outcome, Removal, remove
-from podlife.podgc.settings import Reason, Settings
+from podlife.podgc.settings import Settings
 from podlife.podgc.snapshot import list_namespaces
-from podlife.podgc.steps import Step
 from podlife.podgc.views import Pod
-
-__all__ = ["Failure", "Progress", "Summary", "Sweep"]
 
 X = TypeVar("X")
 
@@ -56,106 +51,104 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`total` grows when a node's quarantine ends; until then `waiting_seconds` says how long that still is, and
-    `waiting_pods` how many pods wait for it. So too while as many as may go in a minute are gone."""
+    """`total` grows when a node's quarantine ends; until then `waiting_seconds` is the remaining time and
+    `waiting_pods` the number of pods that wait. The same holds while perMinute leaves no room."""
 
     total: int = 0
     done: int = 0
     failed: int = 0
     waiting_seconds: float = 0.0
     waiting_pods: int = 0
-    # Whether it is for room in the minute that they wait.
+    # Whether they wait for perMinute.
     is_minute: bool = False
     is_stopping: bool = False
 
 
 @dataclass(slots=True)
 class Summary:
-    """What came of a sweep. `gone` and `replaced` pods were somebody else's before they were ours."""
+    """The results of a session. Pods that are `gone` or `replaced` were deleted by someone else."""
 
     outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     failures: list[Failure] = field(default_factory=list)
-    # Nodes that could not be looked for: their pods were left alone.
+    # Nodes that could not be read: their pods were kept.
     unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
-    # How many pods were not dealt with because the sweep was told to stop.
+    # Number of pods that were not handled because the sweep was stopped.
     left: int = 0
     # Pods that guards hold back, in the plan or since.
     held_back: list[HeldBack] = field(default_factory=list)
     # Pods that wait for their owner; they do not make a sweep incomplete.
-    waiting: tuple[Waits, ...] = ()
+    waiting: tuple[WaitingVictim, ...] = ()
     # Whether it waited for a quarantine; if so, its duration says nothing about its speed.
     has_waited: bool = False
     # Number of terminated pods that the threshold counts.
     terminated: int = 0
+    # Whether anything may have been deleted.
+    has_begun: bool = False
+    finalizers: FinalizerSummary = field(default_factory=FinalizerSummary)
 
     @property
     def is_complete(self) -> bool:
         kept = self.outcomes[Outcome.KEPT]
-        return not (self.failures or self.unknown_nodes or self.left or kept or self.held_back)
+        is_open = self.failures or self.unknown_nodes or self.left or kept or self.held_back
+        return not is_open and self.finalizers.is_complete
 
 
 class Sweep:
-    """`report` is told of every victim that was dealt with."""
+    """`report` is called for every victim that was handled."""
 
     def __init__(
         self,
         client: Client,
         settings: Settings,
         clock: Clock,
+        summary: Summary,
         *,
         report: Callable[[Victim, Removal], None] | None = None,
-        steps: Sequence[Step] = (),
+        steps: Sequence[PreDeleteStep] = (),
     ) -> None:
-        # The calls are withdrawn when it is told to stop; others who use the client go on.
+        # `stop` withdraws the requests of this sweep only; other users of the client go on.
         self._client = client.apart()
         self._settings = settings
         self._clock = clock
-        # Whoever waits for an owner is not archived yet.
+        # The owner wait comes first: a pod that waits is not archived yet.
         self._steps = (OwnerStep(self._client, lambda: settings.policy, clock), *steps)
         self._report = report or (lambda victim, removal: None)
         self._on_progress: Callable[[Progress], None] = lambda progress: None
         self._progress = Progress()
-        self._summary = Summary()
+        self._summary = summary
         self._is_stopping = asyncio.Event()
         self._gate = self._gate_with(None)
 
-    @property
-    def summary(self) -> Summary:
-        """What has come of it so far."""
-        return self._summary
-
     def stop(self) -> None:
-        """Send nothing more: `run` comes back when the calls on the wire are answered."""
+        """Send no more requests; `run` returns when those in flight are answered."""
         if not self._is_stopping.is_set():
             self._is_stopping.set()
             self._client.withdraw()
             self._tell(is_stopping=True)
 
-    async def run(self, plan: Plan, on_progress: Callable[[Progress], None] | None = None) -> Summary:
-        """Remove the victims of a plan that was just made."""
+    async def run(self, plan: Plan, on_progress: Callable[[Progress], None] | None = None) -> None:
+        """Remove the victims of a plan that was made just before."""
         self._on_progress = on_progress or self._on_progress
         started = asyncio.get_running_loop().time()
-        self._gate = self._gate_with(book_for(self._settings, plan, Moment(started, self._clock.now())))
+        self._gate = self._gate_with(budget_for(self._settings, plan, Moment(started, self._clock.now())))
         self._summary.waiting, self._summary.terminated = plan.waiting, plan.terminated
         held = [each for each in plan.held_back if not each.is_for_a_minute]
         try:
             await self._carry_out(plan, started)
         finally:
             self._summary.held_back = [*held, *self._gate.held_back]
-        return self._summary
 
-    def _gate_with(self, book: GuardBook | None) -> Gate:
-        return Gate(
-            book,
+    def _gate_with(self, budget: DeletionBudget | None) -> SweepGate:
+        return SweepGate(
+            budget,
             self._clock,
             wait=self._wait_for_room,
             left=lambda: self._still_to_do,
-            read_marks=self._read_marks,
+            read_annotations=self._read_annotations,
         )
 
-    async def _read_marks(self) -> Marks:
-        namespaces = await list_namespaces(self._client)
-        return marks_of({each.metadata.name: each.metadata.annotations for each in namespaces})
+    async def _read_annotations(self) -> GuardAnnotations:
+        return annotations_of(await list_namespaces(self._client))
 
     async def _carry_out(self, plan: Plan, started: float) -> None:
         # Pods held by perMinute only have to wait; the gate decides whether that is short enough.
@@ -180,7 +173,7 @@ class Sweep:
         return self._progress.total - self._progress.done
 
     async def _wait_for_room(self, moment: float) -> bool:
-        """Says whether it may go on."""
+        """Returns whether the sweep may go on."""
         await self._wait_until(moment, self._still_to_do, is_minute=True)
         return not self._is_stopping.is_set()
 
@@ -192,7 +185,7 @@ class Sweep:
         self._tell(waiting_seconds=0.0, waiting_pods=0, is_minute=False)
 
     async def _orphans(self, missing: Sequence[Later]) -> list[Victim]:
-        """One look at the server for each node before its pods are believed to be orphans (GC-52)."""
+        """Ask the server for each node before its pods count as orphans (GC-52)."""
         orphans: list[Victim] = []
         undecided = {later.node: len(later.pods) for later in missing}
 
@@ -205,7 +198,7 @@ class Sweep:
                 if isinstance(error, NotFoundError) and error.is_about(later.node):
                     why = f"node {later.node} no longer exists"
                     orphans.extend(
-                        policy.victim_for(self._settings, pod, later.reason, why) for pod in later.pods
+                        planner.victim_for(self._settings, pod, later.reason, why) for pod in later.pods
                     )
                 else:
                     self._summary.unknown_nodes[later.node] = error
@@ -218,12 +211,12 @@ class Sweep:
     async def _remove_all(self, victims: Sequence[Victim]) -> None:
         self._tell(total=self._progress.total + len(victims))
         self._gate.begin()
-        # In two steps: the workers count into it meanwhile.
+        # Not in one statement: the workers change `left` meanwhile.
         not_begun = await self._for_each(victims, self._remove)
         self._summary.left += not_begun
 
     async def _for_each(self, items: Iterable[X], work: Callable[[X], Awaitable[None]]) -> int:
-        """Says how many were not begun with, being told to stop."""
+        """Returns how many items were not started because of `stop`."""
         waiting = deque(items)
 
         async def labour() -> None:
@@ -261,7 +254,7 @@ class Sweep:
                 return
 
     def _leave(self) -> None:
-        """A pod that is held: by a guard, which tells of it, or because the sweep is told to stop."""
+        """A pod that a guard holds, which the gate has noted, or that a stop leaves."""
         if self._is_stopping.is_set():
             self._summary.left += 1
         else:
@@ -275,7 +268,7 @@ class Sweep:
             if removal.outcome is not Outcome.CHANGED:
                 return removal
             metadata = victim.pod.metadata
-            # As a list of one: whoever may sweep may list, and needs no right to get besides.
+            # A list of one pod: RBAC for a sweep includes list, but not get.
             options = ListOptions(field_selector=f"metadata.name={metadata.name}")
             view = pod_view(self._settings)
             page = await self._client.list(PODS, metadata.namespace, options=options, view=view)
@@ -286,11 +279,11 @@ class Sweep:
                 return Removal(Outcome.REPLACED)
             if why := reason_to_keep(self._settings, victim, pod, self._clock.now()):
                 return Removal(Outcome.KEPT, why=why)
-            victim = policy.victim_for(self._settings, pod, victim.reason, victim.why, victim.rule)
+            victim = planner.victim_for(self._settings, pod, victim.reason, victim.why, victim.rule)
 
 
 def _due(victims: Iterable[Victim]) -> list[Later]:
-    """Orphans without a quarantine, by node: the server is asked for the node before they are removed (GC-52)."""
+    """Orphans without a quarantine, by node: the server is asked for the node first (GC-52)."""
     pods: dict[str, list[Pod]] = {}
     for victim in victims:
         if victim.reason is Reason.ORPHANED:

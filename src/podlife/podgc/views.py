@@ -1,7 +1,7 @@
-"""What the collector decodes of pods, and nothing else of them.
+"""The fields that the collector decodes of pods and namespaces.
 
-A pod is held for as long as it lives, a million of them at a time: it keeps what decides about it and what names
-it in a precondition. Its owner is not among that; the answer to its deletion tells it (`Deleted`).
+Up to a million pods are kept in memory, so a pod has only what planning and preconditions need. Its owner is not among
+them: the answer to its deletion has it (`Deleted`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import msgspec
 from podlife.api.views import Metadata
 from podlife.podgc.keep_until import KEEP_UNTIL, seconds_of
 
-__all__ = ["Condition", "Deleted", "Namespace", "Pod", "PodMetadata", "PodSpec", "PodStatus"]
-
 DISRUPTION_TARGET = "DisruptionTarget"
 
 
-class Notes(msgspec.Struct, gc=False):
-    """What podlife itself wants to know of a pod's annotations."""
+class PodAnnotations(msgspec.Struct, gc=False):
+    """The annotations of a pod that podlife reads."""
 
     keep_until: str | None = msgspec.field(name=KEEP_UNTIL, default=None)
 
@@ -36,12 +34,12 @@ class PodMetadata(msgspec.Struct, rename="camel", gc=False):
     deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
-    # None for nearly every pod: also where there are others.
-    annotations: Notes | None = None
+    # None for almost every pod, even if it has other annotations.
+    annotations: PodAnnotations | None = None
 
     def __post_init__(self) -> None:
         self.namespace = intern(self.namespace)
-        if isinstance(self.annotations, Notes) and self.annotations.keep_until is None:
+        if isinstance(self.annotations, PodAnnotations) and self.annotations.keep_until is None:
             self.annotations = None
         if self.finalizers:
             self.finalizers = tuple(intern(finalizer) for finalizer in self.finalizers)
@@ -69,20 +67,20 @@ class PodStatus(msgspec.Struct, rename="camel", gc=False):
     reason: str = ""
     observed_generation: int = 0
     conditions: tuple[Condition, ...] = ()
-    # No field of the API: the types of all conditions, in their order, for patches that keep it.
+    # Not an API field: the types of all conditions, in order, for patches that preserve it.
     condition_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.phase, self.reason = intern(self.phase), intern(self.reason)
         if self.conditions:
             self.condition_types = _shared(tuple(each.type for each in self.conditions))
-            # Only the one that this controller writes matters to it (GC-100); the others weigh more than the pod.
+            # Only the condition that this controller writes is needed (GC-100); the others would outweigh the pod.
             self.conditions = tuple(each for each in self.conditions if each.type == DISRUPTION_TARGET)
 
 
 @lru_cache(maxsize=256)
 def _shared(types: tuple[str, ...]) -> tuple[str, ...]:
-    """Pods differ little in the conditions they have: nearly all of them share a few tuples."""
+    """Almost all pods share a few combinations of condition types."""
     return types
 
 
@@ -97,7 +95,7 @@ class Pod(msgspec.Struct, gc=False):
 
     @property
     def kept_until(self) -> float:
-        """Until when its own annotation protects it, in seconds since 1970; 0 for not at all."""
+        """The end of its keep-until protection, in seconds since 1970; 0 for none."""
         notes = self.metadata.annotations
         return 0.0 if notes is None else seconds_of(notes.keep_until or "")
 
@@ -107,12 +105,17 @@ class Pod(msgspec.Struct, gc=False):
 
     @property
     def is_terminated(self) -> bool:
-        """For the threshold: an empty or unknown phase counts too (GC-10)."""
+        """Counts for the threshold, even with an empty or unknown phase (GC-10)."""
         return self.status.phase not in ("Pending", "Running", "Unknown")
 
     @property
+    def is_candidate(self) -> bool:
+        """Terminated or being deleted: only such pods are collected without their node being gone."""
+        return self.is_terminating or self.is_terminated
+
+    @property
     def has_ended(self) -> bool:
-        """Such a phase is never rewritten (GC-91)."""
+        """Its phase is final and never rewritten (GC-91)."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -121,7 +124,7 @@ class Pod(msgspec.Struct, gc=False):
 
     @property
     def is_held(self) -> bool:
-        """Nothing is left to delete: it goes when its finalizers do."""
+        """Deleted, and held by its finalizers alone."""
         metadata = self.metadata
         return (
             metadata.deletion_timestamp is not None
@@ -136,7 +139,7 @@ class NamespaceMetadata(msgspec.Struct, rename="camel", gc=False):
     namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
-    # Those of ours only; others may be long.
+    # Only podlife's own; others may be long.
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -147,12 +150,12 @@ class NamespaceMetadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class Namespace(msgspec.Struct, gc=False):
-    """What is decided by of the namespace of a pod: how it is labelled, and what a person has said on it."""
+    """Labels and podlife annotations of a namespace."""
 
     metadata: NamespaceMetadata
 
 
 class Deleted(msgspec.Struct, gc=False):
-    """What a server answers to a deletion: the object as it stands now, or a Status, which has no such metadata."""
+    """The answer to a deletion: the object as it is now, or a Status, which has no such metadata."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)

@@ -1,7 +1,7 @@
-"""The workers of a collector: so many calls at once, and none that is cut off in the middle when it stops.
+"""The worker pool of a collector: bounded concurrency, and a graceful stop.
 
-It guarantees that a key is in one worker's hands at a time, that a worker which fails ends its owner, and that on
-leaving the calls under way are finished, within a bound; what had not begun by then is not begun any more.
+A key is handled by one worker at a time. A failing worker ends the owner of the pool. On exit, work in progress
+finishes within a bound, and nothing new is started.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import Generic, TypeVar
 from podlife.aio import cancel_and_wait, spawn
 from podlife.workqueue import Queue, ShutDownError
 
-__all__ = ["Crew"]
-
 K = TypeVar("K", bound=Hashable)
 
 
-class Crew(Generic[K]):
-    """An async context manager. `work` is given a key and takes care of what can go wrong with it."""
+class WorkerPool(Generic[K]):
+    """An async context manager. `work` handles one key, including its errors."""
 
     def __init__(
         self, queue: Queue[K], work: Callable[[K], Awaitable[None]], *, count: int, stop_seconds: float
@@ -32,7 +30,7 @@ class Crew(Generic[K]):
         self._workers: list[asyncio.Task[None]] = []
         self._failure: asyncio.Future[None] | None = None
 
-    async def __aenter__(self) -> Crew[K]:
+    async def __aenter__(self) -> WorkerPool[K]:
         self._failure = asyncio.get_running_loop().create_future()
         self._workers = [
             spawn(self._labour(), name=f"{self._queue.name}-{number}", on_failure=self._fail)
@@ -41,7 +39,7 @@ class Crew(Generic[K]):
         return self
 
     async def watch(self) -> None:
-        """Comes back never; raises what a worker failed of."""
+        """Never returns; raises the error that ended a worker."""
         assert self._failure is not None
         await asyncio.shield(self._failure)
 

@@ -46,7 +46,7 @@ async def test_what_is_not_taken_off_is_told_with_its_reason(server: Server, cli
     assert (result.code, result.out) == (1, "")
     missing, there = result.err.splitlines()
     assert missing.startswith("podlife: no pod default/missing is held by a finalizer: ")
-    assert there.startswith("podlife: nothing was taken off pod default/there: its node node-1 exists: ")
+    assert there.startswith("podlife: nothing was taken off pod default/there: node node-1 exists: ")
 
 
 async def test_it_asks_first_and_does_nothing_without_a_yes(server: Server, client: Client) -> None:
@@ -87,5 +87,5 @@ async def test_what_a_policy_protects_keeps_its_finalizers(
         *server.admin,
     )
     result = await podlife(*words, "--policy", str(policy))
-    assert_one_line(result, "nothing was taken off pod default/p: it is protected by namespace default")
+    assert_one_line(result, "nothing was taken off pod default/p: protected by namespace default")
     assert (await podlife(*words)).code == 0

@@ -315,7 +315,7 @@ async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
     flags = ["--quarantine", "0s", "--request-timeout", "6s", *through]
     result = await podlife("gc", "sweep", "--yes", *flags)
     assert (result.code, len(result.err.splitlines())) == (1, 1)
-    assert "node gc-gone could not be looked for, its pods stay" in result.err
+    assert "cannot get node gc-gone, keeping its pods" in result.err
     assert await states.names() == {"orphan"}
 
 
@@ -482,6 +482,16 @@ async def test_a_sweep_that_only_observes_ends_with_1_and_says_that_nothing_goes
     assert "to collect now" not in result.out
     assert (await podlife("gc", "sweep", "--dry-run", "--policy", str(policy), *admin)).code == 0
     assert await states.names() == {"a", "b", "c"}
+
+
+async def test_a_sweep_that_only_observes_ends_with_1_when_a_pod_stays_in_quarantine(
+    states: States, admin: list[str]
+) -> None:
+    await states.orphaned("a")
+    flags = ["--observe", "--quarantine", "1h", *admin]
+    assert (await podlife("gc", "sweep", "--yes", *flags)).code == 1
+    assert (await podlife("gc", "sweep", "--dry-run", *flags)).code == 0
+    assert await states.names() == {"a"}
 
 
 async def test_what_a_guard_holds_back_of_what_was_agreed_to_ends_with_1(

@@ -13,9 +13,9 @@ from aiohttp import web
 from podlife.clock import ManualClock, SystemClock
 from podlife.errors import ConfigError
 from podlife.podgc.archive import ArchiveError, DamagedError
-from podlife.podgc.archive.reader import Damaged, Item, find
-from podlife.podgc.archive.s3 import S3Archive, S3Client, S3Shelf, settings_from
-from podlife.podgc.archive.s3_client import bucket_address
+from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
+from podlife.podgc.archive.s3 import S3Archive, S3Reader
+from podlife.podgc.archive.s3_client import S3Client, bucket_address, settings_from
 from tests.component.podgc.s3_server import BUCKET, S3Server, failure, serving_s3
 from tests.unit.podgc.archive.entries import UID, make_entry
 
@@ -39,8 +39,8 @@ async def archive(server: S3Server) -> AsyncIterator[S3Archive]:
 
 
 @pytest.fixture
-async def shelf(server: S3Server) -> AsyncIterator[S3Shelf]:
-    made = S3Shelf(client_of(server), "a b/ü")
+async def shelf(server: S3Server) -> AsyncIterator[S3Reader]:
+    made = S3Reader(client_of(server), "a b/ü")
     yield made
     await made.close()
 
@@ -50,7 +50,7 @@ def uid(number: int) -> str:
 
 
 async def test_what_is_put_comes_back_signed_both_ways(
-    server: S3Server, archive: S3Archive, shelf: S3Shelf
+    server: S3Server, archive: S3Archive, shelf: S3Reader
 ) -> None:
     for number in range(8):
         await archive.put(make_entry(f"web-{number}", uid=uid(number), log_bytes=200_000))
@@ -59,7 +59,9 @@ async def test_what_is_put_comes_back_signed_both_ways(
     assert f"a b/ü/default/web-3_{uid(3)}.jsonl.gz" in server.objects
     # More than a page of the list has.
     found = [each async for each in shelf.items()]
-    assert [each.header.name for each in found if isinstance(each, Item)] == [f"web-{n}" for n in range(8)]
+    assert [each.header.name for each in found if isinstance(each, ArchivedEntry)] == [
+        f"web-{n}" for n in range(8)
+    ]
     assert [each async for each in shelf.items("other")] == []
     assert [each async for each in shelf.items(since=SystemClock().now() + timedelta(hours=1))] == []
     [item] = await find(shelf, "web-0")
@@ -72,7 +74,7 @@ async def test_what_is_put_comes_back_signed_both_ways(
 
 
 async def test_an_object_that_is_damaged_is_told_beside_the_others(
-    server: S3Server, archive: S3Archive, shelf: S3Shelf
+    server: S3Server, archive: S3Archive, shelf: S3Reader
 ) -> None:
     await archive.put(make_entry())
     place = f"a b/ü/default/bad_{UID}.jsonl.gz"
@@ -80,7 +82,7 @@ async def test_an_object_that_is_damaged_is_told_beside_the_others(
     server.objects["a b/ü/default/notes.txt"] = b""
     server.objects["a b/ü/deep/er/still.jsonl.gz"] = b""
     found = [each async for each in shelf.items()]
-    assert [type(each) for each in found] == [Damaged, Item]
+    assert [type(each) for each in found] == [DamagedEntry, ArchivedEntry]
     with pytest.raises(DamagedError):
         await shelf.read(found[0].place)
 
@@ -202,12 +204,12 @@ async def test_nobody_there_is_told(server: S3Server) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "<a>", "<!DOCTYPE x [<!ENTITY a 'b'>]><x>&a;</x>"])
-async def test_a_list_that_is_none_is_told(server: S3Server, shelf: S3Shelf, text: str) -> None:
+async def test_a_list_that_is_none_is_told(server: S3Server, shelf: S3Reader, text: str) -> None:
     async def nonsense(request: web.Request) -> web.Response:
         return web.Response(text=text)
 
     server.faults = [nonsense]
-    with pytest.raises(ArchiveError, match="does not answer as S3 does"):
+    with pytest.raises(ArchiveError, match="unexpected answer, not S3"):
         [each async for each in shelf.items()]
 
 
@@ -216,11 +218,11 @@ async def test_a_list_that_is_none_is_told(server: S3Server, shelf: S3Shelf, tex
     [
         ({"AWS_ACCESS_KEY_ID": ""}, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: set both"),
         ({"AWS_SECRET_ACCESS_KEY": ""}, "set both"),
-        ({"AWS_ENDPOINT_URL": "minio:9000"}, "'minio:9000' is no address"),
-        ({"AWS_ENDPOINT_URL": "https://host:port"}, "is no address"),
-        ({"AWS_ENDPOINT_URL": "https://user:pw@host"}, "is no address"),
-        ({"AWS_ENDPOINT_URL": "https://host/path"}, "is no address"),
-        ({"AWS_REGION": "eu central"}, "is no region"),
+        ({"AWS_ENDPOINT_URL": "minio:9000"}, "invalid AWS_ENDPOINT_URL 'minio:9000'"),
+        ({"AWS_ENDPOINT_URL": "https://host:port"}, "invalid AWS_ENDPOINT_URL"),
+        ({"AWS_ENDPOINT_URL": "https://user:pw@host"}, "invalid AWS_ENDPOINT_URL"),
+        ({"AWS_ENDPOINT_URL": "https://host/path"}, "invalid AWS_ENDPOINT_URL"),
+        ({"AWS_REGION": "eu central"}, "invalid AWS_REGION"),
     ],
 )
 def test_an_environment_that_cannot_be_is_refused(changes: dict[str, str], why: str) -> None:
@@ -247,7 +249,7 @@ def test_a_bucket_stands_in_the_host_on_aws_and_in_the_path_elsewhere(
 
 def test_a_bundle_of_authorities_that_is_not_there_is_refused() -> None:
     given = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_CA_BUNDLE": "/nowhere.pem"}
-    with pytest.raises(ConfigError, match=r"AWS_CA_BUNDLE '/nowhere\.pem' cannot be read"):
+    with pytest.raises(ConfigError, match=r"cannot read AWS_CA_BUNDLE '/nowhere\.pem'"):
         S3Client(settings_from(given), BUCKET, clock=SystemClock())
 
 

@@ -18,8 +18,8 @@ from podlife.podgc import Action, Outcome, Reason, Settings, Victim
 from podlife.podgc.archive import ArchiveError, ArchiveStep, Entry, LogSettings
 from podlife.podgc.archive import events as events_module
 from podlife.podgc.archive import pod_reader as reading_module
-from podlife.podgc.archive.prometheus import ArchiveMetrics
 from podlife.podgc.collector import Collector
+from podlife.podgc.prometheus import GcMetrics
 from podlife.podgc.removal import remove
 from podlife.podgc.views import Pod
 from podlife.wire import Request, Response
@@ -212,7 +212,7 @@ async def test_a_node_that_does_not_answer_is_waited_for_once_and_its_other_pods
         assert await step(await victim_of(world, "two")) == ""
         assert loop.time() - first < 1
         told = [entry.logs[0].problem for entry in shelf.entries.values()]
-        assert told == ["it was not there within 10 s", f"node {NODE} has just not answered"]
+        assert told == ["no answer within 10 s", f"node {NODE} did not answer"]
         # It is not written off for ever.
         node.is_silent = False
         node.logs["c", False] = b"back"
@@ -231,7 +231,7 @@ async def test_without_lines_no_log_is_asked_for_and_a_pod_without_a_node_has_no
         assert node.asked == []
         assert [[log.problem for log in entry.logs] for entry in shelf.entries.values()] == [
             [],
-            ["it never had a node"],
+            ["the pod was never scheduled"],
         ]
 
 
@@ -289,7 +289,7 @@ async def test_a_pod_stays_while_the_archive_fails_and_goes_when_it_is_well_agai
             assert await world.left() == ["young"]
         assert [entry.header.name for entry in shelf.entries.values()] == ["old"]
         registry = CollectorRegistry()
-        ArchiveMetrics(step).register(registry)
+        registry.register(GcMetrics(collector, step))
         numbers = {
             name: registry.get_sample_value(f"podlife_gc_archive_{name}_total")
             for name in ("entries", "refusals", "missing_logs")
@@ -313,8 +313,8 @@ async def test_a_right_that_is_missing_keeps_the_pod_and_names_the_file_that_has
 
         world.faults.put("GET", path, forbid)
         why = await step_of(world, shelf)(victim)
-        assert why.startswith("it may not be archived: ")
-        assert why.endswith("deploy/gc/archive/rbac.yaml has all that is needed")
+        assert why.startswith("cannot be archived: ")
+        assert why.endswith("see deploy/gc/archive/rbac.yaml")
         assert shelf.entries == {}
 
 
@@ -480,7 +480,7 @@ async def test_one_log_that_is_slow_costs_other_pods_of_its_node_nothing(tmp_pat
         one, two = shelf.entries.values()
         assert [(log.text, log.problem) for log in one.logs] == [
             ("well", ""),
-            ("", "it was not there within 10 s"),
+            ("", "no answer within 10 s"),
         ]
         assert [(log.text, log.problem) for log in two.logs] == [("well", "")]
 

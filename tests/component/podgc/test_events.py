@@ -71,7 +71,7 @@ async def test_the_namespace_of_a_pod_without_an_owner_is_told_with_what_holds_i
         [event] = await collect_and_tell(world, Settings())
         about = event["involvedObject"]
         assert (about["kind"], about["name"]) == ("Namespace", "default")
-        assert event["message"].endswith("was never scheduled; it is held by example.com/hold")
+        assert event["message"].endswith("was never scheduled; held by example.com/hold")
 
 
 @virtual_time

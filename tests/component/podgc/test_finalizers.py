@@ -19,19 +19,14 @@ from podlife.client import EVENTS, JOBS, NAMESPACES, PODS, PatchType
 from podlife.daemons.gc import PodGarbageCollector
 from podlife.events import Recorder
 from podlife.podgc import Settings
-from podlife.podgc.finalizers.controller import FinalizerWatch
+from podlife.podgc.finalizers.controller import FinalizerController
 from podlife.podgc.finalizers.guarded_remover import remover_under
 from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods
-from podlife.podgc.finalizers.remover import FinalizerRemover, Taken, event_of
-from podlife.podgc.finalizers.round import FinalizerRound, RoundResult
-from podlife.podgc.guards.annotations import Marks
-from podlife.podgc.planner import Victim
-from podlife.podgc.policy.model import (
-    Guards,
-    Policy,
-    Protection,
-    Window,
-)
+from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover, event_of
+from podlife.podgc.finalizers.round import FinalizerRound, FinalizerSummary
+from podlife.podgc.guards.annotations import GuardAnnotations
+from podlife.podgc.plan import Victim
+from podlife.podgc.policy.model import Guards, Policy, Protection, Window
 from podlife.wire import Request, Response
 from tests.component.embedded import refusal
 from tests.component.podgc.world import GONE_NODE, World, running, serve
@@ -152,10 +147,10 @@ async def test_nothing_is_taken_off_while_something_speaks_against_it(tmp_path: 
         uid = living["metadata"]["uid"]
         asked["living"] = HeldPod("default", "living", uid, GONE_NODE, world.clock.now(), ())
         said = {name: (await remover(world).take_off(pod)).why for name, pod in asked.items()}
-        assert said["there"].startswith("its node node exists")
-        assert said["nowhere"] == "it never had a node that could be gone"
-        assert said["other"] == f"none of its finalizers ({TWO}) is allowed to be taken off"
-        assert said["living"].startswith("it is not held by a finalizer alone")
+        assert said["there"].startswith("node node exists")
+        assert said["nowhere"] == "the pod was never scheduled"
+        assert said["other"] == f"none of its finalizers ({TWO}) is allowed to be removed"
+        assert said["living"].startswith("not held by finalizers alone")
         assert world.faults.sent("PATCH") == []
 
 
@@ -175,7 +170,7 @@ async def test_a_node_that_cannot_be_asked_for_leaves_the_pod_as_it_is(tmp_path:
         for answer in (forbidden, lost):
             world.faults.clear()
             world.faults.put("GET", f"/nodes/{GONE_NODE}$", answer)
-            assert f"node {GONE_NODE} could not be looked for" in (await remover(world).take_off(pod)).why
+            assert f"cannot get node {GONE_NODE}" in (await remover(world).take_off(pod)).why
         assert await finalizers_of(world) == [ONE]
 
 
@@ -203,11 +198,11 @@ async def test_a_protected_pod_keeps_its_finalizers_until_it_is_not_protected(tm
         await held(world)
         pod = await one(world)
         guarded = remover(world, protection=lambda found, now: "namespaces prod-*")
-        assert (await guarded.take_off(pod)).why == "it is protected by namespaces prod-*"
+        assert (await guarded.take_off(pod)).why == "protected by namespaces prod-*"
         for value in ("2030-01-01T01:00:00Z", "for ever"):
             await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": value}})
             why = (await remover(world).take_off(pod)).why
-            assert why.startswith("it is protected by annotation podlife.dev/keep-until, ")
+            assert why.startswith("protected by annotation podlife.dev/keep-until, ")
         await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": "2030-01-01T01:00:00Z"}})
         await asyncio.sleep(3600)
         assert (await remover(world).take_off(pod)).taken == (ONE,)
@@ -223,7 +218,9 @@ async def test_the_job_controllers_finalizer_goes_only_when_the_job_is_gone(tmp_
         await held(world, "p", TRACKING, owner={**owner, "uid": made["metadata"]["uid"]})
         await held(world, "q", TRACKING, owner={**owner, "uid": "of-another"})
         why = (await remover(world, TRACKING).take_off(await one(world))).why
-        assert "belongs to Job sum (it is there): without the finalizer it would never count this pod" in why
+        assert (
+            "belongs to Job sum (it exists): without the finalizer the Job would never count this pod" in why
+        )
         # A Job of the same name that was made anew is not its Job.
         assert (await remover(world, TRACKING).take_off(await one(world, "q"))).taken == (TRACKING,)
         # Not even then without being named.
@@ -277,7 +274,7 @@ async def test_a_pod_that_changes_all_the_time_is_given_up(tmp_path: Path) -> No
             await world.admin.patch(PODS, "p", labels, "default")
 
         world.faults.put("PATCH", "/pods/p$", meanwhile)
-        assert (await remover(world).take_off(pod)).why == "it changes all the time: try again"
+        assert (await remover(world).take_off(pod)).why == "the pod keeps changing: try again"
         assert await finalizers_of(world) == [ONE]
 
 
@@ -328,7 +325,7 @@ async def test_a_stop_or_the_end_of_a_window_while_the_pod_is_archived_keeps_the
         guards = Guards(windows=(Window(start=time(0), end=time(0, 1)),))
         settings = Settings(policy=Policy(guards=guards))
         windowed = remover_under(lambda: settings, world.client, world.clock, frozenset((ONE,)), [slow])
-        assert (await windowed.take_off(pod)).why == "no maintenance window is open"
+        assert (await windowed.take_off(pod)).why == "outside the deletion windows"
         async with asyncio.TaskGroup() as group:
             taking = group.create_task(remover(world, steps=[slow]).take_off(pod))
             await asyncio.sleep(30)
@@ -355,7 +352,7 @@ async def test_what_can_be_refused_at_once_is_not_waited_for(tmp_path: Path) -> 
         assert asyncio.get_running_loop().time() < 40
 
 
-async def rounded(world: World, *allowed: str, seconds: float = 40.0, **how: Any) -> RoundResult:
+async def rounded(world: World, *allowed: str, seconds: float = 40.0, **how: Any) -> FinalizerSummary:
     once = FinalizerRound(
         world.client, world.clock, remover(world, *allowed, **how), quarantine_seconds=seconds
     )
@@ -388,7 +385,7 @@ async def test_a_node_that_comes_back_within_the_quarantine_keeps_its_pods_final
             await world.node(GONE_NODE)
         result = task.result()
         assert [kept.why for kept in result.kept] == [
-            f"its node {GONE_NODE} exists: what set the finalizer may still do its work"
+            f"node {GONE_NODE} exists: the owner of the finalizer may still be working"
         ]
         assert await finalizers_of(world) == [ONE]
 
@@ -422,10 +419,10 @@ async def test_a_round_that_is_stopped_begins_with_nobody_more(tmp_path: Path) -
 
 
 @asynccontextmanager
-async def watching(world: World, *allowed: str, **how: Any) -> AsyncIterator[FinalizerWatch]:
+async def watching(world: World, *allowed: str, **how: Any) -> AsyncIterator[FinalizerController]:
     collector = world.collector()
     recorder = Recorder(world.admin, "podlife-gc", clock=world.clock)
-    watch = FinalizerWatch(collector, remover(world, *allowed, **how), recorder)
+    watch = FinalizerController(collector, remover(world, *allowed, **how), recorder)
     async with running(collector), asyncio.TaskGroup() as group:
         tasks = [group.create_task(watch.run()), group.create_task(recorder.run())]
         yield watch
@@ -451,7 +448,7 @@ async def test_beside_a_collector_what_is_held_goes_after_the_quarantine_and_tha
             events = (await world.admin.list(EVENTS, "default")).items
             said = [event["message"] for event in events if event["reason"] == "FinalizerRemoved"]
             assert said == [
-                f"podlife-gc took {ONE} off pod p: it was deleted, and node {GONE_NODE} no longer exists"
+                f"podlife-gc removed {ONE} from pod p: it was deleted, and node {GONE_NODE} no longer exists"
             ]
             await world.delete_node("node")
             await asyncio.sleep(100)
@@ -496,8 +493,8 @@ async def test_a_policy_holds_finalizers_as_it_holds_deletions(tmp_path: Path) -
     night = Window(start=time(22), end=time(6))
     held_by = {
         "protected by namespace def*": Policy(protection=Protection(namespaces=("def*",))),
-        "the policy is only observed": Policy(guards=Guards(is_observing=True)),
-        "no maintenance window is open": Policy(guards=Guards(windows=(night,))),
+        "observe-only: nothing is changed": Policy(guards=Guards(is_observing=True)),
+        "outside the deletion windows": Policy(guards=Guards(windows=(night,))),
     }
     async with serve(tmp_path) as world:
         await held(world)
@@ -510,9 +507,9 @@ async def test_a_policy_holds_finalizers_as_it_holds_deletions(tmp_path: Path) -
             assert why in (await under.take_off(pod)).why
         # The last of them, at night.
         await asyncio.sleep(11 * 3600)
-        marks = Marks({"default": "an incident"})
+        marks = GuardAnnotations({"default": "an incident"})
         stopped = remover_under(
-            lambda: in_force, world.client, world.clock, frozenset({ONE}), marks=lambda: marks
+            lambda: in_force, world.client, world.clock, frozenset({ONE}), annotations=lambda: marks
         )
         assert "gc-stop of namespace default: an incident" in (await stopped.take_off(pod)).why
         assert (await under.take_off(pod)).taken == (ONE,)
@@ -541,6 +538,6 @@ async def test_gc_run_takes_them_off_beside_collecting_and_counts_them(tmp_path:
 
 
 def test_the_event_goes_to_the_owner_or_else_to_the_namespace_of_the_pod() -> None:
-    regarding, message = event_of(Taken("ns", "p", "n1", taken=(ONE,), left=(TWO,)))
+    regarding, message = event_of(FinalizerRemoval("ns", "p", "n1", taken=(ONE,), left=(TWO,)))
     assert regarding == {"apiVersion": "v1", "kind": "Namespace", "name": "ns", "namespace": "ns"}
     assert message.endswith(f"node n1 no longer exists; still held by {TWO}")

@@ -107,5 +107,5 @@ def test_what_is_given_beside_a_policy_is_never_lost_to_it() -> None:
         share_of_cluster=0.1, share_of_namespace=0.2, share_at_least=3, windows=night
     )
     day = Policy(guards=Guards(windows=(Window(start=time(9), end=time(17)),)))
-    with pytest.raises(ValueError, match="windows are set in the policy and beside it"):
+    with pytest.raises(ValueError, match="windows are set both in the policy and in the guards"):
         Settings(policy=day, guards=beside)

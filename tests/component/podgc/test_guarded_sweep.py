@@ -15,9 +15,9 @@ from podlife.client import NAMESPACES, PODS, Connection
 from podlife.podgc import Outcome, Progress, Settings
 from podlife.podgc.guards.annotations import FORCE_UNTIL
 from podlife.podgc.guards.budget import Guard
-from podlife.podgc.planner import Plan
+from podlife.podgc.plan import Plan
 from podlife.podgc.policy.model import STOP, Guards, Window
-from podlife.podgc.session import GcSession
+from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.sweep import Summary
 from podlife.wire import Request, Response
 from tests.component.podgc.test_guards import ended, lose_nodes, mark
@@ -58,7 +58,7 @@ async def test_a_sweep_that_would_wait_long_ends_and_tells_what_is_left(tmp_path
         await ended(world, 30)
         result = Result(has_begun=True)
         how = settings(per_minute=5)
-        session = GcSession(world.client, how, clock=world.clock, report=result.note)
+        session = GcSession(world.client, how, clock=world.clock, phases=[Deletions(result.note)])
         result.summary = await session.execute()
         assert asyncio.get_running_loop().time() < 1
         assert len(await world.left()) == 25
@@ -126,7 +126,7 @@ async def test_a_plan_tells_what_is_held_by_what_until_when_and_what_lifts_it(tm
         assert text == (
             "Nothing to collect now in any namespace.\n\n"
             "Held back:\n"
-            "  2 pods by gc-stop: namespace default has the annotation podlife.dev/gc-stop: an incident\n"
+            "  2 pods by gc-stop: namespace default has annotation podlife.dev/gc-stop: an incident\n"
             "    lifted by `kubectl annotate namespace default podlife.dev/gc-stop-`\n"
         )
         assert format_plan(plan, "name", world.clock.now()) == ""

@@ -15,14 +15,8 @@ from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
 from podlife.podgc.guards import controller_gate as guards_post
 from podlife.podgc.guards.annotations import FORCE_UNTIL
-from podlife.podgc.planner import Victim
-from podlife.podgc.policy.model import (
-    STOP,
-    Guards,
-    Policy,
-    Rule,
-    Window,
-)
+from podlife.podgc.plan import Victim
+from podlife.podgc.policy.model import STOP, Guards, Policy, Rule, Window
 from podlife.podgc.prometheus import GcMetrics
 from podlife.wire import Request, Response
 from tests.component.podgc.world import NODE, World, running, serve
@@ -108,7 +102,7 @@ async def test_no_more_go_in_a_pass_than_may(tmp_path: Path) -> None:
 def shown(collector: Collector) -> CollectorRegistry:
     """Its numbers, as Prometheus reads them."""
     registry = CollectorRegistry()
-    GcMetrics(collector).register(registry)
+    registry.register(GcMetrics(collector))
     return registry
 
 

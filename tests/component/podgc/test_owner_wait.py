@@ -17,15 +17,10 @@ from podlife.client import JOBS, PODS, DeleteOptions
 from podlife.errors import ForbiddenError
 from podlife.podgc import Collector, Outcome, Settings
 from podlife.podgc.owner_wait.step import OwnerStep
-from podlife.podgc.planner import Action, Victim
-from podlife.podgc.policy.model import (
-    OwnerWait,
-    Policy,
-    Rule,
-    Selector,
-)
+from podlife.podgc.plan import Action, Victim
+from podlife.podgc.policy.model import OwnerWait, Policy, Rule, Selector
+from podlife.podgc.reasons import Reason
 from podlife.podgc.session import GcSession
-from podlife.podgc.settings import Reason
 from podlife.podgc.views import Pod
 from podlife.testing import Behaviour, Cluster
 from podlife.wire import Request, Response
@@ -85,9 +80,7 @@ async def test_a_pod_stays_until_its_owner_of_any_kind_has_ended(tmp_path: Path)
         pod = await finished(world)
         step = OwnerStep(world.client, lambda: POLICY, world.clock)
         said = await step(victim(pod))
-        assert (
-            said == "waits for its owner: Run r has not ended yet; goes at 2030-01-01T00:10:00Z at the latest"
-        )
+        assert said == "waiting for its owner: Run r has not ended yet; until 2030-01-01T00:10:00Z at most"
         runs.run = {"metadata": {"uid": "run-1"}, "status": {"phase": "Succeeded"}}
         await asyncio.sleep(6)
         assert await step(victim(pod)) == ""
@@ -159,7 +152,7 @@ async def test_a_404_that_does_not_say_that_the_owner_is_gone_keeps_the_pod(
         runs = Runs(world)
         runs.refusal = Response(404, body)
         step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        assert "Run r: it cannot be read (404" in await step(victim(await finished(world)))
+        assert "Run r: cannot be read (404" in await step(victim(await finished(world)))
 
 
 @virtual_time
@@ -180,18 +173,18 @@ async def test_an_owner_that_cannot_be_read_keeps_the_pod_and_that_is_told(tmp_p
         pod = await finished(world)
         runs.refusal = refusal(403, "Forbidden")
         said = await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod))
-        assert "Run r: it cannot be read (403 Forbidden); goes at" in said
+        assert "Run r: cannot be read (403 Forbidden); until" in said
         unknown = {**RUN, "kind": "Walk"}
         pod = await finished(world, "q", unknown)
         said = await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod))
-        assert "Walk r: the server has no kind Walk in example.com/v1; goes at" in said
+        assert "Walk r: the server does not have kind Walk in example.com/v1; until" in said
         odd = await finished(world, "t", {**RUN, "apiVersion": "../v1"})
-        assert "the server has no kind Run in ../v1" in await OwnerStep(
+        assert "the server does not have kind Run in ../v1" in await OwnerStep(
             world.client, lambda: POLICY, world.clock
         )(victim(odd))
         nowhere = {**RUN, "apiVersion": "nowhere.example/v1"}
         pod = await finished(world, "s", nowhere)
-        assert "the server has no kind Run in nowhere" in await OwnerStep(
+        assert "the server does not have kind Run in nowhere" in await OwnerStep(
             world.client, lambda: POLICY, world.clock
         )(victim(pod))
 

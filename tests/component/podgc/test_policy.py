@@ -15,18 +15,12 @@ from podlife.cli.commands.gc.output import format_plan
 from podlife.client import NAMESPACES, PODS
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
-from podlife.podgc.planner import Victim
+from podlife.podgc.keep_until import KEEP_UNTIL
+from podlife.podgc.plan import Victim
 from podlife.podgc.policy import Policy
-from podlife.podgc.policy.model import (
-    KEEP_UNTIL,
-    Keep,
-    Per,
-    Protection,
-    Rule,
-    Selector,
-)
-from podlife.podgc.policy.parse.document import load_policy
-from podlife.podgc.policy_reloader import Reloading
+from podlife.podgc.policy.model import Keep, Per, Protection, Rule, Selector
+from podlife.podgc.policy.parse import load_policy
+from podlife.podgc.policy_reloader import PolicyReloader
 from podlife.podgc.prometheus import GcMetrics
 from podlife.wire import Request
 from tests.component.podgc.test_collector import eventually, now, status
@@ -243,7 +237,7 @@ async def test_another_policy_is_put_in_force_without_a_quarantine_that_begins_a
         await ended(world, "a", -100)
         await world.pod("orphan", node=GONE_NODE)
         governor = collector(world, load_policy(path))
-        reloading = Reloading(governor, path, Settings())
+        reloading = PolicyReloader(governor, path, Settings())
         async with running(governor), asyncio.TaskGroup() as group:
             task = group.create_task(reloading.run())
             await asyncio.sleep(30)
@@ -267,7 +261,7 @@ async def test_a_policy_that_is_still_being_written_is_not_put_in_force(tmp_path
         await world.node()
         await ended(world, "a", -100, annotations={"hold": ""})
         governor = collector(world, load_policy(path))
-        reloading = Reloading(governor, path, Settings())
+        reloading = PolicyReloader(governor, path, Settings())
         async with running(governor), asyncio.TaskGroup() as group:
             task = group.create_task(reloading.run())
             await asyncio.sleep(10.1)
@@ -320,13 +314,13 @@ async def test_a_policy_that_is_none_is_refused_with_its_line_and_the_one_in_for
         await world.node()
         governor = collector(world, load_policy(path))
         recorder = Recorder(world.admin, "podlife-gc", clock=world.clock)
-        reloading = Reloading(governor, path, Settings(), recorder)
+        reloading = PolicyReloader(governor, path, Settings(), recorder)
         async with running(governor), asyncio.TaskGroup() as group:
             task = group.create_task(reloading.run())
             await asyncio.sleep(10)
             put(path, BRIEF.replace("ttlAfterFinished", "ttlAfterFinnished"))
             await asyncio.sleep(30)
-            complaints = [each for each in caplog.messages if "stays as it was" in each]
+            complaints = [each for each in caplog.messages if "policy not reloaded" in each]
             assert len(complaints) == 1
             assert f"{path}:6:5:" in complaints[0]
             assert (governor.metrics.policy_generation, governor.metrics.is_policy_refused) == (1, True)

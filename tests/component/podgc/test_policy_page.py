@@ -17,7 +17,7 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from podlife.podgc.policy.parse.document import read_policy
+from podlife.podgc.policy.parse import read_policy
 from tests.a_day_later import a_day_later, environment_of
 from tests.component.test_pages import started
 from tests.component.test_readme import Reader, read_until
@@ -115,9 +115,9 @@ def test_the_page_from_top_to_bottom(reader: Reader) -> None:
     with started(reader, *run.split()) as collector:
         collector.wait_for("watching over ")
         (reader.home / "policy.yaml").write_text(policy.replace("[Failed]", "[Faild]"))
-        collector.wait_for("the policy stays as it was: policy.yaml:8:15: ")
+        collector.wait_for("policy not reloaded: policy.yaml:8:15: ")
         (reader.home / "policy.yaml").write_text(policy.replace("count: 3", "count: 2"))
-        collector.wait_for("policy.yaml is in force: 2 rules")
+        collector.wait_for("policy.yaml loaded: 2 rules")
         collector.wait_for("deleted: shop/night-2")
 
 

@@ -9,8 +9,8 @@ from podlife.cli.commands.gc.summary import Result, tell
 from podlife.client import Connection
 from podlife.events import Recorder
 from podlife.podgc import Collector, Outcome, Settings
-from podlife.podgc.planner import Victim
-from podlife.podgc.session import GcSession
+from podlife.podgc.plan import Victim
+from podlife.podgc.session import Deletions, GcSession
 from tests.component.podgc.world import World, running, serve
 from tests.virtual_time import virtual_time
 
@@ -42,7 +42,9 @@ async def test_a_sweep_leaves_what_a_step_keeps_unmarked_and_is_not_complete(tmp
         result = Result(has_begun=True)
         doubt = Doubt("a", "unscheduled")
         how = Settings(threshold=1)
-        session = GcSession(world.client, how, clock=world.clock, report=result.note, steps=[doubt])
+        session = GcSession(
+            world.client, how, clock=world.clock, phases=[Deletions(result.note)], steps=[doubt]
+        )
         result.summary = summary = await session.execute()
         assert await world.left() == ["a", "c", "unscheduled"]
         assert world.patched() == []

@@ -9,15 +9,7 @@ import pytest
 
 from podlife.api.codec import decode_object
 from podlife.client import PODS, DeleteOptions
-from podlife.podgc import (
-    FeatureGates,
-    Outcome,
-    Reason,
-    Settings,
-)
-from podlife.podgc import (
-    planner as policy,
-)
+from podlife.podgc import FeatureGates, Outcome, Reason, Settings, planner
 from podlife.podgc.removal import remove
 from podlife.podgc.status_patch import marking_patch, status_patch, with_condition
 from podlife.podgc.views import Condition, Pod, PodMetadata, PodSpec, PodStatus
@@ -39,7 +31,7 @@ async def read(world: World, name: str) -> Pod:
 
 
 async def remove_now(world: World, pod: Pod, reason: Reason = Reason.ORPHANED) -> Outcome:
-    victim = policy.victim_for(Settings(), pod, reason, "because")
+    victim = planner.victim_for(Settings(), pod, reason, "because")
     return (await remove(world.client, victim, FeatureGates(), world.clock)).outcome
 
 

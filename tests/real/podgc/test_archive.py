@@ -241,5 +241,5 @@ async def test_without_any_single_right_of_the_component_the_pod_stays(
     assert result.code == 1
     assert f"cannot {missing}" in result.err
     assert '"stuck"' not in result.err, "what is the same for all pods is told once"
-    assert "deploy/gc/archive/rbac.yaml has all that is needed" in result.err
+    assert "see deploy/gc/archive/rbac.yaml" in result.err
     assert await states.names() == {"stuck"}

@@ -162,7 +162,7 @@ async def test_the_patch_fits_only_this_pod_in_this_version(client: Client) -> N
 async def test_the_node_and_the_job_are_asked_for_at_the_server(client: Client) -> None:
     await make_node(client, "node-here")
     found = await held(client, "p", "asked", node="node-here")
-    assert "its node node-here exists" in (await remover(client).take_off(found)).why
+    assert "node node-here exists" in (await remover(client).take_off(found)).why
     template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
     job = await client.create(JOBS, {"metadata": {"name": "sum"}, "spec": {"template": template}}, "asked")
     owner = {

@@ -21,9 +21,9 @@ from podlife.podgc.policy.model import (
     Rule,
     Selector,
 )
+from podlife.podgc.reasons import Reason
 from podlife.podgc.removal import Removal
-from podlife.podgc.session import GcSession
-from podlife.podgc.settings import Reason
+from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.views import Pod
 from tests.component.cli.commands import eventually, podlife
 from tests.real.podgc.cluster import connect, find_pod, make_namespace, make_node
@@ -100,7 +100,7 @@ async def test_a_workflow_is_asked_by_its_own_definition(client: Client) -> None
     workflow = await client.create(WORKFLOWS, body, "owned")
     noted = {"workflows.argoproj.io/node-id": "wf-1"}
     pod = await finished(client, "wf-main-1", owner(WORKFLOWS, workflow), annotations=noted)
-    assert "Workflow wf has not noted its end yet" in await said(client, pod)
+    assert "Workflow wf has not recorded its end yet" in await said(client, pod)
     ended = {"status": {"nodes": {"wf-1": {"phase": "Succeeded"}}}}
     await client.patch(WORKFLOWS, "wf", ended, "owned")
     assert await said(client, pod) == ""
@@ -129,7 +129,7 @@ async def test_a_jobs_pod_is_swept_only_when_the_job_has_counted_it(
             if victim.pod.metadata.name == "sum-1":
                 outcomes.append(removal.outcome)
 
-        summary = await GcSession(client, Settings(policy=POLICY), report=report).execute()
+        summary = await GcSession(client, Settings(policy=POLICY), phases=[Deletions(report)]).execute()
         kept.extend(waits.what for waits in summary.waiting if waits.victim.pod.metadata.name == "sum-1")
         return outcomes[0] if outcomes else None
 

@@ -160,7 +160,7 @@ async def test_a_running_collector_follows_its_file_and_collects_what_stays_beyo
 
         await eventually(has_kept_what_the_first_file_keeps)
         path.write_text("rules: 1\n")
-        await run.wait_for("the policy stays as it was")
+        await run.wait_for("policy not reloaded")
         assert await states.names() == LEFT | {"evicted-old"}
         write(path, states)
 

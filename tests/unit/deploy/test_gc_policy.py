@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from podlife.podgc.policy.parse.document import read_policy
+from podlife.podgc.policy.parse import read_policy
 from tests.real_parts import ROOT
 
 FOLDER = ROOT / "deploy" / "gc"

@@ -13,8 +13,8 @@ import msgspec
 from podlife.api.views import Metadata, Node
 from podlife.client.watch import EventType, WatchEvent
 from podlife.informer import Cache
-from podlife.podgc import PodIndex, Settings
-from podlife.podgc import planner as policy
+from podlife.podgc import PodIndex, Settings, planner
+from podlife.podgc.classifier import UpstreamClassifier
 from podlife.podgc.views import Pod
 
 NODES = 100
@@ -48,7 +48,7 @@ def view(number: int, *, phase: str = "Running") -> Pod:
 
 
 def index_of(size: int, *, terminated: int = 0) -> PodIndex:
-    index = PodIndex()
+    index = PodIndex(UpstreamClassifier())
     for number in range(NODES):
         index.put_node(Node(Metadata(name=f"node-{number:05}.cluster.local")))
     for number in range(size):
@@ -79,8 +79,8 @@ def calls_of(action: Callable[[], object]) -> int:
 def test_a_plan_with_nothing_to_do_costs_the_same_at_any_size() -> None:
     settings = Settings(threshold=10_000)
     small, large = index_of(10, terminated=5), index_of(5000, terminated=2500)
-    assert calls_of(lambda: policy.plan(large, settings, 0.0)) == calls_of(
-        lambda: policy.plan(small, settings, 0.0)
+    assert calls_of(lambda: planner.plan(large, settings, 0.0)) == calls_of(
+        lambda: planner.plan(small, settings, 0.0)
     )
 
 
@@ -88,7 +88,7 @@ def test_a_look_for_some_victims_costs_what_they_cost_not_what_is_behind_them() 
     index = index_of(5000, terminated=5000)
 
     def first_ten() -> None:
-        found = policy.victims(index, Settings(threshold=1))
+        found = planner.victims(index, Settings(threshold=1))
         for _ in range(10):
             next(found)
 
@@ -112,7 +112,7 @@ def test_a_pod_costs_less_than_a_kibibyte_with_its_view_its_cache_and_its_place_
     tracemalloc.start()
     try:
         cache: Cache[Pod] = Cache()
-        index = PodIndex()
+        index = PodIndex(UpstreamClassifier())
         cache.begin_list()
         for each in raw:
             pod = decoder.decode(each)

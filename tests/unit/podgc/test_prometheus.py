@@ -22,7 +22,7 @@ async def test_every_number_has_its_name_and_upstreams_names_are_kept() -> None:
     recorder = Recorder(client, "podlife-gc", clock=ManualClock())
     collector = Collector(client, recorder=recorder)
     registry = CollectorRegistry()
-    GcMetrics(collector).register(registry)
+    registry.register(GcMetrics(collector))
     export_client(registry, client.limiter, recorder)
     collector.metrics.deleted["ns", Reason.ORPHANED] += 3
     collector.metrics.errors["ns", Reason.TERMINATED] += 1

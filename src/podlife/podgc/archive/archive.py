@@ -1,7 +1,7 @@
-"""The seam of the archive: where the entry of a pod goes before the pod is deleted.
+"""The interface of an archive.
 
-A `put` that comes back has made the entry durable; one that raises `ArchiveError` has not, and its text is the reason
-that people read: one line, the same for every pod that it concerns, so that many of them can be told together.
+A `put` that returns has made the entry durable. `ArchiveError` means that it has not; its message is one line and the
+same for all pods concerned, so that they can be reported together.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from typing import Protocol
 
 from podlife.errors import PodlifeError
 from podlife.podgc.archive.entry import Entry
-
-__all__ = ["Archive", "ArchiveError"]
 
 
 class ArchiveError(PodlifeError):

@@ -1,4 +1,4 @@
-"""What is kept of one pod, and how it is written: JSON lines, compressed with gzip.
+"""An archive entry: one pod, as JSON lines compressed with gzip.
 
 The first line is a header with all that a listing shows, so that a listing reads no more of an entry than its
 beginning. Then come the pod as the server held it, each of its events and each of its logs. A file that was cut short
@@ -20,19 +20,17 @@ import msgspec
 from podlife.api.codec import Object
 from podlife.errors import PodlifeError
 
-__all__ = ["FORMAT", "DamagedError", "Entry", "Header", "Log", "decode_entry", "encode_entry", "read_header"]
-
 FORMAT = "podlife.dev/archive-v1"
-# More than any entry of ours can have; beyond it a file is something else, or made to fill the memory.
+# More than any entry has; a larger file is something else, or meant to exhaust the memory.
 _MOST_BYTES = 64 << 20
 _MOST_HEADER_BYTES = 1 << 20
 _PIECE_BYTES = 4096
-# What zlib calls a stream with gzip's header and checksum.
+# zlib's value for a gzip header and checksum.
 _GZIP = 31
 
 
 class DamagedError(PodlifeError):
-    """What is there is no entry, or not a whole one."""
+    """Not an entry, or an incomplete one."""
 
 
 class Header(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -40,29 +38,29 @@ class Header(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     name: str
     uid: str
     archived_at: datetime
-    # Why the collector took it: the reason's name and its words.
+    # Why the pod was collected: the reason and its explanation.
     reason: str = ""
     why: str = ""
-    # The rule of the policy that chose it; empty where there was no policy file.
+    # The policy rule that selected it; empty without a policy.
     rule: str = ""
     phase: str = ""
     node: str = ""
-    # As kind/name; empty where the pod had none.
+    # As kind/name; empty without a controller.
     owner: str = ""
-    # What could not be had, with its reason.
+    # What could not be read, with the reason.
     problems: tuple[str, ...] = ()
     format: str = FORMAT
 
 
 class Log(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
-    """The end of what a container wrote. Bytes that are no UTF-8 stand as replacement characters."""
+    """The end of a container's log. Invalid UTF-8 is replaced."""
 
     container: str
     kind: Literal["init", "main", "ephemeral"] = "main"
-    # Of the instance before the last restart.
+    # Of the container before its last restart.
     is_previous: bool = False
     text: str = ""
-    # More was there than is kept.
+    # The log was longer.
     is_cut: bool = False
     # Why there is no text.
     problem: str = ""
@@ -95,7 +93,7 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def read_header(file: BinaryIO) -> Header:
-    """The header alone, whatever follows it. Raises DamagedError, or OSError when the file cannot be read."""
+    """The header only. Raises DamagedError, or OSError if the file cannot be read."""
     return _decode_header(_header_line(file))
 
 
@@ -145,7 +143,7 @@ def _unpacked(file: BinaryIO) -> gzip.GzipFile:
 
 
 def _header_line(file: BinaryIO) -> bytes:
-    """The first line, held against its checksum where it has one: an earlier podlife compressed all lines together."""
+    """The first line, verified by its checksum if it has its own: earlier versions compressed all lines together."""
     unpacker = zlib.decompressobj(wbits=_GZIP)
     line = b""
     while not unpacker.eof and line.find(b"\n") in (-1, len(line) - 1):

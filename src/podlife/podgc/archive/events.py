@@ -1,9 +1,8 @@
-"""What is told of pods: for one pod asked for by its UID, for many pods of a namespace read once for all of them.
+"""Reads the events of pods.
 
-To find the events of one pod a server looks through all of its namespace. So a namespace that is asked about again and
-again has all its events read, and answers come from those for a few seconds: otherwise a sweep of ten thousand pods
-would have the server read everything ten thousand times. A namespace with too many events to hold is asked about pod by
-pod, as before.
+To find the events of one pod, the server scans its whole namespace. If a namespace is requested often, all its events
+are listed once and cached for a few seconds: otherwise a sweep of ten thousand pods would cost ten thousand scans. In a
+namespace with too many events to cache, each pod is requested on its own.
 """
 
 from __future__ import annotations
@@ -18,16 +17,14 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, Client, ListOptions
 from podlife.errors import ExpiredError
 
-__all__ = ["MOST_EVENTS", "MOST_EVENT_BYTES", "PodEvents"]
-
 # Of one pod.
 MOST_EVENTS = 500
-# Events are about a kilobyte each; but whoever makes one may write a megabyte into it.
+# An event has about a kilobyte, but may have a megabyte.
 MOST_EVENT_BYTES = 4 << 20
-# Of a namespace, to be held at once, as the bytes that came.
+# Cached per namespace, undecoded.
 _MOST_HELD, _MOST_HELD_BYTES = 20_000, 40 << 20
 _PAGE = 2_000
-# Asked about so often within these seconds, a namespace is read as a whole and answered from for as long.
+# After this many requests within this time, the whole namespace is listed and cached for the same time.
 _OFTEN, _SECONDS = 20, 10.0
 
 
@@ -44,7 +41,7 @@ _about = msgspec.json.Decoder(_Event)
 
 @dataclass(slots=True)
 class _Namespace:
-    """How often it was asked about since when, and its events by UID; None while they are not held."""
+    """Number of requests since a time, and cached events by UID, if any."""
 
     since: float
     asked: int = 0
@@ -59,11 +56,11 @@ class PodEvents:
         self._namespaces: dict[str, _Namespace] = {}
 
     async def of(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
-        """The events of a pod; and whether there are more than are given."""
+        """The events of a pod, and whether some were left out."""
         now = asyncio.get_running_loop().time()
         known = self._namespace(namespace, now)
         if known.asked > _OFTEN:
-            # One reads, those who come meanwhile wait for what it reads.
+            # Concurrent callers share one list.
             async with known.turn:
                 if known.until <= asyncio.get_running_loop().time():
                     await self._read(namespace, known)
@@ -72,7 +69,7 @@ class PodEvents:
         return _bounded(known.events.get(uid, ()))
 
     def _namespace(self, name: str, now: float) -> _Namespace:
-        """What was not asked about lately is forgotten, so that little is held."""
+        """Drops namespaces that were not requested lately."""
         for each, known in list(self._namespaces.items()):
             if known.since + _SECONDS <= now and known.until <= now and not known.turn.locked():
                 del self._namespaces[each]
@@ -87,11 +84,11 @@ class PodEvents:
         return events, has_more or bool(page.continue_token)
 
     async def _read(self, namespace: str, known: _Namespace) -> None:
-        """Hold all events of the namespace, or none where there are too many."""
+        """Cache all events of the namespace, unless there are too many."""
         try:
             known.events = await self._all(namespace)
         except ExpiredError:
-            # So many, or so slow: pod by pod it is.
+            # Too many or too slow: request pod by pod.
             known.events = None
         known.until = asyncio.get_running_loop().time() + _SECONDS
 
@@ -110,7 +107,7 @@ class PodEvents:
 
 
 def _bounded(events: Sequence[msgspec.Raw]) -> tuple[Sequence[Object], bool]:
-    """As many as are kept of one pod; and whether there are more."""
+    """The events kept of one pod, and whether some were left out."""
     kept: list[msgspec.Raw] = []
     size = 0
     for event in events[:MOST_EVENTS]:
@@ -125,5 +122,5 @@ def _uid_of(event: msgspec.Raw) -> str:
     try:
         return _about.decode(event).involved_object.uid
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        # It tells of nobody.
+        # An event without an object.
         return ""

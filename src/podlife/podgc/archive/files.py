@@ -1,7 +1,8 @@
-"""The files of an archive folder: finding entries, writing one so that it is whole or not there, removing them.
+"""The files of an archive folder: find entries, write one atomically, remove them.
 
-Everything is done below an open folder and never through a link, and nothing is an entry that does not look like one.
-What is being written lies in `.partial`, locked by its writer; what lies there unlocked was left by one that died.
+All paths are relative to an open directory and never follow a symbolic link; only files named like an entry are
+touched. An entry is written to `.partial` first, locked by its writer; an unlocked file there was left by a writer that
+died.
 """
 
 from __future__ import annotations
@@ -17,39 +18,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO
 
-from podlife.podgc.archive.places import Place, is_namespace, place_of_file
-
-__all__ = [
-    "Found",
-    "clear_partial",
-    "found_in",
-    "make_namespace_folder",
-    "open_entry",
-    "remove",
-    "remove_empty_folders",
-    "rename",
-    "stat_of",
-    "sync_namespace_folder",
-    "written_aside",
-]
+from podlife.podgc.archive.places import EntryPath, is_namespace, place_of_file
 
 PARTIAL = ".partial"
-# It is gone, a file, or a link.
+# Missing, a file, or a symbolic link.
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file of an entry. Its time is when the pod was archived."""
+class EntryFile:
+    """A file of an entry. `moment` is when the pod was archived."""
 
-    place: Place
+    place: EntryPath
     bytes: int
     moment: float
 
 
-def found_in(root: int, namespace: str = "", *, unread: list[str] | None = None) -> Iterator[Found]:
-    """All entries, or those of a namespace. What is removed meanwhile is left out; a folder that is not ours to read
-    has none of ours, and is named in `unread`. Raises OSError for all that may be ours."""
+def found_in(root: int, namespace: str = "", *, unread: list[str] | None = None) -> Iterator[EntryFile]:
+    """All entries, or those of a namespace, except for what is removed meanwhile. Directories without read permission
+    are added to `unread`. Raises OSError for other failures."""
     for name in [namespace] if namespace else sorted(filter(is_namespace, _names(root))):
         try:
             with _opened(root, name) as folder:
@@ -62,15 +49,15 @@ def found_in(root: int, namespace: str = "", *, unread: list[str] | None = None)
                 raise
 
 
-def _found_in_namespace(folder: int, name: str) -> Iterator[Found]:
+def _found_in_namespace(folder: int, name: str) -> Iterator[EntryFile]:
     for file in _names(folder):
         place = place_of_file(name, file)
         if place is not None and (known := _stat_file(folder, file)) is not None:
-            yield Found(place, known.st_size, known.st_mtime)
+            yield EntryFile(place, known.st_size, known.st_mtime)
 
 
 def _open_folder(root: int, name: str) -> int:
-    # A link would lead out of the archive.
+    # A symbolic link could lead out of the archive.
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=root)
 
 
@@ -92,17 +79,17 @@ def make_namespace_folder(root: int, name: str) -> None:
 
 
 def sync_namespace_folder(root: int, name: str) -> None:
-    """Make the names in it durable."""
+    """Make its file names durable."""
     with _opened(root, name) as folder:
         os.fsync(folder)
 
 
-def rename(root: int, partial: str, place: Place) -> None:
+def rename(root: int, partial: str, place: EntryPath) -> None:
     with _opened(root, place.namespace) as folder:
         os.rename(partial, place.file, src_dir_fd=root, dst_dir_fd=folder)
 
 
-def stat_of(root: int, place: Place) -> os.stat_result | None:
+def stat_of(root: int, place: EntryPath) -> os.stat_result | None:
     try:
         with _opened(root, place.namespace) as folder:
             return _stat_file(folder, place.file)
@@ -110,7 +97,7 @@ def stat_of(root: int, place: Place) -> os.stat_result | None:
         return None
 
 
-def open_entry(root: int, place: Place) -> BinaryIO:
+def open_entry(root: int, place: EntryPath) -> BinaryIO:
     with _opened(root, place.namespace) as folder:
         file = os.open(place.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     return os.fdopen(file, "rb")
@@ -124,7 +111,7 @@ def _stat_file(folder: int, name: str) -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else None
 
 
-def remove(root: int, place: Place) -> None:
+def remove(root: int, place: EntryPath) -> None:
     with _opened(root, place.namespace) as folder, suppress(FileNotFoundError):
         os.unlink(place.file, dir_fd=folder)
 
@@ -137,7 +124,7 @@ def remove_empty_folders(root: int, names: Iterable[str]) -> None:
 
 @contextmanager
 def written_aside(root: int, data: bytes, now: datetime) -> Iterator[str]:
-    """The path below the root of a file that has the data, on the disk; gone afterwards if it has not been renamed."""
+    """A durable file with the data, as a path relative to the root; removed on exit unless it was renamed."""
     path, file = _new_partial(root)
     try:
         rest = memoryview(data)
@@ -159,10 +146,10 @@ def _new_partial(root: int) -> tuple[str, int]:
         try:
             file = os.open(path, flags, 0o600, dir_fd=root)
         except FileNotFoundError:
-            # Somebody has emptied the archive.
+            # The archive was emptied.
             _make_partial(root)
             continue
-        # Whoever clears what was left over sees by the lock that this is not; before it was locked it could not.
+        # The lock tells `clear_partial` that the file is in use; before it was locked, it may have been removed.
         fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file).st_nlink:
             return path, file
@@ -170,7 +157,7 @@ def _new_partial(root: int) -> tuple[str, int]:
 
 
 def clear_partial(root: int) -> None:
-    """Make the folder for it, if need be, and remove from it what was left over."""
+    """Create the directory of partial files if necessary, and remove leftovers."""
     _make_partial(root)
     with _opened(root, PARTIAL) as folder:
         for name in _names(folder):

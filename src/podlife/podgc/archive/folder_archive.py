@@ -1,4 +1,4 @@
-"""The archive in a folder for those who must not wait for a disk: its work is done by a few threads."""
+"""`Archive` in a folder, with its blocking work done in threads."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from typing import TypeVar
 from podlife.clock import Clock
 from podlife.podgc.archive.archive import ArchiveError
 from podlife.podgc.archive.entry import DamagedError, Entry, decode_entry, encode_entry
-from podlife.podgc.archive.folder import ArchiveFolder, Limits
+from podlife.podgc.archive.folder import ArchiveFolder, ArchiveLimits
 from podlife.podgc.archive.places import place_of
-
-__all__ = ["FolderArchive"]
 
 T = TypeVar("T")
 
 _THREADS = 4
-# Longer than the lock is waited for: a disk that does not answer at all must not hold the collector for ever.
+# Longer than the wait for the lock: a disk that does not answer must not block the collector forever.
 _MOST_SECONDS = 60.0
 
 
 class FolderArchive:
-    def __init__(self, path: Path, limits: Limits | None = None, *, clock: Clock) -> None:
-        self.folder = ArchiveFolder(path, limits or Limits())
+    def __init__(self, path: Path, limits: ArchiveLimits | None = None, *, clock: Clock) -> None:
+        self.folder = ArchiveFolder(path, limits or ArchiveLimits())
         self._clock = clock
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="archive")
 
     def open(self) -> None:
-        """Before the first entry; waits for the disk. Raises ArchiveError when the folder cannot be used."""
+        """Call before the first entry; blocks on disk access. Raises ArchiveError if the folder cannot be used."""
         self.folder.open(self._clock.now())
 
     async def check(self) -> None:
@@ -56,7 +54,7 @@ class FolderArchive:
                 return await loop.run_in_executor(self._threads, work)
         except TimeoutError:
             raise ArchiveError(
-                f"the archive {self.folder.path} cannot be used: its disk has not answered for {_MOST_SECONDS:g} s"
+                f"cannot use archive {self.folder.path}: the disk has not answered for {_MOST_SECONDS:g} s"
             ) from None
 
 
@@ -64,5 +62,5 @@ def _decoded(data: bytes | None) -> Entry | None:
     try:
         return None if data is None else decode_entry(data)
     except DamagedError:
-        # It is replaced by one that is whole.
+        # The new entry replaces it.
         return None

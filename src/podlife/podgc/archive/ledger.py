@@ -1,8 +1,8 @@
-"""What an archive folder holds, in one small file that is also its lock: so no entry costs a look at the others.
+"""The number and size of the entries in an archive folder, in a small file that is also its lock.
 
-Whoever changes the folder holds the lock: a lock of the operating system, which ends with its process. While a change
-is under way the file says so; whoever finds it so, or finds nothing that can be read, counts the folder anew, and so a
-process that was killed leaves no wrong number behind.
+So adding an entry does not require a scan. Changes hold the lock, an operating system lock that ends with its process.
+During a change the file says so; a process that finds it in this state, or unreadable, counts the entries again, so a
+killed process leaves no wrong numbers behind.
 """
 
 from __future__ import annotations
@@ -18,41 +18,39 @@ import msgspec
 
 from podlife.podgc.archive.archive import ArchiveError
 
-__all__ = ["LOCK_SECONDS", "Holdings", "Ledger"]
-
 FILE = ".lock"
-# Longer than it takes to count a folder of a million entries.
+# Longer than counting a million entries takes.
 LOCK_SECONDS = 30.0
 _POLL_SECONDS = 0.01
-# Written over itself, always the same length: it takes no room on a disk that has become full.
+# Overwritten in place with a fixed length, so that it needs no space on a full disk.
 _LENGTH = 256
 
 
 class Holdings(msgspec.Struct, rename="camel"):
-    """Numbers and bytes of the entries, and the moment of the oldest, in seconds since 1970."""
+    """Number and bytes of the entries, and the time of the oldest, in seconds since 1970."""
 
     entries: int = 0
     bytes: int = 0
     oldest: float | None = None
-    # When the folder was last counted, and cleared of what was too old.
+    # When the entries were last counted and pruned.
     counted_at: float | None = None
     is_changing: bool = False
 
 
 class Ledger:
-    """`folder` is an open descriptor, which stays its owner's."""
+    """`folder` is an open descriptor, which the caller closes."""
 
     def __init__(self, folder: int, *, turn: threading.Lock, seconds: float = LOCK_SECONDS) -> None:
         self._folder = folder
-        # A lock of the operating system is one of the file, not of the thread: within the process it is this one.
+        # The operating system lock does not separate threads; this one does.
         self._turn = turn
         self._seconds = seconds
         self._file = -1
 
     @contextmanager
     def held(self) -> Iterator[Holdings | None]:
-        """What the folder holds, for as long as nobody else may change it; None where that is not known. Raises
-        ArchiveError when it is not to be had."""
+        """The holdings, while no one else may change the folder; None if they are not known. Raises ArchiveError if the
+        lock cannot be acquired."""
         deadline = time.monotonic() + self._seconds
         if not self._turn.acquire(timeout=self._seconds):
             raise self._busy()
@@ -66,7 +64,7 @@ class Ledger:
             self._turn.release()
 
     def write(self, holdings: Holdings) -> None:
-        """While it is held."""
+        """Only while the lock is held."""
         os.pwrite(self._file, msgspec.json.encode(holdings).ljust(_LENGTH - 1) + b"\n", 0)
 
     def _read(self) -> Holdings | None:
@@ -87,7 +85,7 @@ class Ledger:
             except BaseException:
                 os.close(file)
                 raise
-            # Somebody has emptied the folder meanwhile: the lock of all others is on another file by now.
+            # The folder was emptied meanwhile: other processes lock a new file.
             os.close(file)
 
     def _wait_for(self, file: int, deadline: float) -> None:

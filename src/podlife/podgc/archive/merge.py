@@ -1,7 +1,7 @@
-"""What is kept of a pod that is archived again: what there is now, and what there was before and is not any more. Pure.
+"""Merges two entries of a pod: the current state, and what existed before and no longer does. Pure.
 
-A pod may be archived more than once before it is gone: its deletion failed, or finalizers hold it. By then its node may
-be gone and its logs with it, and its events have expired: what was kept of them the first time is all there is.
+A pod may be archived more than once: its deletion failed, or finalizers hold it. By then its node and logs may be gone
+and its events expired, so what was saved the first time is kept.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from podlife.api.codec import Object, encode
 from podlife.podgc.archive.entry import Log
 from podlife.podgc.archive.events import MOST_EVENT_BYTES, MOST_EVENTS
 
-__all__ = ["joined_events", "joined_logs"]
-
 
 def joined_logs(old: Sequence[Log], new: Sequence[Log]) -> tuple[Log, ...]:
-    """Each log once: as it is now if there is text, else as it was."""
+    """Each log once: the current one if it has text, else the previous one."""
     known = {_whose(log): log for log in old if log.text}
     kept = [log if log.text else known.get(_whose(log), log) for log in new]
     seen = {_whose(log) for log in new}
@@ -29,7 +27,7 @@ def _whose(log: Log) -> tuple[str, str, bool]:
 
 
 def joined_events(old: Sequence[Object], new: Sequence[Object]) -> list[Object]:
-    """Each event once, as it is now; the latest of them where they are too many."""
+    """Each event once, as it is now; the latest if there are too many."""
     seen = {_name(event) for event in new}
     found = [*(event for event in old if _name(event) not in seen), *new][-MOST_EVENTS:]
     sizes = accumulate(len(encode(event)) for event in reversed(found))

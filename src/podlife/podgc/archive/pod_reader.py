@@ -1,9 +1,9 @@
-"""Reads what is kept of a pod: the pod itself, its events, the end of each container's log. Only reads.
+"""Reads what is archived of a pod: the pod, its events, and the end of each container's log. Read-only.
 
-The pod and its events must be readable. A log need not be: its node may be gone, its container may never have run. That
-is noted in its place; only what is a matter of rights, or of a server that is overloaded, is raised. All logs of a pod
-together have one deadline and one bound, shared equally, and a node of which nothing was heard until then is not asked
-again for a while: of a dead node's hundred pods only the first few wait for it.
+The pod and its events must be readable. A log may be missing, because the node is gone or the container never ran; the
+reason is recorded instead. Only missing permissions and an overloaded server raise. The logs of a pod share one
+deadline and one size limit, and a node that did not answer is skipped for a while: of a hundred pods on a dead node,
+only the first few wait for it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from podlife.errors import ApiError, ForbiddenError, PodlifeError, TooManyReques
 from podlife.podgc.archive.entry import Log
 from podlife.podgc.archive.events import PodEvents
 
-__all__ = ["LogSettings", "PodReader", "Wanted", "logs_of"]
-
-# As much is read of one log at a time, to keep the end of it: the lines that are asked for may be of any length.
+# Maximum read of one log at a time: the requested lines may have any length.
 _MOST_READ_BYTES = 8 << 20
 _SILENT_SECONDS = 60.0
 _MOST_SILENT = 1000
@@ -32,7 +30,7 @@ _LOG_LINE = LimiterSettings(initial=64, least=64, most=64)
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """How much is kept of the logs of one pod; with 0 lines none is asked for."""
+    """Limits for the logs of one pod; 0 lines disables logs."""
 
     lines: int = 100
     most_bytes: int = 1 << 20
@@ -40,8 +38,8 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A log that the pod's status speaks of."""
+class ContainerLog:
+    """A log to read."""
 
     container: str
     kind: str
@@ -49,7 +47,7 @@ class Wanted:
 
 
 class _Tail:
-    """The end of what came, and how much of it there was."""
+    """The end of a stream, and its size."""
 
     def __init__(self) -> None:
         self.end = bytearray()
@@ -64,7 +62,7 @@ class _Tail:
         self.bytes += len(piece)
         self.lines += piece.count(b"\n")
         self.end += piece
-        # The end is what tells why it ended.
+        # The end shows why the container ended.
         del self.end[: max(0, len(self.end) - share)]
 
 
@@ -72,24 +70,24 @@ class PodReader:
     def __init__(self, client: Client, settings: LogSettings) -> None:
         self._client = client.apart()
         self._events = PodEvents(self._client)
-        # In a line of their own that does not become narrower: the trouble of a dead node is not the server's, and
-        # neither deletions nor the logs of others may wait for it. How many are read at once is bounded by the step.
+        # A separate limiter with a fixed size: a dead node is not a server problem, and must delay neither deletions
+        # nor other logs. The step bounds the concurrency.
         self._logs = client.with_timeout(settings.seconds, limiter=Limiter(_LOG_LINE))
         self._settings = settings
         self._silent: dict[str, float] = {}
 
     def withdraw(self) -> None:
-        """Send nothing more; see `Client.withdraw`."""
+        """Send no more requests; see `Client.withdraw`."""
         self._client.withdraw()
         self._logs.withdraw()
 
     async def pod(self, namespace: str, name: str) -> Object:
-        """Raises NotFoundError where there is none."""
+        """Raises NotFoundError if it does not exist."""
         found: Object = await self._client.get(PODS, name, namespace)
         return found
 
     async def events(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
-        """What is told of the pod with this UID; and whether there is more of it than is read."""
+        """The events of the pod with this UID, and whether some were left out."""
         return await self._events.of(namespace, uid)
 
     async def logs(self, pod: Object) -> tuple[Log, ...]:
@@ -98,14 +96,14 @@ class PodReader:
         if not wanted:
             return ()
         if not node:
-            return tuple(_without(each, "it never had a node") for each in wanted)
+            return tuple(_without(each, "the pod was never scheduled") for each in wanted)
         if self._is_silent(node):
-            return tuple(_without(each, f"node {node} has just not answered") for each in wanted)
+            return tuple(_without(each, f"node {node} did not answer") for each in wanted)
         return await self._read_all(pod, node, wanted)
 
-    async def _read_all(self, pod: Object, node: str, wanted: Sequence[Wanted]) -> tuple[Log, ...]:
+    async def _read_all(self, pod: Object, node: str, wanted: Sequence[ContainerLog]) -> tuple[Log, ...]:
         share = max(1, self._settings.most_bytes // len(wanted))
-        late = f"it was not there within {self._settings.seconds:g} s"
+        late = f"no answer within {self._settings.seconds:g} s"
         found = {each: _without(each, late) for each in wanted}
         waiting = iter(wanted)
         has_heard = False
@@ -123,19 +121,19 @@ class PodReader:
                 for _ in range(min(_AT_ONCE, len(wanted))):
                     group.create_task(read())
         except TimeoutError:
-            # One log that is slow is not a node that is dead: the logs of its other pods may still be had.
+            # One slow log does not mean a dead node: logs of its other pods may still be read.
             if not has_heard:
                 self._note_silent(node)
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         return tuple(found.values())
 
-    async def _read(self, pod: Object, wanted: Wanted, share: int, hear: Callable[[], None]) -> Log:
+    async def _read(self, pod: Object, wanted: ContainerLog, share: int, hear: Callable[[], None]) -> Log:
         lines = self._settings.lines
         try:
             found = await self._tail(pod, wanted, lines, share, hear)
             while found.is_full and lines > 1:
-                # A server that has more gives the beginning of the lines it was asked for, and wanted is their end.
+                # At the size limit the server returns the beginning of the requested lines, but the end is wanted.
                 lines = max(1, min(lines // 2, found.lines * share // found.bytes))
                 found = await self._tail(pod, wanted, lines, share, hear)
         except (ForbiddenError, UnauthorizedError, TooManyRequestsError, WithdrawnError):
@@ -151,7 +149,7 @@ class PodReader:
         )
 
     async def _tail(
-        self, pod: Object, wanted: Wanted, lines: int, share: int, hear: Callable[[], None]
+        self, pod: Object, wanted: ContainerLog, lines: int, share: int, hear: Callable[[], None]
     ) -> _Tail:
         options = LogOptions(
             container=wanted.container,
@@ -179,9 +177,8 @@ class PodReader:
         self._silent[node] = now + _SILENT_SECONDS
 
 
-def logs_of(pod: Object) -> list[Wanted]:
-    """Which logs there may be: of every container that its spec names, and before the restart of those that had one.
-    Ones that have not begun by their status have none."""
+def logs_of(pod: Object) -> list[ContainerLog]:
+    """The logs that may exist: one per container of the spec, and the previous one of restarted containers."""
     return [
         wanted
         for kind, in_spec, in_status in (
@@ -193,17 +190,17 @@ def logs_of(pod: Object) -> list[Wanted]:
     ]
 
 
-def _of_kind(pod: Object, kind: str, in_spec: str, in_status: str) -> Iterator[Wanted]:
+def _of_kind(pod: Object, kind: str, in_spec: str, in_status: str) -> Iterator[ContainerLog]:
     statuses = {each.get("name"): each for each in (pod.get("status") or {}).get(in_status) or ()}
     for container in (pod.get("spec") or {}).get(in_spec) or ():
         name = container["name"]
         status = statuses.get(name) or {}
         if status.get("restartCount"):
-            yield Wanted(name, kind, is_previous=True)
-        yield Wanted(name, kind)
+            yield ContainerLog(name, kind, is_previous=True)
+        yield ContainerLog(name, kind)
 
 
-def _without(wanted: Wanted, problem: str) -> Log:
+def _without(wanted: ContainerLog, problem: str) -> Log:
     return Log(
         container=wanted.container,
         kind=wanted.kind,  # type: ignore[arg-type]

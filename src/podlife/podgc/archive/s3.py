@@ -1,7 +1,7 @@
-"""The archive in a bucket: an object an entry, named as in a folder, below a prefix.
+"""An archive in a bucket: one object per entry, named as in a folder, below a prefix.
 
-A store of objects replaces one as a whole, so the same pod again is the same object. How long they stay, and how many,
-is said by the lifecycle rule of the bucket: nothing is ever removed here.
+Objects are replaced atomically, so archiving a pod again overwrites its object. The lifecycle rule of the bucket
+decides how long entries stay: nothing is removed here.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from datetime import datetime
 from podlife.api.codec import parse_time
 from podlife.podgc.archive.archive import ArchiveError
 from podlife.podgc.archive.entry import DamagedError, Entry, decode_entry, encode_entry, read_header
-from podlife.podgc.archive.places import Place, place_of, place_of_file
-from podlife.podgc.archive.reader import Damaged, Item
-from podlife.podgc.archive.s3_client import MissingError, S3Client, settings_from
+from podlife.podgc.archive.places import EntryPath, place_of, place_of_file
+from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry
+from podlife.podgc.archive.s3_client import MissingError, S3Client
 
-__all__ = ["S3Archive", "S3Client", "S3Shelf", "settings_from"]
-
-# The header of an entry is in here, whatever follows it.
+# Enough for the header of any entry.
 _HEADER_BYTES = 64 << 10
 _AT_ONCE = 16
 _MOST_PAGES = 10_000
@@ -55,19 +53,19 @@ class S3Archive:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    place: Place
+    place: EntryPath
     bytes: int
     moment: datetime
 
 
-class S3Shelf:
+class S3Reader:
     def __init__(self, client: S3Client, prefix: str) -> None:
         self._client = client
         self._prefix = prefix
 
     async def items(
         self, namespace: str = "", *, since: datetime | None = None, stem: str = "", uid: str = ""
-    ) -> AsyncGenerator[Item | Damaged, None]:
+    ) -> AsyncGenerator[ArchivedEntry | DamagedEntry, None]:
         found = [
             each
             async for each in self._objects(namespace, stem)
@@ -77,18 +75,18 @@ class S3Shelf:
             for item in await asyncio.gather(*map(self._item, found[start : start + _AT_ONCE])):
                 yield item
 
-    async def read(self, place: Place) -> Entry:
+    async def read(self, place: EntryPath) -> Entry:
         return decode_entry(await self._client.get(_key(self._prefix, str(place))))
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _item(self, each: _Object) -> Item | Damaged:
+    async def _item(self, each: _Object) -> ArchivedEntry | DamagedEntry:
         try:
             begin = await self._client.get(_key(self._prefix, str(each.place)), most_bytes=_HEADER_BYTES)
-            return Item(each.place, each.bytes, each.moment, read_header(io.BytesIO(begin)))
+            return ArchivedEntry(each.place, each.bytes, each.moment, read_header(io.BytesIO(begin)))
         except (DamagedError, ArchiveError) as error:
-            return Damaged(each.place, str(error))
+            return DamagedEntry(each.place, str(error))
 
     async def _objects(self, namespace: str, stem: str) -> AsyncGenerator[_Object, None]:
         prefix, token = _key(self._prefix, f"{namespace}/{stem}" if namespace else ""), ""
@@ -99,9 +97,7 @@ class S3Shelf:
                 for each in _objects_of(page, self._prefix):
                     yield each
             except (ET.ParseError, ValueError):
-                raise ArchiveError(
-                    f"the archive s3://{self._client.bucket} does not answer as S3 does"
-                ) from None
+                raise ArchiveError(f"archive s3://{self._client.bucket}: unexpected answer, not S3") from None
             token = _text(page, "NextContinuationToken")
             if _text(page, "IsTruncated") != "true" or not token:
                 return
@@ -112,7 +108,7 @@ def _key(prefix: str, rest: str) -> str:
 
 
 def _parsed(body: bytes) -> ET.Element:
-    # What S3 answers declares no types, and what does could make much of little.
+    # S3 answers have no DTD; an entity in one could expand to fill the memory.
     if b"<!DOCTYPE" in body:
         raise ValueError("a list declares no types")
     root = ET.fromstring(body)  # noqa: S314 - no entity can be declared without what is refused above

@@ -1,7 +1,7 @@
-"""Objects of one bucket of S3-compatible storage: put, get, list; signed, bounded, tried again where that may help.
+"""A client for one bucket of S3-compatible storage: put, get and list objects, with signatures, limits and retries.
 
-Where it is and who asks is read from the variables that every tool of AWS reads. Nothing is followed elsewhere: an
-answer that points to another place is an error that says so. A `put` may be repeated, since it is the same object.
+Endpoint and credentials come from the usual AWS environment variables. Redirects are not followed but reported as
+errors. A `put` is idempotent and may be retried.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from podlife.podgc.archive.sigv4 import Keys, Signable, encoded_path, encoded_qu
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["MissingError", "S3Client", "S3Settings", "bucket_address", "settings_from"]
-
 _TRIES = 3
 _MOST_ANSWER_BYTES = 64 << 20
 _MOST_ERROR_BYTES = 64 << 10
@@ -33,23 +31,23 @@ _CODE = re.compile(rb"<Code>([A-Za-z0-9.]{1,80})</Code>")
 
 
 class MissingError(ArchiveError):
-    """There is no such object; or none that these keys may see, which a bucket does not tell apart for all of them."""
+    """The object does not exist, or these credentials may not see it; a bucket may answer both in the same way."""
 
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
     keys: Keys
     region: str = "us-east-1"
-    # Empty is AWS itself.
+    # Empty for AWS.
     endpoint: str = ""
     certificate_authority: str = ""
-    # How long one try may take, and all of them.
+    # Time limits for one attempt and for all of them.
     try_seconds: float = 15.0
     seconds: float = 30.0
 
 
 def settings_from(environment: Mapping[str, str]) -> S3Settings:
-    """Raises ConfigError when something is missing, or cannot be."""
+    """Raises ConfigError if a variable is missing or invalid."""
     access, secret = (environment.get(name, "") for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"))
     if not access or not secret:
         raise ConfigError(
@@ -59,13 +57,13 @@ def settings_from(environment: Mapping[str, str]) -> S3Settings:
     _check_endpoint(endpoint)
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     if not re.fullmatch(r"[a-zA-Z0-9-]+", region):
-        raise ConfigError(f"AWS_REGION {region!r} is no region: write it as eu-central-1")
+        raise ConfigError(f"invalid AWS_REGION {region!r}: expected a region such as eu-central-1")
     keys = Keys(access, secret, environment.get("AWS_SESSION_TOKEN", ""))
     return S3Settings(keys, region, endpoint.rstrip("/"), environment.get("AWS_CA_BUNDLE", ""))
 
 
 def _why_not(error: Exception) -> str:
-    # In the words of the library it is an ssl:default that was called, also where there is none.
+    # The library's message mentions ssl:default even without TLS.
     if isinstance(getattr(error, "os_error", error), ConnectionRefusedError):
         return "connection refused"
     return " ".join(str(error).split()) or type(error).__name__
@@ -79,7 +77,7 @@ def _check_endpoint(endpoint: str) -> None:
         parts = urlsplit("")
     is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
     if endpoint and not (is_address and parts.path in ("", "/") and not parts.query):
-        raise ConfigError(f"AWS_ENDPOINT_URL {endpoint!r} is no address: write it as https://HOST:PORT")
+        raise ConfigError(f"invalid AWS_ENDPOINT_URL {endpoint!r}: expected https://HOST:PORT")
 
 
 class S3Client:
@@ -111,7 +109,7 @@ class S3Client:
             await self._session.close()
 
     async def _send(self, request: Signable) -> bytes:
-        """The body of an answer of success. Raises ArchiveError."""
+        """The body of a successful answer. Raises ArchiveError."""
         trouble = ""
         try:
             async with asyncio.timeout(self._settings.seconds):
@@ -126,7 +124,7 @@ class S3Client:
         raise self._error(trouble)
 
     async def _try(self, request: Signable) -> tuple[str, bytes]:
-        """What may pass, or the body. Raises ArchiveError for what does not pass."""
+        """A transient error, or the body. Raises ArchiveError for permanent errors."""
         import aiohttp
         from yarl import URL
 
@@ -159,7 +157,7 @@ class S3Client:
             if len(body) > _MOST_ANSWER_BYTES:
                 raise self._error("its answer is larger than any entry")
             if answer.method == "PUT" and "ETag" not in answer.headers:
-                # A web server that says yes to everything would have kept nothing.
+                # A web server that accepts everything would not have stored it.
                 raise self._error("it does not answer as S3 does: check AWS_ENDPOINT_URL")
             return "", body
         code = _CODE.search(await answer.content.read(_MOST_ERROR_BYTES))
@@ -174,7 +172,7 @@ class S3Client:
             import aiohttp
 
             connector = aiohttp.TCPConnector(ssl=self._tls, limit=16)
-            # An entry is compressed already, and is to come as it was put.
+            # An entry is compressed already and must arrive as stored.
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 headers={"Accept-Encoding": "identity"},
@@ -199,8 +197,8 @@ def _advice(answer: aiohttp.ClientResponse) -> str:
 
 
 def bucket_address(settings: S3Settings, bucket: str) -> tuple[str, str]:
-    """Scheme and host, and the path of the bucket there. The bucket stands in the host on AWS, where certificates know
-    one word before the region; elsewhere in the path, which every server takes."""
+    """Base URL and the path of the bucket: virtual-hosted style on AWS, where the certificate covers one label; path
+    style elsewhere, which every server supports."""
     if settings.endpoint:
         return settings.endpoint, f"/{bucket}"
     if "." in bucket:
@@ -212,6 +210,4 @@ def _tls(settings: S3Settings) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=settings.certificate_authority or None)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            f"AWS_CA_BUNDLE {settings.certificate_authority!r} cannot be read: {error}"
-        ) from None
+        raise ConfigError(f"cannot read AWS_CA_BUNDLE {settings.certificate_authority!r}: {error}") from None

@@ -1,4 +1,4 @@
-"""AWS Signature Version 4, as S3 wants it: a request is signed by a key that never leaves this machine. Pure.
+"""AWS Signature Version 4 for S3. Pure.
 
 The canonical form of a request, its hash, a key derived from the secret for one day, region and service, and the MAC of
 the one with the other. S3 takes the path as it is, each byte outside the unreserved ones encoded once.
@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import quote
-
-__all__ = ["Keys", "Signable", "encoded_path", "encoded_query", "signed_headers"]
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _SERVICE = "s3"
@@ -29,7 +27,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Signable:
-    """A request as it is sent. `path` and `query` are not encoded yet; header names are in lower case."""
+    """A request to sign. `path` and `query` are not encoded yet; header names are in lower case."""
 
     method: str
     path: str
@@ -48,7 +46,7 @@ def encoded_query(query: Mapping[str, str]) -> str:
 
 
 def signed_headers(request: Signable, keys: Keys, region: str, now: datetime) -> dict[str, str]:
-    """All headers that the request is to have, those that prove who sends it among them."""
+    """All headers of the request, including the signature."""
     moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     content = hashlib.sha256(request.body).hexdigest()
     headers = {**request.headers, "x-amz-content-sha256": content, "x-amz-date": moment}

@@ -1,8 +1,6 @@
-"""Sizes as Kubernetes writes them, in the largest unit that says them exactly or nearly so."""
+"""Human-readable sizes."""
 
 from __future__ import annotations
-
-__all__ = ["format_size"]
 
 
 def format_size(number: int) -> str:

@@ -1,9 +1,9 @@
-"""The step that archives a pod before it is deleted: whatever cannot be archived stays.
+"""The pre-delete step that archives a pod; a pod that cannot be archived stays.
 
-It is asked just before the deletion and reads the pod anew, so an entry is never older than the decision. A pod that is
-gone, or was made anew under its name, has nothing to archive: the deletion, which names its UID, takes care of that.
-One that is archived again, because it was not deleted at once, loses nothing of what was kept of it before.
-Only so many entries are in the making at a time, since each may hold a megabyte of logs.
+It reads the pod again immediately before the deletion, so an entry is never older than the decision. A pod that is gone
+or was replaced has nothing to archive; the deletion, which carries the UID, handles that. A pod that is archived again,
+because its deletion failed, keeps what was saved before. Concurrency is bounded, because an entry may have a megabyte
+of logs.
 """
 
 from __future__ import annotations
@@ -20,25 +20,23 @@ from podlife.podgc.archive.archive import Archive, ArchiveError
 from podlife.podgc.archive.entry import Entry, Header, Log
 from podlife.podgc.archive.merge import joined_events, joined_logs
 from podlife.podgc.archive.pod_reader import LogSettings, PodReader
-from podlife.podgc.planner import Victim
-
-__all__ = ["ArchiveCounts", "ArchiveStep"]
+from podlife.podgc.plan import Victim
 
 _MOST_AT_ONCE = 16
 
 
 @dataclass(slots=True)
 class ArchiveCounts:
-    """What has come of it so far."""
+    """Results so far."""
 
     entries: int = 0
-    # A pod that is asked about again counts again.
+    # Every attempt counts.
     refusals: int = 0
     missing_logs: int = 0
 
 
 class ArchiveStep:
-    """A `podlife.podgc.steps.Step`. `archive` is its own from then on: `close` closes it."""
+    """A `podlife.podgc.pre_delete.Step`. `close` also closes the archive."""
 
     def __init__(
         self, client: Client, archive: Archive, clock: Clock, settings: LogSettings | None = None
@@ -56,16 +54,16 @@ class ArchiveStep:
             except ArchiveError as error:
                 why = str(error)
             except ForbiddenError as error:
-                # Without the pod's name: it is the same for all of them.
+                # Without the pod's name, so that the reason is the same for all pods.
                 said = str(error).rpartition(" is forbidden: ")[2]
-                why = f"it may not be archived: {said}; deploy/gc/archive/rbac.yaml has all that is needed"
+                why = f"cannot be archived: {said}; see deploy/gc/archive/rbac.yaml"
             else:
                 return ""
         self.counts.refusals += 1
         return why
 
     def withdraw(self) -> None:
-        """Read nothing more: whoever is asked about then raises WithdrawnError."""
+        """Send no more requests; later calls raise WithdrawnError."""
         self._reader.withdraw()
 
     async def close(self) -> None:
@@ -88,7 +86,7 @@ class ArchiveStep:
         if pod["metadata"].get("uid") != metadata.uid:
             return None
         logs = await self._reader.logs(pod)
-        # After the logs: what the node tells meanwhile is in it.
+        # After the logs, to include events reported meanwhile.
         events, has_more = await self._reader.events(metadata.namespace, metadata.uid)
         if (known := await self._archive.get(metadata.namespace, metadata.name, metadata.uid)) is not None:
             logs, events = joined_logs(known.logs, logs), joined_events(known.events, events)

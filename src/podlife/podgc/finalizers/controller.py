@@ -1,8 +1,8 @@
-"""Takes finalizers off while a collector runs: what it holds as settled is looked at every period.
+"""Removes finalizers while a collector runs: checks its settled pods every period.
 
-A node's quarantine runs from the look at which it was first missed, and begins anew when the node was seen, or when the
-collector was not fit to see. It does nothing while the collector does nothing. What could not be taken off is told
-once for as long as the reason stays, and tried again at growing intervals.
+A node's quarantine starts with the check at which it was first missed, and restarts when the node was seen or the
+caches were stale. Nothing is done while the collector is paused. A pod that keeps its finalizers is reported once per
+reason and retried with exponential backoff.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from podlife.errors import PodlifeError
 from podlife.events import Recorder
 from podlife.podgc.collector import Collector
 from podlife.podgc.finalizers.held_pods import HeldPod
-from podlife.podgc.finalizers.remover import FinalizerRemover, Taken, event_of
+from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover, event_of
 from podlife.podgc.index import PodIndex
 from podlife.podgc.views import Pod
-
-__all__ = ["FinalizerWatch"]
 
 log = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 16
-# One period's worth: a look stays short however many pods are held.
+# Maximum per period, so that a check stays short.
 _MOST_PER_LOOK = 500
 _MOST_RETRY_SECONDS = 600.0
 
 
-class FinalizerWatch:
+class FinalizerController:
     def __init__(
         self, collector: Collector, remover: FinalizerRemover, recorder: Recorder | None = None
     ) -> None:
@@ -38,13 +36,13 @@ class FinalizerWatch:
         self._remover = remover
         self._recorder = recorder
         self._missed_at: dict[str, float] = {}
-        # By UID: what was told last, when it may be tried again, and after how long the time after that.
+        # By UID: the last reason reported, when to retry, and the backoff after that.
         self._kept: dict[str, tuple[str, float, float]] = {}
-        # By the names of finalizers, how many were taken off.
+        # Number of removals by finalizer.
         self.taken: Counter[str] = Counter()
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises nothing else."""
+        """Run until cancelled."""
         while True:
             if self._collector.is_fit:
                 await self._look()
@@ -88,7 +86,7 @@ class FinalizerWatch:
         try:
             taken = await self._remover.take_off(_as_held(pod))
         except PodlifeError as error:
-            self._keep(pod, f"the server could not be asked: {error}")
+            self._keep(pod, f"request failed: {error}")
             return
         if taken.why:
             self._keep(pod, taken.why)
@@ -99,20 +97,20 @@ class FinalizerWatch:
         uid, now = pod.metadata.uid, asyncio.get_running_loop().time()
         said, _, seconds = self._kept.get(uid, ("", 0.0, self._collector.settings.period_seconds))
         if said != why:
-            log.warning("finalizers of pod %s stay: %s", pod.key, why, extra={"pod": pod.key, "uid": uid})
+            log.warning("keeping finalizers of pod %s: %s", pod.key, why, extra={"pod": pod.key, "uid": uid})
         self._kept[uid] = (why, now + seconds, min(2 * seconds, _MOST_RETRY_SECONDS))
 
-    def _tell(self, taken: Taken) -> None:
+    def _tell(self, taken: FinalizerRemoval) -> None:
         self.taken.update(taken.taken)
         names = ", ".join(taken.taken)
-        log.info("took %s off pod %s", names, taken.key, extra={"pod": taken.key, "node": taken.node})
+        log.info("removed %s from pod %s", names, taken.key, extra={"pod": taken.key, "node": taken.node})
         if self._recorder is not None:
             regarding, message = event_of(taken)
             self._recorder.event(regarding, "Normal", "FinalizerRemoved", message)
 
 
 def _as_held(pod: Pod) -> HeldPod:
-    """As much as the remover needs: it reads the pod itself."""
+    """The fields that the remover needs; it reads the pod itself."""
     metadata = pod.metadata
     since = metadata.deletion_timestamp or metadata.creation_timestamp
     assert since is not None, "a settled pod was deleted"

@@ -1,7 +1,7 @@
-"""Taking finalizers off under a policy: what it protects is left alone, and its guards hold this back too.
+"""A `FinalizerRemover` that respects the policy: protections, and guards.
 
-Of the guards those that say when hold: stops, maintenance windows and observe-only. Those that count do not: what is
-taken off belongs to a pod whose deletion was asked for before, and counted then if it was ours.
+Stops, windows and observe-only apply. Counting guards do not: the deletion of the pod was requested, and counted,
+before.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from podlife.client import Client
 from podlife.clock import Clock
 from podlife.podgc.effective_settings import pod_view, protection_of
 from podlife.podgc.finalizers.remover import FinalizerRemover
-from podlife.podgc.guards.annotations import Marks
+from podlife.podgc.guards.annotations import GuardAnnotations
 from podlife.podgc.guards.windows import is_open
 from podlife.podgc.policy.model import STOP
+from podlife.podgc.pre_delete import PreDeleteStep
 from podlife.podgc.settings import Settings
-from podlife.podgc.steps import Step
-
-__all__ = ["remover_under"]
 
 
 def remover_under(
@@ -30,17 +28,17 @@ def remover_under(
     client: Client,
     clock: Clock,
     allowed: frozenset[str],
-    steps: Sequence[Step] = (),
-    marks: Callable[[], Marks] = Marks,
+    steps: Sequence[PreDeleteStep] = (),
+    annotations: Callable[[], GuardAnnotations] = GuardAnnotations,
     *,
     is_dry: bool = False,
 ) -> FinalizerRemover:
-    """`settings` gives those in force, `marks` what is written on namespaces."""
+    """`settings` and `annotations` return those in force."""
 
     def protection(pod: Object, now: datetime) -> str:
         in_force = settings()
-        if in_force.guards is not None and (stop := marks().stop_of(pod["metadata"]["namespace"])):
-            return f"the annotation {STOP} of namespace {stop[0]}: {stop[1] or 'no reason given'}"
+        if in_force.guards is not None and (stop := annotations().stop_of(pod["metadata"]["namespace"])):
+            return f"annotation {STOP} of namespace {stop[0]}: {stop[1] or 'no reason given'}"
         return protection_of(in_force, msgspec.convert(pod, pod_view(in_force)), now)
 
     def hold() -> str:
@@ -48,8 +46,8 @@ def remover_under(
         if guards is None:
             return ""
         if guards.is_observing:
-            return "the policy is only observed"
-        return "" if is_open(guards.windows, clock.now()) else "no maintenance window is open"
+            return "observe-only: nothing is changed"
+        return "" if is_open(guards.windows, clock.now()) else "outside the deletion windows"
 
     return FinalizerRemover(
         client, clock, allowed, steps=steps, protection=protection, hold=hold, is_dry=is_dry

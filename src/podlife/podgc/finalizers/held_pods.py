@@ -1,6 +1,6 @@
-"""Pods that were deleted and are held by finalizers: which, since when, set by whom, and whether their node is there.
+"""Lists deleted pods that finalizers hold: which finalizers, since when, set by whom, and whether the node exists.
 
-It only reads. A pod counts as held once its grace has run out: before that its node's agent may be at work on it.
+Read-only. A pod is held once its grace period is over: before that, its kubelet may still be terminating it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ from podlife.api.managed_fields import finalizer_setter
 from podlife.api.views import MetadataOnly
 from podlife.client import NODES, PODS, Client, ListOptions
 
-__all__ = ["Finalizer", "HeldPod", "NodeState", "held_pod", "held_pods", "read_nodes"]
-
 _PAGE = 500
 
 
 class NodeState(StrEnum):
     THERE = "there"
     GONE = "gone"
-    # It never had one.
+    # The pod was never scheduled.
     NONE = "none"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Finalizer:
-    """`manager` set it and last wrote its fields at `set_at`, where the server kept that."""
+    """`manager` is the field manager that set it and `set_at` its last write, if the server recorded them."""
 
     name: str
     manager: str = ""
@@ -43,10 +41,10 @@ class HeldPod:
     name: str
     uid: str
     node: str
-    # When its grace ran out: from then on only finalizers hold it.
+    # The end of its grace period: from then on only finalizers hold it.
     since: datetime
     finalizers: tuple[Finalizer, ...]
-    # "Job/sum"; "" where no controller owns it.
+    # "Job/sum"; "" without a controller.
     owner: str = ""
     node_state: NodeState = NodeState.UNKNOWN
 
@@ -58,26 +56,26 @@ class HeldPod:
 async def held_pods(
     client: Client, now: datetime, namespace: str = "", *, label_selector: str = ""
 ) -> list[HeldPod]:
-    """Of a namespace or of all, those that have been held longest first. Raises ApiError or UnreachableError."""
+    """Held pods of a namespace or of all, longest held first. Raises ApiError or UnreachableError."""
     found: list[HeldPod] = []
     options = ListOptions(limit=_PAGE, label_selector=label_selector)
     async for page in client.pages(PODS, namespace, options=options):
         found += [held for pod in page.items if (held := held_pod(pod, now)) is not None]
-    # After the pods, as the collector does: a pod's node was there before it.
+    # After the pods, as in the collector: a pod's node existed before the pod.
     nodes = await read_nodes(client) if found else frozenset()
     known = (replace(each, node_state=_state(each.node, nodes)) for each in found)
     return sorted(known, key=lambda each: (each.since, each.key))
 
 
 async def read_nodes(client: Client) -> frozenset[str]:
-    """The names of all nodes there are."""
+    """The names of all nodes."""
     options = ListOptions(limit=_PAGE, metadata_only=True)
     page = await client.list_all(NODES, options=options, view=MetadataOnly)
     return frozenset(each.metadata.name for each in page.items)
 
 
 def held_pod(pod: Object, now: datetime) -> HeldPod | None:
-    """None for a pod that is not held, or may not be held by its finalizers alone yet. Nothing is said of its node."""
+    """None for a pod that is not held by finalizers alone. `node_state` is not set."""
     metadata: Object = pod.get("metadata") or {}
     since, names = _time(metadata.get("deletionTimestamp")), metadata.get("finalizers") or ()
     if since is None or not names or (since > now and metadata.get("deletionGracePeriodSeconds") != 0):

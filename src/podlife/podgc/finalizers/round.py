@@ -1,6 +1,6 @@
-"""Taking finalizers off once, for all pods that are held, or again and again while a collector runs.
+"""One-off removal of finalizers from held pods.
 
-Nodes have to be missing for a quarantine first, as for orphans: a single look cannot know since when one has been.
+A node must be missing for a quarantine first, as for orphans: a single list does not tell since when it is missing.
 """
 
 from __future__ import annotations
@@ -13,35 +13,30 @@ from podlife.aio import wait_until_set
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.podgc.finalizers.held_pods import (
-    HeldPod,
-    NodeState,
-    held_pods,
-    read_nodes,
-)
-from podlife.podgc.finalizers.remover import FinalizerRemover, Taken
+from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods, read_nodes
+from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover
 from podlife.podgc.settings import Selection
-
-__all__ = ["FinalizerRound", "RoundResult"]
 
 _MOST_AT_ONCE = 16
 
 
 @dataclass(slots=True)
-class RoundResult:
-    done: list[Taken] = field(default_factory=list)
-    kept: list[Taken] = field(default_factory=list)
+class FinalizerSummary:
+    done: list[FinalizerRemoval] = field(default_factory=list)
+    kept: list[FinalizerRemoval] = field(default_factory=list)
     failures: list[tuple[HeldPod, PodlifeError]] = field(default_factory=list)
-    # How many were not dealt with because it was told to stop.
+    # Number of pods not handled because of `stop`.
     left: int = 0
+    # Why the held pods could not be listed.
+    error: PodlifeError | None = None
 
     @property
     def is_complete(self) -> bool:
-        return not (self.kept or self.failures or self.left)
+        return not (self.kept or self.failures or self.left or self.error)
 
 
 class FinalizerRound:
-    """`begin` looks which nodes there are; `run` looks again when the quarantine after that is over."""
+    """`begin` lists the nodes and starts the quarantine; `run` waits for its end."""
 
     def __init__(
         self, client: Client, clock: Clock, remover: FinalizerRemover, *, quarantine_seconds: float
@@ -55,7 +50,7 @@ class FinalizerRound:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Nobody more is begun with."""
+        """Start no more pods."""
         self._stopping.set()
 
     async def begin(self) -> None:
@@ -63,7 +58,7 @@ class FinalizerRound:
         self._began = asyncio.get_running_loop().time()
 
     async def chosen(self, selection: Selection | None = None) -> list[HeldPod]:
-        """Held pods with an allowed finalizer whose node is not there."""
+        """Held pods with an allowed finalizer whose node does not exist."""
         meant = selection or Selection()
         held = await held_pods(
             self._client, self._clock.now(), meant.namespace, label_selector=meant.label_selector
@@ -74,14 +69,14 @@ class FinalizerRound:
         return any(each.name in self._remover.allowed for each in pod.finalizers)
 
     async def run(
-        self, pods: Sequence[HeldPod], report: Callable[[Taken], None] | None = None
-    ) -> RoundResult:
-        """`report` is told of every pod from which something was taken off."""
-        result = RoundResult()
+        self, pods: Sequence[HeldPod], report: Callable[[FinalizerRemoval], None] | None = None
+    ) -> FinalizerSummary:
+        """`report` is called for every pod from which a finalizer was removed."""
+        result = FinalizerSummary()
         ready = []
         for pod in pods:
             if why := self._reason_not_to_begin(pod):
-                result.kept.append(Taken(pod.namespace, pod.name, pod.node, why=why))
+                result.kept.append(FinalizerRemoval(pod.namespace, pod.name, pod.node, why=why))
             else:
                 ready.append(pod)
         if ready:
@@ -99,14 +94,14 @@ class FinalizerRound:
         return result
 
     def _reason_not_to_begin(self, pod: HeldPod) -> str:
-        """What can be told without waiting for the quarantine."""
+        """What is known without waiting for the quarantine."""
         if not self._is_allowed(pod):
             names = ", ".join(each.name for each in pod.finalizers)
-            return f"none of its finalizers ({names}) is allowed to be taken off"
+            return f"none of its finalizers ({names}) is allowed to be removed"
         if not pod.node:
-            return "it never had a node that could be gone"
+            return "the pod was never scheduled"
         if pod.node_state is NodeState.THERE:
-            return f"its node {pod.node} exists: what set the finalizer may still do its work"
+            return f"node {pod.node} exists: the owner of the finalizer may still be working"
         if pod.node in self._nodes:
             return f"node {pod.node} has not been missing for {self._quarantine_seconds:g} s yet"
         return ""
@@ -116,7 +111,9 @@ class FinalizerRound:
         if left > 0:
             await wait_until_set(self._stopping, seconds=left)
 
-    async def _take(self, pod: HeldPod, result: RoundResult, report: Callable[[Taken], None] | None) -> None:
+    async def _take(
+        self, pod: HeldPod, result: FinalizerSummary, report: Callable[[FinalizerRemoval], None] | None
+    ) -> None:
         try:
             taken = await self._remover.take_off(pod)
         except PodlifeError as error:

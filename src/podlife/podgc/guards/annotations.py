@@ -1,37 +1,35 @@
-"""What people write on namespaces to stop the collector, or to let it go on after it has stopped by itself."""
+"""Annotations on namespaces that stop the collector, or lift a stop of the share guards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from podlife.api.codec import format_time, parse_time
 from podlife.podgc.policy.model import STOP
-
-__all__ = ["EVERYWHERE", "FORCE_UNTIL", "Marks", "force_command", "marks_of", "unstop_command"]
+from podlife.podgc.views import Namespace
 
 FORCE_UNTIL = "podlife.dev/gc-force-until"
-"""On a namespace: until this RFC 3339 time no share of it is too much; on kube-system: no share of anything. A value
-that cannot be read forces nothing."""
+"""On a namespace: an RFC 3339 time until which its share guard is lifted; on kube-system: all share guards. An invalid
+value has no effect."""
 
 EVERYWHERE = "kube-system"
-"""The namespace whose marks hold for the whole cluster."""
+"""The namespace whose annotations apply to the whole cluster."""
 
 _FORCE_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """By namespace: why nothing is collected there, until when shares are not looked at, and what was to say so and
-    cannot be read."""
+class GuardAnnotations:
+    """By namespace: the reason of a stop, until when the share guard is lifted, and invalid values of FORCE_UNTIL."""
 
     stops: Mapping[str, str] = field(default_factory=dict)
     forced_until: Mapping[str, datetime] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
     def stop_of(self, namespace: str) -> tuple[str, str] | None:
-        """Which namespace's mark stops it, and why."""
+        """The namespace with the annotation that stops it, and the reason."""
         for each in (EVERYWHERE, namespace):
             if each in self.stops:
                 return each, self.stops[each]
@@ -43,12 +41,12 @@ class Marks:
         return any(until is not None and now < until for until in named)
 
 
-def marks_of(annotations: Mapping[str, Mapping[str, str]]) -> Marks:
-    """Of the annotations of every namespace, by its name."""
+def annotations_of(namespaces: Iterable[Namespace]) -> GuardAnnotations:
     stops: dict[str, str] = {}
     forced: dict[str, datetime] = {}
     unreadable: dict[str, str] = {}
-    for namespace, texts in annotations.items():
+    for each in namespaces:
+        namespace, texts = each.metadata.name, each.metadata.annotations
         if STOP in texts:
             stops[namespace] = texts[STOP]
         if (text := texts.get(FORCE_UNTIL)) is None:
@@ -57,11 +55,11 @@ def marks_of(annotations: Mapping[str, Mapping[str, str]]) -> Marks:
             forced[namespace] = parse_time(text)
         except ValueError:
             unreadable[namespace] = text
-    return Marks(stops, forced, unreadable)
+    return GuardAnnotations(stops, forced, unreadable)
 
 
 def force_command(namespace: str, now: datetime) -> str:
-    """What a person types so that a stop is lifted for an hour; with an empty name that of the whole cluster."""
+    """The command that lifts a share guard for an hour; with an empty name, for the whole cluster."""
     until = format_time(now + _FORCE_FOR)
     return f"kubectl annotate namespace {namespace or EVERYWHERE} {FORCE_UNTIL}={until} --overwrite"
 

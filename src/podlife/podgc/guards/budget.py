@@ -1,15 +1,15 @@
-"""The book of what was deleted, and of what may be: guards are never exceeded, whatever the rules decide.
+"""The deletion budget: guards are never exceeded, whatever the rules decide.
 
-Whoever deletes asks `admit` first and says afterwards what came of it. It guarantees that in any 60 seconds, and in
-any pass, no more deletions happen than were allowed: one that is under way counts from the moment it was let go until
-a minute after its answer, in every pass that it touches; one that did not happen (`note_not_deleted`) counts nowhere.
+Callers ask `admit` before a deletion and report its result afterwards. In any 60 seconds, and in any pass, no more
+deletions happen than are allowed: a deletion counts from its admission until a minute after its answer, in every pass
+that it overlaps; one that did not happen (`note_not_deleted`) is not counted.
 
-A share is judged on what a pass would take: `judge` is told how many are wanted where, besides those let go already.
-Too many is a mass failure, and nobody goes there from then on, not even up to the share: until a person forces it, or
-until nobody is left who is wanted there. Who was not announced to `judge` is still counted by `admit`, so a share is
-kept by whoever can see only what has happened so far; they notice late, when a share of the pods is gone already.
+Shares are judged on what a pass would delete: `judge` receives the number of wanted pods per namespace, besides those
+already admitted. Too many is a mass failure, and from then on nothing is deleted there, not even up to the share, until
+a person forces it or no pod is wanted there any more. `admit` also counts pods that were not passed to `judge`, so the
+share holds even then; the mass failure is only noticed later.
 
-Pure: it is given the time, and does nothing by itself.
+Pure: the time is passed in.
 """
 
 from __future__ import annotations
@@ -22,29 +22,27 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from podlife.api.codec import format_time
-from podlife.podgc.guards.annotations import Marks, force_command, unstop_command
+from podlife.podgc.guards.annotations import GuardAnnotations, force_command, unstop_command
 from podlife.podgc.guards.windows import is_open, opens_at
 from podlife.podgc.policy.model import Guards
 from podlife.podgc.views import Pod
 
-__all__ = ["CLUSTER", "Guard", "GuardBook", "MassStop", "Moment", "Refusal"]
-
 CLUSTER = ""
-"""Where other places are the names of namespaces."""
+"""The place that stands for the whole cluster; other places are namespaces."""
 
 _MINUTE = 60.0
-# A share of 29 % of 100 pods is 29, whatever floating point makes of it.
+# 29 % of 100 pods is 29, despite floating point.
 _ROUNDING = 1e-9
 
 
 class Guard(StrEnum):
-    """By the name it has in a policy; a stop by that of its annotation."""
+    """Named as in a policy; a stop as in its annotation."""
 
     STOP = "gc-stop"
     WINDOW = "windows"
     CLUSTER_SHARE = "shareOfCluster"
     NAMESPACE_SHARE = "shareOfNamespace"
-    PER_PASS = "perPass"  # noqa: S105 - it only sounds like a word to get in with
+    PER_PASS = "perPass"  # noqa: S105 - not a password
     OBSERVING = "observeOnly"
     PER_MINUTE = "perMinute"
 
@@ -59,7 +57,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """`at` is the event loop's time, which minutes are measured in; `now` the wall clock's."""
+    """`at` is the event loop's time, for durations; `now` is the time of day."""
 
     at: float
     now: datetime
@@ -67,8 +65,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`place` is the namespace that it is about, or the cluster; `until` when it ends by itself, where that is known;
-    `lifted_by` the command that lifts it, where there is one."""
+    """`place` is the namespace concerned, or the cluster; `until` is when the refusal ends by itself, if known;
+    `lifted_by` is the command that lifts it, if there is one."""
 
     guard: Guard
     why: str
@@ -78,7 +76,7 @@ class Refusal:
 
     @property
     def remedy(self) -> str:
-        """What a person can do, in words."""
+        """What a person can do about it."""
         if self.guard in (Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE):
             return f"`{self.lifted_by}`, or once `podlife gc sweep --force`"
         return f"`{self.lifted_by}`" if self.lifted_by else _REMEDIES.get(self.guard, "")
@@ -86,7 +84,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class MassStop:
-    """A pass would have taken more of a place than the share of it that may go."""
+    """A pass would have deleted more than the allowed share of a place."""
 
     place: str
     wanted: int
@@ -104,29 +102,29 @@ class MassStop:
         return f"{wanted}, at most {self.most} may go ({self.guard}): a mass failure takes none"
 
 
-class GuardBook:
+class DeletionBudget:
     def __init__(self, guards: Guards, *, is_forced: bool = False) -> None:
-        """`is_forced` is a person's word that no share is too much, for as long as the book is kept."""
+        """`is_forced` lifts all share guards, for the lifetime of the budget."""
         self.guards = guards
         self._is_forced = is_forced
-        self._marks = Marks()
+        self._annotations = GuardAnnotations()
         self._pods: Mapping[str, int] = {}
         self._total = 0
         self._under_way: dict[str, str] = {}
-        # When each deletion of the last minute was answered, the oldest first.
+        # The times at which deletions of the last minute were answered, oldest first.
         self._answered: deque[float] = deque()
-        # Who was let go in this pass or was still under way when it began, and where; and who was in the one before.
+        # UID to namespace: pods admitted in this pass or in flight when it began, and the same of the previous pass.
         self._charged: dict[str, str] = {}
         self._charged_before: dict[str, str] = {}
         self._charges: Counter[str] = Counter()
         self._stops: dict[str, MassStop] = {}
         self._closed: tuple[datetime, datetime | None] | None = None
 
-    # What there is
+    # State
 
     @property
     def stops(self) -> Mapping[str, MassStop]:
-        """The mass failures that hold now, by place."""
+        """Current mass failures, by place."""
         return self._stops
 
     @property
@@ -134,24 +132,25 @@ class GuardBook:
         return len(self._under_way)
 
     def has_let_go(self, uid: str) -> bool:
-        """In this pass or the one before: it may be there still, but nobody wants it any more."""
+        """Whether the pod was admitted in this pass or the previous one: it may still exist, but is not wanted
+        again."""
         return uid in self._charged or uid in self._charged_before
 
-    # What it is told
+    # Updates
 
     def replace(self, guards: Guards, *, is_forced: bool = False) -> None:
-        """Other guards from now on; what was done before counts for them too."""
+        """Switch to other guards; earlier deletions count for them too."""
         self.guards = guards
         self._is_forced = is_forced
         self._closed = None
         for place in [place for place in self._stops if self._most(place) == math.inf]:
             del self._stops[place]
 
-    def mark(self, marks: Marks) -> None:
-        self._marks = marks
+    def set_annotations(self, annotations: GuardAnnotations) -> None:
+        self._annotations = annotations
 
     def begin_pass(self, pods: Mapping[str, int]) -> None:
-        """`pods` is how many there are, by namespace: what shares are shares of until the next pass."""
+        """`pods` is the number of pods by namespace, the base of shares until the next pass."""
         self._pods = dict(pods)
         self._total = sum(pods.values())
         self._charged_before = self._charged
@@ -159,11 +158,13 @@ class GuardBook:
         self._charges = Counter(self._charged.values())
 
     def judge(self, wanted: Mapping[str, int], moment: Moment) -> None:
-        """Told how many are to go in each namespace besides those let go already: `stops` follow from it. Where a
-        person has stopped the collector nobody goes, so nobody there counts."""
+        """Update `stops` from the number of wanted pods by namespace, besides those already admitted. Namespaces that a
+        person has stopped do not count, because nothing is deleted there."""
         if not is_open(self.guards.windows, moment.now):
             return
-        counts = {place: number for place, number in wanted.items() if self._marks.stop_of(place) is None}
+        counts = {
+            place: number for place, number in wanted.items() if self._annotations.stop_of(place) is None
+        }
         counts[CLUSTER] = sum(counts.values())
         for place in [place for place in self._stops if not counts.get(place, 0)]:
             del self._stops[place]
@@ -179,25 +180,25 @@ class GuardBook:
             self._stop(place, charged + wanted)
 
     def note_deleted(self, uid: str, moment: Moment) -> None:
-        """The server has taken the deletion, or has not said that it did not."""
+        """The server accepted the deletion, or may have."""
         if self._under_way.pop(uid, None) is not None:
-            # Here too: without a bound of the minute nobody asks for its room.
+            # Needed here too: without perMinute nothing else calls it.
             self._forget_minutes(moment.at)
             self._answered.append(moment.at)
 
     def note_not_deleted(self, uid: str) -> None:
-        """It failed, was not there any more, or was not tried."""
+        """It failed, the pod was gone, or nothing was sent."""
         if (place := self._under_way.pop(uid, None)) is None:
             return
         if self._charged.pop(uid, None) is not None:
             self._charges[place] -= 1
         self._charged_before.pop(uid, None)
 
-    # What it answers
+    # Decisions
 
     def admit(self, pod: Pod, moment: Moment, *, is_deletion: bool = True) -> Refusal | None:
-        """None lets the pod go: its deletion is under way from now on, until one of the `note_…` is called. A pod
-        that is only marked is not a deletion and is not counted."""
+        """None admits the pod: its deletion is in flight until one of the `note_…` methods is called. A pod that is
+        only marked is not counted."""
         uid, place = pod.metadata.uid, pod.metadata.namespace
         if uid in self._under_way:
             return None
@@ -205,14 +206,14 @@ class GuardBook:
         if refusal is not None or not is_deletion:
             return refusal
         self._under_way[uid] = place
-        # Tried again in the same pass it is still one pod.
+        # A retry in the same pass counts once.
         if uid not in self._charged:
             self._charged[uid] = place
             self._charges[place] += 1
         return None
 
     def refusal_of(self, place: str, moment: Moment) -> Refusal | None:
-        """Why one more pod of this namespace may not go now; what a person has said comes before what was counted."""
+        """Why no more pods of this namespace may go now; what a person has set comes before what was counted."""
         return (
             self._stopped(place)
             or self._outside(moment.now)
@@ -223,7 +224,7 @@ class GuardBook:
         )
 
     def objection(self, place: str, moment: Moment) -> Refusal | None:
-        """What has come up since a pod was let go that holds it after all; counted it is already."""
+        """Why an admitted pod must stay after all; counting guards do not apply again."""
         return (
             self._stopped(place)
             or self._outside(moment.now)
@@ -232,23 +233,23 @@ class GuardBook:
         )
 
     def room(self, moment: Moment) -> float:
-        """How many may be let go at this moment, as far as the minute is concerned."""
+        """How many pods perMinute admits now."""
         if self.guards.per_minute is None:
             return math.inf
         self._forget_minutes(moment.at)
         return max(0, self.guards.per_minute - len(self._under_way) - len(self._answered))
 
     def next_room_at(self, moment: Moment) -> float:
-        """When the minute has room again, by the loop's time; while all are still under way, when it has at best."""
+        """When perMinute has room again, in the loop's time; while all are in flight, the earliest possible time."""
         if self.room(moment) > 0:
             return moment.at
         over = len(self._under_way) + len(self._answered) - (self.guards.per_minute or 0)
         return self._answered[over] + _MINUTE if over < len(self._answered) else moment.at + _MINUTE
 
     def closed_until(self, now: datetime) -> datetime | None:
-        """When the next window opens; None while one is open, and where none ever does."""
+        """When the next window opens; None while one is open, and if none ever opens."""
         known = self._closed
-        # Kept, since it takes long to find; a clock that was put back makes it wrong.
+        # Cached, because it is slow to compute; invalid if the clock was set back.
         if known is not None and known[1] is not None and known[0] <= now < known[1]:
             return known[1]
         if is_open(self.guards.windows, now):
@@ -259,11 +260,11 @@ class GuardBook:
     # Guard by guard
 
     def _stopped(self, place: str) -> Refusal | None:
-        found = self._marks.stop_of(place)
+        found = self._annotations.stop_of(place)
         if found is None:
             return None
         where, why = found
-        told = f"namespace {where} has the annotation podlife.dev/gc-stop: {why or 'no reason given'}"
+        told = f"namespace {where} has annotation podlife.dev/gc-stop: {why or 'no reason given'}"
         return Refusal(Guard.STOP, told, where, lifted_by=unstop_command(where))
 
     def _outside(self, now: datetime) -> Refusal | None:
@@ -271,7 +272,7 @@ class GuardBook:
             return None
         until = self.closed_until(now)
         when = f"the next one opens at {format_time(until)}" if until else "none ever opens"
-        return Refusal(Guard.WINDOW, f"outside the windows in which pods are deleted; {when}", until=until)
+        return Refusal(Guard.WINDOW, f"outside the deletion windows; {when}", until=until)
 
     def _mass_failure(self, place: str, now: datetime) -> Refusal | None:
         for where, charged in ((CLUSTER, len(self._charged)), (place, self._charges[place])):
@@ -295,7 +296,7 @@ class GuardBook:
     def _observing(self) -> Refusal | None:
         if not self.guards.is_observing:
             return None
-        told = "observe-only: everything is decided and told, nothing is changed"
+        told = "observe-only: nothing is changed"
         return Refusal(Guard.OBSERVING, told)
 
     def _minute_is_full(self, moment: Moment) -> Refusal | None:
@@ -322,9 +323,9 @@ class GuardBook:
         return self._pods.get(place, 0) if place else self._total
 
     def _is_lifted(self, place: str, now: datetime) -> bool:
-        return self._is_forced or self._marks.is_forced(place, now)
+        return self._is_forced or self._annotations.is_forced(place, now)
 
     def _stop(self, place: str, wanted: int) -> MassStop:
-        # The first finding stands: what it says does not grow with every pod that comes after.
+        # Keep the first finding, so that its message does not change with every pod.
         found = MassStop(place, wanted, int(self._most(place)), self._count(place))
         return self._stops.setdefault(place, found)

@@ -1,16 +1,14 @@
-"""Where the guards stand in a collector that runs: between what is decided and what is done.
+"""Guards of the running collector: between planning and execution.
 
-What an event-driven collector can know: every pod that is to go now, and every pod whose node is missing, so that the
-loss of many nodes is seen before the first quarantine ends. A pass is a period; shares are judged when it begins and
-whenever something has become collectable, at most once a second, more rarely the more are wanted (each is looked at,
-and a mass that is stopped stays wanted), and nothing new is handed to the workers in between.
-What comes after a judgement and in the same pass is counted one by one: the share is never exceeded, but up to it pods
-may be gone by the time that the mass is seen.
+Shares are judged on every pod to collect now and every pod on a missing node, so that the loss of many nodes is noticed
+before the first quarantine ends. They are judged when a pass begins and when pods become collectable, at most once a
+second, and less often the more pods are wanted; nothing new is queued in between. Pods that become collectable after a
+judgement are counted one by one: the share is never exceeded, but pods up to the share may be gone before the mass
+failure is noticed.
 
-It guarantees that nobody goes without `admit`, and that whoever is held is looked at again when that may have changed:
-with the next pass, when a window opens, when the minute has room, when somebody marks a namespace. Nothing is polled.
-It tells people once of what holds, and of each mass failure with the command that lifts it. A stop is kept in memory:
-whoever takes over judges anew.
+Nothing is deleted without `admit`. Held pods are evaluated again when that may help: with the next pass, when a window
+opens, when perMinute has room, when an annotation changes. Nothing is polled. Each guard that holds pods, and each mass
+failure with the command that lifts it, is reported once. Stops are kept in memory: a new leader judges again.
 """
 
 from __future__ import annotations
@@ -24,59 +22,46 @@ from collections.abc import Iterable
 from podlife.clock import Clock
 from podlife.errors import ApiError, PodlifeError
 from podlife.events import Recorder
-from podlife.podgc import planner as policy
-from podlife.podgc.guards.annotations import (
-    EVERYWHERE,
-    FORCE_UNTIL,
-    force_command,
-    marks_of,
-)
-from podlife.podgc.guards.budget import (
-    Guard,
-    GuardBook,
-    MassStop,
-    Moment,
-    Refusal,
-)
+from podlife.podgc import planner
+from podlife.podgc.guards.annotations import EVERYWHERE, FORCE_UNTIL, annotations_of, force_command
+from podlife.podgc.guards.budget import DeletionBudget, Guard, MassStop, Moment, Refusal
 from podlife.podgc.guards.plan_filter import admitted
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.planner import Victim
+from podlife.podgc.plan import Victim
 from podlife.podgc.removal import Removal, regarding_pod
 from podlife.podgc.settings import Settings
 
-__all__ = ["GuardPost", "is_for_all", "may_be_deleted"]
-
 log = logging.getLogger(__name__)
 
-# The least time between two judgements: what comes together is judged together.
+# Minimum time between two judgements, so that simultaneous changes are judged together.
 _JUDGE_SECONDS = 1.0
-# So many are looked at in a second at most, on the average: other work has to go on.
+# Maximum number of pods judged per second on average, to leave time for other work.
 _JUDGED_PER_SECOND = 5000
-# The two clocks need not agree to the last digit.
+# Minimum wait: the two clocks may differ slightly.
 _LEAST_SECONDS = 0.01
 
 
 def may_be_deleted(result: Removal | PodlifeError) -> bool:
-    """Whether it counts. A server that did not answer, or failed, may have done it all the same; one that refused has
+    """Whether the deletion counts. After a timeout or a server error the pod may be deleted; after a refusal it is
     not."""
     if isinstance(result, Removal):
         return result.outcome.is_deletion
     return not (isinstance(result, ApiError) and result.code < 500)
 
 
-class GuardPost:
-    """Without guards it lets everybody through, and costs nothing."""
+class ControllerGate:
+    """Without guards it admits everything."""
 
     def __init__(self, settings: Settings, clock: Clock, metrics: Metrics, recorder: Recorder | None) -> None:
         self._clock = clock
         self._metrics = metrics
         self._recorder = recorder
-        self._book: GuardBook | None = None
-        # Held pods that need not be looked at again before something changes; and those that were only observed.
+        self._budget: DeletionBudget | None = None
+        # UIDs of held pods that need no evaluation before something changes, and of pods that were only observed.
         self._parked: set[str] = set()
         self._observed: set[str] = set()
-        self._has_new_marks = True
+        self._has_new_annotations = True
         self._judged_at = self._lifts_at = -math.inf
         self._judge_seconds = _JUDGE_SECONDS
         self._told_stops: dict[str, MassStop] = {}
@@ -86,35 +71,35 @@ class GuardPost:
 
     def put_in_force(self, settings: Settings) -> None:
         if settings.guards is None:
-            self._book = None
-        elif self._book is None:
-            self._book = GuardBook(settings.guards, is_forced=settings.is_forced)
+            self._budget = None
+        elif self._budget is None:
+            self._budget = DeletionBudget(settings.guards, is_forced=settings.is_forced)
         else:
-            self._book.replace(settings.guards, is_forced=settings.is_forced)
-        self._has_new_marks = True
+            self._budget.replace(settings.guards, is_forced=settings.is_forced)
+        self._has_new_annotations = True
 
-    def note_marks(self) -> None:
+    def note_annotations(self) -> None:
         """A namespace has changed."""
-        self._has_new_marks = True
+        self._has_new_annotations = True
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._parked.discard(uid)
         self._observed.discard(uid)
 
-    # Deciding
+    # Planning
 
     def lift(self, index: PodIndex, *, is_pass: bool) -> Iterable[str]:
-        """At the beginning of a look: who was held and is to be looked at again."""
-        book = self._book
-        if book is None:
+        """Called when planning begins: UIDs of held pods to evaluate again."""
+        budget = self._budget
+        if budget is None:
             return ()
-        is_due = is_pass or self._has_new_marks or self._moment().at >= self._lifts_at
+        is_due = is_pass or self._has_new_annotations or self._moment().at >= self._lifts_at
         if is_pass:
-            book.begin_pass(index.counts)
+            budget.begin_pass(index.counts)
             self._tell_ends()
-        if self._has_new_marks:
-            self._read_marks(book, index)
+        if self._has_new_annotations:
+            self._read_annotations(budget, index)
             self._judged_at = -math.inf
         if not is_due:
             return ()
@@ -123,96 +108,96 @@ class GuardPost:
         return lifted
 
     def is_ready(self, index: PodIndex, settings: Settings, *, is_pass: bool, is_more: bool) -> bool:
-        """Whether victims may be handed out in this look; `is_more` when it only goes on with what was judged."""
-        book = self._book
-        if book is None or not book.guards.has_shares:
+        """Whether victims may be queued now; `is_more` if planning only continues with what was judged."""
+        budget = self._budget
+        if budget is None or not budget.guards.has_shares:
             return True
         moment = self._moment()
         if is_pass or moment.at >= self._judged_at + self._judge_seconds:
             wanted = Counter(
                 pod.metadata.namespace
-                for pod in policy.wanted(index, settings)
-                if not book.has_let_go(pod.metadata.uid)
+                for pod in planner.wanted(index, settings)
+                if not budget.has_let_go(pod.metadata.uid)
             )
-            book.judge(wanted, moment)
+            budget.judge(wanted, moment)
             self._judged_at = moment.at
             self._judge_seconds = max(_JUDGE_SECONDS, wanted.total() / _JUDGED_PER_SECOND)
-            self._tell_stops(book)
+            self._tell_stops(budget)
             return True
         if not is_more:
             self._lifts_at = min(self._lifts_at, self._judged_at + self._judge_seconds)
         return is_more
 
     def holds(self, victim: Victim) -> Refusal | None:
-        """Why the victim is not handed out now; `is_for_all` says whether anybody else would be."""
-        book = self._book
-        if book is None:
+        """Why the victim is not queued now; `is_for_all` says whether the same holds for all others."""
+        budget = self._budget
+        if budget is None:
             return None
         moment = self._moment()
-        refusal = book.refusal_of(victim.pod.metadata.namespace, moment)
+        refusal = budget.refusal_of(victim.pod.metadata.namespace, moment)
         if refusal is not None:
-            self._note_refusal(book, victim, refusal, moment)
+            self._note_refusal(budget, victim, refusal, moment)
             if not is_for_all(refusal):
                 self._parked.add(victim.pod.metadata.uid)
         return refusal
 
     def room(self) -> float:
-        """How many may be handed out."""
-        return math.inf if self._book is None else self._book.room(self._moment())
+        """How many pods may be queued."""
+        return math.inf if self._budget is None else self._budget.room(self._moment())
 
     @property
     def wake_at(self) -> float:
-        """When held pods may go by time alone, in the loop's seconds."""
-        return math.inf if self._book is None else self._lifts_at
+        """When held pods may go by time alone, in the event loop's seconds."""
+        return math.inf if self._budget is None else self._lifts_at
 
-    # Acting
+    # Execution
 
     def admit(self, victim: Victim) -> Refusal | None:
-        """Just before the victim is touched; `note` is to be called after None."""
-        book = self._book
-        if book is None:
+        """Called immediately before the removal; if it returns None, call `note` afterwards."""
+        budget = self._budget
+        if budget is None:
             return None
         moment = self._moment()
-        refusal = admitted(book, victim, moment)
+        refusal = admitted(budget, victim, moment)
         if refusal is not None:
-            self._note_refusal(book, victim, refusal, moment)
+            self._note_refusal(budget, victim, refusal, moment)
         return refusal
 
     async def last_word(self, victim: Victim) -> str:
-        """A step, the last of them: those before it may take long, and a window may have closed meanwhile."""
-        if self._book is None:
+        """A late pre-delete step: earlier ones may take long, and a window may have closed meanwhile."""
+        if self._budget is None:
             return ""
-        refusal = self._book.objection(victim.pod.metadata.namespace, self._moment())
+        refusal = self._budget.objection(victim.pod.metadata.namespace, self._moment())
         return "" if refusal is None else refusal.why
 
     def note(self, victim: Victim, result: Removal | PodlifeError) -> bool:
-        """What came of it; says whether others may go in its place."""
-        book, uid = self._book, victim.pod.metadata.uid
-        if book is None:
+        """Record the result; returns whether another pod may go instead."""
+        budget, uid = self._budget, victim.pod.metadata.uid
+        if budget is None:
             return False
         is_deleted = may_be_deleted(result)
         if is_deleted:
-            book.note_deleted(uid, self._moment())
+            budget.note_deleted(uid, self._moment())
         else:
-            book.note_not_deleted(uid)
+            budget.note_not_deleted(uid)
         return not is_deleted
 
-    # Telling
+    # Reports
 
-    def _note_refusal(self, book: GuardBook, victim: Victim, refusal: Refusal, moment: Moment) -> None:
+    def _note_refusal(self, budget: DeletionBudget, victim: Victim, refusal: Refusal, moment: Moment) -> None:
         if refusal.guard is Guard.OBSERVING:
             self._observe(victim)
         if refusal.guard is Guard.PER_MINUTE:
-            self._lifts_at = min(self._lifts_at, book.next_room_at(moment))
+            self._lifts_at = min(self._lifts_at, budget.next_room_at(moment))
         elif refusal.until is not None:
             seconds = (refusal.until - moment.now).total_seconds()
             self._lifts_at = min(self._lifts_at, moment.at + max(_LEAST_SECONDS, seconds))
-        self._tell_stops(book)
+        self._tell_stops(budget)
         key = (refusal.guard, refusal.place)
         if key not in self._held:
-            if key not in self._held_before and refusal.place not in book.stops:
+            if key not in self._held_before and refusal.place not in budget.stops:
                 told = {"guard": str(refusal.guard), "namespace": refusal.place}
-                log.info("pods are held back: %s; lifted by %s", refusal.why, refusal.remedy, extra=told)
+                log.info("pods held back: %s; lifted by %s", refusal.why, refusal.remedy, extra=told)
             self._held.add(key)
             self._metrics.held_back.add(key)
 
@@ -228,16 +213,16 @@ class GuardPost:
             message = f"podlife-gc would delete it ({victim.reason}), but only observes: {victim.why}"
             self._recorder.event(regarding_pod(victim), "Normal", "PodWouldBeCollected", message)
 
-    def _tell_stops(self, book: GuardBook) -> None:
-        if self._told_stops == book.stops:
+    def _tell_stops(self, budget: DeletionBudget) -> None:
+        if self._told_stops == budget.stops:
             return
-        for place, stop in book.stops.items():
+        for place, stop in budget.stops.items():
             if place not in self._told_stops:
                 self._tell_stop(stop)
-        for place in self._told_stops.keys() - book.stops.keys():
-            log.info("the stop of %s is over", f"namespace {place}" if place else "the cluster")
-        self._told_stops = dict(book.stops)
-        self._metrics.stops = set(book.stops)
+        for place in self._told_stops.keys() - budget.stops.keys():
+            log.info("stop of %s lifted", f"namespace {place}" if place else "the cluster")
+        self._told_stops = dict(budget.stops)
+        self._metrics.stops = set(budget.stops)
 
     def _tell_stop(self, stop: MassStop) -> None:
         command = force_command(stop.place, self._clock.now())
@@ -251,28 +236,28 @@ class GuardPost:
 
     def _tell_ends(self) -> None:
         for guard, place in sorted(self._held_before - self._held):
-            log.info("%s holds nobody back%s any more", guard, f" in namespace {place}" if place else "")
+            log.info("guard %s holds no pods%s any more", guard, f" in namespace {place}" if place else "")
         self._held_before, self._held = self._held, set()
         self._metrics.held_back = set(self._held_before)
 
-    def _read_marks(self, book: GuardBook, index: PodIndex) -> None:
-        self._has_new_marks = False
-        marks = marks_of({name: each.metadata.annotations for name, each in index.namespaces.items()})
-        for namespace, text in marks.unreadable.items():
+    def _read_annotations(self, budget: DeletionBudget, index: PodIndex) -> None:
+        self._has_new_annotations = False
+        annotations = annotations_of(index.namespaces.values())
+        for namespace, text in annotations.unreadable.items():
             log.warning(
-                "namespace %s: %s is %r, which is no time as in 2030-01-01T00:00:00Z: it forces nothing",
+                "namespace %s: ignoring annotation %s: invalid time %r, expected RFC 3339",
                 namespace,
                 FORCE_UNTIL,
                 text,
             )
-        book.mark(marks)
+        budget.set_annotations(annotations)
 
     def _moment(self) -> Moment:
         return Moment(asyncio.get_running_loop().time(), self._clock.now())
 
 
 def is_for_all(refusal: Refusal) -> bool:
-    """Whether it holds back everybody: then nobody else need be asked about. Observed pods are told one by one."""
+    """Whether it holds back all pods, so that no other need be evaluated. Observed pods are reported one by one."""
     if refusal.guard is Guard.STOP:
         return refusal.place == EVERYWHERE
     return refusal.guard not in (Guard.OBSERVING, Guard.NAMESPACE_SHARE)

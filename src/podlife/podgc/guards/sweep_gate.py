@@ -1,8 +1,8 @@
-"""Where the guards stand in a sweep: nobody goes past it who is held, and who must only wait a little does.
+"""Guards of a one-off sweep: checked before each deletion.
 
-A sweep is one pass. For room in the minute it waits if all that is left can go soon, else what is left is told. What
-people write on namespaces is read again while it lasts, so that a stop holds it a few seconds later; where that cannot
-be read, nobody goes.
+A sweep is one pass. It waits for perMinute if everything that is left can go soon; otherwise the rest is held back. The
+annotations of namespaces are read again during the sweep, so that a stop takes effect within seconds; if they cannot be
+read, nothing is deleted.
 """
 
 from __future__ import annotations
@@ -13,44 +13,42 @@ from collections.abc import Awaitable, Callable
 
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.podgc.guards.annotations import Marks
-from podlife.podgc.guards.budget import Guard, GuardBook, Moment
+from podlife.podgc.guards.annotations import GuardAnnotations
+from podlife.podgc.guards.budget import DeletionBudget, Guard, Moment
 from podlife.podgc.guards.controller_gate import may_be_deleted
-from podlife.podgc.guards.plan_filter import HeldBack, HeldVictims, admitted
-from podlife.podgc.planner import Victim
+from podlife.podgc.guards.plan_filter import HeldVictims, admitted
+from podlife.podgc.plan import HeldBack, Victim
 from podlife.podgc.removal import Removal
 from podlife.podgc.views import Pod
 
-__all__ = ["Gate"]
-
-# Longer than this nobody is kept at a terminal.
+# Maximum time to wait for perMinute.
 _MOST_WAITING_SECONDS = 120.0
-# How long what was read of the namespaces is believed.
-_MARKS_SECONDS = 5.0
-# All who wait for it share one answer, and one that does not come.
+# How long annotations of namespaces are cached.
+_ANNOTATIONS_SECONDS = 5.0
+# How long a failure to read them is cached: concurrent callers share one answer.
 _TROUBLE_SECONDS = 0.5
 
 
-class Gate:
-    """`wait` waits until a moment of the loop's time, or until the sweep is told to stop; `left` is how many pods are
-    still to be dealt with; `read_marks` asks the server, and raises PodlifeError. The book has what it says now."""
+class SweepGate:
+    """`wait` waits until a time of the event loop, or until the sweep is stopped, and returns whether to go on; `left`
+    is the number of pods still to be handled; `read_annotations` asks the server and raises PodlifeError."""
 
     def __init__(
         self,
-        book: GuardBook | None,
+        budget: DeletionBudget | None,
         clock: Clock,
         *,
         wait: Callable[[float], Awaitable[bool]],
         left: Callable[[], int],
-        read_marks: Callable[[], Awaitable[Marks]],
+        read_annotations: Callable[[], Awaitable[GuardAnnotations]],
     ) -> None:
-        self._book = book
+        self._budget = budget
         self._clock = clock
         self._wait = wait
         self._left = left
-        self._read_marks = read_marks
-        self._marked_at = asyncio.get_running_loop().time() if book is not None else 0.0
-        self._marking = asyncio.Lock()
+        self._read_annotations = read_annotations
+        self._read_at = asyncio.get_running_loop().time() if budget is not None else 0.0
+        self._reading = asyncio.Lock()
         self._trouble: PodlifeError | None = None
         self._waits: bool | None = None
         self._held = HeldVictims()
@@ -60,66 +58,67 @@ class Gate:
         return self._held.held_back
 
     def begin(self) -> None:
-        """Others are to be dealt with: whether they are waited for is another question."""
+        """A new batch begins: whether to wait for perMinute is decided again."""
         self._waits = None
 
     async def admit(self, victim: Victim) -> bool:
-        """Whether the victim goes; `note` is to be called then. Raises PodlifeError where nobody can tell."""
-        if self._book is None:
+        """Whether the victim may go; if so, call `note` afterwards. Raises PodlifeError if annotations cannot be
+        read."""
+        if self._budget is None:
             return True
         while True:
-            await self._refresh(self._book)
+            await self._refresh(self._budget)
             moment = self._moment()
-            refusal = admitted(self._book, victim, moment)
+            refusal = admitted(self._budget, victim, moment)
             if refusal is None:
                 return True
-            if refusal.guard is not Guard.PER_MINUTE or not self._is_short(self._book, moment):
+            if refusal.guard is not Guard.PER_MINUTE or not self._is_short(self._budget, moment):
                 self._held.note(refusal, victim)
                 return False
-            if not await self._wait(self._book.next_room_at(moment)):
+            if not await self._wait(self._budget.next_room_at(moment)):
                 return False
 
     async def last_word(self, victim: Victim) -> str:
-        """A step, the last of them: those before it may take long, and a window may have closed meanwhile."""
-        if self._book is None:
+        """The last pre-delete step: earlier ones may take long, and a window may have closed meanwhile."""
+        if self._budget is None:
             return ""
-        await self._refresh(self._book)
-        refusal = self._book.objection(victim.pod.metadata.namespace, self._moment())
+        await self._refresh(self._budget)
+        refusal = self._budget.objection(victim.pod.metadata.namespace, self._moment())
         return "" if refusal is None else refusal.why
 
     def note(self, pod: Pod, result: Removal | PodlifeError) -> None:
-        if self._book is None:
+        if self._budget is None:
             return
         if may_be_deleted(result):
-            self._book.note_deleted(pod.metadata.uid, self._moment())
+            self._budget.note_deleted(pod.metadata.uid, self._moment())
         else:
-            self._book.note_not_deleted(pod.metadata.uid)
+            self._budget.note_not_deleted(pod.metadata.uid)
 
     def note_unsent(self, pod: Pod) -> None:
-        if self._book is not None:
-            self._book.note_not_deleted(pod.metadata.uid)
+        if self._budget is not None:
+            self._budget.note_not_deleted(pod.metadata.uid)
 
-    async def _refresh(self, book: GuardBook) -> None:
+    async def _refresh(self, budget: DeletionBudget) -> None:
         loop = asyncio.get_running_loop()
-        async with self._marking:
-            if self._trouble is not None and loop.time() < self._marked_at + _TROUBLE_SECONDS:
+        async with self._reading:
+            if self._trouble is not None and loop.time() < self._read_at + _TROUBLE_SECONDS:
                 raise self._trouble
-            if self._trouble is None and loop.time() < self._marked_at + _MARKS_SECONDS:
+            if self._trouble is None and loop.time() < self._read_at + _ANNOTATIONS_SECONDS:
                 return
             try:
-                book.mark(await self._read_marks())
+                budget.set_annotations(await self._read_annotations())
                 self._trouble = None
             except PodlifeError as error:
                 self._trouble = error
                 raise
             finally:
-                self._marked_at = loop.time()
+                self._read_at = loop.time()
 
-    def _is_short(self, book: GuardBook, moment: Moment) -> bool:
+    def _is_short(self, budget: DeletionBudget, moment: Moment) -> bool:
         if self._waits is None:
-            most = book.guards.per_minute or 1
-            minutes = math.ceil((self._left() - book.under_way) / most) - 1
-            seconds = book.next_room_at(moment) - moment.at + 60.0 * max(0, minutes)
+            most = budget.guards.per_minute or 1
+            minutes = math.ceil((self._left() - budget.under_way) / most) - 1
+            seconds = budget.next_room_at(moment) - moment.at + 60.0 * max(0, minutes)
             self._waits = seconds <= _MOST_WAITING_SECONDS
         return self._waits
 

@@ -1,8 +1,8 @@
-"""When deletions may be made: windows of the week, told by the wall clock of a time zone.
+"""Deletion windows: times of the week in the local time of a time zone.
 
-A moment is in a window when the clock on the wall there says so: where the clocks go forward, a window that lies in
-the hour that is left out does not open that day; where they go back, one that lies in the hour that comes twice is
-open twice. No window at all is always open. Pure; that a zone exists is checked by whoever reads the policy.
+Local time decides: a window inside the hour that is skipped when clocks go forward does not open that day; one inside
+the hour that is repeated when they go back opens twice. Without windows, deletions are always allowed. Pure; that a
+zone exists is checked by the parser.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from zoneinfo import ZoneInfo
 
 from podlife.podgc.policy.model import Window
 
-__all__ = ["is_open", "opens_at"]
-
 _DAY = timedelta(days=1)
-# A window comes once a week at least; the clocks may leave it out one week, and midnight lies elsewhere elsewhere.
+# A window opens at least once a week, but a clock change may skip it once; midnight depends on the time zone.
 _MOST_DAYS = 16
 _EXACT = timedelta(seconds=1)
 
@@ -26,7 +24,7 @@ def is_open(windows: Sequence[Window], now: datetime) -> bool:
 
 
 def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
-    """The first moment from now on that is in a window: now itself where one is open. None where none ever opens."""
+    """The earliest time from now on that is in a window; now if one is open, None if none ever opens."""
     if is_open(windows, now):
         return now
     found = [moment for window in windows if (moment := _first(window, now)) is not None]
@@ -44,7 +42,7 @@ def _has(window: Window, now: datetime) -> bool:
 
 
 def _first(window: Window, now: datetime) -> datetime | None:
-    """A window opens when the wall clock comes to its start, or is moved into it."""
+    """A window opens when local time reaches its start, or a clock change moves into it."""
     zone = ZoneInfo(window.zone)
     today = now.astimezone(zone).date()
     moments = {*_starts(window, zone, today), *_changes(zone, now)}
@@ -58,7 +56,7 @@ def _starts(window: Window, zone: ZoneInfo, today: date) -> Iterator[datetime]:
 
 
 def _changes(zone: ZoneInfo, now: datetime) -> Iterable[datetime]:
-    """When the clocks there are put forward or back in the time to come."""
+    """The next clock changes of the time zone."""
     since = now.astimezone(UTC).replace(microsecond=0)
     for _ in range(_MOST_DAYS):
         until = since + _DAY

@@ -1,8 +1,8 @@
-"""Reads owners of any kind, live, and remembers for a moment what they said.
+"""Reads owners of any kind, with a short cache.
 
-An owner is asked for by what its pod says of it (apiVersion, kind, name) and known by its UID; which resource a kind is
-the server's discovery tells. Many pods of one owner cost one read. An answer is never older than a few seconds, and who
-needs one from after a moment of his own gets it. What cannot be read is told as such and never taken for "gone".
+An owner is identified by its owner reference (apiVersion, kind, name) and verified by UID; discovery maps its kind to a
+resource. Many pods of one owner cost one request. An answer is at most a few seconds old, and newer than a given time
+if the caller needs that. A read error is reported as such and never taken for a missing owner.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ from podlife.client.discovery import kinds_of
 from podlife.errors import ApiError, NotFoundError, PodlifeError
 from podlife.podgc.owner_wait.status import Outlook, outlook_of
 
-__all__ = ["Answer", "OwnerReader"]
-
 T = TypeVar("T")
 
 _OWNER_SECONDS, _MOST_OWNERS = 5.0, 512
 _KINDS_SECONDS, _MOST_VERSIONS = 60.0, 64
-# What takes longer keeps nobody waiting: the pod stays, and is asked about again.
+# After this time the pod stays, and is tried again.
 _READ_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """`is_gone` also where another object has the owner's name by now. With `trouble` nothing is known of it."""
+class OwnerAnswer:
+    """`is_gone` even if another object has the owner's name now. With `trouble` the owner could not be read."""
 
     outlook: Outlook = field(default_factory=Outlook)
     is_gone: bool = False
@@ -43,44 +41,46 @@ class Answer:
 class OwnerReader:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._owners = _Memory[tuple[str, ...], tuple[str, Answer]](_OWNER_SECONDS, _MOST_OWNERS)
+        self._owners = _Memory[tuple[str, ...], tuple[str, OwnerAnswer]](_OWNER_SECONDS, _MOST_OWNERS)
         self._kinds = _Memory[str, dict[str, Ref]](_KINDS_SECONDS, _MOST_VERSIONS)
 
-    async def ask(self, owner: OwnerReference, namespace: str, *, after: float = -math.inf) -> Answer:
-        """What the owner says, read after that moment (the loop's seconds). Raises WithdrawnError, and nothing else."""
+    async def ask(self, owner: OwnerReference, namespace: str, *, after: float = -math.inf) -> OwnerAnswer:
+        """The owner's state, read after that time (in the event loop's seconds). Raises only WithdrawnError."""
         key = (owner.api_version, owner.kind, namespace, owner.name)
 
-        async def read() -> tuple[str, Answer]:
+        async def read() -> tuple[str, OwnerAnswer]:
             return await self._read(owner, namespace)
 
         uid, answer = await self._owners.get(key, read, after)
-        return answer if answer.trouble or uid == owner.uid else Answer(is_gone=True)
+        return answer if answer.trouble or uid == owner.uid else OwnerAnswer(is_gone=True)
 
-    async def _read(self, owner: OwnerReference, namespace: str) -> tuple[str, Answer]:
-        """With the UID of what has the owner's name."""
+    async def _read(self, owner: OwnerReference, namespace: str) -> tuple[str, OwnerAnswer]:
+        """The UID of the object with the owner's name, and its state."""
         try:
             async with asyncio.timeout(_READ_SECONDS):
                 ref = await self._ref_of(owner)
                 if ref is None:
-                    return "", Answer(trouble=f"the server has no kind {owner.kind} in {owner.api_version}")
+                    return "", OwnerAnswer(
+                        trouble=f"the server does not have kind {owner.kind} in {owner.api_version}"
+                    )
                 found: Object = await self._client.get(ref, owner.name, namespace if ref.namespaced else "")
         except WithdrawnError:
             raise
         except TimeoutError:
-            return "", Answer(trouble=f"it cannot be read (no answer within {_READ_SECONDS:g} s)")
+            return "", OwnerAnswer(trouble=f"cannot be read (no answer within {_READ_SECONDS:g} s)")
         except NotFoundError as error:
             if error.is_about(owner.name):
-                return "", Answer(is_gone=True)
-            return "", Answer(trouble="it cannot be read (404, which does not name it)")
+                return "", OwnerAnswer(is_gone=True)
+            return "", OwnerAnswer(trouble="cannot be read (404 for another object)")
         except ApiError as error:
-            return "", Answer(trouble=f"it cannot be read ({error.code} {error.reason})")
+            return "", OwnerAnswer(trouble=f"cannot be read ({error.code} {error.reason})")
         except (PodlifeError, ValueError) as error:
-            return "", Answer(trouble=f"it cannot be read ({error})")
-        # A list's item may lack them, an object from an old server too: they are what was asked for.
+            return "", OwnerAnswer(trouble=f"cannot be read ({error})")
+        # The object may lack its type; it is the one that was requested.
         named: Object = {**found, "apiVersion": owner.api_version, "kind": owner.kind}
         metadata = found.get("metadata")
         uid = metadata.get("uid") if isinstance(metadata, dict) else None
-        return str(uid or ""), Answer(outlook_of(named))
+        return str(uid or ""), OwnerAnswer(outlook_of(named))
 
     async def _ref_of(self, owner: OwnerReference) -> Ref | None:
         version = owner.api_version
@@ -102,7 +102,7 @@ K = TypeVar("K", bound=tuple[str, ...] | str)
 
 
 class _Memory(Generic[K, T]):
-    """What was read, for so many seconds and so many keys; who asks while it is being read waits for that."""
+    """A cache with a maximum age and size; concurrent callers share one read."""
 
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds = seconds
@@ -121,6 +121,6 @@ class _Memory(Generic[K, T]):
             if value is None or is_old:
                 began = loop.time()
                 value = await read()
-                # Of the moment at which it was asked for: what came about after that may not be in the answer.
+                # The time of the request: later changes may not be in the answer.
                 entry.value, entry.read_at = value, began
             return value

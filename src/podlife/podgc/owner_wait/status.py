@@ -1,9 +1,8 @@
-"""Whether the owner of a finished pod has seen its end. Pure: the pod and what the owner says go in, words come out.
+"""Whether the owner of a finished pod has observed its end. Pure.
 
-What counts depends on who the owner is. A Job and an Argo Workflow keep accounts of their pods, and those are read; of
-any other kind it is enough that it has ended itself, and before that nobody can tell. ReplicaSets and their like keep
-no account of pods that have ended (they count the living), so that with such a pod nothing is lost that they wait for.
-Where something cannot be told for certain the answer is "not yet": who asks has a bound for how long.
+It depends on the kind of the owner. Jobs and Argo Workflows record their pods in their status. For other kinds it is
+enough that the owner itself has ended. ReplicaSets and similar kinds count running pods only and do not wait for
+finished ones. If in doubt, the answer is "not yet": the caller limits the wait.
 """
 
 from __future__ import annotations
@@ -18,28 +17,16 @@ from podlife.api.codec import Object
 from podlife.api.views import Metadata, OwnerReference, controller_of
 from podlife.podgc.policy.model import OWNER_HAS_SEEN
 
-__all__ = [
-    "TRACKING",
-    "EndedPod",
-    "Outlook",
-    "ended_at",
-    "is_told",
-    "outlook_of",
-    "owner_to_ask",
-    "pending_on",
-    "still_waiting",
-]
-
 TRACKING = "batch.kubernetes.io/job-tracking"
-# On pods of an Argo Workflow: a finalizer until their state is noted, a label once they are done with.
+# On pods of an Argo Workflow: a finalizer until their state is recorded, a label after that.
 _ARGO_FINALIZER = "workflows.argoproj.io/status"
 _ARGO_COMPLETED = "workflows.argoproj.io/completed"
 _ARGO_NODE = "workflows.argoproj.io/node-id"
 _FINALIZERS = {
     TRACKING: "its Job has not counted it yet",
-    _ARGO_FINALIZER: "its Workflow has not noted its end yet",
+    _ARGO_FINALIZER: "its Workflow has not recorded its end yet",
 }
-# Those who count living pods only; a Node owns the pods of its own folder, and has no end to wait for.
+# Kinds that count running pods only; a Node owns its static pods and does not wait for their end.
 _COUNT_THE_LIVING = frozenset(
     [
         ("apps", "DaemonSet"),
@@ -66,7 +53,7 @@ _ENDED_WORDS = frozenset(
         "timedout",
     ]
 )
-# Where kinds that run something to its end say how far it is: Spark, Ray, Volcano, Flyte and others.
+# Where batch kinds report their phase: Spark, Ray, Volcano, Flyte and others.
 _PHASES = (
     ("phase",),
     ("state",),
@@ -75,13 +62,13 @@ _PHASES = (
     ("jobStatus",),
     ("jobDeploymentStatus",),
 )
-# Conditions of a pod whose change tells of its end.
+# Pod conditions whose last transition dates the end.
 _ENDINGS = ("Ready", "ContainersReady", "DisruptionTarget")
 _END_TIMES = ("completionTime", "completionTimestamp", "completedAt", "finishedAt", "endTime")
 _END_CONDITIONS = frozenset(("complete", "completed", "succeeded", "failed", "finished"))
-# What is not ready for one of these reasons has ended. One that has failed may only be about to try again.
+# Reasons of Ready=False that mean the end. Failed is not among them: it may be retried.
 _NOT_READY_ANY_MORE = frozenset(("complete", "completed", "finished", "succeeded"))
-# Here a condition that is False is an end as well: Succeeded is Unknown for as long as it runs.
+# In this group Succeeded=False is an end as well: it is Unknown while running.
 _THREE_VALUED = "tekton.dev"
 
 
@@ -104,7 +91,7 @@ class _Container(msgspec.Struct, rename="camel"):
 
     @property
     def ended_at(self) -> datetime | None:
-        """Its last time."""
+        """The time of its last termination."""
         for state in (self.state, self.last_state):
             if state is not None and state.terminated is not None:
                 return state.terminated.finished_at
@@ -125,7 +112,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class EndedPod(msgspec.Struct):
-    """Of a pod what tells whether its owner has seen it end."""
+    """The fields of a pod that show whether its owner has observed its end."""
 
     metadata: _PodMetadata
     status: _Status = msgspec.field(default_factory=_Status)
@@ -137,11 +124,11 @@ class EndedPod(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What an owner says of its pods, as little as is needed to answer for each of them.
+    """What an owner's status says about its pods.
 
-    `end` is that it has ended itself, in words: whatever it wanted to know it knows. Else `uncounted` are the UIDs of
-    pods that it is still about to count and has no other account of (None: it keeps none), `noted` the pods whose end
-    it has written down, by the name it has for them (None: it writes down none)."""
+    `end` describes the end of the owner itself: it then needs its pods no more. Otherwise `uncounted` are the UIDs of
+    pods that it has still to count (None if it does not count them), and `noted` the pods whose end it has recorded, by
+    its own name for them (None if it records none)."""
 
     end: str = ""
     uncounted: frozenset[str] | None = None
@@ -149,7 +136,7 @@ class Outlook:
 
 
 def ended_at(pod: EndedPod) -> datetime:
-    """The latest moment at which it may have ended, as the rules reckon it: waiting runs from there."""
+    """The latest time at which it may have ended, as for rules: the wait starts there."""
     status, metadata = pod.status, pod.metadata
     containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
     ends = [each.ended_at for each in containers]
@@ -158,20 +145,20 @@ def ended_at(pod: EndedPod) -> datetime:
     if not known:
         known = [each for each in (metadata.deletion_timestamp, status.start_time) if each is not None]
     if metadata.creation_timestamp is not None:
-        # A node's clock may be far behind.
+        # The node's clock may be far behind.
         known.append(metadata.creation_timestamp)
     return max(known, default=datetime.min.replace(tzinfo=UTC))
 
 
 def pending_on(pod: EndedPod) -> str:
-    """What of the pod itself says that its owner has not seen the end; "" where nothing does."""
+    """What on the pod shows that its owner has not observed its end, or ""."""
     if is_told(pod):
         return ""
     return next((_FINALIZERS[each] for each in pod.metadata.finalizers if each in _FINALIZERS), "")
 
 
 def is_told(pod: EndedPod) -> bool:
-    """Whether the owner has said so on the pod."""
+    """Whether the owner has acknowledged the end on the pod."""
     metadata = pod.metadata
     said = (metadata.annotations or {}).get(OWNER_HAS_SEEN)
     if said is not None and said.strip().lower() != "false":
@@ -182,7 +169,7 @@ def is_told(pod: EndedPod) -> bool:
 
 
 def owner_to_ask(pod: EndedPod) -> OwnerReference | None:
-    """Whose word is needed; None where there is nobody who waits for the end."""
+    """The owner to ask; None if no owner waits for the end."""
     owner = controller_of(pod.metadata)
     if owner is None:
         return None
@@ -201,16 +188,16 @@ def outlook_of(owner: Object) -> Outlook:
 
 
 def still_waiting(outlook: Outlook, pod: EndedPod) -> str:
-    """What the owner has not done yet; "" when it has seen the end."""
+    """What the owner has not done yet; "" if it has observed the end."""
     if outlook.end:
         return ""
     metadata = pod.metadata
     if outlook.uncounted is not None:
-        # Without the tracking finalizer a Job has counted the pod or is about to: it never looks at it again.
+        # Without the tracking finalizer, a Job has counted the pod or is about to, and does not read it again.
         return "has not counted it yet" if metadata.uid in outlook.uncounted else ""
     if outlook.noted is not None:
         node = (metadata.annotations or {}).get(_ARGO_NODE, metadata.name)
-        return "" if node in outlook.noted else "has not noted its end yet"
+        return "" if node in outlook.noted else "has not recorded its end yet"
     return "has not ended yet"
 
 
@@ -227,7 +214,7 @@ def _workflow(status: Object) -> Outlook:
     ended = ("Succeeded", "Failed", "Error", "Skipped", "Omitted")
     if status.get("phase") in ended:
         return Outlook(f"is {str(status['phase']).lower()}")
-    # Large ones keep their nodes packed or elsewhere: then only the pod's own label tells.
+    # Large Workflows store their nodes compressed or elsewhere: then only the pod's label tells.
     nodes = _part(status, "nodes")
     return Outlook(
         noted=frozenset(
@@ -239,7 +226,7 @@ def _workflow(status: Object) -> Outlook:
 def _end(owner: Object, status: Object, *, is_three_valued: bool) -> str:
     observed, generation = status.get("observedGeneration"), _part(owner, "metadata").get("generation")
     if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
-        # What it says is about what it was asked for before.
+        # The status is about an older generation.
         return ""
     for path in _PHASES:
         value: Any = status

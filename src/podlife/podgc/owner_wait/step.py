@@ -1,8 +1,8 @@
-"""Waiting for the owner: a finished pod stays until its Job, workflow or other owner has seen the end.
+"""The owner wait: a finished pod stays until its Job, Workflow or other owner has observed its end.
 
-A step before the deletion, for victims of rules with `waitForOwner`. It guarantees that such a pod is let go only when
-the owner has said so, has counted it, has ended or is gone, or when the bound after the pod's completion is over;
-whatever cannot be read means "not yet", and is told. It only reads. What counts as seen is in `owner_seen`.
+A pre-delete step for victims of rules with `waitForOwner`. Such a pod is released only when its owner has acknowledged
+or counted it, has ended or is gone, or when the maximum wait after the pod's completion is over. If something cannot be
+read, the pod waits, and the reason is reported. Read-only. What counts as seen is in `owner_seen`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from podlife.api.codec import format_time
@@ -25,30 +25,29 @@ from podlife.podgc.owner_wait.status import (
     pending_on,
     still_waiting,
 )
-from podlife.podgc.planner import Victim
+from podlife.podgc.plan import Plan, Victim, WaitingVictim
 from podlife.podgc.policy.model import OwnerWait, Policy
-from podlife.podgc.steps import Stay
-
-__all__ = ["OwnerStep", "Waiting", "waiting_for_owner"]
+from podlife.podgc.pre_delete import Stay
+from podlife.podgc.settings import Settings
 
 _PAGE = 500
 _MOST_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """What the owner has not done yet, and until when the pod stays for it at the latest."""
+class OwnerWaiting:
+    """What the owner has not done yet, and until when the pod stays at most."""
 
     what: str
     until: datetime
 
     def __str__(self) -> str:
-        # Always the same words for a pod, so that events about it are counted and not piled up.
-        return f"waits for its owner: {self.what}; goes at {format_time(self.until)} at the latest"
+        # Always the same text for a pod, so that its events are aggregated.
+        return f"waiting for its owner: {self.what}; until {format_time(self.until)} at most"
 
 
 class OwnerStep:
-    """`policy` gives the one in force: rules are looked up by their names when a victim comes."""
+    """`policy` returns the policy in force; rules are looked up by name for each victim."""
 
     def __init__(self, client: Client, policy: Callable[[], Policy | None], clock: Clock) -> None:
         self._policy = policy
@@ -61,20 +60,20 @@ class OwnerStep:
         if wait is None or not victim.pod.has_ended:
             return ""
         metadata = victim.pod.metadata
-        # As a list of one: whoever may sweep may list, and needs no right to get besides.
+        # A list of one pod: RBAC for a sweep includes list, but not get.
         options = ListOptions(field_selector=f"metadata.name={metadata.name}")
         page = await self._client.list(PODS, metadata.namespace, options=options, view=EndedPod)
         pod = next((each for each in page.items if each.metadata.uid == metadata.uid), None)
-        # Gone, or another by now: the deletion finds that out by itself.
+        # Gone or replaced: the deletion, which carries the UID, handles that.
         found = None if pod is None else await self._look(pod, wait, _now())
         return "" if found is None else Stay(str(found), found.until)
 
-    async def waiting(self, victims: Sequence[Victim]) -> dict[str, Waiting]:
-        """Which of the victims wait for their owner now, by UID: for who only wants to know."""
+    async def waiting(self, victims: Sequence[Victim]) -> dict[str, OwnerWaiting]:
+        """The victims that wait for their owner now, by UID."""
         waits = {victim.pod.metadata.uid: self._wait_of(victim) for victim in victims if victim.pod.has_ended}
         wanted = {uid: wait for uid, wait in waits.items() if wait is not None}
         namespaces = {v.pod.metadata.namespace for v in victims if v.pod.metadata.uid in wanted}
-        found: dict[str, Waiting] = {}
+        found: dict[str, OwnerWaiting] = {}
         for namespace in sorted(namespaces):
             async for page in self._client.pages(
                 PODS, namespace, options=ListOptions(limit=_PAGE), view=EndedPod
@@ -85,9 +84,9 @@ class OwnerStep:
 
     async def _look_at_all(
         self, pods: Iterable[EndedPod], waits: dict[str, OwnerWait], read_at: float
-    ) -> dict[str, Waiting]:
+    ) -> dict[str, OwnerWaiting]:
         places = asyncio.Semaphore(_MOST_AT_ONCE)
-        found: dict[str, Waiting] = {}
+        found: dict[str, OwnerWaiting] = {}
 
         async def look(pod: EndedPod) -> None:
             uid = pod.metadata.uid
@@ -107,8 +106,23 @@ class OwnerStep:
         rule = next((each for each in policy.rules if each.name == victim.rule), None)
         return None if rule is None else rule.wait_for_owner
 
-    async def _look(self, pod: EndedPod, wait: OwnerWait, read_at: float) -> Waiting | None:
+    async def _look(self, pod: EndedPod, wait: OwnerWait, read_at: float) -> OwnerWaiting | None:
         return await waiting_for_owner(self._reader, pod, wait, self._clock.now(), read_at)
+
+
+async def set_waiting_apart(plan: Plan, client: Client, settings: Settings, clock: Clock) -> Plan:
+    """Move victims that wait for their owner to `plan.waiting`. Read-only. Raises ApiError or UnreachableError."""
+    step = OwnerStep(client, lambda: settings.policy, clock)
+    waiting = await step.waiting(plan.victims)
+    if not waiting:
+        return plan
+    waits = (
+        WaitingVictim(victim, waiting[uid].what, waiting[uid].until)
+        for victim in plan.victims
+        if (uid := victim.pod.metadata.uid) in waiting
+    )
+    goes = (victim for victim in plan.victims if victim.pod.metadata.uid not in waiting)
+    return replace(plan, victims=tuple(goes), waiting=tuple(waits))
 
 
 def _now() -> float:
@@ -117,21 +131,21 @@ def _now() -> float:
 
 async def waiting_for_owner(
     reader: OwnerReader, pod: EndedPod, wait: OwnerWait, now: datetime, read_at: float
-) -> Waiting | None:
-    """None when the pod may go: its owner has seen the end, or had its time. `read_at` is when the pod was read."""
+) -> OwnerWaiting | None:
+    """None if the pod may go: its owner has observed its end, or the time is over. `read_at` is when the pod was
+    read."""
     until = add_seconds(ended_at(pod), wait.at_most_seconds)
     if until <= now or is_told(pod):
         return None
     what = pending_on(pod) or await _asked(reader, pod, read_at)
-    return Waiting(what, until) if what else None
+    return OwnerWaiting(what, until) if what else None
 
 
 async def _asked(reader: OwnerReader, pod: EndedPod, read_at: float) -> str:
     owner = owner_to_ask(pod)
     if owner is None:
         return ""
-    # What keeps a pod may be a moment old. What lets it go must not be from before its end, unless it cannot come
-    # undone.
+    # A cached answer may keep the pod. To release it, the answer must be newer than the pod, unless it is final.
     for after in (-math.inf, read_at):
         answer = await reader.ask(owner, pod.metadata.namespace, after=after)
         title = f"{owner.kind} {owner.name}"

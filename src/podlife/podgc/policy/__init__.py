@@ -1,9 +1,9 @@
-"""What operators may say about collecting pods: a file of rules, protections and guards.
+"""Policies of the collector: rules, protections and guards in a file.
 
-`model` is what a policy is, `reading` makes it of a file, `engine` decides by it, `guards` hold back what it decides.
-All of them are pure. Without a file the policy is upstream's.
+`model` has the values, `parse` reads them from a file, `engine` applies them to pods, `schema` and `printing` describe
+them. All of it is pure. Without a file, the collector behaves as upstream.
 """
 
-from podlife.podgc.policy.model import Policy
+from podlife.podgc.policy.model import Guards, Keep, OwnerWait, Policy, Protection, Rule, Selector, Window
 
-__all__ = ["Policy"]
+__all__ = ["Guards", "Keep", "OwnerWait", "Policy", "Protection", "Rule", "Selector", "Window"]

@@ -1,8 +1,8 @@
-"""What a policy says, as values that cannot change. Nothing here reads a file or decides about a pod.
+"""The policy, as immutable values.
 
-A pod has one rule: the first whose selector takes it. What that rule excludes is its own business too, and is left
-alone by the rules after it. So nothing that is excluded or protected can cost another pod its life: each rule's limits
-count the pods that are its own, upstream's threshold counts those that no rule has. Protected pods are nobody's.
+A pod has one rule: the first whose selector matches it. A pod that its rule excludes is left alone by later rules too.
+Each rule's limits count only its own pods, upstream's threshold counts the pods that no rule selects, and protected
+pods are not counted at all. So excluding or protecting a pod never causes another pod to be deleted.
 """
 
 from __future__ import annotations
@@ -13,88 +13,71 @@ from enum import StrEnum
 from typing import TypeVar
 
 from podlife.api.selectors import LabelSelector
-from podlife.podgc.keep_until import KEEP_UNTIL
-from podlife.podgc.settings import Reason
-
-__all__ = [
-    "KEEP_UNTIL",
-    "OWNER_HAS_SEEN",
-    "STOP",
-    "Guards",
-    "Keep",
-    "Order",
-    "OwnerWait",
-    "Per",
-    "Policy",
-    "Protection",
-    "Rule",
-    "Selector",
-    "Window",
-]
+from podlife.podgc.reasons import Reason
 
 OWNER_HAS_SEEN = "podlife.dev/owner-has-seen"
-"""On a pod: its owner says that it has taken note of the end. Any value but "false"."""
+"""On a pod: set by its owner when it has observed the end. Any value but "false"."""
 
 STOP = "podlife.dev/gc-stop"
-"""On a namespace: nothing in it is collected; on kube-system: nothing anywhere. The value says why."""
+"""On a namespace: nothing in it is collected; on kube-system: nothing in the cluster. The value is the reason."""
 
 
-class Order(StrEnum):
+class KeepOrder(StrEnum):
     COMPLETION = "completion"
     CREATION = "creation"
 
 
 class Per(StrEnum):
-    """What a `keep` counts apart."""
+    """The groups of a `keep`."""
 
     CLUSTER = "cluster"
     NAMESPACE = "namespace"
-    # The controller that the pod names; pods without one count together, by namespace.
+    # The pod's controller; pods without one are grouped by namespace.
     OWNER = "owner"
     NODE = "node"
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Which pods; all that is said must hold, and what is left empty holds for every pod.
+    """Matches pods that meet all fields; an empty field matches every pod.
 
-    Names of namespaces, nodes, reasons and owner kinds may have `*` and `?` in them.
+    Namespaces, nodes, reasons and owner kinds may contain the wildcards `*` and `?`.
     """
 
     namespaces: tuple[str, ...] = ()
     namespace_labels: LabelSelector | None = None
     labels: LabelSelector | None = None
-    # "Job", "ReplicaSet" …; "none" is a pod that no controller owns.
+    # "Job", "ReplicaSet" …; "none" is a pod without a controller.
     owner_kinds: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     phases: tuple[str, ...] = ()
-    # The pod's own reason: Evicted, NodeAffinity, Shutdown, OutOfcpu, Preempting …
+    # The pod's status.reason: Evicted, NodeAffinity, Shutdown, OutOfcpu, Preempting …
     reasons: tuple[str, ...] = ()
-    # One of its containers ended with one of these, its last time.
+    # Matches if the last termination of a container has one of these exit codes.
     exit_codes: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The youngest so many of each group stay."""
+    """Keeps the `count` youngest pods of each group."""
 
     count: int
     per: Per = Per.CLUSTER
-    order_by: Order = Order.COMPLETION
+    order_by: KeepOrder = KeepOrder.COMPLETION
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerWait:
-    """A finished pod stays until its owner has seen the end, and no longer than this after it."""
+    """A finished pod stays until its owner has observed its end, at most this long after it."""
 
     at_most_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`keep` and `ttl_seconds` are about pods that have ended, `max_terminating_seconds` about pods that were deleted
-    and are still there so long after their grace. With both `keep` and a time to live a pod goes when it is beyond
-    both, or with `is_either` beyond one of them."""
+    """`keep` and `ttl_seconds` apply to pods that have ended, `max_terminating_seconds` to pods that still exist so
+    long after their grace period. With both `keep` and `ttl_seconds` a pod must exceed both, or with `is_either` one of
+    them."""
 
     name: str
     selector: Selector = field(default_factory=Selector)
@@ -105,26 +88,26 @@ class Rule:
     max_terminating_seconds: float | None = None
     wait_for_owner: OwnerWait | None = None
     is_on: bool = True
-    # Where it stands in the file, for whoever is told of it.
+    # Its line in the file, for messages.
     line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Pods that nothing collects, whatever rule or reason there is; the annotation KEEP_UNTIL protects besides."""
+    """Pods that are not collected for any reason. The annotation KEEP_UNTIL protects as well."""
 
     namespaces: tuple[str, ...] = ()
     labels: tuple[LabelSelector, ...] = ()
-    # Pods that have one of these annotations; with a value only where it is this one.
+    # Pods with one of these annotations; if a value is given, with this value.
     annotations: tuple[tuple[str, str | None], ...] = ()
-    # Maximum time after a pod's end that KEEP_UNTIL may protect it; 0 ignores the annotation, None is no bound.
+    # Maximum time that KEEP_UNTIL may protect a pod after its end; 0 ignores the annotation, None is no limit.
     max_keep_until_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When deletions may be made, in a time zone: on these days (0 is Monday), from a time to another; where the end
-    is not after the start it lies on the next day."""
+    """When pods may be deleted, in a time zone: on these days (0 is Monday), from `start` to `end`; an end that is not
+    after the start is on the next day."""
 
     days: frozenset[int] = frozenset(range(7))
     start: time = time(0)
@@ -134,16 +117,16 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """What is never exceeded, whatever the rules say; None is no bound."""
+    """Limits that hold whatever the rules say; None is no limit."""
 
     per_minute: int | None = None
     per_pass: int | None = None
-    # Of all pods there are, 0 to 1. Where a pass would take more, it takes none there until a person says so.
+    # Fraction of all pods. If a pass would delete more, it deletes none there until a person allows it.
     share_of_namespace: float | None = None
     share_of_cluster: float | None = None
-    # Up to so many pods a share is never too much: one of one is everything.
+    # Shares do not apply up to this number of pods: one of one would be 100%.
     share_at_least: int = 10
-    # None at all is always.
+    # Without windows, deletions are always allowed.
     windows: tuple[Window, ...] = ()
     is_observing: bool = False
 
@@ -155,7 +138,7 @@ class Guards:
         """The lower of each pair of bounds. Raises ValueError if both have windows and they differ: `windows` cannot
         express their intersection."""
         if self.windows and other.windows and self.windows != other.windows:
-            raise ValueError("windows are set in the policy and beside it: remove one of them")
+            raise ValueError("windows are set both in the policy and in the guards: remove one of them")
         lenient = [each.share_at_least for each in (self, other) if each.has_shares]
         return Guards(
             per_minute=_lower(self.per_minute, other.per_minute),
@@ -179,12 +162,12 @@ def _lower(one: N | None, other: N | None) -> N | None:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """With nothing said it is upstream's."""
+    """The default is upstream's behaviour."""
 
     rules: tuple[Rule, ...] = ()
     protection: Protection = field(default_factory=Protection)
     guards: Guards = field(default_factory=Guards)
-    # Upstream's four reasons and their numbers; None leaves them to the flags.
+    # Upstream's four reasons and their parameters; None leaves them to the flags.
     collect: frozenset[Reason] | None = None
     threshold: int | None = None
     quarantine_seconds: float | None = None

@@ -1,7 +1,7 @@
-"""A policy as text: as the file that says it in full, and in words.
+"""A policy as text: as a complete file, and in words. Pure.
 
-`as_document` has everything that holds, also what nobody wrote down, and read again it is the same policy. A number
-that upstream's flags can set is the flags', where the policy leaves it to them. Pure.
+`as_document` includes defaults and parses to the same policy. Values that upstream's flags can set are those of the
+flags if the policy does not set them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from podlife.api.durations import format_exact
 from podlife.podgc.policy.model import (
     Guards,
     Keep,
-    Order,
+    KeepOrder,
     Per,
     Policy,
     Protection,
@@ -22,9 +22,8 @@ from podlife.podgc.policy.model import (
     Selector,
     Window,
 )
-from podlife.podgc.settings import Reason, Settings
-
-__all__ = ["as_document", "format_share", "in_words", "rule_in_words", "selector_in_words"]
+from podlife.podgc.reasons import Reason
+from podlife.podgc.settings import Settings
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _KEYS = {
@@ -43,7 +42,7 @@ def format_share(share: float) -> str:
 
 
 def as_document(policy: Policy, settings: Settings | None = None) -> dict[str, Any]:
-    """What the file would say that left nothing out; bounds that there are not are not in it."""
+    """The complete policy file; limits that are not set are omitted."""
     document: dict[str, Any] = {
         "apiVersion": "podlife.dev/v1",
         "kind": "PodGCPolicy",
@@ -146,7 +145,7 @@ def _window(window: Window) -> dict[str, Any]:
 
 
 def in_words(policy: Policy | None, settings: Settings | None = None) -> list[str]:
-    """The policy as sentences, each a line, in the order in which a pod meets what they say; None is no file."""
+    """The policy as sentences, one per line, in order of evaluation; None is no policy file."""
     flags = settings or Settings()
     if policy is None:
         return _upstream_in_words(Policy(), flags)
@@ -174,13 +173,13 @@ def _protection_in_words(protection: Protection) -> list[str]:
 
 
 def rule_in_words(rule: Rule) -> str:
-    """What the rule does, as one sentence."""
+    """The rule as one sentence."""
     said = []
     if rule.keep is not None or rule.ttl_seconds is not None:
         said.append(f"{_who(rule, 'ended pods')} {_limits(rule)}")
     if rule.max_terminating_seconds is not None:
         long = format_exact(rule.max_terminating_seconds)
-        # Not only those that have ended.
+        # Not only ended pods.
         who = _who(rule, "pods")
         said.append(f"{who} go when they were deleted and are still there {long} after their grace")
     off = "" if rule.is_on else " (off)"
@@ -252,7 +251,7 @@ def _kept(keep: Keep) -> str:
         Per.OWNER: "of each owner",
         Per.NODE: "of each node",
     }
-    last = "that ended last" if keep.order_by is Order.COMPLETION else "that were created last"
+    last = "that ended last" if keep.order_by is KeepOrder.COMPLETION else "that were created last"
     return f"the {keep.count} {last} {groups[keep.per]} stay{'s' if keep.count == 1 else ''}"
 
 

@@ -1,7 +1,7 @@
-"""The shape of a policy file as a JSON Schema, for editors.
+"""The JSON Schema of a policy file, for editors.
 
-It knows keys, types and the forms of words; what contradicts itself between keys only the reader knows. The texts
-that say what a form is are the reader's own. docs/policy.schema.json is what `policy_schema` gives; a test says so.
+It covers keys, types and formats; contradictions between keys are found by the parser, whose patterns it shares. A test
+keeps docs/policy.schema.json equal to `policy_schema`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.api.durations import DURATION_WITH_DAYS
-from podlife.podgc.policy.model import Order, Per
-from podlife.podgc.policy.parse.document import API_VERSION, KIND
+from podlife.podgc.policy.model import KeepOrder, Per
+from podlife.podgc.policy.parse import API_VERSION, KIND
 from podlife.podgc.policy.parse.guards import DAYS
 from podlife.podgc.policy.parse.numbers import CLOCK, SHARE
 from podlife.podgc.policy.parse.selectors import PHASES
-
-__all__ = ["policy_schema"]
 
 Schema = dict[str, Any]
 _DAY = "|".join(DAYS)
@@ -29,9 +27,9 @@ _REASON = r"^[^\s\[\]{}|^$!]{1,128}$"
 def policy_schema() -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "podlife: a policy of the pod collector",
+        "title": "podlife pod garbage collector policy",
         **_mapping(
-            "Which pods are collected, when, and what is never exceeded.",
+            "Which pods are collected, when, and within which limits.",
             {
                 "apiVersion": {"const": API_VERSION},
                 "kind": {"const": KIND},
@@ -44,12 +42,12 @@ def policy_schema() -> Schema:
         ),
         "$defs": {
             "duration": {
-                "description": "A length of time: 40s, 1h30m, 7d.",
+                "description": "A duration: 40s, 1h30m, 7d.",
                 "anyOf": [{"type": "string", "pattern": DURATION_WITH_DAYS}, {"const": 0}],
             },
-            "share": _text("A part of all: 50%.", SHARE),
-            "labels": _text('Labels as kubectl -l takes them: "app in (a, b),tier!=db".'),
-            "namespace": _text("The name of a namespace; * and ? may stand in it.", _NAMESPACE),
+            "share": _text("A percentage: 50%.", SHARE),
+            "labels": _text('A label selector as for kubectl -l: "app in (a, b),tier!=db".'),
+            "namespace": _text("A namespace; may contain the wildcards * and ?.", _NAMESPACE),
             "rule": _rule(),
             "selector": _selector(),
             "window": _window(),
@@ -90,36 +88,36 @@ def _truth(description: str, default: bool) -> Schema:
 
 
 def _upstream() -> Schema:
-    on = _truth("Whether pods are collected for this reason.", True)
+    on = _truth("Whether to collect pods for this reason.", True)
 
     def reason(description: str, more: dict[str, Schema]) -> Schema:
         return _mapping(description, {"enabled": on, **more}) | {"minProperties": 1}
 
-    threshold = _number("How many ended pods that no rule has may stay; 0 keeps all.", 0)
-    quarantine = _ref("duration", "How long a node must be gone.")
+    threshold = _number("Maximum number of ended pods that no rule selects; 0 keeps all.", 0)
+    quarantine = _ref("duration", "How long a node must be missing.")
     return _mapping(
-        "kube-controller-manager's reasons; what is not said is as the flags have it.",
+        "Reasons of kube-controller-manager; the flags are the defaults.",
         {
             "terminated": reason("Too many ended pods.", {"threshold": threshold}),
-            "outOfService": reason("Terminating on a node that is out of service.", {}),
-            "orphaned": reason("The node is gone.", {"quarantine": quarantine}),
-            "unscheduled": reason("Terminating, and never scheduled.", {}),
+            "outOfService": reason("Terminating on an out-of-service node.", {}),
+            "orphaned": reason("The node no longer exists.", {"quarantine": quarantine}),
+            "unscheduled": reason("Terminating and never scheduled.", {}),
         },
     )
 
 
 def _protect() -> Schema:
     return _mapping(
-        "Pods that nothing collects, whatever rule or reason there is.",
+        "Pods that are not collected for any reason.",
         {
             "namespaces": _list("All pods of these namespaces.", _ref("namespace"), 0),
-            "labels": _list("Pods that one of these selectors takes.", _ref("labels"), 0),
+            "labels": _list("Pods that match one of these selectors.", _ref("labels"), 0),
             "annotations": _list(
                 "Pods with one of these annotations.", _text("KEY or KEY=VALUE.", r"^[^=\s]+(=[\s\S]*)?$"), 0
             ),
             "maxKeepUntil": _ref(
                 "duration",
-                "How long after its end the annotation podlife.dev/keep-until may keep a pod; 0 ignores it.",
+                "Maximum time after its end that the annotation podlife.dev/keep-until keeps a pod; 0 ignores it.",
             ),
         },
     )
@@ -127,44 +125,46 @@ def _protect() -> Schema:
 
 def _rule() -> Schema:
     keep = _mapping(
-        "The youngest so many stay.",
+        "Keep the youngest pods of each group.",
         {
-            "count": _number("How many of each group stay.", 0),
+            "count": _number("Number of pods to keep per group.", 0),
             "per": {
-                "description": "What counts apart.",
+                "description": "How to group pods.",
                 "enum": [str(each) for each in Per],
                 "default": str(Per.CLUSTER),
             },
             "orderBy": {
-                "description": "Which are the youngest.",
-                "enum": [str(each) for each in Order],
-                "default": str(Order.COMPLETION),
+                "description": "Which time decides who is youngest.",
+                "enum": [str(each) for each in KeepOrder],
+                "default": str(KeepOrder.COMPLETION),
             },
         },
         ["count"],
     )
     limits = ("keep", "ttlAfterFinished", "maxTerminating")
     rule = _mapping(
-        "What becomes of the pods it selects.",
+        "Selected pods and their limits.",
         {
-            "name": _text("By which plan, events and metrics call it.", _NAME),
-            "select": _ref("selector", "Which pods; left out it is every pod."),
+            "name": _text("Name in plans, events and metrics.", _NAME),
+            "select": _ref("selector", "Which pods; default: every pod."),
             "exclude": {
-                "description": "Which of them are left alone; no later rule has them either.",
+                "description": "Which of them to leave alone; later rules do not apply to them either.",
                 "anyOf": [_excluded(), {"type": "array", "items": _excluded()}],
             },
             "keep": keep,
-            "ttlAfterFinished": _ref("duration", "How long after its end a pod may stay."),
+            "ttlAfterFinished": _ref("duration", "Maximum time that a pod may stay after its end."),
             "collectWhen": {
-                "description": "With keep and ttlAfterFinished: beyond all of them, or any.",
+                "description": "With keep and ttlAfterFinished: whether a pod must exceed all of them, or any.",
                 "enum": ["all", "any"],
                 "default": "all",
             },
-            "maxTerminating": _ref("duration", "How long after its grace a deleted pod may stay."),
-            "waitForOwner": _ref(
-                "duration", "Hold a pod until its owner has seen the end, at most so long after it."
+            "maxTerminating": _ref(
+                "duration", "Maximum time that a deleted pod may stay after its grace period."
             ),
-            "enabled": _truth("Whether the rule is on.", True),
+            "waitForOwner": _ref(
+                "duration", "Keep a pod until its owner has observed its end, at most this long after it."
+            ),
+            "enabled": _truth("Whether the rule is enabled.", True),
         },
         ["name"],
     )
@@ -181,36 +181,40 @@ def _selector() -> Schema:
         "minProperties": 1
     }
     return _mapping(
-        "All that is said must hold.",
+        "All fields must match.",
         {
             "namespaces": {"anyOf": [names, by_labels]},
             "labels": _ref("labels"),
             "ownerKind": _list(
-                'The kind of the controller: Job, ReplicaSet; "none" is no controller.',
-                _text("A kind; * and ? may stand in it.", _KIND),
+                'The kind of the controller: Job, ReplicaSet; "none" is a pod without one.',
+                _text("A kind; may contain the wildcards * and ?.", _KIND),
             ),
-            "node": _list("The name of its node.", _text("A name; * and ? may stand in it.", _NODE)),
+            "node": _list(
+                "The name of its node.", _text("A name; may contain the wildcards * and ?.", _NODE)
+            ),
             "phase": _list("Its phase.", {"enum": list(PHASES)}),
             "reason": _list(
                 "Its reason: Evicted, NodeAffinity, Shutdown, OutOfcpu, Preempting.",
-                _text("A reason; * and ? may stand in it.", _REASON),
+                _text("A reason; may contain the wildcards * and ?.", _REASON),
             ),
-            "exitCode": _list("How one of its containers ended.", {"type": "integer"}),
+            "exitCode": _list("The exit code of one of its containers.", {"type": "integer"}),
         },
     )
 
 
 def _guards() -> Schema:
     return _mapping(
-        "What is never exceeded.",
+        "Limits that hold whatever the rules say.",
         {
-            "perMinute": _number("How many pods go in any minute.", 1),
-            "perPass": _number("How many pods go in one pass.", 1),
-            "shareOfNamespace": _ref("share", "Where a pass would take more of a namespace, none goes."),
-            "shareOfCluster": _ref("share", "Where a pass would take more of the cluster, none goes."),
-            "shareAtLeast": _number("Up to so many pods no share is too much.", 0) | {"default": 10},
-            "windows": _list("When pods may go; left out it is always.", _ref("window")),
-            "observeOnly": _truth("Only tell what would be done.", False),
+            "perMinute": _number("Maximum number of pods deleted in any minute.", 1),
+            "perPass": _number("Maximum number of pods deleted in one pass.", 1),
+            "shareOfNamespace": _ref(
+                "share", "If a pass would delete more of a namespace, it deletes none there."
+            ),
+            "shareOfCluster": _ref("share", "If a pass would delete more of the cluster, it deletes none."),
+            "shareAtLeast": _number("Shares do not apply up to this number of pods.", 0) | {"default": 10},
+            "windows": _list("When pods may be deleted; default: always.", _ref("window")),
+            "observeOnly": _truth("Only report what would be deleted.", False),
         },
     )
 
@@ -221,8 +225,8 @@ def _window() -> Schema:
         {
             "days": _list("Mon, or Mon-Fri.", _text("A day, or days.", f"^({_DAY})(-({_DAY}))?$")),
             "from": _text('"22:00"', CLOCK),
-            "to": _text('"06:00"; not after from it is on the next day.', f"{CLOCK}|^24:00$"),
-            "timezone": _text("Europe/Berlin; left out it is UTC.", r"^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"),
+            "to": _text('"06:00"; if not after from, on the next day.', f"{CLOCK}|^24:00$"),
+            "timezone": _text("Europe/Berlin; default: UTC.", r"^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"),
         },
     )
     return window | {"minProperties": 1}

@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from podlife.clock import ManualClock
-from podlife.podgc.archive import ArchiveError, ArchiveFolder, FolderArchive, FolderShelf, Limits
+from podlife.podgc.archive import ArchiveError, ArchiveFolder, ArchiveLimits, FolderArchive, FolderReader
 from podlife.podgc.archive import files as files_module
 from podlife.podgc.archive.entry import decode_entry, encode_entry
 from podlife.podgc.archive.ledger import FILE, Holdings
-from podlife.podgc.archive.places import Place, place_of, place_of_file
-from podlife.podgc.archive.reader import Damaged, find
+from podlife.podgc.archive.places import EntryPath, place_of, place_of_file
+from podlife.podgc.archive.reader import DamagedEntry, find
 from tests.unit.podgc.archive.entries import NOW, UID, files_in, make_entry
 
 LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
@@ -36,7 +36,7 @@ UIDS = st.uuids().map(str)
 
 
 def opened(path: Path, most_bytes: int = 1 << 20, most_age_seconds: float = 3600.0) -> ArchiveFolder:
-    folder = ArchiveFolder(path, Limits(most_bytes, most_age_seconds))
+    folder = ArchiveFolder(path, ArchiveLimits(most_bytes, most_age_seconds))
     folder.open(NOW)
     return folder
 
@@ -127,9 +127,7 @@ def test_a_full_archive_refuses_and_keeps_what_is_not_too_old(tmp_path: Path) ->
     folder = opened(tmp_path, most_bytes=10_000)
     put(folder, "one", uid(1), log_bytes=10_000)
     before = files_in(tmp_path)
-    with pytest.raises(
-        ArchiveError, match=r"is full \(9\.8Ki may be in it, and nothing in it is older than 1h\)"
-    ):
+    with pytest.raises(ArchiveError, match=r"is full \(limit 9\.8Ki, no entry is older than 1h\)"):
         put(folder, "two", uid(2), log_bytes=10_000, at=NOW + timedelta(minutes=59))
     assert files_in(tmp_path) == before
     folder.check(NOW)
@@ -142,6 +140,25 @@ def test_what_has_become_too_old_makes_room(tmp_path: Path) -> None:
     folder.check(later)
     put(folder, "two", uid(2), log_bytes=10_000, at=later)
     assert list(files_in(tmp_path)) == [f"default/two_{uid(2)}.jsonl.gz"]
+
+
+def test_an_entry_that_replaces_its_own_expired_predecessor_is_counted_in_full(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.limits = ArchiveLimits(put(folder, "web") + put(folder, "old", uid(1), log_bytes=5_000), 3600)
+    size = put(folder, "web", at=NOW + timedelta(hours=2), log_bytes=1_000)
+    assert files_in(tmp_path) == {f"default/web_{UID}.jsonl.gz": size}
+    assert (holdings(tmp_path).entries, holdings(tmp_path).bytes) == (1, size)
+
+
+def test_an_entry_whose_expired_predecessor_made_too_little_room_is_refused(tmp_path: Path) -> None:
+    folder, later = opened(tmp_path), NOW + timedelta(hours=2)
+    old = put(folder, "web", log_bytes=1_000)
+    young = put(folder, "young", uid(1), at=later, log_bytes=5_000)
+    folder.limits = ArchiveLimits(old + young, 3600)
+    with pytest.raises(ArchiveError, match="is full"):
+        put(folder, "web", at=later, log_bytes=2_000)
+    assert files_in(tmp_path) == {f"default/young_{uid(1)}.jsonl.gz": young}
+    assert (holdings(tmp_path).entries, holdings(tmp_path).bytes) == (1, young)
 
 
 def test_full_to_the_last_byte_is_told_before_anything_is_read_for_an_entry(tmp_path: Path) -> None:
@@ -202,7 +219,7 @@ def test_a_link_in_the_place_of_a_namespace_is_not_followed(tmp_path: Path) -> N
     outside.mkdir()
     folder = opened(tmp_path / "archive")
     (tmp_path / "archive" / "default").symlink_to(outside)
-    with pytest.raises(ArchiveError, match="cannot be used"):
+    with pytest.raises(ArchiveError, match="cannot use archive"):
         put(folder)
     assert list(outside.iterdir()) == []
     assert files_in(tmp_path / "archive") == {}
@@ -246,7 +263,7 @@ def test_a_full_disk_is_told_as_such_and_leaves_nothing_behind(
 
     with monkeypatch.context() as patch:
         patch.setattr(files_module.os, "write", no_space)
-        with pytest.raises(ArchiveError, match="no space is left on its disk"):
+        with pytest.raises(ArchiveError, match="no space left on device"):
             put(folder, "two", uid(2))
     assert files_in(tmp_path) == before
     put(folder, "two", uid(2))
@@ -263,7 +280,7 @@ def test_a_folder_that_has_vanished_is_not_made_again_silently(tmp_path: Path) -
 @pytest.mark.parametrize("where", ["file", "file/below"])
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path, where: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ArchiveError, match="is a file and no folder"):
+    with pytest.raises(ArchiveError, match="not a directory"):
         opened(tmp_path / where)
 
 
@@ -318,11 +335,11 @@ class Keeping(RuleBasedStateMachine):
         super().__init__()
         self.path = Path(tempfile.mkdtemp(prefix="archive"))
         self.now = NOW
-        self.limits = Limits(most_bytes=4_000, most_age_seconds=100.0)
+        self.limits = ArchiveLimits(most_bytes=4_000, most_age_seconds=100.0)
         self.writers = [ArchiveFolder(self.path, self.limits) for _ in range(2)]
         for writer in self.writers:
             writer.open(self.now)
-        self.kept: dict[Place, datetime] = {}
+        self.kept: dict[EntryPath, datetime] = {}
 
     def teardown(self) -> None:
         shutil.rmtree(self.path)
@@ -394,7 +411,7 @@ async def test_what_is_kept_already_is_read_and_what_is_damaged_is_as_nothing(tm
     assert await archive.get("default", "web", UID) is None
     path.unlink()
     path.mkdir()
-    with pytest.raises(ArchiveError, match="cannot be used"):
+    with pytest.raises(ArchiveError, match="cannot use archive"):
         await archive.get("default", "web", UID)
     await archive.close()
 
@@ -430,8 +447,8 @@ async def test_a_namespace_that_may_not_be_read_is_told_and_not_taken_for_empty(
 ) -> None:
     put(opened(tmp_path))
     refusing(monkeypatch, "default", errno.EACCES)
-    shelf = FolderShelf(tmp_path)
-    told = [Damaged(Place("default", ""), "Permission denied")]
+    shelf = FolderReader(tmp_path)
+    told = [DamagedEntry(EntryPath("default", ""), "Permission denied")]
     assert [each async for each in shelf.items()] == told
     assert await find(shelf, "web") == told
     assert [each async for each in shelf.items("other")] == []
@@ -449,7 +466,7 @@ async def test_a_folder_that_cannot_be_counted_is_not_taken_for_empty(
     refusing(monkeypatch, "default", errno.EMFILE)
     with pytest.raises(ArchiveError, match="Too many open files"):
         folder.prune(NOW)
-    shelf = FolderShelf(tmp_path)
+    shelf = FolderReader(tmp_path)
     with pytest.raises(ArchiveError, match="Too many open files"):
         [each async for each in shelf.items()]
     await shelf.close()

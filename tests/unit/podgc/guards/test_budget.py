@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from podlife.podgc.guards.annotations import EVERYWHERE, Marks
-from podlife.podgc.guards.budget import (
-    CLUSTER,
-    Guard,
-    GuardBook,
-    Moment,
-)
+from podlife.podgc.guards.annotations import EVERYWHERE, GuardAnnotations
+from podlife.podgc.guards.budget import CLUSTER, DeletionBudget, Guard, Moment
 from podlife.podgc.policy.model import Guards, Window
 from podlife.podgc.views import Pod, PodMetadata
 
@@ -25,18 +20,18 @@ def at(seconds: float = 0.0) -> Moment:
     return Moment(seconds, START + timedelta(seconds=seconds))
 
 
-def book(pods: dict[str, int] | None = None, *, is_forced: bool = False, **guards: Any) -> GuardBook:
-    made = GuardBook(Guards(**{"share_at_least": 0, **guards}), is_forced=is_forced)
+def book(pods: dict[str, int] | None = None, *, is_forced: bool = False, **guards: Any) -> DeletionBudget:
+    made = DeletionBudget(Guards(**{"share_at_least": 0, **guards}), is_forced=is_forced)
     made.begin_pass(pods or {"a": 10, "b": 10})
     return made
 
 
-def ask(book: GuardBook, uid: str, place: str = "a", moment: Moment | None = None) -> Guard | None:
+def ask(book: DeletionBudget, uid: str, place: str = "a", moment: Moment | None = None) -> Guard | None:
     refusal = book.admit(Pod(PodMetadata(name=uid, namespace=place, uid=uid)), moment or at())
     return None if refusal is None else refusal.guard
 
 
-def let_go(book: GuardBook, count: int, place: str = "a", moment: Moment | None = None) -> list[str]:
+def let_go(book: DeletionBudget, count: int, place: str = "a", moment: Moment | None = None) -> list[str]:
     """So many are deleted, and answered at once."""
     uids = [f"{place}-{number}" for number in range(count)]
     for uid in uids:
@@ -193,7 +188,7 @@ def test_outside_the_windows_no_stop_begins_or_ends() -> None:
 
 def test_where_a_person_has_stopped_it_nobody_counts() -> None:
     guarded = book(share_of_cluster=0.25, share_of_namespace=0.5)
-    guarded.mark(Marks({"a": "why"}))
+    guarded.set_annotations(GuardAnnotations({"a": "why"}))
     guarded.judge({"a": 9, "b": 1}, at())
     assert not guarded.stops
     assert ask(guarded, "x", "a") is Guard.STOP
@@ -207,7 +202,7 @@ def test_a_person_lifts_a_share_for_as_long_as_was_said(by: str) -> None:
     where = {"a mark": "a", "a mark on the whole cluster": EVERYWHERE}
     if by in where:
         assert ask(guarded, "x") is Guard.NAMESPACE_SHARE
-        guarded.mark(Marks(forced_until={where[by]: at(100).now}))
+        guarded.set_annotations(GuardAnnotations(forced_until={where[by]: at(100).now}))
     guarded.judge({"a": 6}, at(99))
     assert let_go(guarded, 5, moment=at(99))
     assert not guarded.stops

@@ -57,11 +57,11 @@ def test_a_workflow_has_seen_what_it_has_noted_by_the_names_that_it_gives_its_no
     workflow = owner("argoproj.io/v1alpha1", "Workflow", {"phase": "Running", "nodes": nodes})
     assert waiting(workflow) == ""
     named = pod(annotations={"workflows.argoproj.io/node-id": "wf-123"})
-    assert waiting(workflow, named) == "has not noted its end yet"
+    assert waiting(workflow, named) == "has not recorded its end yet"
     nodes["wf-123"]["phase"] = "Error"
     assert waiting(workflow, named) == ""
     packed = owner("argoproj.io/v1alpha1", "Workflow", {"phase": "Running", "compressedNodes": "H4s"})
-    assert waiting(packed) == "has not noted its end yet"
+    assert waiting(packed) == "has not recorded its end yet"
     assert waiting(owner("argoproj.io/v1alpha1", "Workflow", {"phase": "Error"})) == ""
 
 
@@ -208,7 +208,7 @@ def test_an_owner_may_say_anything_at_all(status: Any, named: tuple[str, str]) -
     assert still_waiting(found, pod()) in (
         "",
         "has not counted it yet",
-        "has not noted its end yet",
+        "has not recorded its end yet",
         "has not ended yet",
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from podlife.podgc.policy.parse.document import load_policy
+from podlife.podgc.policy.parse import load_policy
 from podlife.podgc.policy.printing import as_document
 from podlife.podgc.policy.schema import policy_schema
 from tests.real_parts import ROOT

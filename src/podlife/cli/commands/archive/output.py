@@ -13,11 +13,11 @@ from podlife.api.codec import Object, format_time
 from podlife.api.durations import format_duration
 from podlife.cli.printable import as_yaml, printable, printable_lines
 from podlife.podgc.archive import Entry, Log
-from podlife.podgc.archive.reader import Item
+from podlife.podgc.archive.reader import ArchivedEntry
 from podlife.podgc.archive.sizes import format_size
 
 
-def format_items(items: Sequence[Item], output: str, now: datetime) -> str:
+def format_items(items: Sequence[ArchivedEntry], output: str, now: datetime) -> str:
     if output == "name":
         return "".join(f"{each.header.namespace}/pod/{each.header.name}\n" for each in items)
     if output == "json":
@@ -31,7 +31,7 @@ def format_items(items: Sequence[Item], output: str, now: datetime) -> str:
     return "".join(f"{line}\n" for line in _table(rows))
 
 
-def _row(item: Item, now: datetime) -> tuple[str, ...]:
+def _row(item: ArchivedEntry, now: datetime) -> tuple[str, ...]:
     header = item.header
     ago = f"{format_duration((now - header.archived_at).total_seconds())} ago"
     shown = (header.reason, header.phase, header.node)

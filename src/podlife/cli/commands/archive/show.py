@@ -17,8 +17,8 @@ from podlife.cli.commands.archive.output import (
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop
 from podlife.errors import ConfigError
-from podlife.podgc.archive import ArchiveFolder, Entry, Limits
-from podlife.podgc.archive.reader import Damaged, Item, find
+from podlife.podgc.archive import ArchiveFolder, ArchiveLimits, Entry
+from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
 from podlife.podgc.archive.sizes import format_size
 
 
@@ -37,7 +37,7 @@ def show_list(target: ArchiveTarget, namespace: str, since_seconds: float | None
     now = SystemClock().now()
     since = None if since_seconds is None else now - timedelta(seconds=since_seconds)
 
-    async def read() -> list[Item | Damaged]:
+    async def read() -> list[ArchivedEntry | DamagedEntry]:
         shelf = target.shelf(SystemClock())
         try:
             return [each async for each in shelf.items(namespace, since=since)]
@@ -45,14 +45,14 @@ def show_list(target: ArchiveTarget, namespace: str, since_seconds: float | None
             await shelf.close()
 
     found = event_loop.run(read())
-    items = [each for each in found if isinstance(each, Item)]
+    items = [each for each in found if isinstance(each, ArchivedEntry)]
     items.sort(key=lambda each: each.header.archived_at, reverse=True)
     sys.stdout.write(format_items(items, output, now))
     return _tell_damaged(target, found)
 
 
 def show_entry(target: ArchiveTarget, wanted: str, namespace: str, view: EntryView) -> int:
-    async def read() -> tuple[Entry, Sequence[Item | Damaged]]:
+    async def read() -> tuple[Entry, Sequence[ArchivedEntry | DamagedEntry]]:
         shelf = target.shelf(SystemClock())
         try:
             found = await find(shelf, wanted, namespace)
@@ -61,7 +61,7 @@ def show_entry(target: ArchiveTarget, wanted: str, namespace: str, view: EntryVi
             await shelf.close()
 
     entry, found = event_loop.run(read())
-    others = [each for each in found if isinstance(each, Item)][1:]
+    others = [each for each in found if isinstance(each, ArchivedEntry)][1:]
     if others:
         uids = ", ".join(each.header.uid for each in others[:3]) + (", …" if len(others) > 3 else "")
         print(f"podlife: this is the newest of {len(others) + 1}; by their UIDs: {uids}", file=sys.stderr)
@@ -69,14 +69,16 @@ def show_entry(target: ArchiveTarget, wanted: str, namespace: str, view: EntryVi
     return _tell_damaged(target, found)
 
 
-def _chosen(target: ArchiveTarget, wanted: str, found: Sequence[Item | Damaged]) -> Item:
-    items = [each for each in found if isinstance(each, Item)]
+def _chosen(
+    target: ArchiveTarget, wanted: str, found: Sequence[ArchivedEntry | DamagedEntry]
+) -> ArchivedEntry:
+    items = [each for each in found if isinstance(each, ArchivedEntry)]
     namespaces = sorted({each.header.namespace for each in items})
     if len(namespaces) > 1:
         raise ConfigError(f"{wanted} is in several namespaces, {', '.join(namespaces)}: say which with -n")
     if items:
         return items[0]
-    if found and isinstance(found[0], Damaged):
+    if found and isinstance(found[0], DamagedEntry):
         raise ConfigError(f"the entry {target}/{found[0].place} cannot be shown: {found[0].why}")
     raise ConfigError(f"{wanted} is not in the archive {target}: `podlife archive list` shows what is")
 
@@ -93,8 +95,8 @@ def _formatted(entry: Entry, view: EntryView) -> str:
     return format_logs(logs, view.output, is_terminal=sys.stdout.isatty())
 
 
-def _tell_damaged(target: ArchiveTarget, found: Sequence[Item | Damaged]) -> int:
-    damaged = [each for each in found if isinstance(each, Damaged)]
+def _tell_damaged(target: ArchiveTarget, found: Sequence[ArchivedEntry | DamagedEntry]) -> int:
+    damaged = [each for each in found if isinstance(each, DamagedEntry)]
     for each in damaged:
         print(f"podlife: the entry {target}/{each.place} cannot be read: {each.why}", file=sys.stderr)
     return 1 if damaged else 0
@@ -111,7 +113,7 @@ def prune_folder(target: ArchiveTarget, older_than_seconds: float, *, is_dry_run
         raise ConfigError(
             f"there is no archive in {target}: name its folder with --archive or PODLIFE_ARCHIVE"
         )
-    folder = ArchiveFolder(target.folder, Limits())
+    folder = ArchiveFolder(target.folder, ArchiveLimits())
     if is_dry_run:
         number, size = folder.count(since)
         print(f"{_entries(number)} ({format_size(size)}) would be removed.")

@@ -9,7 +9,7 @@ from podlife.cli.archive_target import ArchiveTarget
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.explain import Explanation, Happening
-from podlife.podgc.archive.reader import Damaged, Item, find
+from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
 
 # Pods of one name, as a StatefulSet creates them.
 _MOST_ENTRIES = 5
@@ -25,13 +25,13 @@ async def with_archived(found: Explanation, target: ArchiveTarget, clock: Clock)
             await shelf.close()
     except PodlifeError as error:
         return replace(found, unread=(*found.unread, str(error)))
-    kept = [_happening(each, target) for each in entries if isinstance(each, Item)][:_MOST_ENTRIES]
-    unread = [f"{target}/{each.place}: {each.why}" for each in entries if isinstance(each, Damaged)]
+    kept = [_happening(each, target) for each in entries if isinstance(each, ArchivedEntry)][:_MOST_ENTRIES]
+    unread = [f"{target}/{each.place}: {each.why}" for each in entries if isinstance(each, DamagedEntry)]
     timeline = sorted((*found.timeline, *kept), key=lambda each: each.at)
     return replace(found, timeline=tuple(timeline), unread=(*found.unread, *unread))
 
 
-def _happening(item: Item, target: ArchiveTarget) -> Happening:
+def _happening(item: ArchivedEntry, target: ArchiveTarget) -> Happening:
     header = item.header
     why = f", {header.reason}: {header.why}" if header.reason else ""
     command = f"podlife archive show {header.uid} --archive {shlex.quote(str(target))}"

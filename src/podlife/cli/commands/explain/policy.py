@@ -21,13 +21,13 @@ from podlife.errors import ApiError
 from podlife.explain import PolicyHold, PolicyStatus
 from podlife.podgc import Settings
 from podlife.podgc.guards.budget import Guard, Moment, Refusal
-from podlife.podgc.guards.plan_filter import book_for, census_of
+from podlife.podgc.guards.plan_filter import budget_for, census_of
 from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import EndedPod
 from podlife.podgc.owner_wait.step import waiting_for_owner
-from podlife.podgc.planner import Standing, plan, standing_of
+from podlife.podgc.planner import plan, standing_of
 from podlife.podgc.policy.model import OwnerWait
-from podlife.podgc.settings import Reason
+from podlife.podgc.reasons import Reason
 from podlife.podgc.snapshot import read_index
 from podlife.podgc.views import Pod
 
@@ -57,7 +57,7 @@ class PolicyVerdicts:
         moment = Moment(asyncio.get_running_loop().time(), self._clock.now())
         index.pass_time(moment.now)
         found = replace(plan(index, self._settings, moment.at), census=census_of(index))
-        book = book_for(self._settings, found, moment)
+        book = budget_for(self._settings, found, moment)
 
         def of(node: str, uid: str) -> PolicyStatus | None:
             pod = index.pod(node, uid)
@@ -98,7 +98,7 @@ class PolicyVerdicts:
         return next((each.wait_for_owner for each in policy.rules if each.name == rule), None)
 
 
-def _as_told(found: Standing) -> PolicyStatus:
+def _as_told(found: PolicyStanding) -> PolicyStatus:
     due_at = None if found.due_at is None or found.due_at == math.inf else _moment(found.due_at)
     is_upstream = found.reason in tuple(Reason)
     return PolicyStatus(

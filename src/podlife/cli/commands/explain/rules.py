@@ -18,8 +18,9 @@ from podlife.explain import ActionRules, CollectorRule, PolicyStatus
 from podlife.nodehealth.tolerations import evicting_taints, seconds_to_bear
 from podlife.nodehealth.views import NodeTaint, Toleration
 from podlife.podgc import PodIndex, Settings
+from podlife.podgc.classifier import UpstreamClassifier
 from podlife.podgc.planner import plan
-from podlife.podgc.settings import Reason
+from podlife.podgc.reasons import Reason
 from podlife.podgc.views import Pod
 
 
@@ -40,7 +41,7 @@ def acting_rules(
 
 
 def _collecting(settings: Settings, pod: Object, node: Object | None) -> CollectorRule | None:
-    index = PodIndex()
+    index = PodIndex(UpstreamClassifier())
     if node is not None:
         index.put_node(_as(node, Node))
     index.add_pod(_as(pod, Pod), 0.0)

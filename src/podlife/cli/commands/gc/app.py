@@ -79,7 +79,7 @@ def sweep(
 
         shown = show_plan(connection, settings, chosen, "table")
         # Scripts must notice that pods stay; a dry run is not expected to delete.
-        sys.exit(1 if shown.held_back and not how.dry_run else 0)
+        sys.exit(1 if (shown.held_back or shown.later) and not how.dry_run else 0)
     from podlife.cli.commands.gc.sweep import run_sweep
 
     sys.exit(

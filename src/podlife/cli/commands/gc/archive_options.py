@@ -53,11 +53,11 @@ class Archiving:
 
     def open(self, clock: Clock) -> Archive:
         """The archive, ready for entries. Waits for the disk. Raises PodlifeError when it cannot be used."""
-        from podlife.podgc.archive import FolderArchive, Limits
+        from podlife.podgc.archive import ArchiveLimits, FolderArchive
 
         if self.target.bucket:
             return self.target.open_bucket(clock)
-        limits = Limits(self.most_bytes, self.most_age_seconds)
+        limits = ArchiveLimits(self.most_bytes, self.most_age_seconds)
         archive = FolderArchive(self.target.folder, limits, clock=clock)
         archive.open()
         return archive

@@ -26,8 +26,8 @@ from podlife.podgc import Settings
 from podlife.podgc.archive import Archive
 from podlife.podgc.finalizers.guarded_remover import remover_under
 from podlife.podgc.finalizers.held_pods import HeldPod, held_pods
-from podlife.podgc.finalizers.remover import Taken, event_of
-from podlife.podgc.finalizers.round import FinalizerRound, RoundResult
+from podlife.podgc.finalizers.remover import FinalizerRemoval, event_of
+from podlife.podgc.finalizers.round import FinalizerRound, FinalizerSummary
 
 __all__ = ["RIGHTS", "Wanted", "problems_of", "run_removal", "told_of"]
 
@@ -67,7 +67,7 @@ def run_removal(
         held = {pod.name: pod for pod in loop.run(read())}
         pods = [held[name] for name in wanted.names if name in held]
         absent = [name for name in wanted.names if name not in held]
-        result = RoundResult()
+        result = FinalizerSummary()
         if pods and (is_confirmed or wanted.is_dry or _is_agreed(pods, wanted)):
             result = loop.run(_removed(options, connection, wanted, pods, archiving, archive))
         elif pods:
@@ -108,7 +108,7 @@ async def _removed(
     pods: Sequence[HeldPod],
     archiving: Archiving | None,
     archive: Archive | None,
-) -> RoundResult:
+) -> FinalizerSummary:
     clock = SystemClock()
     async with (
         connected(options, connection, rights=RIGHTS) as client,
@@ -116,7 +116,7 @@ async def _removed(
         archiving_steps(client, archiving, archive) as steps,
     ):
 
-        def report(taken: Taken) -> None:
+        def report(taken: FinalizerRemoval) -> None:
             regarding, message = event_of(taken)
             recorder.event(regarding, "Normal", "FinalizerRemoved", message)
 
@@ -133,7 +133,7 @@ async def _removed(
         return result
 
 
-def told_of(result: RoundResult, *, is_dry: bool = False) -> Iterator[str]:
+def told_of(result: FinalizerSummary, *, is_dry: bool = False) -> Iterator[str]:
     """What was done, a line for each pod."""
     for taken in result.done:
         if taken.is_gone:
@@ -144,7 +144,10 @@ def told_of(result: RoundResult, *, is_dry: bool = False) -> Iterator[str]:
         yield f"{names} {verb} pod {taken.key}{rest}"
 
 
-def problems_of(result: RoundResult, connection: Connection) -> Iterator[str]:
+def problems_of(result: FinalizerSummary, connection: Connection) -> Iterator[str]:
+    if (error := result.error) is not None:
+        why = explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
+        yield f"no finalizer was taken off: {why}"
     for kept in result.kept:
         yield f"nothing was taken off pod {kept.key}: {kept.why}"
     for pod, error in result.failures:

@@ -1,4 +1,4 @@
-"""What commands that collect once have around their work: somebody who tells of it, an archive that is closed."""
+"""Context managers of one-off commands: an event recorder, and the archive step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["archiving_steps", "recording"]
 
 @asynccontextmanager
 async def recording(client: Client) -> AsyncIterator[Recorder]:
-    """Tells who did what, and why; that it cannot is no reason not to do it."""
+    """An event recorder; failures to send events are ignored."""
     recorder = Recorder(client, "podlife-gc", clock=SystemClock())
     task = spawn(recorder.run(), name="events", on_failure=lambda _: None)
     try:
@@ -33,7 +33,7 @@ async def recording(client: Client) -> AsyncIterator[Recorder]:
 async def archiving_steps(
     client: Client, archiving: Archiving | None, archive: Archive | None
 ) -> AsyncIterator[Sequence[ArchiveStep]]:
-    """What is done before each deletion."""
+    """The pre-delete steps; closes the archive on exit."""
     if archiving is None or archive is None:
         yield ()
         return

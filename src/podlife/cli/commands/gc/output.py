@@ -12,15 +12,9 @@ from podlife.api.codec import format_time
 from podlife.api.durations import format_duration
 from podlife.cli.printable import printable
 from podlife.podgc.guards.budget import Guard
-from podlife.podgc.guards.plan_filter import HeldBack
-from podlife.podgc.planner import (
-    Later,
-    Plan,
-    Upcoming,
-    Victim,
-    Waits,
-)
-from podlife.podgc.settings import Reason, RuleReason, Settings
+from podlife.podgc.plan import HeldBack, Later, Plan, Upcoming, Victim, WaitingVictim
+from podlife.podgc.reasons import Reason, RuleReason
+from podlife.podgc.settings import Settings
 from podlife.podgc.views import Pod
 
 __all__ = [
@@ -156,7 +150,7 @@ def _later(later: Sequence[Later], upcoming: Sequence[Upcoming], where: str) -> 
     return columns(rows)
 
 
-def _waiting(waiting: Sequence[Waits], now: datetime) -> str:
+def _waiting(waiting: Sequence[WaitingVictim], now: datetime) -> str:
     if not waiting:
         return ""
     rows = [["WAITS FOR ITS OWNER", "RULE", "AT MOST", "WHY"]]
@@ -247,7 +241,7 @@ def _victim_as_dict(victim: Victim) -> dict[str, Any]:
     }
 
 
-def _waits_as_dict(waits: Waits) -> dict[str, Any]:
+def _waits_as_dict(waits: WaitingVictim) -> dict[str, Any]:
     victim = waits.victim
     return {
         **_pod_as_dict(victim.pod),

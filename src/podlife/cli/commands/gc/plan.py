@@ -1,4 +1,4 @@
-"""`podlife gc plan`: what would be collected, shown and not done."""
+"""`podlife gc plan`: show what would be collected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["show_plan"]
 
 
 def show_plan(options: ConnectionOptions, settings: Settings, selection: Selection, output: str) -> Plan:
-    """Print the plan in the form that was asked for. Raises PodlifeError when it cannot be made."""
+    """Print the plan in the requested format. Raises PodlifeError if it cannot be made."""
     connection, clock = load_connection(options), SystemClock()
 
     async def make() -> Plan:

@@ -11,7 +11,7 @@ import yaml
 
 from podlife.cli.commands.gc.options import PolicyOptions
 from podlife.podgc.policy import Policy
-from podlife.podgc.policy.parse.document import (
+from podlife.podgc.policy.parse import (
     MOST_BYTES,
     PolicyError,
     load_policy,

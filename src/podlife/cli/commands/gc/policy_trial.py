@@ -28,9 +28,11 @@ from podlife.podgc import GcSession, Settings
 from podlife.podgc.effective_settings import index_of
 from podlife.podgc.guards.budget import Moment
 from podlife.podgc.guards.plan_filter import census_of, hold_back
-from podlife.podgc.planner import Plan, due_now
+from podlife.podgc.plan import Plan
+from podlife.podgc.planner import due_now
 from podlife.podgc.planner import plan as plan_of
-from podlife.podgc.policy.parse.document import PolicyError
+from podlife.podgc.policy.parse import PolicyError
+from podlife.podgc.session import candidates
 
 __all__ = ["Trial", "read_expected", "run_trial"]
 
@@ -95,7 +97,7 @@ async def _plan(
     options: ConnectionOptions, connection: Connection, settings: Settings, now: datetime
 ) -> Plan:
     async with connected(options, connection) as client:
-        return await GcSession(client, settings, clock=ManualClock(now)).candidates()
+        return await candidates(GcSession(client, settings, clock=ManualClock(now)))
 
 
 def _from_files(names: Sequence[str], settings: Settings, now: datetime) -> Plan:

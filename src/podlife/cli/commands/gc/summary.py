@@ -19,7 +19,7 @@ from podlife.cli.commands.gc.output import (
 from podlife.client import Connection
 from podlife.daemons.connection import explained
 from podlife.errors import ApiError, PodlifeError
-from podlife.podgc.planner import Victim
+from podlife.podgc.plan import Victim
 from podlife.podgc.removal import Outcome, Removal
 from podlife.podgc.sweep import Summary
 
@@ -132,7 +132,7 @@ def _problems(result: Result, connection: Connection) -> Iterator[str]:
         why = f"{item.refusal.why}; lifted by {item.refusal.remedy}"
         yield f"{counted(len(keys))} held back ({_named(keys)}): {why}"
     for node, error in summary.unknown_nodes.items():
-        yield f"node {node} could not be looked for, its pods stay: {_cause(error, connection)}"
+        yield f"cannot get node {node}, keeping its pods: {_cause(error, connection)}"
     if changed := summary.outcomes[Outcome.CHANGED]:
         yield f"{counted(changed)} changed meanwhile and not deleted: sweep again"
     if result.is_cut:

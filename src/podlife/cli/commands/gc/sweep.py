@@ -1,8 +1,7 @@
-"""`podlife gc sweep`: ask, delete once, show how far it is, and say what came of it.
+"""`podlife gc sweep`: plan, confirm, execute once, and report the results.
 
-Between the question and the deletion pods and nodes may change: what was agreed to is decided about once more,
-and nothing is added to it. The first Ctrl-C lets the calls on the wire finish and sends nothing more; a second one
-ends it at once. What was done is told in any case.
+A confirmed plan limits what is deleted: the session plans again and adds nothing to it. The first Ctrl-C lets requests
+in flight finish and sends nothing more, a second one exits immediately. Results are printed in any case.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.cli.commands.gc.archive_options import Archiving
-from podlife.cli.commands.gc.finalizers_sweep import FinalizerPart
+from podlife.cli.commands.gc.finalizers_remove import problems_of, told_of
 from podlife.cli.commands.gc.once import archiving_steps, recording
 from podlife.cli.commands.gc.output import (
     Shown,
@@ -30,35 +29,79 @@ from podlife.cli.commands.gc.progress import shown_progress
 from podlife.cli.commands.gc.summary import Result, tell
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.cli.printable import printable
-from podlife.client import Connection, WithdrawnError
+from podlife.client import Client, Connection, WithdrawnError
 from podlife.clock import SystemClock
-from podlife.daemons import event_loop as loop
+from podlife.daemons import event_loop
 from podlife.errors import ConfigError
 from podlife.events import Recorder
-from podlife.podgc import GcSession, Outcome, Plan, Removal, Selection, Settings, Victim
-from podlife.podgc.finalizers.held_pods import HeldPod
+from podlife.podgc import (
+    Deletions,
+    Finalizers,
+    GcSession,
+    Outcome,
+    Plan,
+    Removal,
+    Selection,
+    Settings,
+    Victim,
+)
+from podlife.podgc.finalizers.remover import FinalizerRemoval, event_of
 from podlife.podgc.removal import event_about, regarding_pod
+from podlife.podgc.session import Phase
 
 if TYPE_CHECKING:
-    from podlife.podgc.archive import Archive
+    from podlife.podgc.archive import Archive, ArchiveStep
 
 __all__ = ["run_sweep"]
 
 # A confirmation prompt should fit on one screen.
 _MOST_SHOWN = 20
-# How long the events about what was done may take to be sent, and how long once somebody wants to leave.
+# Maximum time to send the events, normally and after Ctrl-C.
 _FLUSH_SECONDS, _SHORT_FLUSH_SECONDS = 5.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _Sweep:
     options: ConnectionOptions
     connection: Connection
     settings: Settings
     selection: Selection
     archiving: Archiving | None
     archive: Archive | None
-    finalizers: FinalizerPart | None
+    # Finalizers to remove from pods whose node no longer exists.
+    finalizers: frozenset[str]
+
+    def session(
+        self, client: Client, steps: Sequence[ArchiveStep] = (), report: _Reports | None = None
+    ) -> GcSession:
+        on_removal, on_finalizers = (None, None) if report is None else (report.removal, report.finalizers)
+        phases: list[Phase] = [Deletions(on_removal)]
+        if self.finalizers:
+            phases.append(Finalizers(self.finalizers, on_finalizers))
+        clock = SystemClock()
+        return GcSession(
+            client, self.settings, phases=phases, selection=self.selection, clock=clock, steps=steps
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reports:
+    """Records the results and sends an event for each."""
+
+    result: Result
+    recorder: Recorder
+
+    def removal(self, victim: Victim, removal: Removal) -> None:
+        self.result.note(victim, removal)
+        if (event := event_about(victim, removal)) is not None:
+            self.recorder.event(event[0], "Normal", "PodGarbageCollected", event[1])
+        if removal.outcome is Outcome.KEPT:
+            why = f"podlife-gc: {removal.why}"
+            self.recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", why)
+
+    def finalizers(self, removal: FinalizerRemoval) -> None:
+        regarding, message = event_of(removal)
+        self.recorder.event(regarding, "Normal", "FinalizerRemoved", message)
 
 
 def run_sweep(
@@ -70,65 +113,59 @@ def run_sweep(
     archiving: Archiving | None = None,
     remove_finalizers: frozenset[str] = frozenset(),
 ) -> int:
-    """Sweep once; the exit code. Raises PodlifeError when it cannot even begin."""
+    """Sweep once; returns the exit code. Raises PodlifeError if it cannot start."""
     if not is_confirmed and not sys.stdin.isatty():
         raise ConfigError("there is no terminal to ask on: give --yes, or look first with --dry-run")
-    # What goes wrong is in the summary.
+    # The summary has all errors.
     logging.getLogger("podlife").addHandler(logging.NullHandler())
     connection = load_connection(options)
-    # Before anything is asked: an archive that cannot be used keeps every pod.
+    # Before the prompt: an archive that cannot be used keeps every pod.
     archive = archiving.open(SystemClock()) if archiving else None
-    finalizers = FinalizerPart(remove_finalizers, settings, selection) if remove_finalizers else None
-    job = _Job(options, connection, settings, selection, archiving, archive, finalizers)
+    sweep = _Sweep(options, connection, settings, selection, archiving, archive, remove_finalizers)
     result = Result()
-    agreed: Plan | None = None
+    confirmed: Plan | None = None
     try:
         if not is_confirmed:
-            agreed, held = loop.run(_look(job))
-            if not (_show(agreed, job) or held):
-                # Whoever waits for the sweep must see that something stays.
-                return 1 if agreed.held_back else 0
-            if not _is_agreed(agreed, finalizers, held):
-                # Whoever waits for the sweep must see that there was none.
+            confirmed = event_loop.run(_planned(sweep))
+            if not (_show(confirmed, sweep) or confirmed.finalizers):
+                # Scripts must notice that pods stay.
+                return 1 if confirmed.held_back else 0
+            if not _confirm(confirmed, sweep):
                 print("Nothing was deleted.")
                 return 1
-            if finalizers is not None:
-                finalizers.agree(held, agreed)
-        loop.run(_sweep(job, agreed, result))
+        event_loop.run(_swept(sweep, confirmed, result))
     except KeyboardInterrupt:
         result.is_interrupted = result.is_cut = True
-    told = tell(result, connection, Shown(settings, selection.namespace))
-    said, problems, code = [*told.said], [*told.problems], told.code
-    if finalizers is not None:
-        said += finalizers.said()
-        problems += finalizers.problems(connection)
-        code = code or int(not finalizers.is_complete)
-    for line in said:
+    return _render(result, sweep)
+
+
+def _render(result: Result, sweep: _Sweep) -> int:
+    """Print the results; returns the exit code."""
+    told = tell(result, sweep.connection, Shown(sweep.settings, sweep.selection.namespace))
+    finalizers = result.summary.finalizers
+    for line in (*told.said, *told_of(finalizers)):
         print(printable(line))
-    for problem in problems:
+    for problem in (*told.problems, *problems_of(finalizers, sweep.connection)):
         print(printable(f"podlife: {problem}"), file=sys.stderr)
-    return code
+    return told.code
 
 
-async def _look(job: _Job) -> tuple[Plan, list[HeldPod]]:
-    """The plan, and the pods whose finalizers would be taken off."""
-    async with connected(job.options, job.connection) as client:
-        session = GcSession(client, job.settings, selection=job.selection, clock=SystemClock())
-        plan = await session.plan()
-        return plan, [] if job.finalizers is None else await job.finalizers.look(client)
+async def _planned(sweep: _Sweep) -> Plan:
+    async with connected(sweep.options, sweep.connection) as client:
+        return await sweep.session(client).plan()
 
 
-def _show(plan: Plan, job: _Job) -> bool:
-    """Show what would go; says whether there is anything to ask about."""
+def _show(plan: Plan, sweep: _Sweep) -> bool:
+    """Show what would be deleted; returns whether there is anything to confirm."""
     few = replace(plan, victims=plan.victims[:_MOST_SHOWN])
-    shown = Shown(job.settings, job.selection.namespace)
+    shown = Shown(sweep.settings, sweep.selection.namespace)
     sys.stdout.write(format_plan(few, "table", SystemClock().now(), shown))
     if more := len(plan.victims) - len(few.victims):
         print(f"… and {counted(more, 'more pod')}: `podlife gc plan` shows all of them.")
     return bool(plan.victims or plan.later)
 
 
-def _is_agreed(plan: Plan, finalizers: FinalizerPart | None, held: Sequence[HeldPod]) -> bool:
+def _confirm(plan: Plan, sweep: _Sweep) -> bool:
     number, later = len(plan.victims), sum(len(item.pods) for item in plan.later)
     parts = [f"{counted(number)} now ({reasons_of(plan.victims)})"] if number else []
     if waiting := sum(len(item.pods) for item in plan.held_back if item.is_for_a_minute):
@@ -136,8 +173,9 @@ def _is_agreed(plan: Plan, finalizers: FinalizerPart | None, held: Sequence[Held
     if later:
         parts.append(f"{counted(later)} after quarantine")
     asked = [f"Delete {' and '.join(parts)}"] if parts else []
-    if finalizers is not None and held:
-        asked.append(finalizers.question(held))
+    if plan.finalizers:
+        names = ", ".join(sorted(sweep.finalizers))
+        asked.append(f"take {names} off {counted(len(plan.finalizers))} of nodes that are gone")
     question = ", and ".join(asked)
     try:
         answer = input(f"\n{question[0].upper()}{question[1:]}? [y/N] ")
@@ -145,63 +183,41 @@ def _is_agreed(plan: Plan, finalizers: FinalizerPart | None, held: Sequence[Held
         print()
         return False
     except KeyboardInterrupt:
-        # What is said next stands on a line of its own.
+        # The next message starts on a new line.
         print()
         raise
     return answer.strip().lower() in ("y", "yes")
 
 
-async def _sweep(job: _Job, agreed: Plan | None, result: Result) -> None:
+async def _swept(sweep: _Sweep, confirmed: Plan | None, result: Result) -> None:
     started = perf_counter()
     async with (
-        connected(job.options, job.connection) as client,
+        connected(sweep.options, sweep.connection) as client,
         recording(client) as recorder,
-        archiving_steps(client, job.archiving, job.archive) as steps,
+        archiving_steps(client, sweep.archiving, sweep.archive) as steps,
     ):
         stopping = asyncio.Event()
-
-        def report(victim: Victim, removal: Removal) -> None:
-            result.note(victim, removal)
-            if (event := event_about(victim, removal)) is not None:
-                recorder.event(event[0], "Normal", "PodGarbageCollected", event[1])
-            if removal.outcome is Outcome.KEPT:
-                why = f"podlife-gc: {removal.why}"
-                recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", why)
-
-        session = GcSession(
-            client,
-            job.settings,
-            selection=job.selection,
-            clock=SystemClock(),
-            steps=steps,
-            report=report,
-        )
+        session = sweep.session(client, steps, _Reports(result, recorder))
         result.summary = session.summary
 
         def stop() -> None:
             result.is_interrupted = True
             stopping.set()
             session.stop()
-            if job.finalizers is not None:
-                job.finalizers.stop()
             for step in steps:
                 step.withdraw()
 
-        with loop.stopped_by_signals(stop), suppress(WithdrawnError):
+        with event_loop.stopped_by_signals(stop), suppress(WithdrawnError):
             try:
-                if job.finalizers is not None:
-                    await job.finalizers.begin(client, steps)
                 with shown_progress() as show:
-                    await session.execute(agreed, show)
-                if job.finalizers is not None:
-                    await job.finalizers.finish(recorder)
+                    await session.execute(confirmed, show)
             finally:
-                result.seconds, result.has_begun = perf_counter() - started, session.has_begun
+                result.seconds, result.has_begun = perf_counter() - started, session.summary.has_begun
             await _flush(recorder, stopping)
 
 
 async def _flush(recorder: Recorder, stopping: asyncio.Event) -> None:
-    """Wait for the events to be sent, and not for long once it is told to stop."""
+    """Wait until the events are sent, but only briefly after a stop."""
     flushing = spawn(recorder.flush(seconds=_FLUSH_SECONDS), name="flush", on_failure=lambda _: None)
     waiting = spawn(stopping.wait(), name="stop", on_failure=lambda _: None)
     try:

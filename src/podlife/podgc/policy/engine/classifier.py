@@ -1,40 +1,31 @@
-"""The index of pods under a policy: who has which rule, who is due when, whom nothing touches.
+"""Classification of pods under a policy: which rule a pod has, when it is due, what protects it.
 
-It guarantees what the plain index does, and that a pod which is protected, excluded, or in a namespace that is not
-known yet counts nowhere and is nobody's victim. A pod has a place only once it has ended or is being deleted; its
-place follows from its facts, its namespace and its node, and all of these change by events alone, the time included.
-The policy stays the same for as long as the index lives.
+A pod that is protected, excluded, or in a namespace that is not known yet is counted nowhere and never a victim. Pods
+that no rule selects are left to `UpstreamClassifier`. Only pods that have ended or are being deleted are placed: where
+follows from their facts, namespace and node, and changes by events alone, including the passing of time. The policy
+stays the same for the lifetime of the classifier.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
-from typing import cast
 
 from sortedcontainers import SortedList
 
 from podlife.api.codec import format_time
-from podlife.podgc.index import PodIndex, Verdict
-from podlife.podgc.keep_until import told
-from podlife.podgc.policy.engine.facts import GovernedPod, protection_by
-from podlife.podgc.policy.engine.groups import (
-    Due,
-    Groups,
-    after,
-    entry_of,
-    is_always,
-    until,
-)
-from podlife.podgc.policy.engine.matching import Fit, Matcher
+from podlife.api.durations import format_exact
+from podlife.podgc.classifier import RuleVerdict, UpstreamClassifier, VictimOrder
+from podlife.podgc.keep_until import format_moment
+from podlife.podgc.policy.engine.facts import PolicyPod, as_policy_pod, protection_by
+from podlife.podgc.policy.engine.groups import Due, Groups, after, entry_of, is_always, until
+from podlife.podgc.policy.engine.matching import Matcher, SelectorBits
 from podlife.podgc.policy.model import Per, Rule
-from podlife.podgc.settings import RuleReason
+from podlife.podgc.reasons import RuleReason
 from podlife.podgc.views import Namespace, Pod
 
-__all__ = ["GovernedIndex"]
-
-_OF = {
+_SCOPES = {
     Per.CLUSTER: "in the cluster",
     Per.NAMESPACE: "in its namespace",
     Per.OWNER: "of its owner",
@@ -42,218 +33,210 @@ _OF = {
 }
 
 
-class GovernedIndex(PodIndex):
-    def __init__(self, matcher: Matcher, *, marks_failed: bool = True) -> None:
-        super().__init__(marks_failed=marks_failed)
+class PolicyClassifier:
+    """Takes pods of the view that was made for this matcher; raises TypeError for others."""
+
+    def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
-        # Nobody has told yet: nothing is due by the time of day, and every moment is still to come.
-        self._now = -math.inf
-        self._fits: dict[str, Fit] = {}
-        # By namespace those that have or may get a place, where that may change with their namespace.
-        self._members: dict[str, dict[str, GovernedPod]] = {}
-        self._groups = Groups(matcher.rules, lambda node, uid: cast(GovernedPod, self._pods[node][uid]))
+        self._upstream = UpstreamClassifier()
+        # Before the first `pass_time` nothing is due and every keep-until is in the future.
+        self.now = -math.inf
+        self._namespaces: dict[str, SelectorBits] = {}
+        # Pods that have ended or are being deleted, by namespace and UID.
+        self._members: dict[str, dict[str, PolicyPod]] = {}
+        self._groups = Groups(matcher.rules, self._member)
         self._stuck: SortedList[Due] = SortedList()
-        # Those that an annotation protects for a time, until when.
-        self._until: SortedList[Due] = SortedList()
+        # Pods with a keep-until annotation, by its time.
+        self._keep_until: SortedList[Due] = SortedList()
+
+    @property
+    def terminated(self) -> SortedList[VictimOrder]:
+        return self._upstream.terminated
+
+    @property
+    def leaving(self) -> set[str]:
+        return self._upstream.leaving
 
     # Events
 
     def pass_time(self, now: datetime) -> None:
-        """Also back: then what had been let go by the time alone is protected again."""
+        """Time may run backwards: a pod whose protection had expired is then protected again."""
         moment = now.timestamp()
-        low, high = sorted((self._now, moment))
+        low, high = sorted((self.now, moment))
         turned = [
-            cast(GovernedPod, self._pods[node][uid])
-            for _, _, uid, node in self._until.irange(_just_after(low), _just_after(high))
+            self._member(namespace, uid)
+            for _, _, uid, namespace in self._keep_until.irange(_just_after(low), _just_after(high))
         ]
         for pod in turned:
             self._displace(pod)
-        self._now = moment
+        self.now = moment
         for pod in turned:
             self._place(pod)
 
-    def put_namespace(self, namespace: Namespace) -> bool:
-        super().put_namespace(namespace)
+    def put_namespace(self, namespace: Namespace) -> None:
         name = namespace.metadata.name
-        fit, known = self._matcher.fit_of(name, namespace.metadata.labels), self._fits.get(name)
-        if known is not None and known.bits == fit.bits:
-            return True
-        self._refit(name, fit, list(self._members.get(name, {}).values()))
-        if not self._matcher.asks_namespace_labels:
-            self._members.pop(name, None)
-        return True
+        bits, known = (
+            self._matcher.namespace_bits(name, namespace.metadata.labels),
+            self._namespaces.get(name),
+        )
+        if known is None or known.bits != bits.bits:
+            self._replace(name, bits)
 
     def remove_namespace(self, namespace: Namespace) -> None:
-        super().remove_namespace(namespace)
-        name = namespace.metadata.name
-        # It goes last, so that there is nobody left in it but for what other events have not told yet.
-        left = [
-            cast(GovernedPod, pod)
-            for pods in (self._pods.values() if self.counts.get(name) else ())
-            for pod in pods.values()
-            if pod.metadata.namespace == name and _is_candidate(pod)
-        ]
-        self._refit(name, None, left)
-        if left:
-            self._members[name] = {pod.metadata.uid: pod for pod in left}
+        # Pods that are still there, because their events come later, are left alone from now on.
+        self._replace(namespace.metadata.name, None)
 
-    def _refit(self, name: str, fit: Fit | None, pods: list[GovernedPod]) -> None:
+    def _replace(self, name: str, bits: SelectorBits | None) -> None:
+        pods = list(self._members.get(name, {}).values())
         for pod in pods:
             self._displace(pod)
-        if fit is None:
-            self._fits.pop(name, None)
+        if bits is None:
+            self._namespaces.pop(name, None)
         else:
-            self._fits[name] = fit
+            self._namespaces[name] = bits
         for pod in pods:
             self._place(pod)
 
-    # Questions
+    def add(self, pod: Pod) -> None:
+        if not pod.is_candidate:
+            return
+        member = as_policy_pod(pod)
+        self._members.setdefault(member.metadata.namespace, {})[member.metadata.uid] = member
+        if member.keep_until:
+            self._keep_until.add(entry_of(member.keep_until, member))
+        self._place(member)
 
-    def is_spared(self, pod: Pod) -> bool:
-        return bool(self.protection_of(pod))
+    def discard(self, pod: Pod) -> None:
+        if not pod.is_candidate:
+            return
+        member, namespace = as_policy_pod(pod), pod.metadata.namespace
+        if member.keep_until:
+            self._keep_until.discard(entry_of(member.keep_until, member))
+        self._displace(member)
+        members = self._members.get(namespace, {})
+        members.pop(member.metadata.uid, None)
+        if not members:
+            self._members.pop(namespace, None)
+
+    # Queries
 
     def protection_of(self, pod: Pod) -> str:
-        """What protects it, or ""."""
-        governed = cast(GovernedPod, pod)
-        fit = self._fits.get(pod.metadata.namespace)
-        if fit is None:
+        bits = self._namespaces.get(pod.metadata.namespace)
+        if bits is None:
             return f"namespace {pod.metadata.namespace} is not known yet"
-        return protection_by(fit, governed, self._now)
+        return protection_by(bits, as_policy_pod(pod), self.now)
 
-    def is_among_first(self, pod: Pod, count: int) -> bool:
-        # Asked about one that is not counted, the order alone would say yes.
-        if count <= 0 or self.is_spared(pod) or self._place_of(cast(GovernedPod, pod))[0] >= 0:
+    def counts(self, pod: Pod) -> bool:
+        # Asked about a pod that is not counted, the order alone would say yes.
+        if self.protection_of(pod) or self._place_of(as_policy_pod(pod))[0] >= 0:
             return False
-        return super().is_among_first(pod, count)
+        return self._upstream.counts(pod)
 
     def rule_of(self, pod: Pod) -> tuple[str, str]:
-        place, exclude = self._place_of(cast(GovernedPod, pod))
+        place, exclude = self._place_of(as_policy_pod(pod))
         if place < 0:
             return "", ""
         name = self._matcher.rules[place].name
         return name, f"exclude {exclude + 1} of rule {name}" if exclude >= 0 else ""
 
-    @property
-    def told_at(self) -> float:
-        return self._now
-
-    def verdicts(self, skip: Container[str] = ()) -> Iterator[Verdict]:
+    def verdicts(self, skip: Container[str] = ()) -> Iterator[RuleVerdict]:
         for entries in (self._groups.due, self._stuck):
-            for _, _, uid, node in until(entries, self._now):
-                verdict = None if uid in skip else self.verdict_on(self._pods[node][uid])
-                if verdict is not None and self._list_of(verdict) is entries:
-                    yield verdict
+            due = (entry for entry in until(entries, self.now) if entry[2] not in skip)
+            yield from self._verdicts_in(entries, due)
 
-    def verdict_on(self, pod: Pod) -> Verdict | None:
+    def verdicts_to_come(self) -> Iterator[RuleVerdict]:
+        for entries in (self._groups.due, self._stuck):
+            yield from self._verdicts_in(entries, after(entries, self.now))
+
+    def _verdicts_in(self, entries: SortedList[Due], chosen: Iterable[Due]) -> Iterator[RuleVerdict]:
+        """A pod that is due for two reasons is in both lists; it is returned from that of the first reason."""
+        for _, _, uid, namespace in chosen:
+            verdict = self.verdict_to_come(self._member(namespace, uid))
+            if verdict is None:
+                continue
+            is_stuck = verdict.reason is RuleReason.STUCK_TERMINATING
+            if (self._stuck if is_stuck else self._groups.due) is entries:
+                yield verdict
+
+    def verdict_on(self, pod: Pod) -> RuleVerdict | None:
         verdict = self.verdict_to_come(pod)
-        return verdict if verdict is not None and verdict.due_at <= self._now else None
+        return verdict if verdict is not None and verdict.due_at <= self.now else None
 
-    def verdict_to_come(self, pod: Pod) -> Verdict | None:
-        """What its rule will say of it if nothing changes; None for never."""
-        governed = cast(GovernedPod, pod)
-        place, exclude = self._place_of(governed)
-        if place < 0 or exclude >= 0 or self.is_spared(pod):
+    def verdict_to_come(self, pod: Pod) -> RuleVerdict | None:
+        member = as_policy_pod(pod)
+        place, exclude = self._place_of(member)
+        if place < 0 or exclude >= 0 or self.protection_of(pod):
             return None
-        found = [self._ended(place, governed), self._terminating_too_long(place, governed)]
+        found = [self._ended(place, member), self._terminating_too_long(place, member)]
         coming = (each for each in found if each is not None and each.due_at < math.inf)
         return min(coming, key=lambda each: each.due_at, default=None)
 
-    def verdicts_to_come(self) -> Iterator[Verdict]:
-        for entries in (self._groups.due, self._stuck):
-            for _, _, uid, node in after(entries, self._now):
-                verdict = self.verdict_to_come(self._pods[node][uid])
-                if verdict is not None and self._list_of(verdict) is entries:
-                    yield verdict
-
-    def _list_of(self, verdict: Verdict) -> SortedList[Due]:
-        """One that is due for two reasons is told of where it stands for the first of them."""
-        return self._stuck if verdict.reason is RuleReason.STUCK_TERMINATING else self._groups.due
-
     @property
     def next_due_at(self) -> float:
-        """When time alone changes something next."""
-        lists = (self._groups.due, self._stuck, self._until)
-        return min((next(after(each, self._now), (math.inf,))[0] for each in lists), default=math.inf)
+        lists = (self._groups.due, self._stuck, self._keep_until)
+        return min((next(after(each, self.now), (math.inf,))[0] for each in lists), default=math.inf)
 
-    def _ended(self, place: int, pod: GovernedPod) -> Verdict | None:
-        if not pod.has_ended or pod.metadata.uid in self._leaving:
+    def _ended(self, place: int, pod: PolicyPod) -> RuleVerdict | None:
+        if not pod.has_ended or pod.metadata.uid in self.leaving:
             return None
         moment = self._groups.moment_of(place, pod)
         if moment is None:
             return None
         rule = self._matcher.rules[place]
         reason = RuleReason.SURPLUS if is_always(moment) else RuleReason.EXPIRED
-        return Verdict(pod, rule.name, reason, moment, self._why(place, pod, reason))
+        return RuleVerdict(pod, rule.name, reason, moment, self._why(place, pod, reason))
 
-    def _terminating_too_long(self, place: int, pod: GovernedPod) -> Verdict | None:
+    def _terminating_too_long(self, place: int, pod: PolicyPod) -> RuleVerdict | None:
         rule = self._matcher.rules[place]
         moment = _stuck_moment(rule, pod)
         if moment is None or pod.metadata.deletion_timestamp is None:
             return None
         why = f"its grace ended at {format_time(pod.metadata.deletion_timestamp)}, and it is still there"
-        return Verdict(pod, rule.name, RuleReason.STUCK_TERMINATING, moment, why)
+        return RuleVerdict(pod, rule.name, RuleReason.STUCK_TERMINATING, moment, why)
 
-    def _why(self, place: int, pod: GovernedPod, reason: RuleReason) -> str:
+    def _why(self, place: int, pod: PolicyPod, reason: RuleReason) -> str:
         rule = self._matcher.rules[place]
         parts = []
         if reason is RuleReason.EXPIRED:
-            parts.append(f"ended at {told(pod.completed_at)}, may stay {_span(rule.ttl_seconds or 0)}")
+            ended, ttl = format_moment(pod.completed_at), format_exact(rule.ttl_seconds or 0)
+            parts.append(f"ended at {ended}, may stay {ttl}")
         if rule.keep is not None and self._groups.is_surplus(place, pod):
             size = self._groups.size_of(place, pod)
-            parts.append(f"{size} ended pods {_OF[rule.keep.per]}, {rule.keep.count} may stay")
+            parts.append(f"{size} ended pods {_SCOPES[rule.keep.per]}, {rule.keep.count} may stay")
         return "; ".join(parts)
 
-    # Keeping it
+    # Bookkeeping
 
-    def _place_of(self, pod: GovernedPod) -> tuple[int, int]:
-        fit = self._fits.get(pod.metadata.namespace)
-        if fit is None:
+    def _member(self, namespace: str, uid: str) -> PolicyPod:
+        return self._members[namespace][uid]
+
+    def _place_of(self, pod: PolicyPod) -> tuple[int, int]:
+        bits = self._namespaces.get(pod.metadata.namespace)
+        if bits is None:
             return -1, -1
-        return self._matcher.place_of(pod.facts, fit, pod.spec.node_name)
+        return self._matcher.place_of(pod.facts, bits, pod.spec.node_name)
 
-    def _count_in(self, pod: Pod) -> None:
-        if not _is_candidate(pod):
-            return
-        governed, namespace = cast(GovernedPod, pod), pod.metadata.namespace
-        if self._matcher.asks_namespace_labels or namespace not in self._fits:
-            self._members.setdefault(namespace, {})[pod.metadata.uid] = governed
-        if governed.keep_until:
-            self._until.add(entry_of(governed.keep_until, governed))
-        self._place(governed)
-
-    def _uncount(self, pod: Pod) -> None:
-        if not _is_candidate(pod):
-            return
-        governed, namespace = cast(GovernedPod, pod), pod.metadata.namespace
-        if (members := self._members.get(namespace)) is not None:
-            members.pop(pod.metadata.uid, None)
-            if not members:
-                del self._members[namespace]
-        if governed.keep_until:
-            self._until.discard(entry_of(governed.keep_until, governed))
-        self._displace(governed)
-
-    def _place(self, pod: GovernedPod) -> None:
-        if self.is_spared(pod):
+    def _place(self, pod: PolicyPod) -> None:
+        if self.protection_of(pod):
             return
         place, exclude = self._place_of(pod)
         if place < 0:
-            super()._count_in(pod)
+            self._upstream.add(pod)
             return
         if exclude >= 0:
             return
-        if pod.has_ended and pod.metadata.uid not in self._leaving:
+        if pod.has_ended and pod.metadata.uid not in self.leaving:
             self._groups.add(place, pod)
         moment = _stuck_moment(self._matcher.rules[place], pod)
         if moment is not None:
             self._stuck.add(entry_of(moment, pod))
 
-    def _displace(self, pod: GovernedPod) -> None:
-        if self.is_spared(pod):
+    def _displace(self, pod: PolicyPod) -> None:
+        if self.protection_of(pod):
             return
         place, exclude = self._place_of(pod)
         if place < 0:
-            super()._uncount(pod)
+            self._upstream.discard(pod)
             return
         if exclude >= 0:
             return
@@ -264,19 +247,8 @@ class GovernedIndex(PodIndex):
             self._stuck.discard(entry_of(moment, pod))
 
 
-def _span(seconds: float) -> str:
-    for unit, letter in ((3600, "h"), (60, "m")):
-        if seconds >= unit and seconds % unit == 0:
-            return f"{seconds / unit:g}{letter}"
-    return f"{seconds:g}s"
-
-
-def _is_candidate(pod: Pod) -> bool:
-    return pod.is_terminating or pod.is_terminated
-
-
-def _stuck_moment(rule: Rule, pod: GovernedPod) -> float | None:
-    """A deletion's time is the one at which its grace ends."""
+def _stuck_moment(rule: Rule, pod: PolicyPod) -> float | None:
+    """The deletion timestamp is the time at which the grace period ends."""
     deleted = pod.metadata.deletion_timestamp
     if rule.max_terminating_seconds is None or deleted is None:
         return None

@@ -1,8 +1,8 @@
-"""What is decoded of a pod when a policy is in force, and what is kept of it.
+"""The view of a pod under a policy.
 
-Labels, annotations, owners and container statuses are read, and go again at once, with all that held them: what stays
-is the facts that the policy asks for, which pods that are alike share, and the few moments that are the pod's own. A
-pod's view is made for one policy: another one needs the pods read anew.
+Labels, annotations, owners and container statuses are decoded and dropped at once. What remains are the facts that the
+policy asks for, shared between similar pods, and the few times that are the pod's own. A view is made for one policy:
+another policy needs the pods listed again.
 """
 
 from __future__ import annotations
@@ -16,17 +16,10 @@ from typing import Any, ClassVar, cast
 import msgspec
 
 from podlife.podgc.keep_until import KEEP_UNTIL, kept_by, seconds_of
-from podlife.podgc.policy.engine.matching import (
-    NO_OWNER,
-    Facts,
-    Fit,
-    Matcher,
-)
+from podlife.podgc.policy.engine.matching import NO_OWNER, Matcher, SelectorBits
 from podlife.podgc.views import DISRUPTION_TARGET, Condition, Pod, PodMetadata, PodStatus
 
-__all__ = ["GovernedPod", "protection_by", "view_for"]
-
-# Conditions whose change tells of the end, where no container does.
+# Conditions whose last transition dates the end if no container does.
 _ENDINGS = ("Ready", "ContainersReady", DISRUPTION_TARGET)
 
 
@@ -51,7 +44,7 @@ class _Container(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def end(self) -> _Terminated | None:
-        """How it ended its last time."""
+        """Its last termination."""
         for state in (self.state, self.last_state):
             if state is not None and state.terminated is not None:
                 return state.terminated
@@ -60,7 +53,7 @@ class _Container(msgspec.Struct, rename="camel", gc=False):
 
 class _Metadata(PodMetadata, rename="camel", gc=False):
     labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None  # type: ignore[assignment]  # all of them, not only ours
+    annotations: dict[str, str] | None = None  # type: ignore[assignment]  # all of them, not only podlife's
     owner_references: tuple[_Owner, ...] = ()
 
     @property
@@ -87,11 +80,11 @@ class _Status(PodStatus, rename="camel", gc=False):
     init_container_statuses: tuple[_Container, ...] = ()
 
     def __post_init__(self) -> None:
-        """The lean one looks after the conditions."""
+        """`lean` takes care of the conditions."""
 
     @property
     def ends(self) -> list[_Terminated]:
-        """How its containers ended, as far as they did."""
+        """The terminations of its containers."""
         containers = self.container_statuses + self.init_container_statuses
         return [container.end for container in containers if container.end is not None]
 
@@ -99,19 +92,19 @@ class _Status(PodStatus, rename="camel", gc=False):
         return PodStatus(self.phase, self.reason, self.observed_generation, self.conditions)
 
 
-class GovernedPod(Pod, gc=False, kw_only=True):
+class PolicyPod(Pod, gc=False, kw_only=True):
     matcher: ClassVar[Matcher]
 
-    # As they are read; what the pod has once it is made are the plain ones.
+    # As decoded; replaced by the base classes in `__post_init__`.
     metadata: _Metadata
     status: _Status = msgspec.field(default_factory=_Status)
-    # No fields of the API: what the policy wants to know.
-    facts: Facts = Facts(0, "")
-    # The latest moment at which something of it is known to have ended, in seconds since 1970; 0 for none.
+    # Not API fields: what the policy asks for.
+    facts: SelectorBits = SelectorBits(0, "")
+    # The latest known end of any part of it, in seconds since 1970; 0 for none.
     ended_at: float = 0.0
-    # Until when its own annotation protects it, in seconds since 1970, as far as the policy lets it.
+    # The end of its keep-until protection, in seconds since 1970, as limited by the policy.
     keep_until: float = 0.0
-    # The UID of the controller that owns it, where the policy counts by owners.
+    # The UID of its controller, if the policy groups by owner.
     owner: str = ""
 
     def __post_init__(self) -> None:
@@ -131,7 +124,7 @@ class GovernedPod(Pod, gc=False, kw_only=True):
         if status.phase in ("Succeeded", "Failed"):
             self.ended_at = max((*_finished(ends), *_changed(status.conditions)), default=0.0)
             if not self.ended_at and status.start_time is not None:
-                # Refused by its node, which writes down nothing else: that was then, however long it had been pending.
+                # Rejected by its node, which records only the start time, however long the pod was pending.
                 self.ended_at = max(
                     status.start_time, metadata.deletion_timestamp or status.start_time
                 ).timestamp()
@@ -141,7 +134,7 @@ class GovernedPod(Pod, gc=False, kw_only=True):
         lean.metadata, lean.status = metadata.lean(), status.lean()
 
     def _kept(self, until: float) -> float:
-        """The policy may limit how long the annotation protects a pod."""
+        """Apply the policy's limit for keep-until."""
         most = self.matcher.policy.protection.max_keep_until_seconds
         if most is None:
             return until
@@ -149,8 +142,8 @@ class GovernedPod(Pod, gc=False, kw_only=True):
 
     @property
     def completed_at(self) -> float:
-        """When it ended, in seconds since 1970: the latest moment that is known, which is the safe one. Its node has
-        a clock of its own, which may be years behind: no pod has ended before it was made."""
+        """When it ended, in seconds since 1970: the latest known time, to be safe. The node's clock may be years
+        behind, so the end is never before the creation."""
         if self.ended_at:
             return max(self.ended_at, self.created_at)
         metadata = self.metadata
@@ -164,20 +157,24 @@ class GovernedPod(Pod, gc=False, kw_only=True):
 
 
 @lru_cache(maxsize=4)
-def view_for(matcher: Matcher) -> type[GovernedPod]:
-    """The view of pods that this policy decides about."""
+def view_for(matcher: Matcher) -> type[PolicyPod]:
+    """The view of pods for this policy."""
     made: Any = msgspec.defstruct(
-        "GovernedPod", [], bases=(GovernedPod,), namespace={"matcher": matcher}, gc=False, kw_only=True
+        "PolicyPod", [], bases=(PolicyPod,), namespace={"matcher": matcher}, gc=False, kw_only=True
     )
-    return cast(type[GovernedPod], made)
+    return cast(type[PolicyPod], made)
 
 
-def protection_by(fit: Fit, pod: GovernedPod, now: float) -> str:
+def as_policy_pod(pod: Pod) -> PolicyPod:
+    """Raises TypeError for a pod that was decoded without a policy."""
+    if not isinstance(pod, PolicyPod):
+        raise TypeError(f"pod {pod.key} was decoded without a policy")
+    return pod
+
+
+def protection_by(namespace: SelectorBits, pod: PolicyPod, now: float) -> str:
     """What protects the pod at this time, or ""."""
-    if fit.protected_by or pod.facts.protected_by:
-        return fit.protected_by or pod.facts.protected_by
-    # Before an index is told the time every moment is still to come, but for one that there is none of.
-    return kept_by(pod.keep_until, now)
+    return namespace.protected_by or pod.facts.protected_by or kept_by(pod.keep_until, now)
 
 
 def _finished(ends: Iterable[_Terminated]) -> Iterable[float]:

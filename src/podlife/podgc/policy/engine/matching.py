@@ -1,8 +1,8 @@
-"""Whether a selector takes a pod, for all selectors of a policy at once. Pure.
+"""Matches pods against all selectors of a policy at once. Pure.
 
-Every selector has a bit. What a selector says falls into three: about the pod's facts, about its namespace, about its
-node; each facts, namespace and node has the bits of the selectors that it fits, worked out when it is first seen. Which
-rule a pod has is then three numbers put together, however many rules there are.
+Every selector has a bit. Its conditions fall into three parts: the pod's facts, its namespace and its node. For each
+distinct value of a part, the bits of the matching selectors are computed once. A pod's rule is then the lowest bit of
+three integers combined, however many rules there are.
 """
 
 from __future__ import annotations
@@ -13,39 +13,21 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from podlife.api.selectors import LabelSelector
-from podlife.podgc.policy.model import (
-    Per,
-    Policy,
-    Protection,
-    Rule,
-    Selector,
-)
-
-__all__ = ["NO_OWNER", "Facts", "Fit", "Matcher", "matcher_of"]
+from podlife.podgc.policy.model import Per, Policy, Protection, Rule, Selector
 
 NO_OWNER = "none"
-"""What a selector calls the owner of a pod that no controller owns."""
+"""The owner kind that selects pods without a controller."""
 
-# What is known of names and facts is only there to be quick: beyond this it begins anew.
+# Cache sizes; a full cache is cleared.
 _MOST_KNOWN = 65_536
 _LONGEST_KNOWN = 1024
 
 FactsKey = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...], str, str, str, frozenset[int]]
-"""Labels, annotations, owner kind, phase, reason, exit codes: each only as far as the policy asks for it."""
+"""Labels, annotations, owner kind, phase, reason, exit codes: only what the policy asks for."""
 
 
-class Facts:
-    """What the policy wants to know of a pod, as far as it does not depend on where the pod is. Many pods share one."""
-
-    __slots__ = ("bits", "protected_by")
-
-    def __init__(self, bits: int, protected_by: str) -> None:
-        self.bits = bits
-        self.protected_by = protected_by
-
-
-class Fit:
-    """The same of a namespace."""
+class SelectorBits:
+    """The selectors that match a pod's facts, or a namespace, and what protects it. Many pods share one."""
 
     __slots__ = ("bits", "protected_by")
 
@@ -55,7 +37,7 @@ class Fit:
 
 
 class Matcher:
-    """A policy made ready to be asked."""
+    """A policy, prepared for matching."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -74,16 +56,16 @@ class Matcher:
         self._asks_node = any(each.nodes for each in self._selectors)
         self.asks_namespace_labels = any(each.namespace_labels is not None for each in self._selectors)
         self.asks_owner = any(rule.keep is not None and rule.keep.per is Per.OWNER for rule in self.rules)
-        self._facts: dict[FactsKey, Facts] = {}
+        self._facts: dict[FactsKey, SelectorBits] = {}
         self._nodes: dict[str, int] = {}
 
     def _take(self, rule: Rule) -> int:
-        """Give the rule's excludes their bits."""
+        """Assign bits to the rule's excludes."""
         first = len(self._selectors)
         self._selectors.extend(rule.exclude)
         return (1 << len(self._selectors)) - (1 << first)
 
-    # What fits what
+    # Matching
 
     def facts_of(
         self,
@@ -93,7 +75,7 @@ class Matcher:
         phase: str,
         reason: str,
         exit_codes: frozenset[int],
-    ) -> Facts:
+    ) -> SelectorBits:
         key: FactsKey = (
             tuple((name, labels[name]) for name in self.label_keys if name in labels),
             tuple((name, annotations[name]) for name in self.annotation_keys if name in annotations),
@@ -112,7 +94,7 @@ class Matcher:
             self._facts[key] = facts
         return facts
 
-    def _judge(self, key: FactsKey) -> Facts:
+    def _judge(self, key: FactsKey) -> SelectorBits:
         labels, annotations = dict(key[0]), dict(key[1])
         _, _, owner_kind, phase, reason, exit_codes = key
         bits = 0
@@ -125,9 +107,9 @@ class Matcher:
                 and _is_named(selector.reasons, reason)
             ):
                 bits |= 1 << place
-        return Facts(bits, _protected_by(self.policy.protection, labels, annotations))
+        return SelectorBits(bits, _protected_by(self.policy.protection, labels, annotations))
 
-    def fit_of(self, namespace: str, labels: Mapping[str, str]) -> Fit:
+    def namespace_bits(self, namespace: str, labels: Mapping[str, str]) -> SelectorBits:
         bits = 0
         for place, selector in enumerate(self._selectors):
             wanted = selector.namespace_labels
@@ -135,7 +117,7 @@ class Matcher:
                 bits |= 1 << place
         names = self.policy.protection.namespaces
         pattern = next((name for name in names if _is_named((name,), namespace)), "")
-        return Fit(bits, f"namespace {pattern}" if pattern else "")
+        return SelectorBits(bits, f"namespace {pattern}" if pattern else "")
 
     def _node_bits(self, node: str) -> int:
         if not self._asks_node:
@@ -150,11 +132,11 @@ class Matcher:
         self._nodes[node] = bits
         return bits
 
-    # Which rule
+    # Rules
 
-    def place_of(self, facts: Facts, fit: Fit, node: str) -> tuple[int, int]:
-        """The place of the pod's rule among those that are on, and of the exclude that it meets; -1 for none."""
-        bits = facts.bits & fit.bits
+    def place_of(self, facts: SelectorBits, namespace: SelectorBits, node: str) -> tuple[int, int]:
+        """The index of the pod's rule among the enabled ones, and of the exclude that matches; -1 for none."""
+        bits = facts.bits & namespace.bits
         if not bits & self._rule_bits:
             return -1, -1
         bits &= self._node_bits(node)

@@ -1,0 +1,24 @@
+"""Parses policy files. Errors have a line and a column, and say what to write instead."""
+
+from podlife.podgc.policy.parse.document import (
+    API_VERSION,
+    KIND,
+    MOST_BYTES,
+    load_policy,
+    read_policy,
+    read_policy_bytes,
+    read_policy_file,
+)
+from podlife.podgc.policy.parse.yaml_nodes import Mistake, PolicyError
+
+__all__ = [
+    "API_VERSION",
+    "KIND",
+    "MOST_BYTES",
+    "Mistake",
+    "PolicyError",
+    "load_policy",
+    "read_policy",
+    "read_policy_bytes",
+    "read_policy_file",
+]

@@ -1,6 +1,6 @@
-"""Whether one selector takes every pod that another takes, as far as that can be known from their words.
+"""Whether one selector matches every pod that another one matches, as far as the selectors tell.
 
-It errs to one side: a yes is certain, a no may be wrong. So what is refused because of it is refused rightly.
+True is certain, False may be wrong: a policy that is refused because of it is refused rightly.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from collections.abc import Collection
 from podlife.api.selectors import LabelRequirement, LabelSelector
 from podlife.podgc.policy.model import Selector
 
-__all__ = ["covers", "pattern_covers"]
-
 _PHASES = frozenset(("Pending", "Running", "Succeeded", "Failed", "Unknown"))
 _ONE_OF = ("=", "==", "in")
 _NONE_OF = ("!=", "notin")
 
 
 def covers(wide: Selector, narrow: Selector) -> bool:
-    # Every namespace has a name, so that * is all of them; not every pod has a node, an owner or a reason.
+    # Every namespace has a name, so * matches all; not every pod has a node, an owner or a reason.
     namespaces = () if "*" in wide.namespaces else wide.namespaces
     phases = frozenset() if set(wide.phases) >= _PHASES else frozenset(wide.phases)
     return (
@@ -34,11 +32,11 @@ def covers(wide: Selector, narrow: Selector) -> bool:
 
 
 def pattern_covers(wide: str, narrow: str) -> bool:
-    """Whether every name that the second pattern matches is matched by the first.
+    """Whether every name that matches `narrow` matches `wide`.
 
-    The signs of the second are read as if they were letters that only a sign can match: * only by *, ? by both.
+    Wildcards in `narrow` are treated as characters that only wildcards match: * only by *, ? by both.
     """
-    # Where in `wide` one can be after each letter of `narrow`.
+    # Possible positions in `wide` after each character of `narrow`.
     places = _after_stars(wide, {0})
     for sign in narrow:
         ahead = set()
@@ -67,7 +65,7 @@ def _after_stars(pattern: str, places: set[int]) -> set[int]:
 def _names_cover(wide: Collection[str], narrow: Collection[str]) -> bool:
     if not wide:
         return True
-    # Names are many and patterns few: only those are tried one by one.
+    # There are many names and few patterns: only patterns are tried one by one.
     names, patterns = set(wide), [each for each in wide if "*" in each or "?" in each]
     return bool(narrow) and all(
         name in names or any(pattern_covers(each, name) for each in patterns) for name in narrow
@@ -90,7 +88,7 @@ def _labels_cover(wide: LabelSelector | None, narrow: LabelSelector | None) -> b
 
 
 def _implies(given: LabelRequirement, wanted: LabelRequirement) -> bool:
-    """Whether a label that is as `given` asks is as `wanted` asks too; both are about one key."""
+    """Whether a label that meets `given` also meets `wanted`; both have the same key."""
     if given == wanted:
         return True
     values, others = set(given.values), set(wanted.values)

@@ -1,4 +1,4 @@
-"""Guards and their windows out of a policy file."""
+"""Parses the guards of a policy file."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ from podlife.podgc.policy.parse.values import (
     read_truth,
     shown,
 )
-from podlife.podgc.policy.parse.yaml_nodes import Node, Notes
-
-__all__ = ["DAYS", "GUARD_KEYS", "WINDOW_KEYS", "read_guards"]
+from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_STOPS = "0 would let nothing go; write observeOnly: true to change nothing, or leave it out for no bound"
+_AT_LEAST_ONE = "use observeOnly: true to delete nothing, or omit it for no limit"
 _UTC = "UTC"
-_NO_WINDOW = "it could mean always or never; leave it out for always"
+_NO_WINDOW = "omit it to allow deletions at any time"
 
 
-def read_guards(notes: Notes, node: Node, path: str) -> Guards:
+def read_guards(notes: Diagnostics, node: YamlNode, path: str) -> Guards:
     values: dict[str, Any] = read_fields(notes, node, path, _GUARDS)
     return Guards(
         per_minute=values.get("perMinute"),
@@ -42,20 +40,20 @@ def read_guards(notes: Notes, node: Node, path: str) -> Guards:
     )
 
 
-def _read_bound(notes: Notes, node: Node, path: str) -> int | None:
-    return read_number(notes, node, path, 1, _STOPS)
+def _read_bound(notes: Diagnostics, node: YamlNode, path: str) -> int | None:
+    return read_number(notes, node, path, 1, _AT_LEAST_ONE)
 
 
-def _read_at_least(notes: Notes, node: Node, path: str) -> int | None:
+def _read_at_least(notes: Diagnostics, node: YamlNode, path: str) -> int | None:
     return read_number(notes, node, path, 0)
 
 
-def _read_windows(notes: Notes, node: Node, path: str) -> tuple[Window, ...] | None:
+def _read_windows(notes: Diagnostics, node: YamlNode, path: str) -> tuple[Window, ...] | None:
     found = read_list(notes, node, path, _read_window, _NO_WINDOW)
     return None if found is None else tuple(found)
 
 
-def _read_window(notes: Notes, node: Node, path: str) -> Window | None:
+def _read_window(notes: Diagnostics, node: YamlNode, path: str) -> Window | None:
     before = len(notes.mistakes)
     found = read_mapping(notes, node, path, WINDOW_KEYS)
     values: dict[str, Any] = {
@@ -64,14 +62,14 @@ def _read_window(notes: Notes, node: Node, path: str) -> Window | None:
     if len(notes.mistakes) > before:
         return None
     if not found:
-        notes.add(node, f"{path} says nothing: write days, from and to, or leave it out for always")
+        notes.add(
+            node, f"{path} is empty: set days, from or to, or omit windows to allow deletions at any time"
+        )
         return None
     start, end = values.get("from", time(0)), values.get("to", time(0))
     is_whole_day = start == end == time(0)
     if "from" in found and "to" in found and start == end and not is_whole_day:
-        notes.add(
-            found["to"][0], f"{path} begins and ends at the same time: for whole days leave out from and to"
-        )
+        notes.add(found["to"][0], f"{path}: from and to must differ: omit both for whole days")
         return None
     if "timezone" not in found and (wrong := _wrong_zone(_UTC)):
         notes.add(node, f"{path}: {wrong}")
@@ -80,13 +78,13 @@ def _read_window(notes: Notes, node: Node, path: str) -> Window | None:
     return Window(values.get("days", every_day), start, end, values.get("timezone", _UTC))
 
 
-def _read_days(notes: Notes, node: Node, path: str) -> frozenset[int] | None:
-    found = read_list(notes, node, path, _read_day, "leave it out for every day")
+def _read_days(notes: Diagnostics, node: YamlNode, path: str) -> frozenset[int] | None:
+    found = read_list(notes, node, path, _read_day, "omit it for every day")
     return None if found is None else frozenset().union(*found)
 
 
-def _read_day(notes: Notes, node: Node, path: str) -> frozenset[int] | None:
-    """One day, or from one to another, over Sunday too."""
+def _read_day(notes: Diagnostics, node: YamlNode, path: str) -> frozenset[int] | None:
+    """One day, or a range, which may include Sunday."""
     text = read_text(notes, node, path)
     if text is None:
         return None
@@ -98,12 +96,12 @@ def _read_day(notes: Notes, node: Node, path: str) -> frozenset[int] | None:
     return frozenset((first + number) % 7 for number in range((last - first) % 7 + 1))
 
 
-def _read_zone(notes: Notes, node: Node, path: str) -> str | None:
+def _read_zone(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
     text = read_text(notes, node, path)
     if text is None:
         return None
     if wrong := _wrong_zone(text):
-        notes.add(node, f"{path} {wrong}")
+        notes.add(node, f"{path}: {wrong}")
         return None
     return text
 
@@ -114,7 +112,7 @@ def _wrong_zone(name: str) -> str:
             raise ValueError(name)
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        return f"{shown(name)} is no time zone: {_zone_instead(name)}"
+        return f"invalid time zone {shown(name)}: {_zone_instead(name)}"
     return ""
 
 
@@ -127,7 +125,7 @@ def _zone_instead(text: str) -> str:
     if (same := folded.get(text.lower().replace(" ", "_"))) is not None:
         return f"write {same}"
     cities = sorted(each for each in known if each.lower().endswith(f"/{text.lower()}"))
-    return f"write {cities[0]}" if cities else "write it as Europe/Berlin, or UTC"
+    return f"write {cities[0]}" if cities else "for example Europe/Berlin or UTC"
 
 
 _GUARDS: dict[str, Field] = {

@@ -1,6 +1,6 @@
-"""Numbers, lengths of time, shares and times of day out of a policy file, and what is wrong with them.
+"""Parses integers, durations, percentages and times of day of a policy file.
 
-As in `reading_values`, a function gives the value, or None after it has noted what is wrong.
+As in `reading_values`, a function returns the value, or None after it has reported an error.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import yaml
 
 from podlife.api.durations import DURATION_WITH_DAYS, MAX_SECONDS, NUMBER, parse_duration_with_days
 from podlife.podgc.policy.parse.values import kind_of, shown, wrong_kind
-from podlife.podgc.policy.parse.yaml_nodes import Node, Notes, is_told
-
-__all__ = ["CLOCK", "SHARE", "read_clock", "read_duration", "read_number", "read_share"]
+from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
 
 # Also used in the JSON schema, hence the anchors.
 SHARE = r"^(?!0*\.?0*%)(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?)%$"
@@ -23,49 +21,51 @@ CLOCK = r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"
 _DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 
 
-def read_number(notes: Notes, node: Node, path: str, least: int, why_least: str = "") -> int | None:
-    """A whole number in plain digits; `why_least` says what to write instead of a smaller one."""
+def read_number(notes: Diagnostics, node: YamlNode, path: str, least: int, why_least: str = "") -> int | None:
+    """An integer in decimal digits; `why_least` is what to do instead of a smaller value."""
     if is_told(node):
         return None
     if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null":
-        wrong_kind(notes, node, path, "a whole number")
+        wrong_kind(notes, node, path, "an integer")
         return None
     text = node.value
     if node.style is not None and _DIGITS.fullmatch(text):
-        notes.add(node, f"{path} is a text here: write {text} without quotes")
+        notes.add(node, f"{path}: expected an integer, got a string: write {text} without quotes")
         return None
     if kind_of(node) != "int" or not _DIGITS.fullmatch(text):
         notes.add(
-            node, f"{path} {shown(text)} must be a whole number: write it in plain digits, as {_plain(node)}"
+            node, f"{path}: invalid integer {shown(text)}: use decimal digits, for example {_plain(node)}"
         )
         return None
     number = int(text)
     if number < least:
-        notes.add(node, f"{path} {text} is less than {least}: {why_least or f'write {least} or more'}")
+        notes.add(
+            node, f"{path}: must be at least {least}, got {text}{f': {why_least}' if why_least else ''}"
+        )
         return None
     return number
 
 
-def read_duration(notes: Notes, node: Node, path: str) -> float | None:
-    """Seconds, of 40s, 1m30s, 12h or 7d."""
-    text = _raw(notes, node, path, "a length of time: write 40s, 1h30m or 7d")
+def read_duration(notes: Diagnostics, node: YamlNode, path: str) -> float | None:
+    """Seconds, from 40s, 1m30s, 12h or 7d."""
+    text = _raw(notes, node, path, "a duration: write 40s, 1h30m or 7d")
     if text is None:
         return None
     seconds = parse_duration_with_days(text)
     if seconds is not None:
         if seconds < MAX_SECONDS:
             return seconds
-        notes.add(node, f"{path} {shown(text)} is longer than anybody waits: write at most 106751d")
+        notes.add(node, f"{path}: duration {shown(text)} exceeds the maximum (106751d)")
         return None
-    notes.add(node, f"{path} {shown(text)} is no length of time: {_duration_instead(text)}")
+    notes.add(node, f"{path}: invalid duration {shown(text)}: {_duration_instead(text)}")
     return None
 
 
 def _duration_instead(text: str) -> str:
     if re.fullmatch(NUMBER, text):
-        return f"it has no unit; write {text}s, {text}m, {text}h or {text}d"
+        return f"missing unit, write {text}s, {text}m, {text}h or {text}d"
     if text.startswith("-"):
-        return "it lies in the past; write how long to wait"
+        return "must not be negative"
     if match := re.fullmatch(r"([0-9]+):([0-9]{2})(?::([0-9]{2}))?", text):
         hours, minutes, seconds = match.groups()
         return f"write {int(hours)}h{int(minutes)}m{f'{int(seconds)}s' if seconds else ''}"
@@ -78,8 +78,8 @@ def _duration_instead(text: str) -> str:
     return "write 40s, 1h30m or 7d"
 
 
-def read_share(notes: Notes, node: Node, path: str) -> float | None:
-    """A part of all, above 0 and at most 1, of 50%."""
+def read_share(notes: Diagnostics, node: YamlNode, path: str) -> float | None:
+    """A fraction above 0 and at most 1, from 50%."""
     text = _raw(notes, node, path, "a percentage: write 50%")
     if text is None:
         return None
@@ -87,22 +87,22 @@ def read_share(notes: Notes, node: Node, path: str) -> float | None:
         return float(Decimal(text[:-1]) / 100)
     number = text.removesuffix("%").strip()
     if not re.fullmatch(NUMBER, number):
-        notes.add(node, f"{path} {shown(text)} is no percentage: write it as 50%")
+        notes.add(node, f"{path}: invalid percentage {shown(text)}: for example 50%")
     elif Decimal(number) == 0:
         notes.add(
             node,
-            f"{path} {shown(text)} would let nothing go: to change nothing write observeOnly: true instead",
+            f"{path}: percentage must be greater than 0, got {shown(text)}: use observeOnly: true to delete nothing",
         )
     elif text.endswith("%") and Decimal(number) > 100:
-        notes.add(node, f"{path} {shown(text)} is more than all: write at most 100%")
+        notes.add(node, f"{path}: percentage {shown(text)} exceeds the maximum (100%)")
     else:
         instead = Decimal(number) * 100 if "." in number and Decimal(number) <= 1 else Decimal(number)
-        notes.add(node, f"{path} {shown(text)} is no percentage: write {instead.normalize():f}%")
+        notes.add(node, f"{path}: invalid percentage {shown(text)}: write {instead.normalize():f}%")
     return None
 
 
-def read_clock(notes: Notes, node: Node, path: str) -> time | None:
-    """A time of the day, as "22:00"; 24:00 is the midnight that ends it."""
+def read_clock(notes: Diagnostics, node: YamlNode, path: str) -> time | None:
+    """A time of day, as "22:00"; 24:00 is the midnight at its end."""
     if is_told(node):
         return None
     if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null":
@@ -113,17 +113,17 @@ def read_clock(notes: Notes, node: Node, path: str) -> time | None:
     if is_time and kind_of(node) == "str":
         return time(int(text[:2]) % 24, int(text[3:]))
     if is_time:
-        # Minutes of an hour to one reader, a number of base 60 to another.
-        notes.add(node, f'{path}: YAML reads {text} as a number: put it in quotes, "{text}"')
+        # A sexagesimal integer in YAML 1.1.
+        notes.add(node, f'{path}: expected a string, but YAML reads {text} as a number: write "{text}"')
     elif re.fullmatch(CLOCK, f"0{text}"):
-        notes.add(node, f'{path} {shown(text)} is no time: write "0{text}"')
+        notes.add(node, f'{path}: invalid time {shown(text)}: write "0{text}"')
     else:
-        notes.add(node, f'{path} {shown(text)} is no time: write hours and minutes from "00:00" to "23:59"')
+        notes.add(node, f'{path}: invalid time {shown(text)}: expected "00:00" to "23:59"')
     return None
 
 
-def _raw(notes: Notes, node: Node, path: str, expected: str) -> str | None:
-    """The text as it was written, whatever YAML makes of it."""
+def _raw(notes: Diagnostics, node: YamlNode, path: str, expected: str) -> str | None:
+    """The text as written, whatever its YAML type."""
     if is_told(node):
         return None
     if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null":
@@ -133,7 +133,7 @@ def _raw(notes: Notes, node: Node, path: str, expected: str) -> str | None:
 
 
 def _plain(node: yaml.ScalarNode) -> str:
-    """The number that was meant, as far as one can tell: 1e3 is 1000, 010 was hardly meant to be 8."""
+    """The number that was probably meant: 1e3 is 1000, 010 is 10."""
     text = node.value.replace("_", "")
     try:
         number = float(text) if len(text) < 20 else 5.0

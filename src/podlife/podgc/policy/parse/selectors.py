@@ -1,7 +1,7 @@
-"""Which pods: selectors, patterns of names, labels and annotations out of a policy file.
+"""Parses selectors, name patterns, labels and annotations of a policy file.
 
-A name that nothing can have selects nothing and says nothing, so it is refused here: `team-.*` where `team-*` was
-meant, `job` for Job, Deployment for the ReplicaSet that owns its pods.
+Patterns that cannot match any name are refused, because they would select nothing without notice: `team-.*` instead of
+`team-*`, `job` instead of Job, Deployment instead of the ReplicaSet that owns its pods.
 """
 
 from __future__ import annotations
@@ -17,27 +17,19 @@ from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_
 from podlife.api.selectors import LabelSelector, parse_label_selector
 from podlife.podgc.policy.model import Selector
 from podlife.podgc.policy.parse.numbers import read_number
-from podlife.podgc.policy.parse.values import (
-    one_of,
-    read_list,
-    read_mapping,
-    read_text,
-    shown,
-)
-from podlife.podgc.policy.parse.yaml_nodes import Node, Notes, is_told
-
-__all__ = ["PHASES", "SELECT_KEYS", "read_annotation", "read_labels", "read_namespace", "read_selector"]
+from podlife.podgc.policy.parse.values import one_of, read_list, read_mapping, read_text, shown
+from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 SELECT_KEYS = ("namespaces", "labels", "ownerKind", "node", "phase", "reason", "exitCode")
 _NAMESPACE_KEYS = ("names", "labels")
 _MOST_EXIT_CODE = 2**31 - 1
 
-# What owns pods itself, and what only owns their owners.
+# Kinds that own pods, and kinds that only own their owners.
 _OWNERS = (
     "DaemonSet",
     "Job",
-    "Node",
+    "YamlNode",
     "PipelineRun",
     "ReplicaSet",
     "ReplicationController",
@@ -48,7 +40,7 @@ _OWNERS = (
 _ABOVE = {"deployment": "ReplicaSet", "cronjob": "Job", "cronworkflow": "Workflow"}
 
 
-def read_selector(notes: Notes, node: Node, path: str) -> Selector | None:
+def read_selector(notes: Diagnostics, node: YamlNode, path: str) -> Selector | None:
     before = len(notes.mistakes)
     found = read_mapping(notes, node, path, SELECT_KEYS)
     values: dict[str, Any] = {
@@ -69,12 +61,10 @@ def read_selector(notes: Notes, node: Node, path: str) -> Selector | None:
     )
 
 
-def read_labels(notes: Notes, node: Node, path: str) -> LabelSelector | None:
-    """A selector as kubectl's -l takes it; one that selects everything, or nothing, is noted."""
+def read_labels(notes: Diagnostics, node: YamlNode, path: str) -> LabelSelector | None:
+    """A label selector as for kubectl -l; one that matches everything or nothing is an error."""
     if isinstance(node, yaml.MappingNode):
-        notes.add(
-            node, f"{path} is a mapping and must be a text as kubectl -l takes it: write {_as_text(node)}"
-        )
+        notes.add(node, f"{path}: expected a string as for kubectl -l, got a mapping: write {_as_text(node)}")
         return None
     text = read_text(notes, node, path)
     if text is None:
@@ -85,27 +75,27 @@ def read_labels(notes: Notes, node: Node, path: str) -> LabelSelector | None:
         why = " ".join(str(error).split()).removeprefix("unable to parse requirement: ")
         notes.add(
             node,
-            f'{path} {shown(text)} is no selector of labels: {why[:200]}: write it as "app in (a, b),tier!=db"',
+            f'{path}: invalid label selector {shown(text)}: {why[:200]}: for example "app in (a, b),tier!=db"',
         )
         return None
     if selector.is_empty:
-        notes.add(node, f"{path} is empty and would select everything: write labels, or leave it out")
+        notes.add(node, f"{path}: must not be empty, it would select everything: set labels, or omit it")
         return None
     if (key := _contradiction(selector)) is not None:
         notes.add(
             node,
-            f"{path} {shown(text)} selects nothing: what it asks of {key} contradicts itself; write one of them",
+            f"{path}: label selector {shown(text)} matches nothing: contradicting requirements for {key}",
         )
         return None
     return selector
 
 
-def read_namespace(notes: Notes, node: Node, path: str) -> str | None:
-    """The name of a namespace, or a pattern of such names."""
+def read_namespace(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
+    """A namespace, or a pattern."""
     return _read_pattern(notes, node, path, "[-a-z0-9*?]+", 63, _check_namespace)
 
 
-def read_annotation(notes: Notes, node: Node, path: str) -> tuple[str, str | None] | None:
+def read_annotation(notes: Diagnostics, node: YamlNode, path: str) -> tuple[str, str | None] | None:
     """KEY, or KEY=VALUE."""
     text = read_text(notes, node, path)
     if text is None:
@@ -113,7 +103,8 @@ def read_annotation(notes: Notes, node: Node, path: str) -> tuple[str, str | Non
     key, sign, value = text.partition("=")
     if not key or check_label_key(key.lower()):
         notes.add(
-            node, f"{path} {shown(text)} is no annotation: write KEY or KEY=VALUE, as example.com/hold=true"
+            node,
+            f"{path}: invalid annotation {shown(text)}: expected KEY or KEY=VALUE, for example example.com/hold=true",
         )
         return None
     return key, value if sign else None
@@ -131,7 +122,7 @@ def _as_text(node: yaml.MappingNode) -> str:
 
 
 def _contradiction(selector: LabelSelector) -> str | None:
-    """A label that cannot be as it is asked to be."""
+    """A label whose requirements contradict each other."""
     wanted: dict[str, set[str]] = {}
     present, absent = set(), set()
     for requirement in selector.requirements:
@@ -149,69 +140,67 @@ def _contradiction(selector: LabelSelector) -> str | None:
     return next((key for key in sorted(present) if key in absent or wanted.get(key) == set()), None)
 
 
-# Patterns of names
+# Name patterns
 
 
 def _read_pattern(
-    notes: Notes, node: Node, path: str, signs: str, most: int, check: Callable[[str], str]
+    notes: Diagnostics, node: YamlNode, path: str, signs: str, most: int, check: Callable[[str], str]
 ) -> str | None:
-    """A name in which * and ? may stand; `check` says what is wrong with one that has neither."""
+    """A name with optional wildcards * and ?; `check` validates one that has none."""
     text = read_text(notes, node, path)
     if text is None:
         return None
     wrong = ""
     if not text:
-        wrong = "it is empty"
+        wrong = "must not be empty"
     elif len(text) > most:
-        wrong = f"no name is longer than {most}"
+        wrong = f"must be no more than {most} characters"
     elif not re.fullmatch(signs, text):
         wrong = _wrong_sign(text, signs)
     elif not ("*" in text or "?" in text):
         wrong = check(text)
     if wrong:
-        notes.add(node, f"{path} {shown(text)} matches no name: {wrong}")
+        notes.add(node, f"{path}: invalid name or pattern {shown(text)}: {wrong}")
         return None
     return text
 
 
 def _wrong_sign(text: str, signs: str) -> str:
     if ".*" in text and re.fullmatch(signs, plain := text.replace(".*", "*").strip("^$")):
-        return f"* stands for any letters, and this is no regular expression: write {plain}"
+        return f"regular expressions are not supported: write {plain}"
     if re.fullmatch(signs, text.lower()):
-        return f"names have no capitals: write {text.lower()}"
+        return f"must be lower case: write {text.lower()}"
     if text.startswith("!"):
-        return "there is no not; write what is left out under exclude"
+        return "negation is not supported: use exclude"
     if any(sign in text for sign in "[]{}|"):
-        return "* and ? are all the signs there are; write several names as several items"
+        return "only the wildcards * and ? are supported: write several names as several items"
     sign = next(each for each in text if not re.fullmatch(signs, each))
-    return f"{sign!r} cannot stand in it"
+    return f"invalid character {sign!r}"
 
 
 def _check_namespace(name: str) -> str:
-    return "" if not check_dns_label(name) else "it must begin and end with a letter or a digit"
+    return "" if not check_dns_label(name) else "must start and end with an alphanumeric character"
 
 
 def _check_node(name: str) -> str:
-    return "" if not check_dns_subdomain(name) else "it must begin and end with a letter or a digit"
+    return "" if not check_dns_subdomain(name) else "must start and end with an alphanumeric character"
 
 
 def _check_owner(name: str) -> str:
     if name == "none":
         return ""
     if (instead := _ABOVE.get(name.lower())) is not None:
-        return f"a {name} owns no pods itself; write {instead}"
+        return f"a {name} does not own pods directly: write {instead}"
     known = {each.lower(): each for each in _OWNERS}
     if name.lower() == "none":
-        return "write none, in small letters, for pods that nobody owns"
+        return "write none in lower case for pods without a controller"
     if name in _OWNERS:
         return ""
     if name.lower() in known:
         return f"write {known[name.lower()]}"
     if name[0].islower():
         close = difflib.get_close_matches(name.lower(), known, 1)
-        return (
-            f"a kind begins with a capital: write {known[close[0]] if close else name[0].upper() + name[1:]}"
-        )
+        return f"kinds start with a capital letter: write {known[close[0]] if close else name[0].upper() + name[1:]}"
     return ""
 
 
@@ -220,32 +209,32 @@ def _no_check(name: str) -> str:
     return ""
 
 
-def _read_node(notes: Notes, node: Node, path: str) -> str | None:
+def _read_node(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
     return _read_pattern(notes, node, path, "[-.a-z0-9*?]+", 253, _check_node)
 
 
-def _read_owner(notes: Notes, node: Node, path: str) -> str | None:
+def _read_owner(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
     return _read_pattern(notes, node, path, "[A-Za-z0-9*?]+", 63, _check_owner)
 
 
-def _read_reason(notes: Notes, node: Node, path: str) -> str | None:
+def _read_reason(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
     return _read_pattern(notes, node, path, r"[^\s\[\]{}|^$!]+", 128, _no_check)
 
 
-def _read_phase(notes: Notes, node: Node, path: str) -> str | None:
+def _read_phase(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
     return one_of(notes, node, path, PHASES)
 
 
-def _read_exit_code(notes: Notes, node: Node, path: str) -> int | None:
+def _read_exit_code(notes: Diagnostics, node: YamlNode, path: str) -> int | None:
     code = read_number(notes, node, path, -_MOST_EXIT_CODE - 1)
     if code is not None and code > _MOST_EXIT_CODE:
-        notes.add(node, f"{path} {code} is no exit code: write one from 0 to 255")
+        notes.add(node, f"{path}: invalid exit code {code}: expected 0 to 255")
         return None
     return code
 
 
 def _read_namespaces(
-    notes: Notes, node: Node, path: str
+    notes: Diagnostics, node: YamlNode, path: str
 ) -> tuple[tuple[str, ...], LabelSelector | None] | None:
     """A list of names, or names and labels."""
     if isinstance(node, yaml.SequenceNode):
@@ -261,22 +250,24 @@ def _read_namespaces(
     if "labels" in found:
         labels = read_labels(notes, found["labels"][1], f"{path}.labels")
     if not found:
-        notes.add(node, f"{path} says nothing: write names or labels, or leave it out for every namespace")
+        notes.add(node, f"{path} is empty: set names or labels, or omit it to match every namespace")
     return tuple(names or ()), labels
 
 
-_EMPTY = "it could mean none or all; leave it out for all, or write what is meant"
+_EMPTY = "omit it to match everything"
 
 
-def _listed(read: Callable[[Notes, Node, str], object]) -> Callable[[Notes, Node, str], tuple[object, ...]]:
-    def field(notes: Notes, node: Node, path: str) -> tuple[object, ...]:
+def _listed(
+    read: Callable[[Diagnostics, YamlNode, str], object],
+) -> Callable[[Diagnostics, YamlNode, str], tuple[object, ...]]:
+    def field(notes: Diagnostics, node: YamlNode, path: str) -> tuple[object, ...]:
         return tuple(read_list(notes, node, path, read, _EMPTY) or ())
 
     return field
 
 
-# Any of the fields' types; `read_selector` puts each where it belongs.
-_FIELDS: dict[str, Callable[[Notes, Node, str], object]] = {
+# `read_selector` assigns the values.
+_FIELDS: dict[str, Callable[[Diagnostics, YamlNode, str], object]] = {
     "namespaces": _read_namespaces,
     "labels": read_labels,
     "ownerKind": _listed(_read_owner),

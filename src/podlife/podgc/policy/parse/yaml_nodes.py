@@ -1,8 +1,8 @@
-"""YAML as a tree that knows its places, and the mistakes in it.
+"""YAML nodes with error locations.
 
-A tree that comes out of `compose` is one document of bounded depth, without aliases and without tags: what a short
-text can mean is as short. Everything that is wrong is noted with its place and the rest is read on, so that one look
-tells of all mistakes. What a value means is for `reading_values`.
+`compose` returns one document of bounded depth and size, without aliases and tags, so a short text cannot expand.
+Errors are collected with their locations and parsing goes on, so that all of them are reported at once. Values are
+interpreted in `reading_values`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ import yaml
 
 from podlife.errors import ConfigError
 
-__all__ = ["MOST_TOLD", "Mistake", "Node", "Notes", "PolicyError", "compose", "is_told"]
-
-Node = yaml.Node
+YamlNode = yaml.Node
 
 MOST_TOLD = 20
-# Deeper than any policy, and far from the end of any stack.
+# Deeper than any policy, and far below the recursion limit.
 _MOST_DEPTH = 20
-# More than any policy has, and read within seconds: a collector that runs reads its policy too.
+# More than any policy has, and parsed within seconds: a running collector parses its policy too.
 _MOST_VALUES = 50_000
-# A value that was found wrong before anybody asked what it means.
+# The tag of a value whose error was reported by `compose`.
 _TOLD = "podlife/told"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mistake:
-    """Line and column count from 1; line 0 is the file as a whole."""
+    """Line and column count from 1; line 0 is the whole file."""
 
     line: int
     column: int
@@ -41,40 +39,40 @@ class Mistake:
 
 
 class PolicyError(ConfigError):
-    """A policy that cannot be used. The text is a line for each mistake, the first of them first."""
+    """An invalid policy. The message has one line per error, in the order of the file."""
 
     def __init__(self, name: str, mistakes: Iterable[Mistake]) -> None:
         self.name = name
-        # A place that is wrong in one way is not wrong twice.
+        # The same error is reported once per location.
         self.mistakes = tuple(sorted(set(mistakes)))
         lines = [mistake.at(name) for mistake in self.mistakes[:MOST_TOLD]]
         if (more := len(self.mistakes) - MOST_TOLD) > 0:
-            lines.append(f"{name}: and {more} more {'mistake' if more == 1 else 'mistakes'}")
+            lines.append(f"{name}: and {more} more {'error' if more == 1 else 'errors'}")
         super().__init__("\n".join(lines))
 
 
-class Notes:
-    """The mistakes that were found so far."""
+class Diagnostics:
+    """The errors found so far."""
 
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
 
-    def add(self, node: Node, text: str) -> None:
+    def add(self, node: YamlNode, text: str) -> None:
         self.at(node.start_mark, text)
 
-    # Any: a mark of yaml's, which has no type in every version.
+    # Any: yaml's marks are untyped in some versions.
     def at(self, mark: Any, text: str) -> None:
         self.mistakes.append(Mistake(mark.line + 1, mark.column + 1, text))
 
 
-def is_told(node: Node) -> bool:
-    """Whether what is wrong with this value was noted already."""
+def is_told(node: YamlNode) -> bool:
+    """Whether an error of this value was reported already."""
     return bool(node.tag == _TOLD)
 
 
-def compose(text: str, notes: Notes) -> Node | None:
-    """The one document of the text; None where there is none, or where it is no YAML, which is noted."""
-    # The loader in Python: one in C overflows its stack where this one can say that it is too deep.
+def compose(text: str, notes: Diagnostics) -> YamlNode | None:
+    """The only document of the text; None if there is none or the YAML is invalid, which is reported."""
+    # Not the C loader: deep nesting overflows its stack before the depth can be checked.
     try:
         loader = _Loader(text, notes)
     except yaml.reader.ReaderError as error:
@@ -105,7 +103,7 @@ class _TooMuchError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    def __init__(self, text: str, notes: Notes) -> None:
+    def __init__(self, text: str, notes: Diagnostics) -> None:
         super().__init__(text)
         self._notes = notes
         self._depth = 0
@@ -115,22 +113,22 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             event: Any = self.get_event()  # type: ignore[no-untyped-call]
             self._notes.at(
-                event.start_mark, f"write out what *{event.anchor} stands for: aliases are not taken here"
+                event.start_mark, f"aliases are not supported: replace *{event.anchor} with its value"
             )
             return yaml.ScalarNode(_TOLD, "", event.start_mark, event.end_mark)
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if event.tag is not None:
-            self._notes.at(event.start_mark, f"the tag {_short(event.tag)!r} is not taken here: leave it out")
+            self._notes.at(event.start_mark, f"tag {_short(event.tag)!r} is not supported: remove it")
             event.tag, event.implicit = None, _untagged(event)
-        # Two anchors of one name are no mistake where nobody may use them.
+        # Duplicate anchors are harmless, because aliases are refused.
         event.anchor = None
         self._depth += 1
         self._values += 1
         if self._depth > _MOST_DEPTH:
-            text = f"this is nested more than {_MOST_DEPTH} levels deep: no policy is"
+            text = f"nesting exceeds the maximum depth of {_MOST_DEPTH}"
             raise _TooMuchError(text, event.start_mark)
         if self._values > _MOST_VALUES:
-            text = f"there are more than {_MOST_VALUES} values up to here: write fewer"
+            text = f"policy exceeds the maximum of {_MOST_VALUES} values"
             raise _TooMuchError(text, event.start_mark)
         try:
             return super().compose_node(parent, index)
@@ -149,28 +147,28 @@ def _short(text: str) -> str:
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    problem = " ".join(str(error.problem or error.context or "it cannot be read").split())
+    problem = " ".join(str(error.problem or error.context or "parse error").split())
     if "'\\t'" in problem:
-        return "a tab stands here: YAML is indented with spaces"
+        return "invalid YAML: tab character: indent with spaces"
     if "but found another document" in problem:
-        return "a second document begins here: write one policy into one file"
+        return "unexpected second document: a file has one policy"
     if "cannot start any token" in problem or "found undefined" in problem:
-        return f"this is no YAML: {problem}: put the text in quotes"
-    # In the words of whoever writes a file: what a parser calls blocks and streams is an indent, and its end.
+        return f"invalid YAML: {problem}: quote the text"
+    # Rephrased for the author of the file, without the parser's terms.
     if "<stream end>" in problem or "unexpected end of stream" in problem:
-        return "this is no YAML: the file ends before a bracket or a quote is closed: close it"
+        return "invalid YAML: unexpected end of file: close the bracket or quote"
     if "expected <block end>" in problem:
-        return "this is no YAML: what begins here is indented otherwise than its neighbours: indent it as they are"
+        return "invalid YAML: inconsistent indentation: indent it like its siblings"
     if "mapping values are not allowed" in problem:
-        return "this is no YAML: no key may stand here: begin a line with it, or put the text in quotes"
-    return f"this is no YAML: {problem}"
+        return "invalid YAML: a key is not allowed here: start a new line, or quote the text"
+    return f"invalid YAML: {problem}"
 
 
 def _unreadable(text: str, error: Any) -> Mistake:
-    """A character that YAML has no place for."""
+    """A character that YAML does not allow."""
     before = text[: error.position]
     line = before.count("\n")
     column = len(before) - (before.rfind("\n") + 1)
-    # The number of the character, or in some cases the character.
+    # The code point, or in some cases the character.
     sign = error.character if isinstance(error.character, int) else ord(error.character)
-    return Mistake(line + 1, column + 1, f"the character U+{sign:04X} is none of a text: take it out")
+    return Mistake(line + 1, column + 1, f"invalid character U+{sign:04X}: remove it")

@@ -20,7 +20,7 @@ from podlife.cli.commands.explain.archive import with_archived
 from podlife.cli.commands.gc.archive_options import ArchiveOptions
 from podlife.clock import ManualClock, SystemClock
 from podlife.explain import Explanation
-from podlife.podgc.archive import Entry, FolderArchive, Header, Limits, Log, LogSettings
+from podlife.podgc.archive import ArchiveLimits, Entry, FolderArchive, Header, Log, LogSettings
 from tests.unit.cli.test_main import imports_of
 
 UIDS = [f"0c2f0dd4-0f0b-4a9b-9a54-5f4a4a6a000{number}" for number in range(4)]
@@ -96,7 +96,7 @@ def entry(name: str, uid: str, *, hours_ago: float = 1, namespace: str = "defaul
 def archive(tmp_path: Path) -> Path:
     """Two of one name, an older one of another namespace, and one with a very long name."""
     folder = tmp_path / "archive"
-    made = FolderArchive(folder, Limits(), clock=ManualClock())
+    made = FolderArchive(folder, ArchiveLimits(), clock=ManualClock())
     made.folder.open(SystemClock().now())
 
     async def fill() -> None:
@@ -202,7 +202,7 @@ def test_what_others_wrote_does_nothing_to_a_terminal_and_the_manifest_stays_yam
     events = ({"reason": "Bad\x1b[2J", "message": "\x1b]0;me\x07"},)
     # Letters that are not seen and turn what is written after them.
     turned = {"metadata": {**plain.pod["metadata"], "annotations": {"note": "left\u202eright"}}}
-    made = FolderArchive(tmp_path / "archive", Limits(), clock=SystemClock())
+    made = FolderArchive(tmp_path / "archive", ArchiveLimits(), clock=SystemClock())
     made.open()
     asyncio.run(made.put(Entry(header, {**plain.pod, **turned}, events, plain.logs)))
     asyncio.run(made.close())
@@ -233,7 +233,7 @@ def test_a_damaged_entry_is_reported_and_the_rest_is_shown(run: Run, archive: Pa
 
 
 def test_a_name_in_two_namespaces_is_asked_back_about(run: Run, archive: Path) -> None:
-    made = FolderArchive(archive, Limits(), clock=ManualClock())
+    made = FolderArchive(archive, ArchiveLimits(), clock=ManualClock())
     asyncio.run(made.put(entry("job", UIDS[0], namespace="other")))
     said = run("archive", "show", "job")
     assert (said.code, said.err) == (
@@ -259,7 +259,7 @@ async def test_explain_tells_what_was_kept_of_a_pod_that_is_gone(archive: Path) 
     assert (len(found.timeline), len(found.unread)) == (1, 1)
     found = await with_archived(gone, ArchiveTarget(archive / "none"), SystemClock())
     assert found.unread == (
-        f"there is no archive in {archive / 'none'}: name its folder with --archive or PODLIFE_ARCHIVE",
+        f"no archive in {archive / 'none'}: set its directory with --archive or PODLIFE_ARCHIVE",
     )
 
 
@@ -314,11 +314,11 @@ def test_a_mistake_is_one_line_and_exit_code_2(run: Run, arguments: list[str], w
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["archive", "list"], "there is no archive in"),
-        (["archive", "prune"], "there is no archive in"),
+        (["archive", "list"], "no archive in"),
+        (["archive", "prune"], "no archive in"),
         (
             ["archive", "list", "--archive", "/dev/null"],
-            "the archive /dev/null cannot be read: Not a directory",
+            "cannot read archive /dev/null: Not a directory",
         ),
         (["archive", "prune", "--archive", "s3://bucket/x"], "the lifecycle rule of its bucket"),
         (["archive", "list", "--archive", "s3://bucket/x"], "needs AWS_ACCESS_KEY_ID"),
@@ -328,9 +328,9 @@ def test_a_mistake_is_one_line_and_exit_code_2(run: Run, arguments: list[str], w
         ),
         (
             ["gc", "sweep", "--yes", "--archive", "/dev/null/x", "-s", "https://127.0.0.1:1"],
-            "a file and no folder",
+            "not a directory",
         ),
-        (["gc", "run", "--archive", "/dev/null/x", "-s", "https://127.0.0.1:1"], "a file and no folder"),
+        (["gc", "run", "--archive", "/dev/null/x", "-s", "https://127.0.0.1:1"], "not a directory"),
     ],
 )
 def test_what_cannot_be_used_is_one_line_and_exit_code_1(
@@ -347,14 +347,14 @@ def test_without_a_name_it_is_a_folder_of_the_user_s(
 ) -> None:
     monkeypatch.delenv("PODLIFE_ARCHIVE")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert f"there is no archive in {tmp_path}/podlife/archive:" in run("archive", "list").err
+    assert f"no archive in {tmp_path}/podlife/archive:" in run("archive", "list").err
 
 
 def test_the_defaults_of_the_flags_are_those_of_the_archive() -> None:
     assert ArchiveOptions().archiving() is None
     archiving = ArchiveOptions("/a").archiving()
     assert archiving is not None
-    assert Limits(archiving.most_bytes, archiving.most_age_seconds) == Limits()
+    assert ArchiveLimits(archiving.most_bytes, archiving.most_age_seconds) == ArchiveLimits()
     assert archiving.log_lines == LogSettings().lines
 
 

@@ -10,17 +10,10 @@ import yaml
 
 from podlife.cli.commands.gc.output import Shown, counted, format_plan
 from podlife.podgc import Policy, Reason, Settings
+from podlife.podgc.classifier import RuleVerdict
 from podlife.podgc.guards.budget import Guard, Refusal
-from podlife.podgc.guards.plan_filter import HeldBack
-from podlife.podgc.index import Verdict
-from podlife.podgc.planner import (
-    Action,
-    Later,
-    Plan,
-    Upcoming,
-    Victim,
-)
-from podlife.podgc.settings import RuleReason
+from podlife.podgc.plan import Action, HeldBack, Later, Plan, Upcoming, Victim
+from podlife.podgc.reasons import RuleReason
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -133,7 +126,7 @@ def test_terminated_pods_below_the_threshold_are_counted_and_the_flag_is_named()
 
 def test_what_comes_later_by_rules_is_said_to_be_of_every_namespace_where_one_is_shown() -> None:
     soon = Upcoming(
-        "jobs", RuleReason.EXPIRED, 7, 60.0, (Verdict(pod("x"), "jobs", RuleReason.EXPIRED, 0.0, "why"),)
+        "jobs", RuleReason.EXPIRED, 7, 60.0, (RuleVerdict(pod("x"), "jobs", RuleReason.EXPIRED, 0.0, "why"),)
     )
     plan = Plan(upcoming=(soon,))
     assert "by rule jobs, first ns/x" in format_plan(plan, "table", NOW)

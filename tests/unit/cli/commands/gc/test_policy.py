@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from podlife.cli.app import app
 from podlife.cli.commands.gc.options import PolicyOptions
 from podlife.errors import ConfigError
-from podlife.podgc.policy.parse.document import load_policy
+from podlife.podgc.policy.parse import load_policy
 from tests.real_parts import ROOT
 from tests.unit.cli.test_main import imports_of
 
@@ -52,8 +52,8 @@ def test_good_files_have_a_line_each_and_bad_ones_a_line_for_each_mistake(good: 
     assert code == 1
     assert said == f"{good}: good: 1 rule\n-: good: 0 rules; it only observes\n"
     first, second = complained.splitlines()
-    assert first == f"{bad}:3:1: rule is not known: write rules"
-    assert second.startswith(f"{bad}:4:19: guards.perPass 0 is less than 1: ")
+    assert first == f"{bad}:3:1: unknown field rule: did you mean rules?"
+    assert second.startswith(f"{bad}:4:19: guards.perPass: must be at least 1, got 0: ")
 
 
 def test_files_that_are_all_good_end_with_0(good: Path) -> None:
@@ -114,7 +114,7 @@ def test_without_a_file_upstreams_policy_is_shown() -> None:
 def test_a_policy_with_mistakes_is_neither_shown_nor_tried(command: tuple[str, ...], bad: Path) -> None:
     code, said, complained = run(*command, bad)
     assert (code, said) == (1, "")
-    assert f"{bad}:3:1: rule is not known: write rules" in complained.splitlines()
+    assert f"{bad}:3:1: unknown field rule: did you mean rules?" in complained.splitlines()
 
 
 def test_who_acts_by_a_policy_with_mistakes_is_told_of_all_of_them(bad: Path) -> None:

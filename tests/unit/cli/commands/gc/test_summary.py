@@ -9,7 +9,7 @@ from podlife.cli.commands.gc.summary import Result, tell
 from podlife.client import Connection
 from podlife.errors import UnreachableError
 from podlife.podgc import Reason
-from podlife.podgc.planner import Action, Victim
+from podlife.podgc.plan import Action, Victim
 from podlife.podgc.removal import Outcome, Removal
 from podlife.podgc.sweep import Failure, Progress, Summary
 from tests.unit.cli.commands.gc.test_output import pod

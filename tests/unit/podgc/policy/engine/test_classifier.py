@@ -13,18 +13,11 @@ from podlife.api.codec import Object, format_time
 from podlife.api.selectors import parse_label_selector
 from podlife.podgc import Action, PodIndex, Settings
 from podlife.podgc.effective_settings import evaluate, index_of, pod_view
+from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.planner import standing_of, victim_of, victims
 from podlife.podgc.policy import Policy
 from podlife.podgc.policy.engine import groups
-from podlife.podgc.policy.model import (
-    KEEP_UNTIL,
-    Keep,
-    Order,
-    Per,
-    Protection,
-    Rule,
-    Selector,
-)
+from podlife.podgc.policy.model import Keep, KeepOrder, Per, Protection, Rule, Selector
 
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
 
@@ -193,7 +186,7 @@ def test_a_pod_that_is_being_deleted_and_does_not_go_is_left_to_the_limits_of_ti
 
 def test_the_youngest_may_be_those_that_were_made_last() -> None:
     pods = (pod("old", 1, created=ago(1000)), pod("young", 100, created=ago(900)))
-    assert names(Policy((Rule("keep", keep=Keep(1, order_by=Order.CREATION)),)), *pods) == ["old"]
+    assert names(Policy((Rule("keep", keep=Keep(1, order_by=KeepOrder.CREATION)),)), *pods) == ["old"]
     assert names(Policy((Rule("keep", keep=Keep(1)),)), *pods) == ["young"]
 
 
@@ -315,7 +308,7 @@ def test_a_pod_that_is_being_removed_is_no_victim_of_a_rule_besides() -> None:
 def test_time_alone_changes_something_next_when(how: dict[str, Any], seconds: float) -> None:
     policy = Policy((Rule("brief", ttl_seconds=60, max_terminating_seconds=30),))
     index = index_of(Settings(policy=policy), [pod("a", **how)], None, None, NOW)
-    assert index.next_due_at == NOW.timestamp() + seconds
+    assert index.classifier.next_due_at == NOW.timestamp() + seconds
 
 
 def test_a_protection_until_a_moment_is_over_at_that_moment() -> None:

@@ -10,16 +10,9 @@ from typing import Any
 import msgspec
 
 from podlife.api.selectors import parse_label_selector
-from podlife.podgc import PodIndex, Settings
-from podlife.podgc import planner as policy
+from podlife.podgc import PodIndex, Settings, planner
 from podlife.podgc.effective_settings import index_for, pod_view
-from podlife.podgc.policy.model import (
-    Keep,
-    Per,
-    Policy,
-    Rule,
-    Selector,
-)
+from podlife.podgc.policy.model import Keep, Per, Policy, Rule, Selector
 from podlife.podgc.views import Namespace, Pod
 from tests.unit.podgc.test_index_cost import calls_of, wire_pod
 
@@ -71,8 +64,8 @@ def change(settings: Settings, index: PodIndex, number: int) -> Callable[[], obj
 
     def happen() -> None:
         index.update_pod(old, decoder.decode(raw), 1.0)
-        assert next(iter(policy.victims(index, settings)), None) is None
-        assert index.next_due_at > NOW.timestamp()
+        assert next(iter(planner.victims(index, settings)), None) is None
+        assert index.classifier.next_due_at > NOW.timestamp()
 
     return happen
 

@@ -102,7 +102,7 @@ FIELDS = [field.name for field in dataclasses.fields(Selector)]
 
 def takes(selector: Selector, pod: dict[str, Any], namespace: str, labels: dict[str, str], node: str) -> bool:
     matcher = Matcher(Policy(rules=(Rule("a", selector, ttl_seconds=1),)))
-    place, _ = matcher.place_of(matcher.facts_of(**pod), matcher.fit_of(namespace, labels), node)
+    place, _ = matcher.place_of(matcher.facts_of(**pod), matcher.namespace_bits(namespace, labels), node)
     return place == 0
 
 
