@@ -51,7 +51,7 @@ from podlife.apiserver.registry.request_body import with_json
 from podlife.apiserver.registry.request_scope import Registry, Scope
 from podlife.apiserver.registry.worker_threads import aside
 from podlife.apiserver.resource_table import find
-from podlife.apiserver.storage.store import MismatchError, StoreError
+from podlife.apiserver.storage.store import MismatchError, StoreError, StoreFullError, StoreLostError
 from podlife.apiserver.subresources import binding, eviction, scale
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
 from podlife.wire import Request, Response
@@ -123,9 +123,13 @@ class ApiHandler:
         except MismatchError as error:
             # Two writers met outside a lock: the loser reads and tries again, as after any conflict.
             response = _failure(ConflictError(f"the object has been modified: {error}"))
-        except StoreError as error:
-            log.error("the store refused %s %s: %s", request.method, request.path, error)
+        except StoreFullError as error:
             response = _failure(ApiError(str(error), code=507, reason="InsufficientStorage"))
+        except StoreError as error:
+            # The store itself reports a full disk and lost files, once.
+            if not isinstance(error, StoreLostError):
+                log.error("the store refused %s %s: %s", request.method, request.path, error)
+            response = _failure(ApiError(f"Internal error occurred: {error}"))
         except Exception:
             # The last line of defence: the client learns nothing of the inside, the log has it all.
             log.exception("%s %s failed", request.method, request.path)

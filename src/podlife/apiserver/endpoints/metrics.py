@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 
 from podlife.apiserver.resource_table import RESOURCES
-from podlife.apiserver.storage.store import Store
+from podlife.apiserver.storage.store import DISK_FULL, Store
 
 __all__ = ["Metrics"]
 
@@ -78,7 +78,10 @@ class Metrics:
             f"podlife_storage_set_aside {len(store.set_aside)}",
             "# HELP podlife_storage_full Whether there is no room on the disk for new objects.",
             "# TYPE podlife_storage_full gauge",
-            f"podlife_storage_full {int(bool(store.trouble))}",
+            f"podlife_storage_full {int(store.trouble == DISK_FULL)}",
+            "# HELP podlife_storage_lost Whether files were removed or changed under the server: it refuses writes.",
+            "# TYPE podlife_storage_lost gauge",
+            f"podlife_storage_lost {int(store.trouble not in ('', DISK_FULL))}",
         ]
         lines += [line for other in self.others for line in other()]
         lines.append("")

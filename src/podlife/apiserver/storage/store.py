@@ -35,12 +35,24 @@ __all__ = [
     "Record",
     "Store",
     "StoreError",
+    "StoreFullError",
+    "StoreLostError",
     "Subscription",
 ]
+
+DISK_FULL = "the disk is full"
 
 
 class StoreError(PodlifeError):
     """The store could not keep a change (a full disk, a failing one). Nothing of it was kept; reads go on."""
+
+
+class StoreFullError(StoreError):
+    """There is no room on the disk for the change."""
+
+
+class StoreLostError(StoreError):
+    """The files of the store were taken away or changed by somebody else: nothing more is written to them."""
 
 
 class MismatchError(StoreError):
@@ -170,7 +182,7 @@ class Store(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why new objects are refused at the moment; empty if they are not."""
+        """Why new objects are refused at the moment (`DISK_FULL`), or all writes for good; empty if they are not."""
         ...
 
     @property
