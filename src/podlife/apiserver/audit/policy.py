@@ -35,6 +35,9 @@ omitStages: [RequestReceived]
 rules:
   - level: None
     verbs: [get, list, watch]
+  # Whoever has no credentials could fill the log.
+  - level: None
+    userGroups: ["system:unauthenticated"]
   - level: None
     resources:
       - {group: "", resources: [events, "*/status"]}
@@ -152,11 +155,14 @@ class _Rule:
 @dataclass(frozen=True, slots=True)
 class Policy:
     rules: tuple[_Rule, ...]
+    # Whom the rules take an unknown sender for; kube-apiserver matches those only by rules without users and groups.
+    stranger: User | None = None
 
     def verdict(self, user: User | None, asked: Attributes) -> Verdict:
         """`user` is None for a request whose sender is unknown."""
+        sender = self.stranger if user is None else user
         for rule in self.rules:
-            if rule.matches(user, asked):
+            if rule.matches(sender, asked):
                 return rule.verdict
         return _UNRECORDED
 
