@@ -7,12 +7,12 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, forbidden, invalid, not_supported
+from podlife.api.integers import parse_int64
 from podlife.api.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
 from podlife.apiserver.registry import response as output
 from podlife.apiserver.registry.object_codec import thaw
@@ -250,21 +250,13 @@ def parse_revision(text: str, *, prefix: str = "") -> int | None:
     return int(text)
 
 
-def _parsed(query: Query, key: str, parse: Callable[[str], Any]) -> Any:
-    text = query.get(key)
-    if not text:
+def _integer(query: Query, key: str) -> int | None:
+    if not (text := query.get(key)):
         return None
     try:
-        return parse(text)
-    except (ValueError, KeyError):
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
-
-
-def _integer(query: Query, key: str) -> int | None:
-    value: int | None = _parsed(query, key, int)
-    if value is not None and not -(2**63) <= value < 2**63:
-        raise bad_request(f'strconv.ParseInt: parsing "{query.get(key)}": value out of range')
-    return value
+        return parse_int64(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
 def _boolean(query: Query, key: str) -> bool | None:

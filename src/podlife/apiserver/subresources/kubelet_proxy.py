@@ -22,6 +22,7 @@ import aiohttp
 
 from podlife.api.codec import Object, decode_object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
+from podlife.api.integers import parse_int64
 from podlife.apiserver.storage.store import Key, Record
 from podlife.apiserver.subresources.websocket_relay import (
     ExecRelay,
@@ -279,9 +280,9 @@ def _number(query: Query, key: str) -> int | None:
     if not text:
         return None
     try:
-        return int(text)
-    except ValueError:
-        raise _bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        return parse_int64(text)
+    except ValueError as error:
+        raise _bad_request(str(error)) from None
 
 
 def _raw(url: str) -> Any:
