@@ -20,6 +20,8 @@ Body = bytes | Sequence[bytes] | AsyncIterator[bytes]
 """Whole, in pieces that are joined on the wire (a list), or a stream (a watch, a log)."""
 
 
+# Of one message of a WebSocket, which is in memory as a whole. kubectl sends 32 KB, others all of their input at once.
+WEBSOCKET_MESSAGE_BYTES = 4 << 20
 # None of the parameters that there are stands more than a few times.
 _MOST_PARAMETERS = 1_000
 

@@ -540,6 +540,7 @@ async def test_a_stream_asked_with_head_is_closed_unread(serve: Serve) -> None:
 # --- upgrades --------------------------------------------------------------------------------------------
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+MOST_BYTES = 4 << 20
 
 
 def upgrading(seen: list[bytes | None]) -> Handler:
@@ -566,6 +567,19 @@ async def test_an_upgrade_speaks_the_protocol_both_sides_know(serve: Serve) -> N
         while seen[-1] is not None:
             await asyncio.sleep(0.01)
     assert seen == [b"\x00in", None]
+
+
+async def test_a_message_may_have_4_megabytes_and_a_larger_one_ends_the_connection(serve: Serve) -> None:
+    seen: list[bytes | None] = []
+    client = await serve(upgrading(seen))
+    async with client.session.ws_connect(client.url, protocols=PROTOCOLS, max_msg_size=0) as socket:
+        await socket.send_bytes(b"x" * (MOST_BYTES - 100))
+        assert len(await socket.receive_bytes()) > MOST_BYTES - 100
+        await socket.send_bytes(b"x" * (MOST_BYTES + 100))
+        async with within():
+            last = await socket.receive()
+        assert (last.type, last.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)
+    assert [None if message is None else len(message) for message in seen] == [MOST_BYTES - 100, None]
 
 
 async def test_an_upgrade_to_an_unknown_protocol_is_refused_and_the_relay_told(serve: Serve) -> None:

@@ -32,14 +32,13 @@ from podlife.apiserver.subresources.websocket_relay import (
     read_log,
 )
 from podlife.errors import ApiError, NotFoundError
-from podlife.wire import Query, Request, Response, Upgrade
+from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Query, Request, Response, Upgrade
 
 __all__ = ["NodeProxy"]
 
 
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 _DEFAULT_PORT = 10250
-_MESSAGE_BYTES = 16 * 1024 * 1024
 _REFUSAL_BYTES = 50_000
 _NEEDS_UPGRADE = "Upgrade request required"
 _is_host = re.compile(r"[A-Za-z0-9._:%-]+").fullmatch
@@ -157,7 +156,7 @@ class NodeProxy:
                 return await self._client().ws_connect(
                     _raw(url),
                     protocols=protocols,
-                    max_msg_size=_MESSAGE_BYTES,
+                    max_msg_size=WEBSOCKET_MESSAGE_BYTES,
                     heartbeat=30.0,
                     server_hostname=node_name,
                 )
