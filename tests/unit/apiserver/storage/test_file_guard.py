@@ -180,6 +180,21 @@ async def test_a_store_that_was_moved_away_and_back_has_all_that_was_acknowledge
     await again.close()
 
 
+@pytest.mark.parametrize("harm", [remove, empty, truncate, overwrite])
+async def test_the_next_start_refuses_what_is_left_and_says_how_to_restore_it(
+    folder: Path, harm: Callable[[Path], None]
+) -> None:
+    store = await SqliteStore.open(folder)
+    for number in range(30):
+        await store.commit(put(f"p-{number}"))
+    harm(folder)
+    with pytest.raises(StoreLostError):
+        await store.commit(put("lost"))
+    await store.close()
+    with pytest.raises(StoreError, match=f"podlife apiserver restore FILE --data {folder}"):
+        await SqliteStore.open(folder)
+
+
 async def test_own_folding_compaction_and_truncation_are_not_taken_for_somebody_elses(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
