@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -376,6 +377,37 @@ async def test_of_clients_that_nobody_knows_the_oldest_makes_room_for_another(se
             assert b"HTTP/1.1 200 OK" in await reader.read()
     for writer in (known_writer, stranger_writer, other_writer):
         writer.close()
+
+
+async def _silent(client: Client) -> ssl.SSLSocket:
+    """A client that does not read, so that it never agrees to the end of its connection."""
+
+    def connect() -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", client.face.port), timeout=DEADLINE)
+        return client_tls(client.pki).wrap_socket(plain, server_hostname="localhost")
+
+    return await asyncio.to_thread(connect)
+
+
+async def test_a_client_that_made_room_keeps_nothing_though_it_does_not_agree_to_that(serve: Serve) -> None:
+    client = await serve(echo, Limits(strangers=1))
+    first, second = await _silent(client), await _silent(client)
+    async with within(10.0):
+        while client.face.connections > 1:
+            await asyncio.sleep(0.01)
+    first.close()
+    second.close()
+
+
+async def test_a_client_that_was_refused_does_not_hold_its_connection_open(serve: Serve) -> None:
+    client = await serve(echo)
+    refused = await _silent(client)
+    head = b"GET / HTTP/1.1\r\nHost: h\r\n" + b"X: " + b"x" * 62_000 + b"\r\nY: " + b"x" * 10_000
+    await asyncio.to_thread(refused.sendall, head)
+    async with within(10.0):
+        while client.face.connections:
+            await asyncio.sleep(0.01)
+    refused.close()
 
 
 async def test_a_head_larger_than_all_of_its_headers_may_be_is_a_431(serve: Serve) -> None:

@@ -47,8 +47,9 @@ class Limits:
     # Of the request line, and of each header.
     header_bytes: int = 64 * 1024
     headers: int = 128
-    # Of all of them together. Go takes a megabyte, which here would cost four before anybody knows whose it is.
-    head_bytes: int = 128 * 1024
+    # Of all of them together. Go takes a megabyte, which here would cost four before anybody knows whose it is: the
+    # parser keeps each header as bytes and as text, TLS a buffer of what came at once.
+    head_bytes: int = 64 * 1024
     # How long a client may take over the first of them.
     first_head_seconds: float = 30.0
     # A little longer than the 90 s after which clients give up an idle connection: they should be the first.
