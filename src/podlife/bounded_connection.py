@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -22,6 +22,8 @@ from podlife.memory import give_back_soon
 log = logging.getLogger(__name__)
 
 _MOST_QUOTED = 256
+# How long a client may take to read why it was refused.
+_FAREWELL_SECONDS = 2.0
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 35\r\nConnection: close\r\n\r\n"
@@ -40,6 +42,7 @@ class BoundedConnection(web.RequestHandler):
         "_is_unreadable",
         "_most_head_bytes",
         "_request",
+        "_socket",
     )
 
     def __init__(
@@ -53,15 +56,20 @@ class BoundedConnection(web.RequestHandler):
         self._head_bytes = 0
         self._body: StreamReader | None = None
         self._request: web.BaseRequest | None = None
+        # Set until the connection is lost; the library drops its own reference when it is told to close.
+        self._socket: asyncio.WriteTransport | None = None
         # Nothing after unparsable headers can be parsed.
         self._is_unreadable = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._first_head = self._loop.call_later(self._first_head_seconds, self.force_close)
+        # uvloop's transports are not subclasses of asyncio's.
+        self._socket = cast("asyncio.WriteTransport", transport)
+        self._first_head = self._loop.call_later(self._first_head_seconds, self.drop)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._forget_first_head()
+        self._socket = None
         super().connection_lost(exc)
         give_back_soon()
 
@@ -104,6 +112,12 @@ class BoundedConnection(web.RequestHandler):
     def request_ends(self) -> None:
         self._request = None
 
+    def drop(self) -> None:
+        """Close it at once. An orderly end of TLS waits up to 30 s for the client, and keeps all that was read."""
+        self.force_close()
+        if self._socket is not None:
+            self._socket.abort()
+
     def _is_receiving_body(self) -> bool:
         """Whether a body, or an upgraded stream, is being received; both have backpressure."""
         if self._body is not None and not self._body.is_eof():
@@ -115,6 +129,7 @@ class BoundedConnection(web.RequestHandler):
         if self._request is None and self.transport is not None:
             self.transport.write(_TOO_LARGE)
             self.force_close()
+            self._loop.call_later(_FAREWELL_SECONDS, self.drop)
         else:
             # A response is being written: it is the last one.
             self.close()
@@ -144,7 +159,7 @@ class UnauthenticatedConnections:
             oldest = next(iter(self._connections))
             self.forget(oldest)
             log.warning("closed the oldest of %d unauthenticated connections", self._most + 1)
-            oldest.force_close()
+            oldest.drop()
 
     def forget(self, connection: BoundedConnection) -> None:
         self._connections.pop(connection, None)

@@ -18,6 +18,8 @@ Body = bytes | Sequence[bytes] | AsyncIterator[bytes]
 """Whole, in pieces that are joined on the wire (a list), or a stream (a watch, a log)."""
 
 
+# Limit of one WebSocket message, which is held in memory. kubectl sends 32 KB, other clients all of their input.
+WEBSOCKET_MESSAGE_BYTES = 4 << 20
 # No parameter is repeated more than a few times.
 _MOST_PARAMETERS = 1_000
 

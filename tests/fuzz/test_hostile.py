@@ -20,7 +20,14 @@ import pytest
 from tests.fuzz.hostile import MOST_BYTES, VARIANTS, Place, body, places
 from tests.fuzz.objects import SEEDS
 from tests.fuzz.prober import Prober
-from tests.fuzz.requests_at_bounds import Asked, large_object_requests, long_heads, long_patches, patches_of
+from tests.fuzz.requests_at_bounds import (
+    MERGE,
+    Asked,
+    large_object_requests,
+    long_heads,
+    long_patches,
+    patches_of,
+)
 from tests.fuzz.wire import Wire, judge
 from tests.server_process import ServerProcess, running_server
 
@@ -175,6 +182,31 @@ def test_small_requests_to_large_objects(attacked: ServerProcess) -> None:
     hold_to_the_promise(attacked, "large objects", requests)
     for seed in (pods, maps):
         path = f"{seed.collection}/large?gracePeriodSeconds=0"
+        assert wire.request("DELETE", path, b"").status == 200
+    wire.close()
+
+
+def test_evictions_among_budgets_with_long_selectors(attacked: ServerProcess) -> None:
+    wire = Wire(attacked)
+    pods, budgets = (
+        "/api/v1/namespaces/default/pods",
+        "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    )
+    pod = {"metadata": {"name": "evicted"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert wire.request("POST", pods, msgspec.json.encode(pod)).status == 201
+    running = b'{"status":{"phase":"Running"}}'
+    assert wire.request("PATCH", f"{pods}/evicted/status", running, Content_Type=MERGE).status == 200
+    expressions = [{"key": f"key-{number}", "operator": "DoesNotExist"} for number in range(8_000)]
+    selector = {"matchExpressions": [*expressions, {"key": "other", "operator": "Exists"}]}
+    names = [f"long-{number}" for number in range(60 if IS_WHOLE else 10)]
+    for name in names:
+        budget = {"metadata": {"name": name}, "spec": {"selector": selector, "maxUnavailable": 1}}
+        created = wire.request("POST", budgets, msgspec.json.encode(budget))
+        assert created.status == 201, created.body[:1000]
+    eviction = b'{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"evicted"}}'
+    asked = Asked("POST", f"{pods}/evicted/eviction?dryRun=All", eviction)
+    hold_to_the_promise(attacked, "evictions", [asked] * 10)
+    for path in (f"{pods}/evicted?gracePeriodSeconds=0", *(f"{budgets}/{name}" for name in names)):
         assert wire.request("DELETE", path, b"").status == 200
     wire.close()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.field_errors import FieldError, bad_value, not_supported
+from podlife.api.integers import parse_int64
 from podlife.api.names import check_label_key, check_label_value
 
 Labels = Mapping[str, str]
@@ -21,7 +22,6 @@ _BINARY = ("in", "notin", "=", "==", "!=", "gt", "lt")
 _UNARY = ("exists", "!")
 _SYMBOLS = {"gt": ">", "lt": "<"}
 _FROM_OBJECT = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-_INT64 = re.compile(r"[+-]?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,10 @@ def _is_between(text: str, above: int, below: int) -> bool:
 
 
 def _int64(text: str) -> int | None:
-    """What Go's ParseInt reads: digits with a sign, in 64 bits. Python's int() would take more."""
-    if len(text) > 20 or _INT64.fullmatch(text) is None:
+    try:
+        return parse_int64(text)
+    except ValueError:
         return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
 
 
 EVERYTHING = LabelSelector()

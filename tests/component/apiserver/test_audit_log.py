@@ -28,21 +28,34 @@ def test_what_was_asked_is_in_a_private_file_once_the_server_has_ended(tmp_path:
         assert process.request(f"{PODS}/web")[0] == 200
         assert process.request(f"{PODS}/web", method="DELETE")[0] == 200
         metrics = process.request("/metrics")[1].decode()
-        # The sender is rejected while its body is still arriving.
-        assert process.request(PODS, identity="", method="POST", body={"data": "x" * 500_000})[0] == 401
+        # Whoever has no credentials cannot fill the log, even with a body that is still on its way when it is refused.
+        for size in (1, 500_000):
+            assert process.request(PODS, identity="", method="POST", body={"data": "x" * size})[0] == 401
+        assert process.request("/healthz", identity="", method="POST")[0] in (200, 401, 405)
         assert process.stop() == 0
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert "apiserver_audit_event_total 2" in metrics
-    created, deleted, stranger = (
-        each for each in events(log) if each.get("objectRef", {}).get("resource") == "pods"
-    )
+    assert all(each["user"] for each in events(log))
+    created, deleted = (each for each in events(log) if each.get("objectRef", {}).get("resource") == "pods")
     assert (created["verb"], created["level"]) == ("create", "Metadata")
     assert (deleted["verb"], deleted["level"]) == ("delete", "Request")
     assert deleted["objectRef"]["name"] == "web"
     assert deleted["user"]["username"] == "admin"
     assert deleted["sourceIPs"] == ["127.0.0.1"]
     assert deleted["userAgent"].startswith("Python-urllib")
-    assert (stranger["user"], stranger["responseStatus"]["code"]) == ({}, 401)
+
+
+def test_a_policy_of_ones_own_records_requests_without_credentials_as_upstream_does(tmp_path: Path) -> None:
+    log, policy = tmp_path / "audit.log", tmp_path / "policy.yaml"
+    policy.write_text(
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, verbs: [create]}]\n"
+    )
+    flags = ("--audit-log-path", str(log), "--audit-policy-file", str(policy))
+    with server("--data", str(tmp_path / "data"), "--port", "0", *flags) as process:
+        assert process.request(PODS, identity="", method="POST", body={"data": "x" * 500_000})[0] == 401
+        assert process.stop() == 0
+    (stranger,) = (each for each in events(log) if not each["user"])
+    assert (stranger["verb"], stranger["responseStatus"]["code"]) == ("create", 401)
 
 
 @pytest.mark.parametrize(

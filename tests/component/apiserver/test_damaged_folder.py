@@ -127,6 +127,7 @@ async def test_four_bytes_overwritten_in_a_pod_stop_the_server_with_one_line_tha
         saved = server.run("salvage", str(tmp_path / "saved.db"))
         assert saved.returncode == 0, saved.stderr
         assert "(pods default/web) is damaged" in saved.stderr
+        assert f"saved to {tmp_path / 'saved.db'}, 1 change lost." in saved.stdout
         assert server.run("restore", str(tmp_path / "saved.db")).returncode == 0
         server.start()
         async with server.session() as session, session.get("/api/v1/namespaces/default/pods") as answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -378,6 +379,37 @@ async def test_of_clients_that_nobody_knows_the_oldest_makes_room_for_another(se
         writer.close()
 
 
+async def _silent(client: Client) -> ssl.SSLSocket:
+    """A client that does not read, so that it never agrees to the end of its connection."""
+
+    def connect() -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", client.face.port), timeout=DEADLINE)
+        return client_tls(client.pki).wrap_socket(plain, server_hostname="localhost")
+
+    return await asyncio.to_thread(connect)
+
+
+async def test_a_client_that_made_room_keeps_nothing_though_it_does_not_agree_to_that(serve: Serve) -> None:
+    client = await serve(echo, HttpLimits(strangers=1))
+    first, second = await _silent(client), await _silent(client)
+    async with within(10.0):
+        while client.face.connections > 1:
+            await asyncio.sleep(0.01)
+    first.close()
+    second.close()
+
+
+async def test_a_client_that_was_refused_does_not_hold_its_connection_open(serve: Serve) -> None:
+    client = await serve(echo)
+    refused = await _silent(client)
+    head = b"GET / HTTP/1.1\r\nHost: h\r\n" + b"X: " + b"x" * 62_000 + b"\r\nY: " + b"x" * 10_000
+    await asyncio.to_thread(refused.sendall, head)
+    async with within(10.0):
+        while client.face.connections:
+            await asyncio.sleep(0.01)
+    refused.close()
+
+
 async def test_a_head_larger_than_all_of_its_headers_may_be_is_a_431(serve: Serve) -> None:
     client = await serve(echo)
     reader, writer = await client.connect()
@@ -540,6 +572,7 @@ async def test_a_stream_asked_with_head_is_closed_unread(serve: Serve) -> None:
 # --- upgrades --------------------------------------------------------------------------------------------
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+MOST_BYTES = 4 << 20
 
 
 def upgrading(seen: list[bytes | None]) -> Handler:
@@ -566,6 +599,19 @@ async def test_an_upgrade_speaks_the_protocol_both_sides_know(serve: Serve) -> N
         while seen[-1] is not None:
             await asyncio.sleep(0.01)
     assert seen == [b"\x00in", None]
+
+
+async def test_a_message_may_have_4_megabytes_and_a_larger_one_ends_the_connection(serve: Serve) -> None:
+    seen: list[bytes | None] = []
+    client = await serve(upgrading(seen))
+    async with client.session.ws_connect(client.url, protocols=PROTOCOLS, max_msg_size=0) as socket:
+        await socket.send_bytes(b"x" * (MOST_BYTES - 100))
+        assert len(await socket.receive_bytes()) > MOST_BYTES - 100
+        await socket.send_bytes(b"x" * (MOST_BYTES + 100))
+        async with within():
+            last = await socket.receive()
+        assert (last.type, last.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)
+    assert [None if message is None else len(message) for message in seen] == [MOST_BYTES - 100, None]
 
 
 async def test_an_upgrade_to_an_unknown_protocol_is_refused_and_the_relay_told(serve: Serve) -> None:

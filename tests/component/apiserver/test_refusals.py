@@ -93,3 +93,42 @@ async def test_a_review_cannot_be_had_as_a_table() -> None:
     # Who can do without has an answer.
     code, answer = await send(handler, "POST", REVIEWS, review, accept=f"{table},application/json")
     assert (code, answer["status"]["allowed"]) == (201, True)
+
+
+@pytest.mark.parametrize(
+    "number", ["1_0", "%2010", "10%0A", "-%2B5", "%D9%A3", "%C2%B2", "9" * 20, "9" * 5000]
+)
+@pytest.mark.parametrize(
+    ("method", "asked"),
+    [("GET", "limit"), ("GET", "watch=1&timeoutSeconds"), ("DELETE", "gracePeriodSeconds")],
+)
+async def test_what_go_would_not_read_as_an_integer_is_refused(method: str, asked: str, number: str) -> None:
+    handler = await embedded.start()
+    await send(handler, "POST", CONFIG_MAPS, {"metadata": {"name": "c"}})
+    path = f"{CONFIG_MAPS}/c" if method == "DELETE" else CONFIG_MAPS
+    code, answer = await send(handler, method, f"{path}?{asked}={number}")
+    assert (code, answer["reason"]) == (400, "BadRequest")
+    assert answer["message"].startswith('strconv.ParseInt: parsing "')
+    assert (await send(handler, "GET", f"{CONFIG_MAPS}/c"))[0] == 200
+
+
+@pytest.mark.parametrize("number", ["\u00b2", "\u0663", "9" * 5000])
+async def test_digits_that_only_python_knows_never_fail_the_server(number: str) -> None:
+    handler = await embedded.start()
+    sets = "/apis/apps/v1/namespaces/default/daemonsets"
+    labels = {"app": "x"}
+    containers = [{"name": "c", "image": "i"}]
+    body = {
+        "metadata": {"name": "d", "annotations": {"deprecated.daemonset.template.generation": number}},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+            "updateStrategy": {"rollingUpdate": {"maxUnavailable": f"{number}%"}},
+        },
+    }
+    code, answer = await send(handler, "POST", sets, body)
+    assert (code, answer["reason"]) == (422, "Invalid")
+    del body["spec"]["updateStrategy"]
+    assert (await send(handler, "POST", sets, body))[0] == 201
+    containers[0]["image"] = "j"
+    assert (await send(handler, "PUT", f"{sets}/d", body))[0] == 200

@@ -162,6 +162,14 @@ async def test_what_cannot_be_done_is_said_in_one_line(web: World, path: str, co
     assert await web.get(path) == (code, line)
 
 
+async def test_a_message_of_more_than_4_megabytes_ends_the_connection(web: World) -> None:
+    async with calling(web, "cat", options="input=1&output=1") as cat:
+        await cat.socket.send_bytes(b"\0" + b"x" * (4 << 20))
+        while (last := await cat.socket.receive()).type is aiohttp.WSMsgType.BINARY:
+            pass
+        assert (last.type, last.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)
+
+
 async def test_an_unknown_protocol_is_refused(web: World) -> None:
     url = f"{web.url}/exec/default/web/main?output=1&command=true"
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:

@@ -83,10 +83,19 @@ class AuditLogFile:
         self._descriptor, self._size = descriptor, size
 
     def _rotate(self) -> None:
+        # What has taken the place of the file since it was opened, a folder maybe, is not ours to rename.
+        is_ours = self._is_in_place()
         self.close()
-        self.path.rename(self._backup_path())
+        if is_ours:
+            self.path.rename(self._backup_path())
         self._open()
         self._prune()
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
 
     def _backup_path(self) -> Path:
         at = self._clock.now().astimezone(UTC)
@@ -110,7 +119,7 @@ def backups_of(path: Path) -> list[tuple[datetime, Path]]:
     """Rotated files of an audit log, each with its rotation time, oldest first."""
     found = []
     for each in path.parent.iterdir():
-        if not each.name.startswith(f"{path.stem}-"):
+        if not each.name.startswith(f"{path.stem}-") or not each.is_file():
             continue
         stamp = each.name.removeprefix(f"{path.stem}-").removesuffix(".gz").removesuffix(path.suffix)
         try:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from podlife.apiserver.audit.context import Auditor
 from podlife.apiserver.audit.log_backend import LogBackend
 from podlife.apiserver.audit.log_file import AuditLogFile
 from podlife.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy, load_policy, read_policy
+from podlife.apiserver.authn import ANONYMOUS
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.clock import Clock
 
@@ -33,7 +34,7 @@ def policy_of(settings: ApiServerSettings) -> AuditPolicy:
     """The configured policy; raises ConfigError."""
     if settings.audit_policy_file:
         return load_policy(Path(settings.audit_policy_file))
-    return read_policy(DEFAULT_POLICY.encode(), "of podlife")
+    return replace(read_policy(DEFAULT_POLICY.encode(), "of podlife"), stranger=ANONYMOUS)
 
 
 def start_audit(settings: ApiServerSettings, clock: Clock) -> RunningAudit | None:

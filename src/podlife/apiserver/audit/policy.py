@@ -35,6 +35,9 @@ omitStages: [RequestReceived]
 rules:
   - level: None
     verbs: [get, list, watch]
+  # Whoever has no credentials could fill the log.
+  - level: None
+    userGroups: ["system:unauthenticated"]
   - level: None
     resources:
       - {group: "", resources: [events, "*/status"]}
@@ -152,11 +155,15 @@ class _Rule:
 @dataclass(frozen=True, slots=True)
 class AuditPolicy:
     rules: tuple[_Rule, ...]
+    # The user that rules match for an unauthenticated request; kube-apiserver matches only rules without users and
+    # groups.
+    stranger: UserInfo | None = None
 
     def config(self, user: UserInfo | None, attributes: Attributes) -> RequestAuditConfig:
         """`user` is None for an unauthenticated request."""
+        sender = self.stranger if user is None else user
         for rule in self.rules:
-            if rule.matches(user, attributes):
+            if rule.matches(sender, attributes):
                 return rule.config
         return _UNRECORDED
 

@@ -25,7 +25,7 @@ from podlife.apiserver.registry import Registry, RequestScope, create, delete, g
 from podlife.apiserver.registry.request_body import with_json
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource_table import find
-from podlife.apiserver.storage import MismatchError, StoreError
+from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError, StoreLostError
 from podlife.apiserver.subresources import bind, evict, get_scale, patch_scale, update_scale
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
 from podlife.wire import Request, Response
@@ -95,9 +95,13 @@ class ApiHandler:
         except MismatchError as error:
             # Two writers met outside a lock: the loser reads and tries again, as after any conflict.
             response = _failure(ConflictError(f"the object has been modified: {error}"))
-        except StoreError as error:
-            log.error("the store refused %s %s: %s", request.method, request.path, error)
+        except StoreFullError as error:
             response = _failure(ApiError(str(error), code=507, reason="InsufficientStorage"))
+        except StoreError as error:
+            # The store itself reports a full disk and lost files, once.
+            if not isinstance(error, StoreLostError):
+                log.error("the store refused %s %s: %s", request.method, request.path, error)
+            response = _failure(ApiError(f"Internal error occurred: {error}"))
         except Exception:
             # Last line of defence: the client learns nothing about internals, the log has everything.
             log.exception("%s %s failed", request.method, request.path)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 
 from podlife.apiserver.resource_table import RESOURCES
-from podlife.apiserver.storage import Store
+from podlife.apiserver.storage import DISK_FULL, Store
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -76,7 +76,10 @@ class ApiServerMetrics:
             f"podlife_storage_set_aside {len(store.set_aside)}",
             "# HELP podlife_storage_full Whether there is no room on the disk for new objects.",
             "# TYPE podlife_storage_full gauge",
-            f"podlife_storage_full {int(bool(store.trouble))}",
+            f"podlife_storage_full {int(store.trouble == DISK_FULL)}",
+            "# HELP podlife_storage_lost Whether files were removed or changed under the server: it refuses writes.",
+            "# TYPE podlife_storage_lost gauge",
+            f"podlife_storage_lost {int(store.trouble not in ('', DISK_FULL))}",
         ]
         lines += [line for other in self.others for line in other()]
         lines.append("")

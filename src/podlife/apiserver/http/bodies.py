@@ -36,8 +36,9 @@ class HttpLimits:
     # Of the request line, and of each header.
     header_bytes: int = 64 * 1024
     headers: int = 128
-    # Of all headers together. Go allows a megabyte, which would cost four here before the client is known.
-    head_bytes: int = 128 * 1024
+    # Of all headers together. Go allows a megabyte, which would cost four here before the client is known: the parser
+    # keeps each header as bytes and as text, TLS a buffer of what arrives at once.
+    head_bytes: int = 64 * 1024
     # Time a client may take to send the first request's headers.
     first_head_seconds: float = 30.0
     # A little longer than the 90 s after which clients close an idle connection: they should close first. Also the

@@ -113,7 +113,7 @@ class _Connection(StreamingConnection):
         assert isinstance(self._manager, _Server)
         if self._manager.is_full:
             log.warning("refused a connection: there are %d already", len(self._manager.connections) - 1)
-            self.force_close()
+            self.drop()
             return
         self.peer = _peer_of(transport.get_extra_info("peercert"))
         self.source_ip = str((transport.get_extra_info("peername") or ("",))[0])

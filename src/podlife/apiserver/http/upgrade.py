@@ -10,9 +10,8 @@ from aiohttp import WSMsgType, web
 
 from podlife.apiserver.http.bodies import status_of
 from podlife.errors import ApiError
-from podlife.wire import Channel, Upgrade
+from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Channel, Upgrade
 
-_MESSAGE_BYTES = 16 * 1024 * 1024
 _HEARTBEAT_SECONDS = 30.0
 
 
@@ -20,7 +19,7 @@ async def upgrade(request: web.BaseRequest, wanted: Upgrade) -> web.StreamRespon
     socket = web.WebSocketResponse(
         protocols=wanted.protocols,
         compress=False,
-        max_msg_size=_MESSAGE_BYTES,
+        max_msg_size=WEBSOCKET_MESSAGE_BYTES,
         heartbeat=_HEARTBEAT_SECONDS,
     )
     ready = socket.can_prepare(request)

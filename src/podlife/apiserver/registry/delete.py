@@ -6,6 +6,7 @@ import asyncio
 
 from podlife.api import schema, status
 from podlife.api.codec import Object, encode
+from podlife.api.integers import parse_int64
 from podlife.apiserver.admission import AdmissionRequest, Operation
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.graceful_deletion import (
@@ -70,9 +71,9 @@ def _options_from_query(request: Request) -> DeleteOptions:
     body: Object = {"dryRun": query.all("dryRun")}
     try:
         if grace := query.get("gracePeriodSeconds"):
-            body["gracePeriodSeconds"] = int(grace)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{grace}": invalid syntax') from None
+            body["gracePeriodSeconds"] = parse_int64(grace)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
     if policy := query.get("propagationPolicy"):
         body["propagationPolicy"] = policy
     if orphan := query.get("orphanDependents"):

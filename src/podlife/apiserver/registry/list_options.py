@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from podlife.api.field_errors import FieldError, forbidden, invalid, not_supported
+from podlife.api.integers import parse_int64
 from podlife.apiserver.registry.request_body import bad_request
 from podlife.wire import Query
 
@@ -89,21 +88,13 @@ def parse_revision(text: str, *, prefix: str = "") -> int | None:
     return int(text)
 
 
-def _parsed(query: Query, key: str, parse: Callable[[str], Any]) -> Any:
-    text = query.get(key)
-    if not text:
+def _integer(query: Query, key: str) -> int | None:
+    if not (text := query.get(key)):
         return None
     try:
-        return parse(text)
-    except (ValueError, KeyError):
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
-
-
-def _integer(query: Query, key: str) -> int | None:
-    value: int | None = _parsed(query, key, int)
-    if value is not None and not -(2**63) <= value < 2**63:
-        raise bad_request(f'strconv.ParseInt: parsing "{query.get(key)}": value out of range')
-    return value
+        return parse_int64(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
 def _boolean(query: Query, key: str) -> bool | None:

@@ -156,7 +156,8 @@ def _parse_clause(text: str) -> AcceptClause | None:
 
 def _quality(text: str) -> float:
     try:
-        return float(text)
+        # Python alone reads digits of every script, and underscores between them.
+        return float(text) if text.isascii() and "_" not in text else 0.0
     except ValueError:
         return 0.0
 

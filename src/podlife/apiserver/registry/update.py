@@ -149,7 +149,7 @@ def _check_version(scope: RequestScope, meta: Object, record: Record) -> None:
             )
         meta["resourceVersion"] = str(record.revision)
     elif given != str(record.revision):
-        if not given.isdigit():
+        if not (given.isascii() and given.isdigit()):
             raise bad_request(f'invalid resource version "{given}": must be a number')
         raise scope.modified()
 

@@ -4,6 +4,7 @@ from podlife.apiserver.storage.memory import MemoryStore
 from podlife.apiserver.storage.sqlite import SqliteStore
 from podlife.apiserver.storage.state import HistoryLimits
 from podlife.apiserver.storage.store import (
+    DISK_FULL,
     Batch,
     Change,
     CompactedError,
@@ -16,10 +17,13 @@ from podlife.apiserver.storage.store import (
     Record,
     Store,
     StoreError,
+    StoreFullError,
+    StoreLostError,
     Subscription,
 )
 
 __all__ = [
+    "DISK_FULL",
     "Batch",
     "Change",
     "CompactedError",
@@ -35,5 +39,7 @@ __all__ = [
     "SqliteStore",
     "Store",
     "StoreError",
+    "StoreFullError",
+    "StoreLostError",
     "Subscription",
 ]

@@ -13,11 +13,12 @@ import errno
 import fcntl
 import logging
 import os
+import re
 import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from podlife.apiserver.storage.database import Database
@@ -32,6 +33,9 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # Errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+
+# The name of a store that is being written, and of what SQLite puts beside it.
+_PARTIAL = re.compile(r"\.store\.db\.[0-9a-f]{16}(-journal|-wal|-shm)?")
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +75,7 @@ class DataDir:
             raise ConfigError(f"the data folder {self.path} cannot be locked: {error.strerror}") from error
         self._lock = lock
         self._sign(lock)
+        self._remove_partial_files()
 
     def release(self) -> None:
         if self._lock is not None:
@@ -144,6 +149,13 @@ class DataDir:
             each.rename(aside / each.name)
         sync_folder(self.path)
         return aside
+
+    def _remove_partial_files(self) -> None:
+        """What `whole_file` leaves behind when its process is killed; whoever holds the lock makes no other."""
+        for each in self.path.glob(".store.db.*"):
+            if _PARTIAL.fullmatch(each.name):
+                with suppress(OSError):
+                    each.unlink()
 
     @staticmethod
     def _sign(lock: int) -> None:

@@ -64,6 +64,10 @@ ReadRow = tuple[int, Any, Any, Any, Any, Any, Any, Any, Any, Any]
 """A row as in the file, with text as bytes. In a damaged file a column may be of any type."""
 
 
+class NotAStoreError(StoreError):
+    """The file is of another kind, or damaged from its beginning."""
+
+
 class Database:
     def __init__(self, path: Path, *, writes: bool = False) -> None:
         """Open an existing store; raises StoreError if the file is not one. Unless it `writes`, it leaves the file
@@ -225,7 +229,7 @@ class Database:
                 # Even to read, SQLite needs room for its index of the write-ahead log.
                 text = f"{self.path} cannot be opened: {error}: is there room on the disk?"
                 raise StoreError(text) from error
-            raise StoreError(f"{self.path} is not a store: {error}") from error
+            raise NotAStoreError(f"{self.path} is not a store: {error}") from error
         version = None if row is None else row[0]
         if version not in (VERSION_WITHOUT_CHECKSUMS, SCHEMA_VERSION):
             raise StoreError(

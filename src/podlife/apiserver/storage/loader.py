@@ -11,7 +11,7 @@ import sqlite3
 from contextlib import closing
 
 from podlife.apiserver.storage.data_dir import DataDir
-from podlife.apiserver.storage.database import Database
+from podlife.apiserver.storage.database import Database, NotAStoreError
 from podlife.apiserver.storage.high_water_mark import HighWaterMark, MarkReading, read_mark
 from podlife.apiserver.storage.state import StoreState
 from podlife.apiserver.storage.store import StoreError
@@ -32,6 +32,8 @@ def load(folder: DataDir, state: StoreState, now: float) -> HighWaterMark:
             mark = _load(folder, database, reading, state, now)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{folder.database} cannot be read: {error}; {_what_to_do(folder)}") from error
+    except NotAStoreError as error:
+        raise StoreError(f"{error}; {_what_to_do(folder)}") from error
     if reading.problem and mark.revision:
         log.warning("%s", reading.problem)
     for title in state.set_aside:

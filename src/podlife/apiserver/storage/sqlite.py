@@ -13,12 +13,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from podlife.apiserver.storage.data_dir import DataDir
-from podlife.apiserver.storage.database import Database
+from podlife.apiserver.storage.database import Database, is_full
 from podlife.apiserver.storage.disk_reserve import DiskReserve
 from podlife.apiserver.storage.high_water_mark import MarkFile
 from podlife.apiserver.storage.loader import load
 from podlife.apiserver.storage.state import HistoryLimits, StoreState
-from podlife.apiserver.storage.store import Change, Key, Record, StoreError
+from podlife.apiserver.storage.store import (
+    DISK_FULL,
+    Change,
+    Key,
+    Record,
+    StoreError,
+    StoreFullError,
+    StoreLostError,
+)
 from podlife.apiserver.storage.writer import Commit, CommitWriter, StoreFiles
 
 
@@ -69,7 +77,7 @@ class SqliteStore(StoreState):
 
     @property
     def trouble(self) -> str:
-        return "the disk is full" if self._writer.is_full else ""
+        return self._writer.lost or (DISK_FULL if self._writer.is_full else "")
 
     async def close(self) -> None:
         self.end()
@@ -120,6 +128,9 @@ class SqliteStore(StoreState):
                     follower.set_result(None)
 
     def _refusal(self, failure: Exception) -> StoreError:
-        error = StoreError(f"the change could not be written to {self._folder.database}: {failure}")
+        kind = StoreFullError if is_full(failure) else StoreError
+        if isinstance(failure, StoreFullError | StoreLostError):
+            kind = type(failure)
+        error = kind(f"the change could not be written to {self._folder.database}: {failure}")
         error.__cause__ = failure
         return error

@@ -23,9 +23,19 @@ from typing import NamedTuple, Protocol
 
 from podlife.errors import PodlifeError
 
+DISK_FULL = "the disk is full"
+
 
 class StoreError(PodlifeError):
     """The store could not keep a change (a full or failing disk). None of it was kept; reads continue."""
+
+
+class StoreFullError(StoreError):
+    """There is no room on the disk for the change."""
+
+
+class StoreLostError(StoreError):
+    """The store's files were removed, replaced or changed by another process: no more writes."""
 
 
 class MismatchError(StoreError):
@@ -159,7 +169,7 @@ class Store(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why new objects are refused at the moment; empty if they are not."""
+        """Why new objects are refused at the moment (`DISK_FULL`), or all writes for good; empty if they are not."""
         ...
 
     @property

@@ -6,6 +6,9 @@ their revisions. Between groups the log is compacted, a little at a time.
 
 When the disk is full, the reserve is released, and until there is room again every commit that creates an object is
 refused. Changes and removals continue: nodes stay ready, and objects can be deleted to make room.
+
+When the files are removed, replaced or damaged under it, every commit is refused until the server is restarted;
+acknowledged objects stay readable from memory.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from threading import Thread
 
 from podlife.apiserver.storage.database import WAL_PAGES, WAL_PAGES_WHEN_FULL, Database, is_full
 from podlife.apiserver.storage.disk_reserve import DiskReserve
+from podlife.apiserver.storage.file_guard import FileGuard
 from podlife.apiserver.storage.high_water_mark import MarkFile
 from podlife.apiserver.storage.state import Row
-from podlife.apiserver.storage.store import Event, EventType, Record
+from podlife.apiserver.storage.store import Event, EventType, Record, StoreFullError, StoreLostError
 
 # Large enough that the fsync hardly counts, small enough that the first of a group does not wait for long.
 GROUP_ROWS = 256
@@ -71,6 +75,9 @@ class CommitWriter:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         # Whether there is no room for new objects; set by the thread, read by the event loop.
         self.is_full = False
+        # What happened to the files, for good; set by the thread, read by the event loop.
+        self.lost = ""
+        self._guard = FileGuard(self._database)
         self._compacted = self._database.compacted()
         self._revision = self._compacted
         # How far the log may be compacted; set by the event loop, read by the thread.
@@ -105,6 +112,8 @@ class CommitWriter:
 
     def _keep(self, group: list[Commit]) -> list[tuple[list[Commit], Exception | None]]:
         """Write what there is room for; returns commits with a common outcome, and the outcome."""
+        if self.lost or self._is_lost(self._guard.find_change()):
+            return [(group, StoreLostError(self.lost))]
         if self.is_full and self._has_room():
             self.is_full = False
             logger.warning("there is room for new objects in %s again", self._database.path)
@@ -113,9 +122,7 @@ class CommitWriter:
             if failure is None or not is_full(failure):
                 return [(group, failure)]
             self._give_up_reserve(failure)
-        refusal = sqlite3.OperationalError(
-            "the disk is full: only changes and deletions of what exists are accepted"
-        )
+        refusal = StoreFullError("the disk is full: only changes and deletions of what exists are accepted")
         creating = [commit for commit in group if commit.creates]
         changing = [commit for commit in group if not commit.creates]
         ends: list[tuple[list[Commit], Exception | None]] = [(creating, refusal)] if creating else []
@@ -127,7 +134,7 @@ class CommitWriter:
         """Free space on the disk, or within the database, whose file never shrinks."""
         try:
             if self._reserve.take_back():
-                self._database.use_wal_pages(WAL_PAGES)
+                self._use_wal_pages(WAL_PAGES)
                 return True
             return self._database.free_bytes() >= ROOM_BYTES
         except (OSError, sqlite3.Error):
@@ -143,7 +150,20 @@ class CommitWriter:
         )
         # Not possible at the moment: the write-ahead log keeps its size.
         with suppress(sqlite3.Error):
-            self._database.use_wal_pages(WAL_PAGES_WHEN_FULL)
+            self._use_wal_pages(WAL_PAGES_WHEN_FULL)
+
+    def _use_wal_pages(self, pages: int) -> None:
+        try:
+            self._database.use_wal_pages(pages)
+        finally:
+            self._guard.remember()
+
+    def _is_lost(self, problem: str) -> bool:
+        """Note, once, what happened to the files."""
+        if problem:
+            self.lost = f"{problem}; writes are refused until the server is restarted"
+            logger.error("%s: %s", self._database.path.parent, self.lost)
+        return bool(problem)
 
     def _tell(self, call: Callable[..., None], *arguments: object) -> None:
         # The loop was closed before the store: no waiter is left.
@@ -176,6 +196,8 @@ class CommitWriter:
             self._database.insert(rows)
         except Exception as error:  # noqa: BLE001 - waiters must be notified of any error
             return error
+        if self._is_lost(self._guard.find_loss()):
+            return StoreLostError(self.lost)
         # A lagging mark detects less, and does no harm.
         with suppress(OSError):
             self._mark.move(rows[-1][0], self._database.chain)
@@ -183,6 +205,8 @@ class CommitWriter:
         return None
 
     def _compact(self) -> None:
+        if self.lost:
+            return
         until = self._compacted + COMPACT_REVISIONS
         if self.is_full:
             # The history that readers were promised is in memory. On disk it takes room that deletions need.
@@ -197,6 +221,7 @@ class CommitWriter:
             logger.warning("the history in %s could not be compacted: %s", self._database.path, error)
         else:
             self._compacted = until
+        self._guard.remember()
 
 
 def _row(event: Event) -> Row:

@@ -21,6 +21,7 @@ import aiohttp
 
 from podlife.api.codec import Object, decode_object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
+from podlife.api.integers import parse_int64
 from podlife.apiserver.storage import Key, Record
 from podlife.apiserver.subresources.websocket_relay import (
     ExecRelay,
@@ -30,11 +31,10 @@ from podlife.apiserver.subresources.websocket_relay import (
     read_log,
 )
 from podlife.errors import ApiError, NotFoundError
-from podlife.wire import Query, Request, Response, Upgrade
+from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Query, Request, Response, Upgrade
 
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 _DEFAULT_PORT = 10250
-_MESSAGE_BYTES = 16 * 1024 * 1024
 _REFUSAL_BYTES = 50_000
 _NEEDS_UPGRADE = "Upgrade request required"
 _is_host = re.compile(r"[A-Za-z0-9._:%-]+").fullmatch
@@ -152,7 +152,7 @@ class KubeletProxy:
                 return await self._client().ws_connect(
                     _raw(url),
                     protocols=protocols,
-                    max_msg_size=_MESSAGE_BYTES,
+                    max_msg_size=WEBSOCKET_MESSAGE_BYTES,
                     heartbeat=30.0,
                     server_hostname=node_name,
                 )
@@ -275,9 +275,9 @@ def _number(query: Query, key: str) -> int | None:
     if not text:
         return None
     try:
-        return int(text)
-    except ValueError:
-        raise _bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        return parse_int64(text)
+    except ValueError as error:
+        raise _bad_request(str(error)) from None
 
 
 def _raw(url: str) -> Any:

@@ -217,7 +217,7 @@ def backup(
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.backup(data or _default_folder(), target)
-    print(f"{report.records} objects at revision {report.revision} are in {report.path}.")
+    print(f"{_counted(report.records, 'object')} at revision {report.revision} written to {report.path}.")
 
 
 @app.command()
@@ -232,7 +232,8 @@ def restore(
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.restore(source, data or _default_folder())
-    print(f"{report.records} objects are in {report.folder}, which goes on at revision {report.revision}.")
+    restored = _counted(report.records, "object")
+    print(f"{restored} restored to {report.folder}, which goes on at revision {report.revision}.")
     if report.remains is not None:
         print(f"What was there before is in {report.remains}.")
 
@@ -253,7 +254,7 @@ def salvage(
     for each in report.lost:
         print(each, file=sys.stderr)
     print(
-        f"{report.records} objects are in {report.path}, {len(report.lost)} changes are lost. "
+        f"{_counted(report.records, 'object')} saved to {report.path}, {_counted(len(report.lost), 'change')} lost. "
         f"`podlife apiserver restore {report.path} --data {folder}` puts them in place of the damaged store."
     )
 
@@ -270,7 +271,11 @@ def check(data: DataOption = None) -> None:
         print(problem, file=sys.stderr)
     if not report.is_sound:
         raise ConfigError(f"{report.path} is not sound: replace it with `podlife apiserver restore FILE`")
-    print(f"{report.path} is sound: {report.records} objects at revision {report.revision}.")
+    print(f"{report.path} is sound: {_counted(report.records, 'object')} at revision {report.revision}.")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _default_folder() -> Path:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from podlife.api.integers import parse_int64
 from podlife.wire import Query
 
 from .logs.cri_format import LogOptions, nanoseconds_of
 from .request import HttpError
 
 _STREAMS = ("All", "Stdout", "Stderr")
-_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ def _flag(query: Query, name: str) -> bool:
 def _number(text: str) -> int | None:
     if not text:
         return None
-    digits = text.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
-        raise _unreadable()
-    return int(text)
+    try:
+        return parse_int64(text)
+    except ValueError:
+        raise _unreadable() from None
 
 
 def _unreadable() -> HttpError:

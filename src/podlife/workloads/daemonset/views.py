@@ -8,6 +8,7 @@ from sys import intern
 import msgspec
 
 from podlife.api import views as api
+from podlife.api.integers import parse_int64
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.client import DAEMON_SETS
 from podlife.podcontrol import Owner
@@ -94,6 +95,6 @@ def template_generation(daemon_set: DaemonSet) -> str:
     """How often the template was changed, as an old version of the API counts it; empty where it says nothing."""
     text = daemon_set.metadata.annotations.get(_TEMPLATE_GENERATION, "")
     try:
-        return str(int(text))
+        return str(parse_int64(text))
     except ValueError:
         return ""

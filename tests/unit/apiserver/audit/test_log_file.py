@@ -105,3 +105,38 @@ def test_a_path_that_cannot_be_written_is_one_line(tmp_path: Path, path: str) ->
     with pytest.raises(ConfigError) as refused:
         AuditLogFile(tmp_path / path, ManualClock(), size_bytes=1).open()
     assert str(refused.value).startswith(f"cannot write the audit log {tmp_path / path}: ")
+
+
+def test_a_folder_that_took_the_place_of_the_file_is_not_renamed(tmp_path: Path) -> None:
+    file = log_file(tmp_path)
+    file.write(LINE * 2)
+    (tmp_path / "audit.log").unlink()
+    (tmp_path / "audit.log").mkdir()
+    for _ in range(2):
+        with pytest.raises(OSError, match="Is a directory"):
+            file.write(LINE)
+    assert names(tmp_path) == ["audit.log"]
+    (tmp_path / "audit.log").rmdir()
+    file.write(LINE)
+    file.close()
+    assert (tmp_path / "audit.log").read_bytes() == LINE
+
+
+def test_a_folder_with_the_name_of_a_rotated_file_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "audit-2020-01-01T00-00-00.000.log"
+    folder.mkdir()
+    file = log_file(tmp_path, backups=1)
+    for _ in range(7):
+        file.write(LINE)
+    file.close()
+    assert folder.is_dir()
+    assert len(names(tmp_path)) == 3
+
+
+def test_a_file_that_was_moved_away_is_made_again_and_loses_no_line(tmp_path: Path) -> None:
+    file = log_file(tmp_path)
+    file.write(LINE * 2)
+    (tmp_path / "audit.log").rename(tmp_path / "moved")
+    file.write(LINE)
+    file.close()
+    assert (tmp_path / "audit.log").read_bytes() == LINE

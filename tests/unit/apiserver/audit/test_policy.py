@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from podlife.apiserver.audit import DEFAULT_POLICY, AuditPolicy, Level, load_policy, read_policy
-from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.audit.options import policy_of
+from podlife.apiserver.authn import ANONYMOUS, UserInfo
 from podlife.apiserver.authz import Attributes
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.errors import ConfigError
 from tests.real_parts import ROOT
 
@@ -180,3 +182,12 @@ def test_the_default_policy_records_what_people_write_and_every_deletion(
 
 def test_the_page_has_the_default_policy_to_the_letter() -> None:
     assert f"```yaml\n{DEFAULT_POLICY}```" in (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+
+
+def test_a_sender_without_credentials_is_not_recorded_by_the_default_policy_and_else_as_upstream() -> None:
+    default = policy_of(ApiServerSettings())
+    assert default.config(None, pods()).level is Level.NONE
+    assert default.config(ANONYMOUS, pods("create")).level is Level.NONE
+    assert default.config(JANE, pods()).level is Level.REQUEST
+    assert is_recorded("{level: Metadata}", pods(), None)
+    assert not is_recorded('{level: Metadata, userGroups: ["system:unauthenticated"]}', pods(), None)

@@ -112,3 +112,16 @@ def test_a_folder_that_cannot_be_made_private_is_refused(
         f"{folder} is open to other users (mode 0777) and cannot be made private: Operation not permitted; "
         f"run `chmod go= {folder}` as its owner"
     )
+
+
+def test_what_a_killed_restore_left_behind_is_removed_and_nothing_else(folder: Path) -> None:
+    folder.mkdir()
+    left = (".store.db.0123456789abcdef", ".store.db.0123456789abcdef-journal")
+    kept = (".store.db.mine", "store.db.0123456789abcdef", ".store.db.0123456789abcdef.bak")
+    for name in (*left, *kept):
+        (folder / name).touch()
+    (folder / ".store.db.00000000000000aa").mkdir()
+    data = DataDir(folder)
+    data.claim()
+    data.release()
+    assert {each.name for each in folder.iterdir()} == {*kept, ".store.db.00000000000000aa", "store.lock"}

@@ -182,6 +182,8 @@ async def test_a_followed_log_arrives_line_by_line_and_ends_with_its_reader(worl
         ("two", "", "a container name must be specified for pod two, choose one of: [init a b]"),
         ("two", "container=c", "container c is not valid for pod two"),
         ("web", "tailLines=many", 'strconv.ParseInt: parsing "many": invalid syntax'),
+        ("web", "tailLines=1_0", 'strconv.ParseInt: parsing "1_0": invalid syntax'),
+        ("web", "limitBytes=" + "9" * 20, f'strconv.ParseInt: parsing "{"9" * 20}": value out of range'),
     ],
 )
 async def test_a_log_of_no_certain_container_is_a_400(

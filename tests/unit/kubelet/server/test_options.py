@@ -38,6 +38,10 @@ def test_options_of_a_log(query: str, options: LogOptions) -> None:
     ("query", "code"),
     [
         ("tailLines=x", 400),
+        ("tailLines=1_0", 400),
+        ("tailLines=-%2B5", 400),
+        ("limitBytes=%201", 400),
+        ("sinceSeconds=%D9%A3", 400),
         ("tailLines=" + "9" * 5000, 400),
         ("limitBytes=²", 400),
         ("sinceTime=yesterday", 400),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.api.integers import parse_int64
 from podlife.api.labels import is_empty_selector, selector_matches, validate_label_selector
 from podlife.apiserver.strategies.apps.replicasets import TemplatedStrategy, validate_collisions
 from podlife.apiserver.strategies.core.pod.template import (
@@ -80,7 +81,10 @@ class DaemonSetStrategy(TemplatedStrategy):
 
 def _template_generation(obj: Object) -> int:
     text = (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "0")
-    return int(text) if text.isdigit() else 0
+    try:
+        return parse_int64(text)
+    except ValueError:
+        return 0
 
 
 def _set_template_generation(obj: Object, generation: int) -> None:

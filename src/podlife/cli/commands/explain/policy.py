@@ -25,7 +25,7 @@ from podlife.podgc.guards.plan_filter import budget_for, census_of
 from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import EndedPod
 from podlife.podgc.owner_wait.step import waiting_for_owner
-from podlife.podgc.planner import plan, standing_of
+from podlife.podgc.planner import PolicyStanding, plan, standing_of
 from podlife.podgc.policy.model import OwnerWait
 from podlife.podgc.reasons import Reason
 from podlife.podgc.snapshot import read_index

@@ -86,12 +86,15 @@ def below_threshold(terminated: int, settings: Settings) -> str:
     is_more = 0 < settings.threshold < terminated
     if not terminated or is_more or Reason.TERMINATED not in settings.collect:
         return ""
-    may_stay = f"{settings.threshold} may stay" if settings.threshold > 0 else "all of them may stay"
     if settings.policy is not None and settings.policy.threshold is not None:
-        lowered = "a lower upstream.terminated.threshold in the policy"
+        setting = "upstream.terminated.threshold in the policy"
     else:
-        lowered = "a lower --terminated-pod-gc-threshold"
-    return f" The cluster has {counted(terminated, 'terminated pod')}, {may_stay}: {lowered} collects more."
+        setting = "--terminated-pod-gc-threshold"
+    if settings.threshold > 0:
+        hint = f"{settings.threshold} may stay: a lower {setting} collects more"
+    else:
+        hint = f"all of them may stay: a threshold of 0 collects none, {setting} must be 1 or more"
+    return f" The cluster has {counted(terminated, 'terminated pod')}, {hint}."
 
 
 def _victims(plan: Plan, now: datetime, shown: Shown, *, is_wide: bool) -> str:

@@ -105,7 +105,11 @@ class UpOptions:
     ] = 110
     terminated_pod_gc_threshold: Annotated[
         int,
-        typer.Option(metavar="NUMBER", parser=whole_number(), help="How many terminated pods may stay."),
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number(),
+            help="How many terminated pods may stay; 0 or less keeps all.",
+        ),
     ] = 12_500
     pod_gc_quarantine: Annotated[
         float,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from aiohttp import WSMsgType, web
 
 from podlife.kubelet.server.options import ExecOptions
+from podlife.wire import WEBSOCKET_MESSAGE_BYTES
 
 from .streams import (
     ERROR,
@@ -21,7 +22,6 @@ from .streams import (
 _V5 = "v5.channel.k8s.io"
 PROTOCOLS = (_V5, "v4.channel.k8s.io")
 _CLOSE = 255
-_MESSAGE_BYTES = 16 * 1024 * 1024
 
 
 class WebSocketStreams:
@@ -54,7 +54,7 @@ class WebSocketStreams:
 async def open_websocket(request: web.BaseRequest, options: ExecOptions) -> web.WebSocketResponse | None:
     """The upgraded connection; None where the caller speaks none of the protocols."""
     # No heartbeat: it would cut off a caller that does not listen for a while. One that is gone the kernel notices.
-    socket = web.WebSocketResponse(protocols=PROTOCOLS, compress=False, max_msg_size=_MESSAGE_BYTES)
+    socket = web.WebSocketResponse(protocols=PROTOCOLS, compress=False, max_msg_size=WEBSOCKET_MESSAGE_BYTES)
     ready = socket.can_prepare(request)
     if not ready or ready.protocol is None:
         return None

@@ -116,8 +116,15 @@ def test_terminated_pods_below_the_threshold_are_counted_and_the_flag_is_named()
     assert "a lower upstream.terminated.threshold in the policy" in format_plan(
         Plan(terminated=9), "table", NOW, policy
     )
-    assert "all of them may stay" in format_plan(
-        Plan(terminated=9), "table", NOW, Shown(Settings(threshold=0))
+    for threshold in (0, -1):
+        said = format_plan(Plan(terminated=1), "table", NOW, Shown(Settings(threshold=threshold)))
+        assert said == (
+            "Nothing to collect now in any namespace. The cluster has 1 terminated pod, all of them may stay: "
+            "a threshold of 0 collects none, --terminated-pod-gc-threshold must be 1 or more.\n"
+        )
+    policy = Shown(Settings(policy=Policy(threshold=0)))
+    assert "upstream.terminated.threshold in the policy must be 1 or more" in format_plan(
+        Plan(terminated=9), "table", NOW, policy
     )
     # Those beyond the threshold go, or something else holds them: that is told elsewhere.
     lower = format_plan(Plan(terminated=9), "table", NOW, Shown(Settings(threshold=5), "ns"))

@@ -130,12 +130,13 @@ def is_zero(value: int | str) -> bool:
     """Text that is not a percentage counts as the number it is, or as none."""
     if isinstance(value, str):
         digits = value.removesuffix("%")
-        return not digits.isdigit() or int(digits) == 0
+        return not (digits.isascii() and digits.isdigit()) or not digits.strip("0")
     return value == 0
 
 
 def validate_at_most_all(path: str, value: int | str) -> list[FieldError]:
-    if isinstance(value, str) and not check_percent(value) and int(value[:-1]) > 100:
+    digits = value[:-1].lstrip("0") if isinstance(value, str) and not check_percent(value) else ""
+    if len(digits) > 3 or int(digits or 0) > 100:
         return [bad_value(path, value, "must not be greater than 100%")]
     return []
 
