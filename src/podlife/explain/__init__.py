@@ -6,7 +6,7 @@ mean. When collectors and evictions act is decided by their own rules, which are
 """
 
 from podlife.explain.audit_deletion import PodIdentity, find_deletion
-from podlife.explain.audit_log import AuditedRequest, Collection
+from podlife.explain.audit_log import SIMULATED_NODES, AuditedRequest, Collection
 from podlife.explain.audit_text import phrase
 from podlife.explain.cluster_snapshot import (
     Collecting,
@@ -29,6 +29,7 @@ from podlife.explain.pods import explain_pod, pod_causes
 from podlife.explain.reader import Reader
 
 __all__ = [
+    "SIMULATED_NODES",
     "AuditedRequest",
     "Cause",
     "Collecting",

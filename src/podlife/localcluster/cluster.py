@@ -10,9 +10,11 @@ import asyncio
 import signal
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import ConfigError
+from podlife.explain import SIMULATED_NODES
 from podlife.localcluster.cluster_state import World
 from podlife.localcluster.plan import Plan, keep_port
 from podlife.localcluster.supervisor import Supervised, Supervisor
@@ -54,6 +56,8 @@ class Cluster:
         if not self.plan.is_simulated:
             for name in self.plan.node_names:
                 self._give_identity(name)
+        elif self._nodes:
+            self._give_simulated_identity()
         for part in self._nodes:
             self._supervisor.start(part)
 
@@ -125,9 +129,17 @@ class Cluster:
     def _give_identity(self, name: str) -> None:
         """A certificate of its own, with which it may change its node, its lease and its pods, and nothing else."""
         folder = self.plan.folder
-        path = folder.node(name) / "kubeconfig"
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(path, make_kubeconfig(folder.path, node=name).encode())
+        _write(folder.node(name) / "kubeconfig", make_kubeconfig(folder.path, node=name))
+
+    def _give_simulated_identity(self) -> None:
+        """One for all: they may do everything, and the audit log tells them from the administrator."""
+        text = make_kubeconfig(self.plan.folder.path, user=SIMULATED_NODES, groups=("system:masters",))
+        _write(self.plan.simulated_kubeconfig, text)
+
+
+def _write(path: Path, kubeconfig: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(path, kubeconfig.encode())
 
 
 def _range(names: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -79,6 +80,10 @@ class Plan:
         }
         return self._part(CONTROLLERS, CONTROLLERS, order)
 
+    @property
+    def simulated_kubeconfig(self) -> Path:
+        return self.folder.node(_NODE) / "kubeconfig"
+
     def make_nodes(self) -> list[Supervised]:
         """One process each; simulated ones are all in one, where a node costs next to nothing."""
         if not self.is_simulated:
@@ -86,7 +91,7 @@ class Plan:
         if not self.options.nodes:
             return []
         order = {
-            "kubeconfig": str(self.folder.kubeconfig),
+            "kubeconfig": str(self.simulated_kubeconfig),
             "name": _NODE,
             "data": str(self.folder.node(_NODE)),
             "nodes": self.options.nodes,
