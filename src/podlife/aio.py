@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["cancel_and_wait", "spawn", "wait_until_set"]
+__all__ = ["cancel_and_wait", "only_failure", "spawn", "wait_until_set"]
 
 T = TypeVar("T")
 
@@ -46,3 +46,11 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any], seconds: float = 5.0) -> No
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=seconds)
+
+
+def only_failure(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """The one failure in a group, however deep; None where there are several."""
+    if len(group.exceptions) > 1:
+        return None
+    [failure] = group.exceptions
+    return only_failure(failure) if isinstance(failure, BaseExceptionGroup) else failure
