@@ -154,8 +154,8 @@ class Informer(Generic[T]):
         return self._has_synced
 
     async def run(self) -> None:
-        """Follow the server until cancelled. Raises what a handler raised, unless that is skipped, and the refusal of
-        a server that will not let itself be followed: UnauthorizedError, ForbiddenError, NotFoundError, ConfigError …"""
+        """Follow the server until cancelled. Raises what a handler raised, unless that is skipped, and the refusal of a
+        server that will not let itself be followed: UnauthorizedError, ForbiddenError, NotFoundError, ConfigError …"""
         if self._loop is not None:
             raise RuntimeError(f"the informer of {self._ref} runs already, or has run")
         self._loop = asyncio.get_running_loop()
