@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import yaml
 
-from tests.conformance.runtime.own_machine import own_compute
+from tests.conformance.runtime.custom_machine import own_compute
 from tests.own_compute_process import POD, running_page
 from tests.server_process import ServerProcess, running_server
 
