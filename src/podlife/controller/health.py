@@ -1,7 +1,8 @@
 """What a controller says about itself over HTTP: `/healthz` (alive), `/readyz` (at work), `/metrics`.
 
 `Health` is the checks by name, and knows no network; `HealthServer` answers from it. A check that fails says which
-and why, in the shape of Kubernetes' own health endpoints. Nothing here is secret and nothing can be changed.
+and why, in the shape of Kubernetes' own health endpoints. Nothing here is secret and nothing can be changed, and since
+anybody may ask, heads, connections and the time to send a request are bounded.
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ class HealthServer:
         """Answer until cancelled. Raises ConfigError when the address cannot be had."""
         from aiohttp import web
 
-        runner = web.ServerRunner(web.Server(self._serve, access_log=None), shutdown_timeout=1.0)
+        from podlife.bounded_connection import OpenServer
+
+        runner = web.ServerRunner(OpenServer(self._serve), shutdown_timeout=1.0)
         await runner.setup()
         try:
             try:
