@@ -52,8 +52,9 @@ class CriClient:
             import google.protobuf  # noqa: F401 - asked for here, where its absence can be told
             import grpc.aio
         except ImportError as error:
+            missing = "grpcio" if error.name and error.name.startswith("grpc") else "protobuf"
             raise ConfigError(
-                f"the runtime containerd needs gRPC ({error.name} is missing): pip install 'podlife[containerd]'"
+                f"the containerd runtime needs {missing}, which is not installed: install podlife[containerd]"
             ) from None
         options = [
             # The daemon refuses the path of a socket as the name of a host.
