@@ -58,3 +58,11 @@ async def finish_despite_cancel(work: Coroutine[Any, Any, T], *, name: str) -> T
     except asyncio.CancelledError:
         await asyncio.wait((task,))
         raise
+
+
+def only_failure(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """The one failure in a group, however deep; None where there are several."""
+    if len(group.exceptions) > 1:
+        return None
+    [failure] = group.exceptions
+    return only_failure(failure) if isinstance(failure, BaseExceptionGroup) else failure

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from aiohttp import StreamReader, hdrs, web
@@ -175,3 +176,68 @@ def enable_keepalive(listener: socket.socket) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+
+
+class _OpenConnection(BoundedConnection):
+    __slots__ = ()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        assert isinstance(self._manager, OpenServer)
+        self._manager.unauthenticated.forget(self)
+        super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Invalid HTTP is logged in one line, without a traceback."""
+        if status >= 500:
+            return super().handle_error(request, status, exc, message)
+        log.debug("invalid HTTP request from %s: %s", request.remote, exc)
+        response = web.Response(status=status, text=f"{status} invalid HTTP request\n")
+        response.force_close()
+        return response
+
+
+class OpenServer(web.Server):
+    """A server without authentication, for small requests: heads, connections and time are bounded."""
+
+    def __init__(
+        self,
+        answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        *,
+        most_connections: int = 100,
+        most_head_bytes: int = 16 * 1024,
+        first_head_seconds: float = 10.0,
+    ) -> None:
+        super().__init__(self._bounded, handler_cancellation=True)
+        self._answer = answer
+        self._most_head_bytes = most_head_bytes
+        self._first_head_seconds = first_head_seconds
+        self.unauthenticated = UnauthenticatedConnections(most_connections)
+
+    def __call__(self) -> web.RequestHandler:
+        connection = _OpenConnection(
+            self,
+            loop=self._loop,
+            access_log=None,
+            lingering_time=1.0,
+            max_line_size=self._most_head_bytes,
+            max_field_size=self._most_head_bytes,
+            most_head_bytes=self._most_head_bytes,
+            first_head_seconds=self._first_head_seconds,
+        )
+        self.unauthenticated.add(connection)
+        return connection
+
+    async def _bounded(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, BoundedConnection)
+        connection.request_begins(request)
+        try:
+            return await self._answer(request)
+        finally:
+            connection.request_ends()

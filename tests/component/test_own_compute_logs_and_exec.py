@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import yaml
 
+from tests.conformance.runtime.custom_machine import own_compute
 from tests.own_compute_process import POD, running_page
 from tests.server_process import ServerProcess, running_server
 
@@ -62,3 +64,20 @@ async def execute(session: aiohttp.ClientSession, *command: str) -> str:
     except aiohttp.WSServerHandshakeError:
         return ""
     return out.decode()
+
+
+async def test_a_command_of_the_page_does_not_read_what_its_agent_is_given() -> None:
+    compute = own_compute(whole=True).Coroutines({})
+    kept, (reading, writing) = os.dup(0), os.pipe()
+    os.write(writing, b"for the agent")
+    os.dup2(reading, 0)
+    try:
+        async with asyncio.timeout(30):
+            # With the other end still open, a command that inherits it would wait for ever.
+            result = await compute.exec("any", ["cat"])
+        assert (result.exit_code, result.stdout) == (0, b"")
+        assert os.read(reading, 100) == b"for the agent"
+    finally:
+        os.dup2(kept, 0)
+        for each in (kept, reading, writing):
+            os.close(each)

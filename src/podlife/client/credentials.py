@@ -118,7 +118,9 @@ class _Provider:
             client = importlib.import_module("kubernetes_asyncio.client")
             config = importlib.import_module("kubernetes_asyncio.config")
         except ImportError:
-            raise ConfigError(f"{what} needs kubernetes_asyncio; pip install kubernetes_asyncio") from None
+            raise ConfigError(
+                f"{what} needs kubernetes_asyncio, which is not installed: install podlife[kubeconfig]"
+            ) from None
         configuration = client.Configuration()
         try:
             await config.load_kube_config_from_dict(

@@ -105,6 +105,8 @@ class ControlPlane:
                 namespace=namespace,
                 label_selector=label_selector,
                 indexers=indexers,
+                # One object that a handler cannot read must not end every controller.
+                skips_handler_failures=True,
             )
         elif self._indexers[key] != (indexers or {}):
             raise ValueError(f"the informer of {ref} as {view.__name__} has other indexes already")

@@ -1,7 +1,8 @@
 """Health endpoints of a controller: `/healthz` (alive), `/readyz` (working), `/metrics`.
 
 `Health` holds the named checks and does no I/O; `HealthServer` serves them. A failing check reports its name and the
-reason in the format of Kubernetes' health endpoints. Nothing served here is secret or writable.
+reason in the format of Kubernetes' health endpoints. Nothing served here is secret or writable, and heads,
+connections and the time to send a request are bounded.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ class HealthServer:
         """Answer until cancelled. Raises ConfigError when the address cannot be had."""
         from aiohttp import web
 
-        runner = web.ServerRunner(web.Server(self._serve, access_log=None), shutdown_timeout=1.0)
+        from podlife.bounded_connection import OpenServer
+
+        runner = web.ServerRunner(OpenServer(self._serve), shutdown_timeout=1.0)
         await runner.setup()
         try:
             try:

@@ -6,7 +6,7 @@ mean. When collectors and evictions act is decided by their own rules, which are
 """
 
 from podlife.explain.audit_deletion import PodIdentity, find_deletion
-from podlife.explain.audit_log import AuditCollection, AuditedRequest
+from podlife.explain.audit_log import SIMULATED_NODES, AuditCollection, AuditedRequest
 from podlife.explain.audit_text import phrase
 from podlife.explain.cluster_snapshot import (
     ActionRules,
@@ -29,6 +29,7 @@ from podlife.explain.pods import explain_pod, pod_causes
 from podlife.explain.reader import SnapshotReader
 
 __all__ = [
+    "SIMULATED_NODES",
     "ActionRules",
     "AuditCollection",
     "AuditedRequest",

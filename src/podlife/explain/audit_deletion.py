@@ -1,22 +1,25 @@
 """Which request of an audit log ended a pod, and what led to it. Pure.
 
-A request counts by UID where it names one, else by name within the pod's lifetime. Where a controller carried it out,
-the request that made it do so is looked for: the deletion of an owner or of the namespace, or a change of the workload.
+A request counts by UID where it names one, or where the next request about a pod of this name does; else by name within
+the pod's lifetime. Where a controller carried it out, the request that made it do so is looked for: the deletion of an
+owner or of the namespace, a change of the workload, or a taint of its node.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from podlife.api.selectors import parse_label_selector
+from podlife.api.selectors import FieldSelector, parse_field_selector, parse_label_selector
 from podlife.explain.audit_log import WORKLOADS, AuditedRequest
 
-# Creation times are whole seconds, and clocks of several API servers differ a little.
+# Clocks of several API servers differ a little.
 _SLACK = timedelta(seconds=2)
+# Creation times are whole seconds: what was asked for within the first one may be about the predecessor.
+_FIRST_SECOND = timedelta(seconds=1)
 # How long before a controller deletes a pod its workload may have been changed for it.
 _TRIGGER_SECONDS = 600.0
 _LAST_HOUR_SECONDS = 3600.0
@@ -35,6 +38,7 @@ _WORKLOAD_CONTROLLERS = frozenset(
     )
 )
 _POD_COLLECTORS = ("pod-garbage-collector", "pod-garbage-collector-controller")
+_TAINT_EVICTION = ("taint-eviction-controller", "node-controller")
 _COLLECTORS = ("generic-garbage-collector", "garbage-collector-controller")
 
 
@@ -58,6 +62,12 @@ class PodIdentity:
     # Kind and name of what controls it.
     owner: tuple[str, str] = ("", "")
     labels: dict[str, str] | None = None
+    # What field selectors select by, beside namespace and name, as far as it is known.
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def node(self) -> str:
+        return self.fields.get("spec.nodeName", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +92,16 @@ class Deletion:
 def find_deletion(requests: Sequence[AuditedRequest], pod: PodIdentity) -> Deletion | None:
     """None where the log does not tell. `requests` are in the order of their time."""
     lived = [each for each in requests if pod.created_at is None or each.at >= pod.created_at - _SLACK]
-    ends = [each for each in lived if _ends(each, pod)]
-    if not pod.uid and ends and (last := next((each.uid for each in reversed(ends) if each.uid), "")):
-        # Several pods of one name: the last one is meant.
-        ends = [each for each in ends if each.uid in ("", last)]
+    sure, doubtful = _ends_of(requests, pod)
+    ends = sure or doubtful
+    if not pod.node and (homes := [each.node for each in ends if each.user.startswith("system:node:")]):
+        pod = replace(pod, fields={**pod.fields, "spec.nodeName": homes[-1]})
     others = [each for each in ends if not each.node]
     if others:
-        # The first request sets the time of its end; without its beginning the last one is the best guess.
-        return _explained(lived, others[0] if pod.created_at is not None else others[-1], pod)
+        # The first request sets the time of its end; without its beginning the last one is the best guess. What calls
+        # itself an agent comes after another's request.
+        last = next((each for each in reversed(others) if not each.is_called_kubelet), others[-1])
+        return _explained(lived, others[0] if pod.created_at is not None else last, pod)
     if not ends and not pod.uid:
         # Nothing shows that there ever was such a pod.
         return None
@@ -103,14 +115,94 @@ def find_deletion(requests: Sequence[AuditedRequest], pod: PodIdentity) -> Delet
     return Deletion(Ending.NODE, ends[-1]) if ends else None
 
 
-def _ends(request: AuditedRequest, pod: PodIdentity) -> bool:
+def _ends_of(
+    requests: Sequence[AuditedRequest], pod: PodIdentity
+) -> tuple[list[AuditedRequest], list[AuditedRequest]]:
+    """Those that ended this very pod, and those of which that is only likely. Both are in the order of their time."""
+    sure: list[AuditedRequest] = []
+    doubtful: list[AuditedRequest] = []
+    wanted, next_uid = pod.uid, ""
+    is_born = False
+    for each in reversed(requests):
+        if _is_creation_of(each, pod):
+            # All that came before it was about another pod of this name.
+            is_born = _is_its_creation(each, pod)
+            if is_born:
+                break
+            next_uid = ""
+            continue
+        if (chance := _chance(each, pod)) is _Chance.NONE:
+            continue
+        next_uid = uid = each.uid or next_uid
+        # Of several pods of one name that are gone the last one is meant.
+        wanted = wanted or uid
+        if uid not in ("", wanted) or not _is_in_life(each, pod, is_identified=bool(uid)):
+            continue
+        is_sure = chance is _Chance.CERTAIN and (bool(uid) or not _is_in_first_second(each, pod))
+        (sure if is_sure else doubtful).append(each)
+    if is_born:
+        # Its beginning is known to the microsecond.
+        early = [each for each in doubtful if _chance(each, pod) is _Chance.CERTAIN]
+        sure += early
+        doubtful = [each for each in doubtful if each not in early]
+    return sorted(sure, key=_at), sorted(doubtful, key=_at)
+
+
+def _at(request: AuditedRequest) -> datetime:
+    return request.at
+
+
+def _is_creation_of(request: AuditedRequest, pod: PodIdentity) -> bool:
+    is_named = (request.namespace, request.name) == (pod.namespace, pod.name)
+    return request.resource == "pods" and request.is_creation and is_named
+
+
+def _is_its_creation(request: AuditedRequest, pod: PodIdentity) -> bool:
+    if request.uid and pod.uid:
+        return request.uid == pod.uid
+    if pod.created_at is None:
+        return not pod.uid
+    return pod.created_at - _SLACK <= request.at <= pod.created_at + _FIRST_SECOND + _SLACK
+
+
+def _is_in_life(request: AuditedRequest, pod: PodIdentity, *, is_identified: bool) -> bool:
+    if pod.created_at is None:
+        return True
+    return request.at >= (pod.created_at - _SLACK if is_identified else pod.created_at)
+
+
+def _is_in_first_second(request: AuditedRequest, pod: PodIdentity) -> bool:
+    return pod.created_at is not None and request.at < pod.created_at + _FIRST_SECOND
+
+
+class _Chance(Enum):
+    """Whether a request ended the pod that had this name at the time."""
+
+    NONE = 0
+    LIKELY = 1
+    CERTAIN = 2
+
+
+def _chance(request: AuditedRequest, pod: PodIdentity) -> _Chance:
     if request.resource != "pods" or request.namespace != pod.namespace:
-        return False
-    if pod.uid and request.uid and request.uid != pod.uid:
-        return False
+        return _Chance.NONE
     if request.verb == "deletecollection":
-        return not request.has_field_selector and _selects(request.label_selector, pod.labels)
-    return request.name == pod.name and (request.verb == "delete" or request.is_eviction)
+        is_selected = _selects(request.label_selector, pod.labels)
+        return _selects_fields(request.field_selector, pod) if is_selected else _Chance.NONE
+    is_end = request.name == pod.name and (request.verb == "delete" or request.is_eviction)
+    return _Chance.CERTAIN if is_end else _Chance.NONE
+
+
+def _selects_fields(selector: str, pod: PodIdentity) -> _Chance:
+    """Likely where it asks for a field that is not known of the pod."""
+    known = {**pod.fields, "metadata.namespace": pod.namespace, "metadata.name": pod.name}
+    try:
+        wanted = parse_field_selector(selector).requirements
+    except ValueError:
+        return _Chance.NONE
+    if not FieldSelector(tuple(each for each in wanted if each.path in known)).matches(known):
+        return _Chance.NONE
+    return _Chance.CERTAIN if all(each.path in known for each in wanted) else _Chance.LIKELY
 
 
 def _selects(selector: str, labels: dict[str, str] | None) -> bool:
@@ -135,6 +227,8 @@ def _explained(lived: Sequence[AuditedRequest], request: AuditedRequest, pod: Po
     if request.controller == "namespace-controller":
         home = [each for each in before if each.resource == "namespaces" and each.verb == "delete"]
         return Deletion(Ending.NAMESPACE_DELETED, request, home[-1] if home else None)
+    if request.controller in _TAINT_EVICTION:
+        return Deletion(Ending.CONTROLLER, request, taint_setter(before, pod.node, effect="NoExecute"))
     if request.controller not in _WORKLOAD_CONTROLLERS:
         return Deletion(Ending.CONTROLLER, request)
     recent = (each for each in before if (request.at - each.at).total_seconds() < _TRIGGER_SECONDS)
@@ -179,8 +273,28 @@ def _is_named_after(name: str, maker: str) -> bool:
     return bool(maker) and rest != name and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]{5})?", rest) is not None
 
 
-def happenings(requests: Iterable[AuditedRequest], pod: PodIdentity) -> Iterator[AuditedRequest]:
-    """What the log tells of the pod itself, within its life."""
+def taint_setter(
+    requests: Sequence[AuditedRequest], node: str, key: str = "", effect: str = ""
+) -> AuditedRequest | None:
+    """The request that gave the node the taint that it has at the end of them, None where the log does not tell.
+    Without a key the last of its taints with this effect is meant."""
+    setters: dict[tuple[str, str], AuditedRequest] = {}
     for each in requests:
-        if _ends(each, pod) and (pod.created_at is None or each.at >= pod.created_at - _SLACK):
-            yield each
+        if not node or (each.resource, each.name) != ("nodes", node):
+            continue
+        if each.verb == "delete":
+            setters.clear()
+        elif each.taints is not None:
+            before = {} if each.is_all_taints else setters
+            setters = before | {taint: setters.get(taint, each) for taint in each.taints}
+    found = [
+        each
+        for (its_key, its_effect), each in setters.items()
+        if key in ("", its_key) and effect in ("", its_effect)
+    ]
+    return max(found, key=_at, default=None)
+
+
+def happenings(requests: Sequence[AuditedRequest], pod: PodIdentity) -> Sequence[AuditedRequest]:
+    """What the log tells of the pod itself, within its life."""
+    return _ends_of(requests, pod)[0]

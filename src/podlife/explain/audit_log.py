@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,10 +18,21 @@ import msgspec
 
 _MOST_KEPT = 20_000
 _READS = (b'"verb":"get"', b'"verb":"list"', b'"verb":"watch"')
-_CONTROLLERS_USER = "system:kube-controller-manager"
-_CONTROLLER_AGENTS = ("kube-controller-manager/", "podlife/")
+# Users that run many controllers: their User-Agent says which it was. Anybody else may call itself one and is none.
+_CONTROLLER_USERS = frozenset(
+    {
+        "system:kube-controller-manager",
+        "system:serviceaccount:podlife-system:podlife-controllers",
+        "system:serviceaccount:podlife-system:podlife-gc",
+    }
+)
 _SERVICE_ACCOUNT = "system:serviceaccount:kube-system:"
 _CONTROLLER_NAME = re.compile(r"[a-z]+(-[a-z]+)+")
+UNNAMED_CONTROLLER = "a controller"
+# The one user that all simulated nodes of a cluster are.
+SIMULATED_NODES = "podlife:simulated-nodes"
+# A node has a handful of taints.
+_MOST_TAINTS = 50
 # The kinds that own pods, or own their owners, by resource.
 WORKLOADS = {
     "deployments": "Deployment",
@@ -91,44 +102,59 @@ class AuditedRequest:
     name: str
     uid: str
     label_selector: str = ""
-    has_field_selector: bool = False
+    field_selector: str = ""
+    # Key and effect of the taints that it gives a node; None where it does not touch them, or the log does not tell.
+    taints: tuple[tuple[str, str], ...] | None = None
+    # Whether those are all that the node has from then on.
+    is_all_taints: bool = False
 
     @property
     def is_eviction(self) -> bool:
         return self.subresource == "eviction" and self.verb == "create"
 
     @property
+    def is_creation(self) -> bool:
+        return self.verb == "create" and not self.subresource
+
+    @property
     def controller(self) -> str:
         """The controller that it came from, as kube-controller-manager and podlife name it; "" for all others."""
-        if self.user.startswith(_SERVICE_ACCOUNT):
-            return self.user.removeprefix(_SERVICE_ACCOUNT)
-        last = self.agent.rpartition("/")[2].rpartition(":")[2]
-        is_part = self.user == _CONTROLLERS_USER or self.agent.startswith(_CONTROLLER_AGENTS)
-        if is_part and _CONTROLLER_NAME.fullmatch(last):
-            return last
-        return "a controller" if self.user == _CONTROLLERS_USER else ""
+        if self.on_behalf_of:
+            return ""
+        if self.user in _CONTROLLER_USERS:
+            last = self.agent.rpartition("/")[2].rpartition(":")[2]
+            return last if _CONTROLLER_NAME.fullmatch(last) else UNNAMED_CONTROLLER
+        return self.user.removeprefix(_SERVICE_ACCOUNT) if self.user.startswith(_SERVICE_ACCOUNT) else ""
+
+    @property
+    def is_called_kubelet(self) -> bool:
+        """Whether its client calls itself an agent, as `podlife sim` does with anybody's identity."""
+        return self.agent.endswith("/kubelet")
 
     @property
     def node(self) -> str:
         """The node whose agent sent it; "" for everybody else."""
         if self.user.startswith("system:node:"):
             return self.user.removeprefix("system:node:")
-        # Simulated nodes have one identity for all.
-        return "its node" if self.agent.startswith("podlife/") and self.agent.endswith("/kubelet") else ""
+        return "its node" if self.user == SIMULATED_NODES else ""
 
 
 class AuditCollection:
-    """What a log tells of one namespace, and of one pod in it if it is named. Feed it lines, in any order."""
+    """What a log tells of one namespace, and of one pod in it if it is named, or of one node. Feed it lines, in any
+    order."""
 
-    def __init__(self, namespace: str = "", pod: str = "") -> None:
+    def __init__(self, namespace: str = "", pod: str = "", *, node: str = "") -> None:
         self._namespace = namespace
         self._pod = pod
+        self._node = node
+        self._subject = (namespace or node).encode()
         self._kept: deque[AuditedRequest] = deque(maxlen=_MOST_KEPT)
         self.unreadable = 0
 
     def add(self, line: bytes) -> None:
         # Most lines are about something else: they are not worth decoding.
-        if b"ResponseComplete" not in line or self._namespace.encode() not in line or line.isspace():
+        is_ours = self._subject in line or b'"nodes"' in line
+        if b"ResponseComplete" not in line or not is_ours or line.isspace():
             self.unreadable += not line.isspace() and not line.startswith(b"{")
             return
         # The verb stands before the user, and nothing that a client chooses stands unescaped before it.
@@ -150,9 +176,16 @@ class AuditCollection:
         return sorted(self._kept, key=lambda each: each.at)
 
     def _concerns(self, request: AuditedRequest) -> bool:
+        if request.resource == "nodes":
+            is_told = request.taints is not None or request.verb == "delete"
+            return is_told and not request.subresource and self._node in ("", request.name)
+        if self._node:
+            return False
         if self._namespace and request.namespace != self._namespace:
             return False
         if request.resource == "pods":
+            if request.is_creation:
+                return request.name == self._pod
             is_end = request.verb in ("delete", "deletecollection") or request.is_eviction
             return is_end and self._pod in ("", request.name or self._pod)
         if request.verb == "delete":
@@ -166,14 +199,18 @@ def _request(event: _Event) -> AuditedRequest | None:
     if reference is None or status is None or at is None or not 200 <= status.code < 300:
         return None
     is_wanted = event.verb in ("delete", "deletecollection", "update", "patch")
-    if not is_wanted and reference.subresource != "eviction":
+    is_pod_creation = reference.resource == "pods" and reference.subresource in ("", "eviction")
+    if not is_wanted and not (event.verb == "create" and is_pod_creation):
         return None
     query = parse_qs(event.request_uri.partition("?")[2])
-    if "dryRun" in query or _field(event.request_object, "dryRun"):
+    if "dryRun" in query or _field(event.request_object, "dryRun") or _field(_options(event), "dryRun"):
         return None
     acting = event.impersonated_user
+    is_of_node = reference.resource == "nodes" and event.verb in ("update", "patch")
+    taints, is_all_taints = _taints(event) if is_of_node else (None, False)
     return AuditedRequest(
-        at,
+        # An audit log is in UTC, even one that does not say so.
+        at if at.tzinfo is not None else at.replace(tzinfo=UTC),
         event.verb,
         event.user.username,
         event.user.groups,
@@ -186,18 +223,47 @@ def _request(event: _Event) -> AuditedRequest | None:
         reference.name,
         _uid(event),
         (query.get("labelSelector") or [""])[0],
-        "fieldSelector" in query,
+        (query.get("fieldSelector") or [""])[0],
+        taints,
+        is_all_taints,
     )
+
+
+def _options(event: _Event) -> Any:
+    """How it is to be deleted, for a deletion or an eviction."""
+    is_eviction = event.object_ref is not None and event.object_ref.subresource == "eviction"
+    return _field(event.request_object, "deleteOptions") if is_eviction else event.request_object
+
+
+def _taints(event: _Event) -> tuple[tuple[tuple[str, str], ...] | None, bool]:
+    """What an update or a patch of a node makes of its taints, and whether that is all of them."""
+    sent = event.request_object
+    if not isinstance(sent, list):
+        listed = _field(_field(sent, "spec"), "taints")
+        # An update that has none takes all away; a patch that has none leaves them.
+        is_told = listed is not None or (event.verb == "update" and isinstance(sent, dict))
+        return (_keys(listed), True) if is_told else (None, False)
+    found: list[tuple[str, str]] = []
+    is_all = is_touched = False
+    for step in sent:
+        path, value = _field(step, "path"), _field(step, "value")
+        if isinstance(path, str) and f"{path}/".startswith("/spec/taints/"):
+            is_touched, is_all = True, is_all or path == "/spec/taints"
+            found += _keys(value if isinstance(value, list) else [value])
+    return (tuple(found[:_MOST_TAINTS]) if is_touched else None), is_all
+
+
+def _keys(taints: Any) -> tuple[tuple[str, str], ...]:
+    listed = taints[:_MOST_TAINTS] if isinstance(taints, list) else ()
+    pairs = ((_field(each, "key"), _field(each, "effect")) for each in listed)
+    return tuple((key, effect) for key, effect in pairs if isinstance(key, str) and isinstance(effect, str))
 
 
 def _uid(event: _Event) -> str:
     """From the options that name what was meant, or from the answer that shows what it met."""
-    options = event.request_object
-    if event.object_ref is not None and event.object_ref.subresource == "eviction":
-        options = _field(options, "deleteOptions")
     answered = _field(event.response_object, "metadata") if event.verb != "deletecollection" else None
     found = [
-        _field(_field(options, "preconditions"), "uid"),
+        _field(_field(_options(event), "preconditions"), "uid"),
         _field(answered, "uid") if not (event.object_ref and event.object_ref.subresource) else None,
         event.response_status and event.response_status.details and event.response_status.details.uid,
         event.object_ref and event.object_ref.uid,

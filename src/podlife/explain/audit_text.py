@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podlife.explain.audit_deletion import Deletion, Ending
-from podlife.explain.audit_log import WORKLOADS, AuditedRequest
+from podlife.explain.audit_log import UNNAMED_CONTROLLER, WORKLOADS, AuditedRequest
 
 _CONTROLLERS = {
     "pod-garbage-collector": "pod GC",
@@ -47,6 +47,8 @@ def phrase(found: Deletion) -> str:
         case Ending.CONTROLLER:
             if (origin := found.origin) is None:
                 return f"{'collected' if found.is_pod_gc else 'removed'} by {_controller(found)}"
+            if origin.resource == "nodes":
+                return f"{_short(origin)} tainted its node {origin.name}"
             verb = "scaled" if origin.subresource == "scale" else "changed"
             return f"{_short(origin)} {verb} its {WORKLOADS[origin.resource]} {origin.name}"
         case Ending.NODE:
@@ -75,11 +77,10 @@ def _origin(request: AuditedRequest) -> str:
 
 
 def who_asked(request: AuditedRequest) -> str:
-    """`jane (developers), kubectl/v1.36.3 from 10.0.0.7`: groups that everybody is in tell nothing."""
-    if request.controller and request.controller != "a controller":
-        # A client may call itself what it likes: who it was is told unless only a controller can be that.
-        is_proven = request.user.startswith("system:")
-        return request.controller if is_proven else f"{request.controller} (as {request.user})"
+    """`jane (developers), kubectl/v1.36.3 from 10.0.0.7`: who was authenticated, and what its client calls itself,
+    which proves nothing. Groups that everybody is in tell nothing."""
+    if request.controller and request.controller != UNNAMED_CONTROLLER:
+        return request.controller
     groups = [each for each in request.groups if each not in ("system:authenticated", "system:nodes")]
     groups = [each for each in groups if not each.startswith("system:serviceaccounts")]
     told = request.user or "an unknown user"
@@ -97,6 +98,8 @@ def _tool(request: AuditedRequest) -> str:
 
 
 def _short(request: AuditedRequest, tool: str | None = None) -> str:
-    user = request.on_behalf_of or request.controller or request.user or "an unknown user"
+    user = request.controller or request.user or "an unknown user"
+    if request.on_behalf_of:
+        user += f" as {request.on_behalf_of}"
     tool = _tool(request) if tool is None else tool
     return f"{user} ({tool})" if tool and not request.controller else user

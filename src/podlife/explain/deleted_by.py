@@ -18,6 +18,8 @@ from podlife.explain.objects import (
     is_terminating,
     metadata,
     moment,
+    spec,
+    status,
     text,
     updated,
 )
@@ -43,6 +45,14 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 # What clients put before the last of many that are alike.
 _COMBINED = "(combined from similar events): "
+
+_SELECTABLE = {
+    "spec.nodeName": spec,
+    "spec.restartPolicy": spec,
+    "spec.schedulerName": spec,
+    "spec.serviceAccountName": spec,
+    "status.phase": status,
+}
 
 
 def who_deleted(
@@ -89,6 +99,7 @@ def identity_of(pod: Object) -> PodIdentity:
         moment(found.get("creationTimestamp")),
         (text(owner, "kind"), text(owner, "name")),
         found.get("labels") or {},
+        {path: text(part(pod), path.rpartition(".")[2]) for path, part in _SELECTABLE.items()},
     )
 
 

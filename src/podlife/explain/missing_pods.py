@@ -36,7 +36,8 @@ def explain_absent(
 ) -> Explanation:
     """`events` are all of its namespace."""
     ours = events_of_last(events, name)
-    pod = PodIdentity(namespace, name, last_uid(ours, name))
+    node = next((found for each in ours if (found := _node_in(each))), "")
+    pod = PodIdentity(namespace, name, last_uid(ours, name), fields={"spec.nodeName": node} if node else {})
     audited = find_deletion(world.audited, pod) if world.audited else None
     refused = [each for each in ours if text(each, "reason") == "FailedCreate"]
     refused = refused or [each for each in events if _is_owner_refused(each, name)]
@@ -67,6 +68,13 @@ def explain_absent(
         timeline=timeline,
         unread=world.unread,
     )
+
+
+def _node_in(event: Object) -> str:
+    """The node that it tells of: who wrote it, or where the scheduler sent the pod."""
+    if text(event, "reason") == "Scheduled":
+        return text(event, "message").rpartition(" to ")[2]
+    return text(event.get("source") or {}, "host")
 
 
 def _time(event: Object) -> float:

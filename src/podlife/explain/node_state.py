@@ -9,6 +9,8 @@ from datetime import datetime
 from podlife.api.codec import Object
 from podlife.clock import add_seconds
 from podlife.explain import kubectl_commands as commands
+from podlife.explain.audit_deletion import taint_setter
+from podlife.explain.audit_text import who_asked
 from podlife.explain.cluster_snapshot import (
     OUT_OF_SERVICE,
     ClusterSnapshot,
@@ -85,7 +87,7 @@ def live_pod_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
         elif world.is_silent(node):
             yield silent(world, pod, node)
         elif moved := eviction(world, pod, node):
-            yield from _tainted(pod, node, moved)
+            yield from _tainted(world, pod, node, moved)
 
 
 def _gone(world: ClusterSnapshot, pod: Object) -> Cause:
@@ -141,16 +143,20 @@ def _marking(world: ClusterSnapshot, heard_at: datetime | None) -> UpcomingActio
     return UpcomingAction("node monitor", what, at)
 
 
-def _tainted(pod: Object, node: Object, moved: tuple[UpcomingAction, ...]) -> Iterator[Cause]:
+def _tainted(
+    world: ClusterSnapshot, pod: Object, node: Object, moved: tuple[UpcomingAction, ...]
+) -> Iterator[Cause]:
     """On a node that is well: somebody wants it empty."""
     taints, at = taints_of(node, "NoExecute"), moved[0].at
     if at is None:
         return
     name, keys = text(metadata(node), "name"), ", ".join(text(taint, "key") for taint in taints)
+    setter = taint_setter(world.audited, name, effect="NoExecute")
+    by = "" if setter is None else f" by {who_asked(setter)} at {setter.at:%Y-%m-%d %H:%M:%SZ}"
     risk = f"Pods may run on {name} again, which somebody did not want."
     yield Cause(
         "taint-eviction",
-        f"node {name} is tainted NoExecute ({keys}): the pod has to leave it",
+        f"node {name} is tainted NoExecute ({keys}){by}: the pod has to leave it",
         moment(taints[0].get("timeAdded")),
         (
             *(Remedy(commands.remove_taint(name, taint), risk) for taint in taints),

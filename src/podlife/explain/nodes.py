@@ -39,7 +39,7 @@ from podlife.explain.objects import (
 from podlife.explain.out_of_service import out_of_service_history, who_tainted
 from podlife.explain.pods import pod_causes
 from podlife.explain.risks import TAINTED
-from podlife.explain.timeline import timeline_of
+from podlife.explain.timeline import timeline_of, told_of_node_by_audit
 
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -54,7 +54,11 @@ def explain_node(world: ClusterSnapshot, node: Object) -> Explanation:
         uid=text(found, "uid"),
         stage=_stage(world, node),
         causes=(*_causes(world, node), *_pods_held(world)),
-        timeline=timeline_of(node, world.events_of(node), out_of_service_history(node)),
+        timeline=timeline_of(
+            node,
+            world.events_of(node),
+            (*out_of_service_history(node), *told_of_node_by_audit(world.audited, text(found, "name"))),
+        ),
         upcoming=tuple(_leaving(world, node)),
         unread=world.unread,
     )
@@ -91,7 +95,7 @@ def _causes(world: ClusterSnapshot, node: Object) -> Iterator[Cause]:
     elif world.is_silent(node):
         yield _silent(world, node)
     elif is_out_of_service(node):
-        yield _back(node)
+        yield _back(world, node)
     yield from _unfit(node)
     yield from _pressed(node)
     if spec(node).get("unschedulable"):
@@ -104,7 +108,7 @@ def _not_ready(world: ClusterSnapshot, node: Object) -> Cause:
     said = f"{describe_unready(world, node)}{f': {message}' if message else ''}"
     back = UpcomingAction("the node's agent", "makes it ready again when it is back; its pods go on")
     if is_out_of_service(node):
-        said += f"; it was set out of service by {who_tainted(node)}"
+        said += f"; it was set out of service by {who_tainted(node, world.audited)}"
         drop = commands.remove_taint(name, _taint(node, OUT_OF_SERVICE))
         remedy = Remedy(drop, "Only when the machine is back: its pods are not collected from then on.")
     else:
@@ -125,12 +129,12 @@ def _silent(world: ClusterSnapshot, node: Object) -> Cause:
     return Cause("kubelet-silent", said, heard_at, (remedy,), (marks,))
 
 
-def _back(node: Object) -> Cause:
+def _back(world: ClusterSnapshot, node: Object) -> Cause:
     """Ready and out of service: nothing is collected, and nothing comes."""
     name, taint = text(metadata(node), "name"), _taint(node, OUT_OF_SERVICE)
     said = (
         "it is ready again and still out of service: no pod comes to it, and none of its own are collected; the taint "
-        f"was set by {who_tainted(node)}"
+        f"was set by {who_tainted(node, world.audited)}"
     )
     remedy = Remedy(commands.remove_taint(name, taint), "Pods come to it again.")
     return Cause("still-out-of-service", said, moment(taint.get("timeAdded")), (remedy,))

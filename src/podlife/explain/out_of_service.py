@@ -6,9 +6,12 @@ controller's only if it was added at the time in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from podlife.api.codec import Object, decode_object
+from podlife.explain.audit_deletion import taint_setter
+from podlife.explain.audit_log import AuditedRequest
+from podlife.explain.audit_text import who_asked
 from podlife.explain.cluster_snapshot import OUT_OF_SERVICE, taints_of
 from podlife.explain.explanation import Happening
 from podlife.explain.objects import metadata, moment, text
@@ -23,13 +26,16 @@ _WORDS = {
 }
 
 
-def who_tainted(node: Object) -> str:
+def who_tainted(node: Object, audited: Sequence[AuditedRequest] = ()) -> str:
     """Who has set the out-of-service taint of the node, as far as that is written down."""
     record = _record(node)
     times = [moment(each.get("timeAdded")) for each in taints_of(node) if each.get("key") == OUT_OF_SERVICE]
     at = moment(record.get("at"))
     if text(record, "state") == _TAINTED and at is not None and at in times:
         return f"{_BY} at {at:%Y-%m-%d %H:%M:%SZ}, who takes it off again"
+    setter = taint_setter(audited, text(metadata(node), "name"), OUT_OF_SERVICE)
+    if setter is not None:
+        return f"{who_asked(setter)} at {setter.at:%Y-%m-%d %H:%M:%SZ}, who has to take it off again"
     return "somebody, who has to take it off again"
 
 

@@ -37,10 +37,20 @@ def told_by(events: Iterable[Object]) -> Iterator[Happening]:
         yield Happening(at, what, _who(event))
 
 
-def told_by_audit(requests: Iterable[AuditedRequest], pod: PodIdentity) -> Iterator[Happening]:
+def told_by_audit(requests: Sequence[AuditedRequest], pod: PodIdentity) -> Iterator[Happening]:
     for each in happenings(requests, pod):
         verb = "eviction" if each.is_eviction else each.verb
         yield Happening(each.at, f"{verb} requested by {who_asked(each)}", "audit log")
+
+
+def told_of_node_by_audit(requests: Iterable[AuditedRequest], name: str) -> Iterator[Happening]:
+    for each in requests:
+        if (each.resource, each.name) == ("nodes", name) and each.taints is not None:
+            taints = ", ".join(f"{key}:{effect}" for key, effect in each.taints) or "none"
+            more = "" if each.is_all_taints else "more "
+            yield Happening(
+                each.at, f"{each.verb} to {more}taints ({taints}) requested by {who_asked(each)}", "audit log"
+            )
 
 
 def _who(event: Object) -> str:

@@ -53,6 +53,8 @@ class Stats:
     # Objects that did not fit their view; their last known state is kept.
     misfits: int = 0
     resyncs: int = 0
+    # Notifications that a handler failed on.
+    handler_failures: int = 0
 
 
 class _HandlerError(Exception):
@@ -66,7 +68,10 @@ class Informer(Generic[T]):
     """See the package. Constructing it starts nothing; `run` does everything until it is cancelled.
 
     Lists are read in pages unless `streams_list`: of 36,000 pods a streaming list takes kube-apiserver twice the
-    processor time, and us a third more, since each object is encoded and told of by itself."""
+    processor time, and us a third more, since each object is encoded and told of by itself.
+
+    A handler that raises ends `run` with what it raised. With `skips_handler_failures` its notification is logged and
+    skipped: for handlers that only put a key into a queue, which the next change of the object puts there again."""
 
     def __init__(  # noqa: PLR0913 - what to follow and how; each has its own default
         self,
@@ -82,6 +87,7 @@ class Informer(Generic[T]):
         read_seconds: float = _DEFAULTS.read_seconds,
         streams_list: bool = False,
         metadata_only: bool = False,
+        skips_handler_failures: bool = False,
     ) -> None:
         self._client = client
         self._ref = ref
@@ -94,6 +100,7 @@ class Informer(Generic[T]):
         self._read_seconds = read_seconds
         self._streams_list = streams_list
         self._metadata_only = metadata_only
+        self._skips_handler_failures = skips_handler_failures
         self.stats = Stats()
         self._retry_policy = RetryPolicy()
         self._page_limit = _DEFAULTS.page_limit
@@ -145,8 +152,8 @@ class Informer(Generic[T]):
         return self._has_synced
 
     async def run(self) -> None:
-        """Follow the server until cancelled. Raises what a handler raised, and the refusal of a server that will not
-        let itself be followed: UnauthorizedError, ForbiddenError, NotFoundError, ConfigError …"""
+        """Follow the server until cancelled. Raises what a handler raised, unless that is skipped, and the refusal of a
+        server that will not let itself be followed: UnauthorizedError, ForbiddenError, NotFoundError, ConfigError …"""
         if self._loop is not None:
             raise RuntimeError(f"the informer of {self._ref} runs already, or has run")
         self._loop = asyncio.get_running_loop()
@@ -212,11 +219,33 @@ class Informer(Generic[T]):
         """Apply the change and notify all handlers. One added meanwhile has seen it already."""
         handlers = self._handlers
         try:
-            for notification in change(*arguments):
-                for handler in handlers:
-                    _tell(handler, notification)
+            notifications = change(*arguments)
         except Exception as error:
             raise _HandlerError(error) from error
+        for notification in notifications:
+            for handler in handlers:
+                try:
+                    _tell(handler, notification)
+                except Exception as error:
+                    self._note_handler_failure(handler, notification)
+                    if not self._skips_handler_failures:
+                        raise _HandlerError(error) from error
+
+    def _note_handler_failure(self, handler: Handler[T], notification: Notification[T]) -> None:
+        """client-go logs it, skips the notification and, unless told otherwise, ends the process."""
+        self.stats.handler_failures += 1
+        obj = notification.new if isinstance(notification, Updated) else notification.object
+        where = f"{obj.metadata.namespace}/" if obj.metadata.namespace else ""
+        _log.exception(
+            "handler %s failed on %s of %s %s%s (UID %s)%s",
+            type(handler).__qualname__,
+            type(notification).__name__.lower(),
+            self._ref,
+            where,
+            obj.metadata.name,
+            obj.metadata.uid,
+            ", skipping it" if self._skips_handler_failures else "",
+        )
 
     def _note_sync(self) -> None:
         self._page_limit = _DEFAULTS.page_limit

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from podlife.aio import only_failure
 from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
@@ -134,7 +135,15 @@ class Kubelet:
     async def run(self) -> None:
         """Run until cancelled, which ends no pod. Raises what ends it: a runtime that cannot be opened, a port that is
         in use, another kubelet under the node's name (`NameInUseError`), at the start another cluster than the one that
-        the node has joined (`AnotherClusterError`)."""
+        the node has joined (`AnotherClusterError`). Several at once come as a group."""
+        try:
+            await self._run()
+        except BaseExceptionGroup as failures:
+            if (error := only_failure(failures)) is None:
+                raise
+            raise error from None
+
+    async def _run(self) -> None:
         try:
             async with self.runtime, asyncio.TaskGroup() as group:
                 group.create_task(self.recorder.run(), name="events")

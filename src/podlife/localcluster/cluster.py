@@ -10,9 +10,11 @@ import asyncio
 import signal
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import ConfigError
+from podlife.explain import SIMULATED_NODES
 from podlife.localcluster.cluster_state import ClusterState
 from podlife.localcluster.plan import ClusterPlan, keep_port
 from podlife.localcluster.supervisor import Component, ComponentSupervisor
@@ -52,6 +54,8 @@ class LocalCluster:
         if not self.plan.is_simulated:
             for name in self.plan.node_names:
                 self._give_identity(name)
+        elif self._nodes:
+            self._give_simulated_identity()
         for component in self._nodes:
             self._supervisor.start(component)
 
@@ -123,9 +127,17 @@ class LocalCluster:
     def _give_identity(self, name: str) -> None:
         """A certificate of its own, which may change its node, its lease and its pods, and nothing else."""
         state_dir = self.plan.state_dir
-        path = state_dir.node(name) / "kubeconfig"
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(path, make_kubeconfig(state_dir.path, node=name).encode())
+        _write(state_dir.node(name) / "kubeconfig", make_kubeconfig(state_dir.path, node=name))
+
+    def _give_simulated_identity(self) -> None:
+        """One certificate for all simulated nodes: it may do everything, and the audit log shows it by its own name."""
+        text = make_kubeconfig(self.plan.state_dir.path, user=SIMULATED_NODES, groups=("system:masters",))
+        _write(self.plan.simulated_kubeconfig, text)
+
+
+def _write(path: Path, kubeconfig: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(path, kubeconfig.encode())
 
 
 def _range(names: list[str]) -> str:

@@ -101,6 +101,10 @@ class ClusterPlan:
         }
         return self._component(CONTROLLERS, CONTROLLERS, order)
 
+    @property
+    def simulated_kubeconfig(self) -> Path:
+        return self.state_dir.node(_NODE) / "kubeconfig"
+
     def make_nodes(self) -> list[Component]:
         """One process each; simulated nodes share one process, where a node costs next to nothing."""
         if not self.is_simulated:
@@ -109,7 +113,7 @@ class ClusterPlan:
             return []
         scenario = self.settings.scenario
         order = {
-            "kubeconfig": str(self.state_dir.kubeconfig),
+            "kubeconfig": str(self.simulated_kubeconfig),
             "name": _NODE,
             "data": str(self.state_dir.node(_NODE)),
             "nodes": self.settings.nodes,

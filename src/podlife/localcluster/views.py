@@ -98,6 +98,7 @@ class DisplayedPod(msgspec.Struct, frozen=True, gc=False):
             metadata.uid,
             metadata.creation_timestamp,
             ("", "") if owner is None else (owner.kind, owner.name),
+            fields={"spec.nodeName": self.spec.node_name},
         )
 
 

@@ -390,7 +390,7 @@ async def _silent(client: Client) -> ssl.SSLSocket:
 
 
 async def test_a_client_that_made_room_keeps_nothing_though_it_does_not_agree_to_that(serve: Serve) -> None:
-    client = await serve(echo, HttpLimits(strangers=1))
+    client = await serve(echo, HttpLimits(unauthenticated_connections=1))
     first, second = await _silent(client), await _silent(client)
     async with within(10.0):
         while client.face.connections > 1:

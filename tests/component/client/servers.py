@@ -31,13 +31,19 @@ async def serve(handler: Handler, context: ssl.SSLContext | None = None) -> Asyn
 async def serve_raw(script: Script) -> AsyncIterator[str]:
     """A server that speaks no HTTP of its own: after the head of a request the script writes what it likes."""
 
+    # A connection that is neither read nor written is known to nobody else: the garbage collector would take it, with
+    # the script that waits in it, at any moment.
+    talking: set[asyncio.Task[None] | None] = set()
+
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talking.add(asyncio.current_task())
         try:
             await reader.readuntil(b"\r\n\r\n")
             await script(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            talking.discard(asyncio.current_task())
             writer.close()
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)

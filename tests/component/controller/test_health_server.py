@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from podlife.aio import cancel_and_wait
+from podlife.bounded_connection import OpenServer
 from podlife.controller import (
     Again,
     Controller,
@@ -70,6 +71,43 @@ async def test_what_is_not_there_is_not_found_and_nothing_can_be_written() -> No
             assert answer.status == 405
         async with session.head("/readyz") as answer:
             assert answer.status == 200
+
+
+async def test_a_head_without_end_is_refused_and_others_are_answered() -> None:
+    async with serving(Health()) as session, asyncio.timeout(60):
+        reader, writer = await dialled(session)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: h\r\n" + (b"X: " + b"x" * 995 + b"\r\n") * 20)
+        assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
+        assert await get(session, "/healthz") == (200, "ok")
+        writer.close()
+
+
+async def test_a_connection_without_a_request_is_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OpenServer.__init__.__kwdefaults__, "first_head_seconds", 0.2)
+    async with serving(Health()) as session, asyncio.timeout(60):
+        reader, writer = await dialled(session)
+        writer.write(b"GET /healthz")
+        assert await reader.read() == b""
+        assert await get(session, "/healthz") == (200, "ok")
+        writer.close()
+
+
+async def test_idle_connections_beyond_the_bound_cost_the_oldest_its_place() -> None:
+    async with serving(Health()) as session, asyncio.timeout(60):
+        idle = [await dialled(session) for _ in range(101)]
+        assert await idle[0][0].read() == b""
+        assert await get(session, "/healthz") == (200, "ok")
+        reader, writer = idle[-1]
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"\r\n\r\nok")
+        for _, each in idle:
+            each.close()
+
+
+async def dialled(session: aiohttp.ClientSession) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    url = session._base_url
+    assert url is not None
+    return await asyncio.open_connection(url.host, url.port)
 
 
 async def test_an_address_that_cannot_be_had_is_told_in_a_line() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from podlife.apiserver.audit import DEFAULT_POLICY, Auditor, read_policy
 from podlife.apiserver.audit.event import encode_event
-from podlife.cli.commands.explain.show import look_at_pod
+from podlife.cli.commands.explain.show import look_at_node, look_at_pod
 from podlife.client import DEPLOYMENTS, NAMESPACES, NODES, PODS, STATEFUL_SETS, DeleteOptions
 from podlife.explain import AuditCollection, AuditedRequest, Explanation
 from podlife.testing import Behaviour, Cluster, virtual_time
@@ -214,3 +214,25 @@ async def test_the_audit_log_names_who_deleted_the_namespace() -> None:
         found = await look_at_pod(cluster.client, cluster.clock, "team", "web", None, audited)
         assert "with its namespace, which was deleted at 00:00:" in found.deletion
         assert found.deletion.endswith("by admin (system:masters), test")
+
+
+@virtual_time
+async def test_the_audit_log_names_who_tainted_the_node() -> None:
+    async with Cluster(controllers=("taint-eviction", "scheduler")) as cluster:
+        lines = record(cluster)
+        cluster.behave(Behaviour(stop_seconds=None))
+        unbound = pod(grace=600)
+        unbound["spec"].pop("nodeName")
+        await cluster.client.create(PODS, unbound, "default")
+        await cluster.settled()
+        taints = [{"key": "example.com/repair", "effect": "NoExecute"}]
+        await cluster.client.patch(NODES, "n1", {"spec": {"taints": taints}})
+        await cluster.advance(seconds=10)
+        found = await explained(cluster, audited=read(lines))
+        by = "by admin (system:masters), test"
+        assert f"by taint eviction, after patch of nodes/n1 at 00:00:05Z {by}; " in found.deletion
+        await cluster.advance(minutes=11)
+        gone = await explained(cluster, audited=read(lines))
+        assert (gone.stage, gone.deletion.endswith(by)) == ("gone", True)
+        node = await look_at_node(cluster.client, cluster.clock, "n1", read(lines))
+        assert any("example.com/repair:NoExecute" in each.what for each in node.timeline)

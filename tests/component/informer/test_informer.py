@@ -212,7 +212,9 @@ async def test_an_object_that_changes_in_the_middle_of_a_resync_is_not_told_as_i
 @pytest.mark.parametrize("error", [ZeroDivisionError("oops"), ConflictError("looks like an answer")])
 @pytest.mark.parametrize("moment", ["on_add", "on_update", "on_delete"])
 @virtual_time
-async def test_a_handler_that_fails_ends_the_informer_with_its_reason(moment: str, error: Exception) -> None:
+async def test_a_handler_that_fails_ends_the_informer_with_its_reason(
+    moment: str, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     world = await World.start("a")
 
     class Failing(Notes):
@@ -231,6 +233,9 @@ async def test_a_handler_that_fails_ends_the_informer_with_its_reason(moment: st
         with pytest.raises(type(error)) as raised:
             await task
         assert raised.value is error
+    [line] = [each.getMessage() for each in caplog.records if "handler" in each.getMessage()]
+    assert "Failing failed on " in line
+    assert "/a (UID " in line
     assert not informer.is_live
     assert world.line.streams == []
 

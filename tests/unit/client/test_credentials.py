@@ -206,7 +206,7 @@ async def test_an_old_login_without_its_library_says_what_to_install(monkeypatch
     with pytest.raises(ConfigError) as failed:
         await credentials_for(auth).current()
     assert str(failed.value) == (
-        "'me' in /k: auth-provider 'oidc' needs kubernetes_asyncio; pip install kubernetes_asyncio"
+        "'me' in /k: auth-provider 'oidc' needs kubernetes_asyncio, which is not installed: install podlife[kubeconfig]"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from podlife.aio import spawn
 from podlife.api.views import MetadataOnly
-from podlife.client import EVENTS, PODS, REPLICA_SETS
+from podlife.client import EVENTS, PODS, REPLICA_SETS, DeleteOptions
 from podlife.controller import ControlPlane
 from podlife.controller.outages import OutageLog
 from podlife.errors import ForbiddenError, UnreachableError
@@ -18,6 +18,8 @@ from podlife.wire import Handler, Request, Response
 from tests.component.embedded import LoopClock, connect, refusal, start
 from tests.virtual_time import virtual_time
 from tests.workloads.runs import at_work
+
+SPEC = {"containers": [{"name": "main", "image": "app"}]}
 
 
 class Controller:
@@ -158,6 +160,44 @@ async def test_bugs_that_came_together_are_raised_together() -> None:
         async with asyncio.timeout(60):
             await plane.run()
     assert failure.group_contains(ZeroDivisionError, match="a bug")
+    await client.close()
+
+
+@virtual_time
+async def test_a_handler_that_fails_on_one_object_is_named_and_ends_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told: list[str] = []
+
+    class Choosy:
+        def on_add(self, obj: MetadataOnly) -> None:
+            if obj.metadata.name == "odd":
+                raise KeyError("spec")
+            told.append(f"+{obj.metadata.name}")
+
+        def on_update(self, old: MetadataOnly, new: MetadataOnly) -> None: ...
+
+        def on_delete(self, obj: MetadataOnly) -> None:
+            told.append(f"-{obj.metadata.name}")
+
+    client = connect(await start())
+    plane = ControlPlane(client)
+    informer = plane.informer(PODS, view=MetadataOnly)
+    informer.add_handler(Choosy())
+    informer.add_handler(Choosy())
+    plane.add(Controller())
+    async with at_work(plane.run):
+        for name in ("odd", "well"):
+            await client.create(PODS, {"metadata": {"name": name}, "spec": SPEC}, "default")
+        await asyncio.sleep(1)
+        await client.delete(PODS, "odd", "default", options=DeleteOptions(grace_period_seconds=0))
+        await asyncio.sleep(1)
+        assert plane.complaint == ""
+    assert told == ["+well", "+well", "-odd", "-odd"]
+    assert informer.stats.handler_failures == 2
+    lines = [each.getMessage() for each in caplog.records if "handler" in each.getMessage()]
+    assert len(lines) == 2
+    assert "Choosy failed on added of pods default/odd (UID " in lines[0]
     await client.close()
 
 

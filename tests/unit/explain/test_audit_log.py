@@ -12,17 +12,20 @@ import pytest
 from podlife.api.codec import format_micro_time
 from podlife.cli.commands.explain.output import format_explanation
 from podlife.explain import (
+    SIMULATED_NODES,
     AuditCollection,
     AuditedRequest,
     PodIdentity,
     explain_absent,
+    explain_node,
     explain_pod,
     find_deletion,
     phrase,
 )
+from podlife.explain.audit_deletion import taint_setter
 from podlife.explain.audit_text import sentence
 from tests.real_parts import ROOT
-from tests.unit.explain.objects import NOW, a_pod, a_world, ago, an_event, deleted
+from tests.unit.explain.objects import NOW, a_node, a_pod, a_world, ago, an_event, deleted
 
 KUBECTL = "kubectl/v1.36.3 (linux/amd64) kubernetes/4e2c"
 MANAGER = "kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/4e2c"
@@ -95,7 +98,7 @@ def test_an_eviction_by_kubectl_is_a_drain() -> None:
 def test_whoever_acts_as_somebody_else_is_named_too() -> None:
     long, short = told(line(impersonatedUser={"username": "joe"}))
     assert "by jane (developers) acting as joe, kubectl" in long
-    assert short == "deleted by joe (kubectl)"
+    assert short == "deleted by jane as joe (kubectl)"
 
 
 def test_the_garbage_collector_is_followed_to_whoever_deleted_the_owner() -> None:
@@ -220,12 +223,58 @@ def test_of_two_pods_of_one_name_that_are_gone_the_last_one_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    "agent",
+    [
+        f"{MANAGER}/replicaset-controller",
+        "podlife/1.0/pod-garbage-collector",
+        "podlife/1.0/generic-garbage-collector",
+        "podlife/1.0/kubelet",
+        "system:kube-controller-manager",
+    ],
+)
+def test_whatever_a_client_calls_itself_the_authenticated_user_is_named(agent: str) -> None:
+    gone = replace(POD, uid="", created_at=None)
+    owner = line("delete", "web", resource="deployments", user="joe", minutes=6)
+    for pod in (POD, gone):
+        long, short = told(owner, line(agent=agent), pod=pod)
+        assert "by jane (developers), " in long
+        assert long.endswith("from 10.0.0.7: delete")
+        assert short.startswith("deleted by jane")
+    # Nor is somebody who only acts as a controller one.
+    acting = {"impersonatedUser": {"username": "system:kube-controller-manager"}}
+    assert told(line(agent=agent, **acting))[1].startswith(
+        "deleted by jane as system:kube-controller-manager"
+    )
+
+
+@pytest.mark.parametrize("account", ["podlife-controllers", "podlife-gc"])
+def test_the_accounts_of_podlifes_own_manifests_are_controllers(account: str) -> None:
+    user = f"system:serviceaccount:podlife-system:{account}"
+    assert told(line(user=user, agent="podlife/1.0/pod-garbage-collector"))[1] == "collected by pod GC"
+
+
+def test_the_agents_of_simulated_nodes_are_known_by_their_user() -> None:
+    ended = line(user=SIMULATED_NODES, agent="podlife/1.0/kubelet", minutes=4)
+    assert told(ended)[1] == "removed by its node after it had ended"
+    gone = replace(POD, uid="", created_at=None)
+    # With a user of somebody else's it still comes after the request that it obeys.
+    ended = line(user="admin", agent="podlife/1.0/kubelet", minutes=4)
+    assert told(line(), ended, pod=gone)[1] == "deleted by jane (kubectl)"
+
+
+@pytest.mark.parametrize(
     "other",
     [
         {"code": 403},
         {"code": 409},
         {"requestURI": "/api/v1/namespaces/shop/pods/web?dryRun=All"},
         {"requestObject": {"dryRun": ["All"]}},
+        {
+            "verb": "create",
+            "subresource": "eviction",
+            "code": 201,
+            "requestObject": {"deleteOptions": {"dryRun": ["All"]}},
+        },
         {"namespace": "other"},
         {"stage": "RequestReceived"},
         {"subresource": "status", "verb": "patch"},
@@ -245,6 +294,136 @@ def test_a_collection_is_matched_by_its_selector() -> None:
     )
     assert told(line("deletecollection", "", requestURI=f"{uri}db"), pod=labelled) == ("", "")
     assert told(line("deletecollection", "", requestURI=f"{uri}web")) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_ours"),
+    [
+        ("spec.nodeName%3Dn1", True),
+        ("spec.nodeName%3Dn2", False),
+        ("metadata.name%3Dweb-7d9-abcde", True),
+        ("metadata.name!%3Dweb-7d9-abcde", False),
+        ("spec.nodeName%3Dn1,metadata.name%3Dother", False),
+        # Which one it was then nobody knows now: nobody else asked for it.
+        ("status.podIP%3D10.1.2.3", True),
+        ("status.podIP%3D10.1.2.3,spec.nodeName%3Dn2", False),
+        ("nonsense", False),
+    ],
+)
+def test_a_collection_is_matched_by_its_field_selector(selector: str, is_ours: bool) -> None:
+    uri = f"/api/v1/namespaces/shop/pods?fieldSelector={selector}"
+    found = told(
+        line("deletecollection", "", requestURI=uri), pod=replace(POD, fields={"spec.nodeName": "n1"})
+    )
+    assert found[1] == ("deleted by jane (kubectl)" if is_ours else "")
+
+
+def test_a_collection_that_may_have_met_it_is_not_preferred_to_a_deletion_that_did() -> None:
+    uri = "/api/v1/namespaces/shop/pods?fieldSelector=status.podIP%3D10.1.2.3"
+    maybe = line("deletecollection", "", requestURI=uri, user="joe", minutes=6)
+    assert told(maybe, line())[1] == "deleted by jane (kubectl)"
+
+
+def test_a_predecessor_that_was_deleted_within_the_same_second_is_another_pod() -> None:
+    def at(seconds: float, verb: str = "delete", **more: Any) -> bytes:
+        return line(verb, minutes=60 - seconds / 60, **more)
+
+    # By the UID that its node names when it has ended.
+    ended = at(0.3, user="system:node:n1", requestObject={"preconditions": {"uid": "u-0"}})
+    assert told(at(0.2), ended) == ("", "")
+    # By the creation that came between.
+    made = at(0.5, "create", code=201, user="joe")
+    assert told(at(0.2), made) == ("", "")
+    assert told(at(0.2), made, at(0.8, user="late"))[1] == "deleted by late (kubectl)"
+    # Before it was created.
+    assert told(at(-1)) == ("", "")
+    # What nothing tells apart counts only if nobody else asked, and does not stand in the story of its life.
+    assert told(at(0.2), at(9, user="late"))[1] == "deleted by late (kubectl)"
+    assert told(at(0.2))[1] == "deleted by jane (kubectl)"
+    made_at = NOW - timedelta(hours=1)
+    alive = a_pod(uid="u-1", name=POD.name, creationTimestamp=f"{made_at:%Y-%m-%dT%H:%M:%SZ}")
+    found = explain_pod(a_world(audited=read(at(0.2))), alive)
+    assert [each.what for each in found.timeline if each.who == "audit log"] == []
+
+
+def test_of_a_pod_that_is_gone_and_was_made_again_only_the_last_one_is_told_of() -> None:
+    gone = replace(POD, uid="", created_at=None)
+    lines = [line(user="joe", minutes=9), line("create", code=201, minutes=8)]
+    assert told(*lines, pod=gone) == ("", "")
+    assert told(*lines, line(), pod=gone)[1] == "deleted by jane (kubectl)"
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    bare = {"requestReceivedTimestamp": "2030-01-01T11:50:00.000000"}
+    long, _ = told(line(minutes=4, user="late"), line(**bare))
+    assert long.startswith("at 2030-01-01 11:50:00Z by jane")
+
+
+TAINT = {"key": "example.com/repair", "effect": "NoExecute"}
+
+
+def tainting(*taints: dict[str, str], minutes: float = 6, **more: Any) -> bytes:
+    body = more.pop("requestObject", {"spec": {"taints": list(taints)}})
+    verb = more.pop("verb", "patch")
+    return line(verb, "n1", resource="nodes", namespace="", minutes=minutes, requestObject=body, **more)
+
+
+def test_taint_eviction_is_followed_to_whoever_tainted_the_node() -> None:
+    pod = replace(POD, fields={"spec.nodeName": "n1"})
+    evicted = line(**controller("taint-eviction-controller"))
+    long, short = told(tainting(TAINT), evicted, pod=pod)
+    assert long == (
+        "at 2030-01-01 11:55:00Z by taint eviction, after patch of nodes/n1 at 11:54:00Z by jane (developers), "
+        "kubectl/v1.36.3 from 10.0.0.7"
+    )
+    assert short == "jane (kubectl) tainted its node n1"
+    # The node of one that is gone is known by its agent, who removed it.
+    assert told(tainting(TAINT), evicted, line(user="system:node:n1", minutes=4))[1] == short
+    # Not of a pod elsewhere, nor for another effect.
+    assert told(tainting(TAINT), evicted)[1] == "removed by taint eviction"
+    other = tainting({**TAINT, "effect": "NoSchedule"})
+    assert told(other, evicted, pod=pod)[1] == "removed by taint eviction"
+
+
+@pytest.mark.parametrize(
+    ("lines", "who"),
+    [
+        ((tainting(TAINT),), "jane"),
+        # Who writes a node with the taints that it has did not set them.
+        ((tainting(TAINT, minutes=9), tainting(TAINT, user="joe", verb="update")), "jane"),
+        ((tainting(TAINT, minutes=9), tainting(minutes=8), tainting(TAINT, user="joe")), "joe"),
+        ((tainting(TAINT), tainting(minutes=1)), ""),
+        ((tainting(TAINT), line("delete", "n1", resource="nodes", namespace="", minutes=1)), ""),
+        ((tainting(requestObject=[{"op": "add", "path": "/spec/taints/-", "value": TAINT}]),), "jane"),
+        ((tainting(requestObject=[{"op": "add", "path": "/spec/taints", "value": [TAINT]}]),), "jane"),
+        ((tainting(requestObject=[{"op": "add", "path": "/spec/taintsy", "value": [TAINT]}]),), ""),
+        ((tainting(requestObject=None),), ""),
+        ((tainting(requestObject={"spec": {"taints": [1, {"key": 2}]}}),), ""),
+        ((tainting(TAINT, code=409),), ""),
+    ],
+)
+def test_who_set_a_taint_is_who_first_wrote_it(lines: tuple[bytes, ...], who: str) -> None:
+    found = taint_setter(read(*lines), "n1", "example.com/repair")
+    assert ("" if found is None else found.user) == who
+
+
+def test_explain_node_names_who_tainted_it() -> None:
+    taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
+    requests = AuditCollection(node="n1")
+    for each in (
+        tainting(taint),
+        line(namespace="n1", user="another"),
+        line("delete", "n2", resource="nodes"),
+    ):
+        requests.add(each)
+    node = a_node(taints=[taint])
+    found = explain_node(a_world(audited=requests.requests), node)
+    by = "jane (developers), kubectl/v1.36.3 from 10.0.0.7"
+    assert (
+        f"the taint was set by {by} at 2030-01-01 11:54:00Z, who has to take it off" in found.causes[0].text
+    )
+    [told] = [each.what for each in found.timeline if each.who == "audit log"]
+    assert told == f"patch to taints (node.kubernetes.io/out-of-service:NoExecute) requested by {by}"
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,11 @@ rules:
     users: ["system:kube-controller-manager", "system:kube-scheduler"]
   - level: None
     userGroups: ["system:nodes"]
+  # Who tainted a node: with the taints.
+  - level: Request
+    verbs: [update, patch]
+    resources:
+      - {group: "", resources: [nodes]}
   - level: Metadata
 """
 

@@ -6,7 +6,8 @@ again soon, then less and less often. Without a node there is no lease: it belon
 
 The lease also says which kubelet serves the node (an annotation, since a kubelet's holderIdentity is the node's name).
 A kubelet claims it before it runs anything: a second kubelet under the name of a live one is refused, and one that was
-replaced while it could not be reached ends.
+replaced while it could not be reached ends. A single write that names another kubelet proves nothing: only a kubelet
+that keeps renewing the lease replaces this one, anything else is overwritten, as upstream's kubelet does.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from podlife.kubelet.node_status.lease_hold import (
     hold_of,
     lease_seconds,
     owner_uid,
+    renew_time,
 )
 from podlife.kubelet.node_status.settings import NodeSettings
 
@@ -38,6 +40,8 @@ NAMESPACE = "kube-node-lease"
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.2, 7.0
 # As upstream: enough that nodes which start together do not stay together.
 _JITTER = 0.04
+# A lease that names another agent is looked at this often, for half of its time: agents renew it after a quarter.
+_LOOKS = 10
 
 
 class NodeLease:
@@ -141,12 +145,27 @@ class NodeLease:
         await self._confirm()
         found = await self._find()
         if found is not None and agent_of(found) not in ("", self._identity.text):
-            self._check_replaced(found)
+            found = await self._wait_for_rival(found)
         self._latest = await self._write(found, uid)
 
-    def _check_replaced(self, found: Object) -> None:
-        if hold_of(found, self._identity.text, self._clock.now()) is not LeaseHold.FREE:
-            raise NameInUseError(self._name, found, self._clock.now())
+    async def _wait_for_rival(self, found: Object) -> Object | None:
+        """The lease, if the kubelet that it names does not renew it; raises `NameInUseError` if it does."""
+        if hold_of(found, self._identity.text, self._clock.now()) is LeaseHold.FREE:
+            return found
+        seconds = self._lease_seconds / 2
+        log.warning(
+            "node %s: its lease names another agent; taking it back unless that agent renews it within %gs",
+            self._name,
+            seconds,
+        )
+        for _ in range(_LOOKS):
+            await asyncio.sleep(seconds / _LOOKS)
+            again = await self._find()
+            if again is None or agent_of(again) in ("", self._identity.text):
+                return again
+            if renew_time(again) != renew_time(found):
+                raise NameInUseError(self._name, again, self._clock.now())
+        return again
 
     async def _find(self) -> Object | None:
         try:

@@ -30,7 +30,7 @@ class NameInUseError(ConfigError):
     """Another kubelet serves the node of this name."""
 
     def __init__(self, name: str, lease: Object, now: datetime) -> None:
-        renewed = _renewed_at(lease)
+        renewed = renew_time(lease)
         ago = "" if renewed is None else f", its lease was renewed {max(0.0, _age(renewed, now)):.0f}s ago"
         super().__init__(
             f"node {name!r} is already served by another agent{ago}: stop that agent and wait until its lease has "
@@ -54,8 +54,8 @@ def lease_seconds(lease: Object) -> int:
 
 
 def hold_of(lease: Object, agent: str, now: datetime) -> LeaseHold:
-    """As `kubelet` has to see it."""
-    renewed = _renewed_at(lease)
+    """The lease as the kubelet `agent` has to see it."""
+    renewed = renew_time(lease)
     if agent_of(lease) == agent or renewed is None:
         return LeaseHold.FREE
     age, seconds = _age(renewed, now), lease_seconds(lease)
@@ -68,7 +68,7 @@ def _age(renewed: datetime, now: datetime) -> float:
     return (now - renewed).total_seconds()
 
 
-def _renewed_at(lease: Object) -> datetime | None:
+def renew_time(lease: Object) -> datetime | None:
     text = (lease.get("spec") or {}).get("renewTime")
     try:
         return parse_time(text) if isinstance(text, str) else None

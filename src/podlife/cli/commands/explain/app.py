@@ -131,9 +131,10 @@ def node(
         str, typer.Argument(metavar="NAME", help="The node's name.", autocompletion=completions.nodes)
     ],
     connection: ConnectionOptions,
+    audit_log: AuditLogOption = None,
     output: FormatOption = "text",
 ) -> None:
     """Whether a node is alive and takes pods, what becomes of those it has, and what would help."""
     from podlife.cli.commands.explain.show import show_node
 
-    sys.exit(show_node(connection, _checked_name(name, "node"), output))
+    sys.exit(show_node(connection, _checked_name(name, "node"), output, audit_log))

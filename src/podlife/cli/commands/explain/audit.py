@@ -11,6 +11,7 @@ import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from podlife.client import Connection
@@ -24,10 +25,12 @@ STDIN = "-"
 _MOST_LINE_BYTES = 16 << 20
 
 
-def read_audit(source: str, namespace: str, pod: str = "") -> tuple[list[AuditedRequest], list[str]]:
-    """What the log tells of a pod, the oldest first, and what of it could not be read. Raises ConfigError for a file
-    that is not there or may not be read."""
-    found = AuditCollection(namespace, pod)
+def read_audit(
+    source: str, namespace: str, pod: str = "", *, node: str = ""
+) -> tuple[list[AuditedRequest], list[str]]:
+    """What the log tells of a pod or a node, the oldest first, and what of it could not be read. Raises ConfigError for
+    a file that is not there or may not be read."""
+    found = AuditCollection(namespace, pod, node=node)
     unread = []
     if source == STDIN:
         _feed(found, sys.stdin.buffer.readline)
@@ -50,14 +53,14 @@ def read_audit(source: str, namespace: str, pod: str = "") -> tuple[list[Audited
 
 
 def read_own_audit(
-    connection: Connection, namespace: str, pod: str
+    connection: Connection, namespace: str, pod: str = "", *, node: str = ""
 ) -> tuple[list[AuditedRequest], list[str]]:
     """The same for a log that is found without being named: one that cannot be read is only reported."""
     source = find_own_log(connection)
     if not source:
         return [], []
     try:
-        return read_audit(source, namespace, pod)
+        return read_audit(source, namespace, pod, node=node)
     except ConfigError as error:
         return [], [str(error)]
 
@@ -98,10 +101,12 @@ def _folders(connection: Connection) -> Iterator[Path]:
     yield default_data_dir()
 
 
-def _opened(path: Path) -> io.BufferedIOBase:
+@contextmanager
+def _opened(path: Path) -> Iterator[io.BufferedIOBase]:
+    """Opened once: what was read of a pipe cannot be read again."""
     with path.open("rb") as file:
-        is_packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if is_packed else path.open("rb")
+        # No line of a log begins with the first byte of gzip's mark.
+        yield gzip.GzipFile(fileobj=file) if file.peek(1)[:1] == b"\x1f" else file
 
 
 def _feed(found: AuditCollection, read_line: Callable[[int], bytes]) -> None:

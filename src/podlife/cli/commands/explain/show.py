@@ -62,8 +62,17 @@ def show_pod(
     return _show(options, look, output)
 
 
-def show_node(options: ConnectionOptions, name: str, output: str) -> int:
-    return _show(options, lambda client, clock: look_at_node(client, clock, name), output)
+def show_node(options: ConnectionOptions, name: str, output: str, audit_log: str | None = None) -> int:
+    if audit_log is None:
+        audited, unread = read_own_audit(load_connection(options), "", node=name)
+    else:
+        audited, unread = read_audit(audit_log, "", node=name)
+
+    async def look(client: Client, clock: Clock) -> Explanation:
+        found = await look_at_node(client, clock, name, audited)
+        return replace(found, unread=(*found.unread, *unread))
+
+    return _show(options, look, output)
 
 
 def _show(options: ConnectionOptions, look: _Look, output: str) -> int:
@@ -113,8 +122,11 @@ def _rules(settings: Settings | None, verdicts: PolicyVerdicts | None) -> Action
     return acting_rules(settings) if verdicts is None else acting_rules(settings, verdicts)
 
 
-async def look_at_node(client: Client, clock: Clock, name: str) -> Explanation:
+async def look_at_node(
+    client: Client, clock: Clock, name: str, audited: Sequence[AuditedRequest] = ()
+) -> Explanation:
     world, node = await SnapshotReader(client, clock, acting_rules()).node(name)
+    world = replace(world, audited=audited)
     return explain_gone_node(world, name, ()) if node is None else explain_node(world, node)
 
 

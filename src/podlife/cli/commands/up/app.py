@@ -270,7 +270,7 @@ def _checked(options: UpOptions) -> list[str]:
         )
     if options.runtime == "containerd" and importlib.util.find_spec("grpc") is None:
         raise typer.BadParameter(
-            "--runtime containerd needs more libraries: in the checkout run `.venv/bin/uv sync --extra containerd`, "
-            "or `pip install '.[containerd]'` elsewhere"
+            "--runtime containerd needs grpcio, which is not installed: install podlife[containerd] (in a checkout: "
+            "`.venv/bin/uv sync --extra containerd`)"
         )
     return chosen

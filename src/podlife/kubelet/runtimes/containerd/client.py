@@ -6,6 +6,7 @@ client is opened, so that nobody needs it who does not run containers with conta
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -37,6 +38,9 @@ class NotOfferedError(ContainerRuntimeError):
     """The daemon does not have this call."""
 
 
+_LIBRARIES = {"grpc.aio": "grpcio", "google.protobuf": "protobuf"}
+
+
 class CriClient:
     """One connection to a daemon. Opened and closed by the runtime."""
 
@@ -46,13 +50,13 @@ class CriClient:
 
     def open(self) -> None:
         """Raises ConfigError where grpc is not installed."""
-        try:
-            import google.protobuf  # noqa: F401 - asked for here, where its absence can be told
-            import grpc.aio
-        except ImportError as error:
+        missing = [package for module, package in _LIBRARIES.items() if not _has(module)]
+        if missing:
             raise ConfigError(
-                f"the runtime containerd needs gRPC ({error.name} is missing): pip install 'podlife[containerd]'"
-            ) from None
+                f"the containerd runtime needs {' and '.join(missing)}, not installed here: install podlife[containerd]"
+            )
+        import grpc.aio
+
         options = [
             # The daemon refuses the path of a socket as the name of a host.
             ("grpc.default_authority", "localhost"),
@@ -165,3 +169,11 @@ def _to_bytes(request: Any) -> bytes:
 
 def _one_line(text: str | None) -> str:
     return " ".join((text or "no reason was given").split())
+
+
+def _has(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True

@@ -6,6 +6,8 @@ import gzip
 import io
 import os
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,19 @@ def test_a_file_of_any_name_is_read(tmp_path: Path, name: str) -> None:
 def test_a_log_from_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line("delete", "web"))))
     assert users("-") == ["jane"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_log_from_a_pipe_is_read_from_its_first_byte(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(pipe.write_bytes, pack(line("delete", "web")))
+        found, unread = read_audit(str(pipe), "shop", "web")
+        written.result(timeout=10)
+    assert ([each.user for each in found], unread) == (["jane"], [])
 
 
 def test_lines_that_cannot_be_read_are_counted_and_told(tmp_path: Path) -> None:
