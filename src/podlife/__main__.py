@@ -1,6 +1,6 @@
 """`python -m podlife` is the `podlife` command."""
 
-from podlife.cli import main
+from podlife.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -71,3 +71,15 @@ def test_the_index_has_every_page_and_every_family() -> None:
         | set(re.findall(r"\| \| ([A-Z]{2,3}) \|", index))
         == families()
     )
+
+
+def test_no_rule_number_stands_alone_in_the_sources() -> None:
+    """Half a sentence beside it says what the rule demands."""
+    alone = re.compile(r'(?:"""|# )(?:[A-Z]{2,3}-\d+[a-z]?(?:,| and| to)? ?)+\.?(?:"""|$)')
+    bare = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files("src")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if named_in(line) and alone.search(line)
+    ]
+    assert bare == []

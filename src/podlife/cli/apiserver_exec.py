@@ -111,6 +111,6 @@ def _run(settings: ApiServerSettings) -> None:
 
 
 if __name__ == "__main__":
-    from podlife.cli import guard
+    from podlife.cli.guard import guard
 
     guard(lambda: _run(_from_json(sys.argv[1])))

@@ -181,7 +181,7 @@ class NodeMonitor:
             return look
 
     async def _welcome(self, node: MonitoredNode) -> None:
-        """NL-58."""
+        """A new node gets the event RegisteredNode and loses its NoExecute health taints (NL-58)."""
         metadata = node.metadata
         self._tell(
             metadata.name, metadata.uid, "RegisteredNode", f"Registered Node {metadata.name} in Controller"

@@ -27,7 +27,7 @@ from podlife.workqueue import RateLimitedQueue
 
 # The component name of upstream's events.
 _COMPONENT = "node-controller"
-# NL-04.
+# NL-04: workers for NoSchedule tainting, and for late pods
 _NODE_WORKERS, _POD_WORKERS = 8, 4
 # The deadline of a request: short beside the graces, so that one which hangs does not hold up the next pass.
 _REQUEST_SECONDS = 10.0

@@ -67,7 +67,7 @@ class TaintEvictionController:
             if is_tainted:
                 self.note_pod(pod)
             else:
-                # TE-11.
+                # TE-11: without NoExecute taints pending evictions are cancelled
                 self.cancel(pod)
 
     def note_pod(self, pod: MonitoredPod) -> None:

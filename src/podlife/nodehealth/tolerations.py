@@ -11,7 +11,7 @@ from podlife.nodehealth.views import NodeTaint, Toleration
 
 
 def evicting_taints(taints: Iterable[NodeTaint]) -> tuple[NodeTaint, ...]:
-    """TE-01."""
+    """Only NoExecute taints evict (TE-01)."""
     return tuple(taint for taint in taints if taint.effect == NO_EXECUTE)
 
 
@@ -36,5 +36,5 @@ def shortest(used: Sequence[Toleration]) -> float:
 
 
 def _fits(toleration: Toleration, taint: NodeTaint) -> bool:
-    """TE-04."""
+    """An empty key or effect of a toleration matches all (TE-04)."""
     return tolerates(toleration.as_mapping, key=taint.key, effect=taint.effect, value=taint.value)

@@ -72,12 +72,12 @@ def zone_of(labels: Mapping[str, str]) -> str:
 
 
 def is_counted(labels: Mapping[str, str]) -> bool:
-    """NL-71."""
+    """Nodes labelled exclude-disruption are not counted (NL-71)."""
     return _EXCLUDED not in labels
 
 
 def state_of(count: ZoneCount, settings: NodeHealthSettings) -> ZoneState:
-    """NL-70."""
+    """Full: no node is ready; partial: more than 2 and the threshold share are not ready (NL-70)."""
     if count.not_ready and not count.ready:
         return ZoneState.FULL
     if count.not_ready > 2 and count.not_ready / count.size >= settings.unhealthy_zone_threshold:
@@ -106,7 +106,7 @@ def judge(before: Disruption, counts: Mapping[str, ZoneCount], settings: NodeHea
 
 
 def _rate(state: ZoneState, size: int, settings: NodeHealthSettings) -> float:
-    """NL-72."""
+    """A partly disrupted zone has the secondary rate if it is large, else none (NL-72)."""
     if state is not ZoneState.PARTIAL:
         return settings.eviction_rate
     return settings.secondary_eviction_rate if size > settings.large_zone_threshold else 0.0

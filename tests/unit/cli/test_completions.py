@@ -32,7 +32,7 @@ def offered(line: str, kubeconfig: Path | str) -> list[str]:
         "COMP_CWORD": str(len(words) - 1),
         "KUBECONFIG": str(kubeconfig),
     }
-    program = "import sys; sys.argv = ['podlife']; from podlife.cli import main; main()"
+    program = "import sys; sys.argv = ['podlife']; from podlife.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

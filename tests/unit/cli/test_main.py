@@ -11,7 +11,7 @@ import pytest
 
 from podlife.apiserver.identities import prepare_identities, write_kubeconfigs
 from podlife.apiserver.settings import ApiServerSettings
-from podlife.cli import _program_name
+from podlife.cli.main import _program_name
 from podlife.clock import SystemClock
 
 
@@ -28,7 +28,8 @@ def podlife(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 def imports_of(*arguments: str, code: int = 0) -> set[str]:
     """Which modules a command loads: what it costs, without a clock."""
     program = (
-        "import sys, podlife.cli\ntry: podlife.cli.main()\nfinally: print(*sys.modules, file=sys.stderr)"
+        "import sys\nfrom podlife.cli.main import main\n"
+        "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     )
     result = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60
@@ -198,7 +199,7 @@ def test_an_address_that_cannot_be_one_is_one_line_without_numbers_of_errors(bin
 
 
 def test_an_unexpected_error_is_one_line_and_the_whole_story_on_request() -> None:
-    program = "from podlife.cli import guard\ndef fail(): raise KeyError('the\\nthing')\nguard(fail)"
+    program = "from podlife.cli.guard import guard\ndef fail(): raise KeyError('the\\nthing')\nguard(fail)"
     run = [sys.executable, "-c", program]
     result = subprocess.run(run, capture_output=True, text=True, timeout=60)
     assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
@@ -213,7 +214,7 @@ def test_an_unexpected_error_is_one_line_and_the_whole_story_on_request() -> Non
 
 @pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("BrokenPipeError", 141)])
 def test_being_interrupted_is_quiet(error: str, code: int) -> None:
-    program = f"from podlife.cli import guard\ndef fail(): raise {error}\nguard(fail)"
+    program = f"from podlife.cli.guard import guard\ndef fail(): raise {error}\nguard(fail)"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout, result.stderr) == (code, "", "")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.cli import guard
+from podlife.cli.guard import guard
 from podlife.daemons.event_loop import stopped_by_signals
 from podlife.errors import ConfigError, PodlifeError
 from podlife.localcluster.forkserver import ForkServer, Message, SupervisorLink

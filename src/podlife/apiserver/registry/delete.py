@@ -41,7 +41,7 @@ async def delete(registry: Registry, scope: RequestScope) -> Response:
         and options.orphan_dependents is None
     ):
         scope.warnings.append(resource.strategy.deletion_warning)
-    code = 202 if not is_gone and options.orphan_dependents is False else 200  # GD-81
+    code = 202 if not is_gone and options.orphan_dependents is False else 200  # GD-81: 202 is for old clients
     if resource.strategy.returns_deleted_object or not is_gone:
         return await response.one(registry, scope, encode_stored(obj), status=code)
     details = scope.details(uid=obj["metadata"]["uid"])

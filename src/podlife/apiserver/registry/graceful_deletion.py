@@ -130,9 +130,9 @@ def _apply_grace(obj: Object, options: DeleteOptions, strategy: Strategy, now: d
     meta = obj["metadata"]
     requested = options.grace_seconds
     if requested is not None and requested < 0:
-        requested = 1  # GD-04
+        requested = 1  # GD-04: negative means 1 s
     if meta.get("deletionGracePeriodSeconds", 0) < 0:
-        meta["deletionGracePeriodSeconds"] = 1  # GD-15
+        meta["deletionGracePeriodSeconds"] = 1  # GD-15: negative means 1 s
     grace = strategy.first_grace_seconds(obj, requested)
     if grace is None:
         return False

@@ -55,12 +55,13 @@ async def evict(registry: Registry, scope: RequestScope) -> Response:
 def _read_options(scope: RequestScope) -> DeleteOptions:
     body = read_typed(scope, "Eviction", "policy/v1", also=("policy/v1beta1",))
     if body.get("metadata", {}).get("name", "") != scope.name:
-        raise bad_request("name in URL does not match name in Eviction object")  # EV-02
+        raise bad_request("name in URL does not match name in Eviction object")  # EV-02: the names must match
     options = DeleteOptions.from_object(body.get("deleteOptions") or {})
     if options.ignore_store_errors:
         field = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
         why = "can not be set for pod eviction, try after removing the option"
-        raise invalid("Eviction", "policy", scope.name, [bad_value(field, True, why)])  # EV-03
+        # EV-03: not for evictions
+        raise invalid("Eviction", "policy", scope.name, [bad_value(field, True, why)])
     return _with_dry_run(options, tuple(scope.request.query.all("dryRun")))
 
 
@@ -85,7 +86,8 @@ async def _evict_locked(
     pod = decode_stored(record.value)
     now = format_time(registry.clock.now())
     if len(budgets) > 1:
-        raise ApiError(_TOO_MANY_BUDGETS, code=500, reason="")  # EV-11
+        # EV-11: the subresource supports one budget per pod
+        raise ApiError(_TOO_MANY_BUDGETS, code=500, reason="")
     spent = [change for each in budgets if (change := _spend_budget(pod, each, now)) is not None]
     # Whatever would reject the delete is checked before anything is written: a budget is not spent for nothing.
     check_options(options)

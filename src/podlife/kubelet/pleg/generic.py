@@ -82,7 +82,7 @@ class GenericPLEG:
 
     @property
     def is_healthy(self) -> bool:
-        """PL-09."""
+        """Unhealthy before the first relist, and when the last one is too old (PL-09)."""
         patience = _EVENTED_PATIENCE_SECONDS if self.is_evented else RELIST_UNHEALTHY_SECONDS
         # Not by the clock: somebody may set it, and a node that sleeps does not look.
         return is_healthy(self.relisted_at, self.seconds(), patience_seconds=patience)

@@ -54,7 +54,7 @@ class Queries:
         return state is not None and state.is_terminated
 
     def could_have_running_containers(self, uid: str) -> bool:
-        """PW-171."""
+        """Not yet terminated; an unknown pod counts until the first SyncKnownPods (PW-171)."""
         state = self.state(uid)
         return not self._has_synced if state is None else not state.is_terminated
 

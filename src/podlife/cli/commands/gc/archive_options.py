@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from podlife.clock import Clock
     from podlife.podgc.archive import Archive, ArchiveStep, LogSettings
 
-__all__ = ["ArchiveOptions", "Archiving", "parse_age", "parse_size"]
-
 _MOST_LINES = 100_000
 
 

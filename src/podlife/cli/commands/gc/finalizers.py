@@ -14,8 +14,6 @@ from podlife.cli.commands.gc.options import PolicyFileOption, given_policy, pars
 from podlife.cli.connection import ConnectionOptions
 from podlife.cli.options import GoCommand, checked_namespace, format_option, with_groups, words
 
-__all__ = ["FinalizerOptions", "app", "checked_finalizers"]
-
 app = typer.Typer(
     help="Show pods that were deleted and are held by finalizers, longest first; take chosen ones off.",
     invoke_without_command=True,

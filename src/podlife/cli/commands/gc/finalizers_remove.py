@@ -29,8 +29,6 @@ from podlife.podgc.finalizers.held_pods import HeldPod, held_pods
 from podlife.podgc.finalizers.remover import FinalizerRemoval, event_of
 from podlife.podgc.finalizers.round import FinalizerRound, FinalizerSummary
 
-__all__ = ["RIGHTS", "Wanted", "problems_of", "run_removal", "told_of"]
-
 RIGHTS = "deploy/gc/finalizers/rbac.yaml"
 _FLUSH_SECONDS = 5.0
 _INTERRUPTED = 130

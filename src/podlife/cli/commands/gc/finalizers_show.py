@@ -16,8 +16,6 @@ from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods
 
-__all__ = ["format_held", "show_held"]
-
 _RIGHTS = "deploy/gc/rbac.yaml"
 
 

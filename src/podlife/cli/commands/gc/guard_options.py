@@ -12,8 +12,6 @@ from podlife.cli.options import whole_number
 if TYPE_CHECKING:
     from podlife.podgc import Settings
 
-__all__ = ["GuardOptions"]
-
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from podlife.cli.commands.gc.archive_options import Archiving
     from podlife.podgc.archive import Archive, ArchiveStep
 
-__all__ = ["archiving_steps", "recording"]
-
 
 @asynccontextmanager
 async def recording(client: Client) -> AsyncIterator[Recorder]:

@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from podlife.podgc import Selection, Settings
     from podlife.podgc.policy import Policy
 
-__all__ = [
-    "GATES",
-    "REASONS",
-    "PolicyFileOption",
-    "PolicyOptions",
-    "SelectionOptions",
-    "check_period",
-    "given_policy",
-    "parse_quarantine",
-]
-
 # As in podlife.podgc, which a command that only shows its help does not load; a test holds them together.
 REASONS = ("terminated", "out-of-service", "orphaned", "unscheduled")
 GATES = {

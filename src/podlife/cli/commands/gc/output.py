@@ -17,17 +17,6 @@ from podlife.podgc.reasons import Reason, RuleReason
 from podlife.podgc.settings import Settings
 from podlife.podgc.views import Pod
 
-__all__ = [
-    "Shown",
-    "below_threshold",
-    "columns",
-    "counted",
-    "format_plan",
-    "plan_as_dict",
-    "reasons_of",
-    "where_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:

@@ -10,8 +10,6 @@ from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.podgc import GcSession, Plan, Selection, Settings
 
-__all__ = ["show_plan"]
-
 
 def show_plan(options: ConnectionOptions, settings: Settings, selection: Selection, output: str) -> Plan:
     """Print the plan in the requested format. Raises PodlifeError if it cannot be made."""

@@ -14,8 +14,6 @@ from podlife.cli.options import format_option, with_groups
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Check, show and try out a policy of the collector.",
     no_args_is_help=True,

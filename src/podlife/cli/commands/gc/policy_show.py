@@ -20,8 +20,6 @@ from podlife.podgc.policy.parse import (
 from podlife.podgc.policy.printing import as_document, in_words
 from podlife.podgc.policy.schema import policy_schema
 
-__all__ = ["check_policies", "read_given", "show_policy", "show_schema"]
-
 _STANDARD_INPUT = "-"
 
 

@@ -34,8 +34,6 @@ from podlife.podgc.planner import plan as plan_of
 from podlife.podgc.policy.parse import PolicyError
 from podlife.podgc.session import candidates
 
-__all__ = ["Trial", "read_expected", "run_trial"]
-
 Object = dict[str, Any]
 
 _MOST_BYTES = 1 << 30

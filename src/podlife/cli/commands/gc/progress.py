@@ -10,8 +10,6 @@ from time import perf_counter
 from podlife.cli.commands.gc.output import counted
 from podlife.podgc.sweep import Progress
 
-__all__ = ["describe", "shown_progress", "told_waits"]
-
 # Whoever reads a build log wonders no earlier why nothing happens.
 _LONG_SECONDS = 5.0
 

@@ -23,8 +23,6 @@ from podlife.podgc.plan import Victim
 from podlife.podgc.removal import Outcome, Removal
 from podlife.podgc.sweep import Summary
 
-__all__ = ["INTERRUPTED", "Result", "Telling", "tell"]
-
 INTERRUPTED = 130
 _MOST_NAMED = 3
 

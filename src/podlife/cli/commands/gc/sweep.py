@@ -52,8 +52,6 @@ from podlife.podgc.session import Phase
 if TYPE_CHECKING:
     from podlife.podgc.archive import Archive, ArchiveStep
 
-__all__ = ["run_sweep"]
-
 # A confirmation prompt should fit on one screen.
 _MOST_SHOWN = 20
 # Maximum time to send the events, normally and after Ctrl-C.

@@ -205,8 +205,8 @@ def up(
 
         detach(options.data)
         return
-    from podlife.cli import guard
     from podlife.cli.commands.up.screen import Screen
+    from podlife.cli.guard import guard
     from podlife.daemons.xdg import default_data_dir
     from podlife.localcluster import session
     from podlife.localcluster.state_dir import StateDir

@@ -20,7 +20,7 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.server.containers import container_to_log, pod_to_log
-from podlife.kubelet.server.options import log_options
+from podlife.kubelet.server.logs.options import log_options
 from podlife.kubelet.server.request import HttpError, KubeletRequest
 from podlife.kubelet.server.served_node import ServedNode
 

@@ -6,9 +6,9 @@ from aiohttp import web
 
 from podlife.kubelet.pod_fields import bare_id
 from podlife.kubelet.server.containers import container_to_exec, pod_to_exec
-from podlife.kubelet.server.options import exec_options
 from podlife.kubelet.server.request import HttpError, KubeletRequest
 from podlife.kubelet.server.served_node import ServedNode
+from podlife.kubelet.server.streaming.options import exec_options
 
 from .remote_command import run_command
 from .spdy import serve_spdy

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from podlife.api.codec import Object, decode_object, encode
 from podlife.kubelet.runtime import ContainerRuntimeError, ExecSession, Runtime
-from podlife.kubelet.server.options import ExecOptions
+from podlife.kubelet.server.streaming.options import ExecOptions
 
 from .streams import (
     ERROR,

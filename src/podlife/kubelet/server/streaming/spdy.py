@@ -11,9 +11,9 @@ from collections import deque
 
 from aiohttp import web
 
-from podlife.kubelet.server.options import ExecOptions
 from podlife.kubelet.server.request import HttpError
 from podlife.kubelet.server.served_node import ServedNode
+from podlife.kubelet.server.streaming.options import ExecOptions
 from podlife.kubelet.spdy import (
     Frame,
     FrameReader,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aiohttp import WSMsgType, web
 
-from podlife.kubelet.server.options import ExecOptions
+from podlife.kubelet.server.streaming.options import ExecOptions
 from podlife.wire import WEBSOCKET_MESSAGE_BYTES
 
 from .streams import (

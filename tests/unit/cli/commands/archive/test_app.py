@@ -14,10 +14,10 @@ import msgspec
 import pytest
 import yaml
 
-from podlife.cli import main
 from podlife.cli.archive_target import ArchiveTarget, parse_target
 from podlife.cli.commands.explain.archive import with_archived
 from podlife.cli.commands.gc.archive_options import ArchiveOptions
+from podlife.cli.main import main
 from podlife.clock import ManualClock, SystemClock
 from podlife.explain import Explanation
 from podlife.podgc.archive import ArchiveLimits, Entry, FolderArchive, Header, Log, LogSettings

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from podlife.cli import main
 from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
+from podlife.cli.main import main
 from podlife.client import Client, InProcessTransport
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from podlife.cli import main
+from podlife.cli.main import main
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.server.options import ExecOptions
+from podlife.kubelet.server.streaming.options import ExecOptions
 from podlife.kubelet.server.streaming.remote_command import run_command
 from podlife.kubelet.server.streaming.streams import (
     ERROR,

@@ -15,8 +15,6 @@ from typing import Any
 from . import kernel, limits, mounts
 from .folder import Folder
 
-__all__ = ["start", "start_beside"]
-
 # Descriptors of the three streams.
 Streams = tuple[int, int, int]
 _FAILURE_BYTES = 4096

@@ -12,8 +12,6 @@ import os
 import stat
 from typing import Any
 
-__all__ = ["AlreadyClaimedError", "Folder"]
-
 _EXIT_ROOM_BYTES = 16 * 1024
 _MESSAGE_BYTES = 4096
 

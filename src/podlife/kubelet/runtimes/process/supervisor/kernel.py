@@ -5,18 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 
-__all__ = [
-    "adopt_orphans",
-    "allow_no_new_privileges",
-    "bind_mount",
-    "descendants",
-    "die_with_parent",
-    "enter_mounts",
-    "mount_in_memory",
-    "mount_layer",
-    "own_mounts",
-]
-
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38

@@ -18,8 +18,6 @@ from .folder import AlreadyClaimedError, Folder
 from .start_order import StartOrder
 from .supervise import Supervisor
 
-__all__ = ["main"]
-
 _MESSAGE_BYTES = 64 * 1024
 _LAUNCHER = os.getpid()
 

@@ -11,8 +11,6 @@ import resource
 import time
 from typing import Any
 
-__all__ = ["apply", "join", "kill_members", "remove", "was_out_of_memory"]
-
 _REMOVE_TRIES = 20
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import time
 
-__all__ = ["LogFile"]
-
 _LINE_BYTES = 16 * 1024
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from . import kernel
 
-__all__ = ["enter", "show"]
-
 
 def show(mounts: list[dict[str, Any]], folder: str) -> None:
     """Give this process mounts of its own; `folder` is the container's, and stays where it is."""

@@ -8,8 +8,6 @@ import os
 import socket
 from typing import Any
 
-__all__ = ["Order", "Orders"]
-
 _MESSAGE_BYTES = 256 * 1024
 
 

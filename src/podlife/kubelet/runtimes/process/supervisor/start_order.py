@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["StartOrder"]
-
 
 class StartOrder:
     """A request as both sides know it; no field can hold a NUL, since paths cannot."""

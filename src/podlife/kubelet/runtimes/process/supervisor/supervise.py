@@ -22,8 +22,6 @@ from .logfile import LogFile
 from .orders import Order, Orders
 from .start_order import StartOrder
 
-__all__ = ["Supervisor"]
-
 _CHUNK_BYTES = 64 * 1024
 # More than a pipe holds: what comes after the end comes from somebody outside who was given the stream.
 _LAST_CHUNKS = 64

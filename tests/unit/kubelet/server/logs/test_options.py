@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from podlife.kubelet.server.logs.cri_format import LogOptions
-from podlife.kubelet.server.options import ExecOptions, exec_options, log_options
+from podlife.kubelet.server.logs.options import log_options
 from podlife.kubelet.server.request import HttpError
 from podlife.wire import Query
 
@@ -56,14 +56,3 @@ def test_options_of_a_log_that_make_no_sense(query: str, code: int) -> None:
     with pytest.raises(HttpError) as refused:
         log_options(Query(query), NOW)
     assert refused.value.code == code
-
-
-def test_a_terminal_has_no_stream_of_errors() -> None:
-    asked = exec_options(Query("command=a&command=b+c&input=1&output=1&error=1&tty=1"))
-    assert asked == ExecOptions(("a", "b c"), stdin=True, stdout=True, stderr=False, tty=True)
-
-
-@pytest.mark.parametrize("query", ["command=a", "command=a&error=1&tty=1", "output=1", "output=1&command="])
-def test_options_of_a_command_that_make_no_sense(query: str) -> None:
-    with pytest.raises(HttpError, match="you must specify"):
-        exec_options(Query(query))
