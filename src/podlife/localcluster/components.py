@@ -110,7 +110,7 @@ def _run_hollow_nodes(order: Message, link: SupervisorLink) -> None:
 async def _hollow_nodes(order: Message, link: SupervisorLink) -> None:
     from podlife.clock import SystemClock
     from podlife.daemons.connection import connected
-    from podlife.kubelet.hollow import HollowSettings, Scenario, load_scenario
+    from podlife.kubelet.hollow import HollowNodes, HollowSettings, Scenario, load_scenario
 
     scenario = load_scenario(Path(order["scenario"])) if order["scenario"] else Scenario()
     async with connected(_connection(order)) as client:

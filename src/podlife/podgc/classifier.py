@@ -1,7 +1,7 @@
 """Classification of pods: which ones the terminated-pod threshold counts, what protects them, which rule applies.
 
 `PodIndex` holds the pods and notifies its classifier of every change. `UpstreamClassifier` follows
-kube-controller-manager; `podlife.podgc.policy.engine.PolicyClassifier` adds the rules and protections of a policy.
+kube-controller-manager; `PolicyClassifier` (`policy.engine.classifier`) adds the rules and protections of a policy.
 Classifiers read no clock: the time of day is an event like any other (`pass_time`).
 """
 

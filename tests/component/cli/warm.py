@@ -185,4 +185,4 @@ def _import_all() -> None:
 if __name__ == "__main__":
     _import_all()
     sys.argv = ["podlife", *_serve(socket.socket(fileno=int(sys.argv[1])))]
-    import_module("podlife.cli").main()
+    import_module("podlife.cli.main").main()

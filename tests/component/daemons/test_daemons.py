@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from podlife.apiserver.server import Serving
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.server import ServingInfo
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.client import LEASES, NODES, PODS, REPLICA_SETS, Client, Connection, Flags, load
 from podlife.daemons import apiserver, controllers, gc, node, simulation
 from podlife.daemons.election import ElectionSettings
 from podlife.daemons.service import ServiceSettings
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.kubelet.hollow import Fleet
+from podlife.kubelet.hollow import HollowNodes
 from podlife.podgc import Settings as CollectorSettings
 
 CONTAINERS = [{"name": "c", "image": "app"}]
@@ -40,8 +40,8 @@ class Stop:
 
 @pytest.fixture
 async def connection(tmp_path: Path) -> AsyncIterator[Connection]:
-    ready: asyncio.Future[Serving] = asyncio.get_running_loop().create_future()
-    stop, settings = Stop(), Settings(data=tmp_path / "apiserver", in_memory=True, port=0)
+    ready: asyncio.Future[ServingInfo] = asyncio.get_running_loop().create_future()
+    stop, settings = Stop(), ApiServerSettings(data=tmp_path / "apiserver", in_memory=True, port=0)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(apiserver.run(settings, on_ready=ready.set_result, shutdown=stop))
         yield load(Flags(kubeconfig=str((await ready).kubeconfig())))
@@ -133,7 +133,7 @@ class Report:
         self.said: list[str] = []
         self._stop = stop
 
-    async def show_progress(self, fleet: Fleet) -> None:
+    async def show_progress(self, fleet: HollowNodes) -> None:
         await asyncio.Event().wait()
 
     def nodes_ready(self) -> None:
@@ -152,7 +152,7 @@ class Report:
     def left_behind(self, reason: str, run_name: str) -> None:
         self.said.append(f"left behind: {reason}")
 
-    def finished(self, fleet: Fleet, created: int, seconds: float) -> None:
+    def finished(self, fleet: HollowNodes, created: int, seconds: float) -> None:
         self.said.append(f"{created} pods on {len(fleet.nodes)} nodes")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podlife.apiserver.identities import prepare_identities
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.cli.apiserver_exec import prepare
 from podlife.clock import SystemClock
 from podlife.localcluster.bootstrap_token import BootstrapToken
@@ -19,7 +19,7 @@ URL = "https://127.0.0.1:6443"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    prepare_identities(Settings(), tmp_path, SystemClock())
+    prepare_identities(ApiServerSettings(), tmp_path, SystemClock())
     return tmp_path
 
 
@@ -32,6 +32,6 @@ def test_a_server_does_not_take_the_token_of_an_up_that_was_killed(folder: Path,
     if not is_alive:
         holder = json.loads((folder / "up.json").read_text())
         (folder / "up.json").write_text(json.dumps(holder | {"started": holder["started"] - 1}))
-    prepare(Settings(in_memory=True), folder)
+    prepare(ApiServerSettings(in_memory=True), folder)
     assert ("system:bootstrap:" in (folder / "tokens.csv").read_text()) is is_alive
     assert BootstrapToken(folder).join_file.exists() is is_alive

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from podlife.apiserver.identities import prepare_identities
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.clock import SystemClock
 from podlife.daemons import join
 from podlife.daemons.join import JoinSettings, ca_hash
@@ -44,7 +44,7 @@ async def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 
 def test_the_hash_is_of_the_public_key_as_kubeadm_has_it(tmp_path: Path) -> None:
-    prepare_identities(Settings(), tmp_path, SystemClock())
+    prepare_identities(ApiServerSettings(), tmp_path, SystemClock())
     pem = (tmp_path / "pki" / "ca.crt").read_bytes()
     key = x509.load_pem_x509_certificate(pem).public_key()
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

@@ -36,7 +36,7 @@ class ArchiveCounts:
 
 
 class ArchiveStep:
-    """A `podlife.podgc.pre_delete.Step`. `close` also closes the archive."""
+    """A `podlife.podgc.pre_delete.PreDeleteStep`. `close` also closes the archive."""
 
     def __init__(
         self, client: Client, archive: Archive, clock: Clock, settings: LogSettings | None = None
