@@ -38,7 +38,7 @@ class NotOfferedError(ContainerRuntimeError):
     """The daemon does not have this call."""
 
 
-_LIBRARIES = {"grpc.aio": "grpcio", "google.protobuf": "protobuf"}
+_LIBRARIES = {"grpc": "grpcio", "google.protobuf": "protobuf"}
 
 
 class CriClient:
