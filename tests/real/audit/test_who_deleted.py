@@ -80,7 +80,9 @@ def test_on_a_real_cluster_the_audit_file_tells(
     policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
     policy.write_text(DEFAULT_POLICY)
     server = start_kube(Settings(flags=(f"--audit-policy-file={policy}", f"--audit-log-path={log}")))
-    start_controller_manager(CONTROLLERS, server)
+    # As in a cluster made by kubeadm, where the manager has a user of its own.
+    manager = server.kubeconfig_with_certificate("system:kube-controller-manager", "system:masters")
+    start_controller_manager(CONTROLLERS, server, f"--kubeconfig={manager}")
     cluster = Cluster(kubectl, server.kubeconfig, "--audit-log", str(log))
     check_who_deleted(cluster)
     cluster.kubectl("run", "evicted", "--image=demo")
