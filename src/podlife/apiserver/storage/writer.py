@@ -195,6 +195,8 @@ class CommitWriter:
         try:
             self._database.insert(rows)
         except Exception as error:  # noqa: BLE001 - waiters must be notified of any error
+            # SQLite may have written to its files before it failed: that is no change by another process.
+            self._is_lost(self._guard.find_loss())
             return error
         if self._is_lost(self._guard.find_loss()):
             return StoreLostError(self.lost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -209,3 +210,23 @@ async def test_own_folding_compaction_and_truncation_are_not_taken_for_somebody_
     again = await SqliteStore.open(folder)
     assert again.count("pods") == 200
     await again.close()
+
+
+async def test_what_sqlite_does_before_a_write_fails_is_no_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(put("first"))
+    insert = Database.insert
+
+    def fail(database: Database, rows: object) -> None:
+        """As on a failing disk, after SQLite has emptied its write-ahead log."""
+        database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(Database, "insert", fail)
+    with pytest.raises(StoreError, match="disk I/O error"):
+        await store.commit(put("second"))
+    monkeypatch.setattr(Database, "insert", insert)
+    await store.commit(put("third"))
+    await store.close()
