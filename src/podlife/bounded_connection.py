@@ -119,6 +119,21 @@ class BoundedConnection(web.RequestHandler):
         if self._socket is not None:
             self._socket.abort()
 
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Invalid HTTP is logged in one line, without a traceback."""
+        if status >= 500:
+            return super().handle_error(request, status, exc, message)
+        log.debug("invalid HTTP request from %s: %s", request.remote, exc)
+        response = web.Response(status=status, text=f"{status} invalid HTTP request\n")
+        response.force_close()
+        return response
+
     def _is_receiving_body(self) -> bool:
         """Whether a body, or an upgraded stream, is being received; both have backpressure."""
         if self._body is not None and not self._body.is_eof():
@@ -185,21 +200,6 @@ class _OpenConnection(BoundedConnection):
         assert isinstance(self._manager, OpenServer)
         self._manager.unauthenticated.forget(self)
         super().connection_lost(exc)
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Invalid HTTP is logged in one line, without a traceback."""
-        if status >= 500:
-            return super().handle_error(request, status, exc, message)
-        log.debug("invalid HTTP request from %s: %s", request.remote, exc)
-        response = web.Response(status=status, text=f"{status} invalid HTTP request\n")
-        response.force_close()
-        return response
 
 
 class OpenServer(web.Server):

@@ -43,21 +43,6 @@ class _Connection(BoundedConnection):
             self._manager.closed(self._transport)
         super().connection_lost(exc)
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """What is no request was sent by anybody: a line for those who look for it, and no lesson in parsing."""
-        if status >= 500:
-            return super().handle_error(request, status, exc, message)
-        log.debug("invalid request from %s: %s", request.remote, exc)
-        response = web.Response(status=status, text=f"{status}: this is no HTTP request")
-        response.force_close()
-        return response
-
 
 class BoundedServer(web.Server):
     def __init__(
