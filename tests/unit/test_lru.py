@@ -26,3 +26,11 @@ async def test_an_entry_expires_after_its_seconds() -> None:
     assert cache.get("no") is False
     await asyncio.sleep(1)
     assert cache.get("no") is None
+
+
+@virtual_time
+async def test_no_more_entries_are_kept_than_there_is_room_for() -> None:
+    kept: TtlCache[int, int] = TtlCache(most=3)
+    for number in range(10):
+        kept.keep(number, number, seconds=60)
+    assert [kept.get(number) for number in range(10)] == [None] * 7 + [7, 8, 9]

@@ -15,8 +15,7 @@ from typing import Any
 from podlife.api.codec import Object, decode_object
 from podlife.client import Client
 from podlife.errors import PodlifeError
-
-from .ttl_cache import TtlCache
+from podlife.lru import TtlCache
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from podlife.api.codec import Object, decode_object
 from podlife.client import Client
 from podlife.errors import PodlifeError
 from podlife.kubelet.server.request import HttpError
+from podlife.lru import TtlCache
 
 from .authentication import Caller
-from .ttl_cache import TtlCache
 
 log = logging.getLogger(__name__)
 

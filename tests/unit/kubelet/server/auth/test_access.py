@@ -11,7 +11,6 @@ import pytest
 from podlife.client import NODES
 from podlife.kubelet.server import ApiAccess, Caller, HttpError
 from podlife.kubelet.server.auth.authorization import subresources_of
-from podlife.kubelet.server.auth.ttl_cache import TtlCache
 from podlife.wire import Request, Response
 from tests.component.embedded import connect, refusal
 from tests.virtual_time import virtual_time
@@ -146,14 +145,6 @@ async def test_where_nobody_can_be_asked_nobody_is_let_in() -> None:
 )
 def test_which_right_a_path_needs(path: str, subresources: tuple[str, ...]) -> None:
     assert subresources_of(path) == subresources
-
-
-@virtual_time
-async def test_no_more_answers_are_kept_than_there_is_room_for() -> None:
-    kept: TtlCache[int, int] = TtlCache(most=3)
-    for number in range(10):
-        kept.keep(number, number, seconds=60)
-    assert [kept.get(number) for number in range(10)] == [None] * 7 + [7, 8, 9]
 
 
 @virtual_time
