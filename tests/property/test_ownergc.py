@@ -15,7 +15,7 @@ from podlife.client import CONFIG_MAPS, NODES, SECRETS, Client, DeleteOptions, R
 from podlife.errors import ApiError
 from podlife.wire import Request
 from tests.component.ownergc.world import HELD, World, world
-from tests.property.ownergc_oracle import Oracle
+from tests.property.oracles.ownergc import Oracle
 from tests.virtual_time import VirtualTimeLoop
 
 REFS = (CONFIG_MAPS, SECRETS, NODES)

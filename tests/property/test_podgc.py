@@ -13,7 +13,7 @@ from podlife.api.views import Condition, Metadata, Node, NodeSpec, NodeStatus, T
 from podlife.podgc import FeatureGates, PodIndex, Reason, Settings, planner
 from podlife.podgc.classifier import UpstreamClassifier
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
-from tests.property.podgc_oracle import TAINT, Oracle
+from tests.property.oracles.podgc import TAINT, Oracle
 
 NODES = ("n1", "n2", "n3")
 PHASES = ("", "Pending", "Running", "Unknown", "Succeeded", "Failed", "Odd")

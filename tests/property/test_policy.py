@@ -26,7 +26,7 @@ from podlife.podgc.policy.engine.matching import Matcher, matcher_of
 from podlife.podgc.policy.model import Keep, KeepOrder, Per, Protection, Rule, Selector
 from podlife.podgc.reasons import RuleReason
 from podlife.podgc.views import Namespace, Pod
-from tests.property.policy_oracle import Object, PolicyOracle
+from tests.property.oracles.policy import Object, PolicyOracle
 from tests.property.test_podgc import Collecting
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
