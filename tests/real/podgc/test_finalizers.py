@@ -138,7 +138,7 @@ async def test_every_command_of_the_page_does_what_the_page_says(
     assert f"{BACKUP} taken off pod shop/web-1" in (await run(swept)).out
     assert await find_pod(client, "web-1", "shop") is None
     messages = [event["message"] for event in (await client.list(EVENTS, "shop")).items]
-    assert any(f"took {BACKUP} off pod web-0" in message for message in messages)
+    assert any(f"removed {BACKUP} from pod web-0" in message for message in messages)
 
 
 async def test_the_patch_fits_only_this_pod_in_this_version(client: Client) -> None:
@@ -173,7 +173,7 @@ async def test_the_node_and_the_job_are_asked_for_at_the_server(client: Client) 
         "controller": True,
     }
     found = await held(client, "q", "asked", TRACKING, owner=owner)
-    assert "it would never count this pod" in (await remover(client, TRACKING).take_off(found)).why
+    assert "the Job would never count this pod" in (await remover(client, TRACKING).take_off(found)).why
     await client.request(
         "DELETE", "/apis/batch/v1/namespaces/asked/jobs/sum", body={"propagationPolicy": "Background"}
     )
