@@ -58,7 +58,7 @@ def _headers() -> Iterator[dict[str, str]]:
     yield {"User_Agent": "x" * _LINE}
     yield {"Impersonate_User": "u" * _LINE}
     yield {"Impersonate_User": "u"} | {f"Impersonate_Extra_{n}": "v" * 500 for n in range(100)}
-    yield {f"X_{n}": "v" * 1_000 for n in range(120)}
+    yield {f"X_{n}": "v" * 500 for n in range(115)}
 
 
 def long_heads(seed: Seed) -> Iterator[Asked]:
