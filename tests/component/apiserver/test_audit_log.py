@@ -28,7 +28,7 @@ def test_what_was_asked_is_in_a_private_file_once_the_server_has_ended(tmp_path:
         assert process.request(f"{PODS}/web")[0] == 200
         assert process.request(f"{PODS}/web", method="DELETE")[0] == 200
         metrics = process.request("/metrics")[1].decode()
-        # Whoever has no credentials cannot fill the log, even with a body that is still on its way when it is refused.
+        # Requests without credentials cannot fill the log, even if the body still arrives when they are refused.
         for size in (1, 500_000):
             assert process.request(PODS, identity="", method="POST", body={"data": "x" * size})[0] == 401
         assert process.request("/healthz", identity="", method="POST")[0] in (200, 401, 405)

@@ -35,7 +35,7 @@ omitStages: [RequestReceived]
 rules:
   - level: None
     verbs: [get, list, watch]
-  # Whoever has no credentials could fill the log.
+  # Requests without credentials could fill the log.
   - level: None
     userGroups: ["system:unauthenticated"]
   - level: None

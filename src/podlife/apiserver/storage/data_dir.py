@@ -151,7 +151,7 @@ class DataDir:
         return aside
 
     def _remove_partial_files(self) -> None:
-        """What `whole_file` leaves behind when its process is killed; whoever holds the lock makes no other."""
+        """Partial files that `whole_file` left when its process was killed; call it while holding the lock."""
         for each in self.path.glob(".store.db.*"):
             if _PARTIAL.fullmatch(each.name):
                 with suppress(OSError):
