@@ -142,9 +142,8 @@ def _ends_of(
         (sure if is_sure else doubtful).append(each)
     if is_born:
         # Its beginning is known to the microsecond.
-        early = [each for each in doubtful if _chance(each, pod) is _Chance.CERTAIN]
-        sure += early
-        doubtful = [each for each in doubtful if each not in early]
+        sure += (each for each in doubtful if _chance(each, pod) is _Chance.CERTAIN)
+        doubtful = [each for each in doubtful if _chance(each, pod) is not _Chance.CERTAIN]
     return sorted(sure, key=_at), sorted(doubtful, key=_at)
 
 
