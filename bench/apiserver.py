@@ -11,12 +11,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.real_parts import Server, kube_apiserver, podlife_apiserver
+from tests.kit.real_parts import Server, kube_apiserver, podlife_apiserver
 
 from bench.load import Load, Rate
 from bench.report import Goal, Table
-
-__all__ = ["PODS", "creates", "run"]
 
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"

@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.real_parts import Server, podlife_apiserver
+from tests.kit.real_parts import Server, podlife_apiserver
 
 from bench.apiserver import PODS, creates
 from bench.load import Load
 from bench.processes import cpu_seconds
 from bench.report import Goal, Table
-
-__all__ = ["run"]
 
 _ROUNDS = 3
 # How much more processor time a request may take at each level: a create, and a get.

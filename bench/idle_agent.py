@@ -16,14 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.agent_process import AgentProcess
-from tests.real_parts import Server, kube_apiserver
+from tests.kit.agent_process import AgentProcess
+from tests.kit.real_parts import Server, kube_apiserver
 
 from bench.load import Load
 from bench.processes import cost_of, cpu_seconds, resident_bytes
 from bench.report import Goal, Table
-
-__all__ = ["Size", "run"]
 
 NODE = "n1"
 PODS = "/api/v1/namespaces/default/pods"

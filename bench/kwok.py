@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.real_parts import Server, part, tail, tools
-
-__all__ = ["kwok", "prepare_kwok"]
+from tests.kit.real_parts import Server, part, tail, tools
 
 STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-complete", "pod/fast/pod-delete")
 # As its own kwok.yaml has them, but for the nodes that it manages.

@@ -15,8 +15,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import cast
 
-__all__ = ["Answer", "Load", "Rate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -19,15 +19,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.real_parts import Server, controller_manager_process, kube_apiserver, write_kubeconfig
+from tests.kit.real_parts import Server, controller_manager_process, kube_apiserver, write_kubeconfig
 
 from bench.apiserver import _json, _pod
 from bench.load import Load
 from bench.processes import Cost, cost_of, cpu_seconds, most_per_second
 from bench.relay import relay
 from bench.report import Goal, Table
-
-__all__ = ["Size", "run"]
 
 CONTROLLER = "pod-garbage-collector-controller"
 NAMESPACE = "ended"

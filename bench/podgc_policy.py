@@ -15,8 +15,6 @@ from pathlib import Path
 
 from bench.report import Goal, Table
 
-__all__ = ["Size", "run"]
-
 
 @dataclass(frozen=True)
 class Size:

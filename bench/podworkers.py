@@ -16,8 +16,6 @@ from pathlib import Path
 
 from bench.report import Goal, Table
 
-__all__ = ["Size", "run"]
-
 # Kubernetes v1.36: 20,000 pods from start to forgotten in 0.72 s on two cores.
 KUBELET_PODS_PER_SECOND = 20_000 / 0.72
 KUBELET_CPU_SECONDS = 0.57

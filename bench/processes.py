@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Cost", "cost_of", "cpu_seconds", "most_per_second", "resident_bytes"]
-
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -13,8 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
 
-__all__ = ["relay"]
-
 
 @asynccontextmanager
 async def relay(

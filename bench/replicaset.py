@@ -22,14 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.real_parts import Server, controller_manager_process, kube_apiserver
+from tests.kit.real_parts import Server, controller_manager_process, kube_apiserver
 
 from bench.apiserver import _json
 from bench.load import Load
 from bench.processes import Cost, cost_of, cpu_seconds, most_per_second
 from bench.report import Goal, Table
-
-__all__ = ["Size", "run"]
 
 NAMESPACE = "many"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"

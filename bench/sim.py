@@ -21,14 +21,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.real_parts import Server, kube_apiserver, tail
+from tests.kit.real_parts import Server, kube_apiserver, tail
 
 from bench.kwok import kwok, prepare_kwok
 from bench.load import Load
 from bench.processes import Cost, cost_of, cpu_seconds, most_per_second
 from bench.report import Goal, Table
-
-__all__ = ["Size", "run"]
 
 NAMESPACE = "many"
 NODE = "sim-0"

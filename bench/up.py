@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.up_process import UpProcess, running_up
+from tests.kit.up_process import UpProcess, running_up
 
 from bench.report import Goal, Table
 from podlife.aio import cancel_and_wait, spawn
@@ -26,8 +26,6 @@ from podlife.clock import SystemClock
 from podlife.localcluster.cluster_state import ClusterState, follow
 from podlife.localcluster.control_socket import ask
 from podlife.localcluster.state_dir import StateDir
-
-__all__ = ["Size", "run"]
 
 MOST_SECONDS = 900.0
 LOOK_SECONDS = 0.05

@@ -19,8 +19,8 @@ import pytest
 
 from podlife.client import EVENTS, PODS, Client, Flags, ListOptions, load
 from tests.component.podgc.s3_server import BUCKET, S3Server, serving_s3
-from tests.real_parts import ROOT
-from tests.up_process import UpProcess, running_up
+from tests.kit.real_parts import ROOT
+from tests.kit.up_process import UpProcess, running_up
 
 PAGE = (ROOT / "docs" / "archive.md").read_text(encoding="utf-8")
 SECONDS = 300.0

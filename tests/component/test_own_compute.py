@@ -15,9 +15,9 @@ import yaml
 from podlife.aio import cancel_and_wait
 from podlife.client import NODES, PODS, Client
 from podlife.errors import NotFoundError
-from tests.component.embedded import LoopClock, connect, start
+from podlife.testing import LoopClock, virtual_time
 from tests.conformance.runtime.custom_machine import PAGE, own_compute
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
 
 Object = dict[str, Any]
 MODULE = own_compute(whole=True)

@@ -11,8 +11,8 @@ import aiohttp
 import yaml
 
 from tests.conformance.runtime.custom_machine import own_compute
-from tests.own_compute_process import POD, running_page
-from tests.server_process import ServerProcess, running_server
+from tests.kit.own_compute_process import POD, running_page
+from tests.kit.server_process import ServerProcess, running_server
 
 SECONDS = 120
 HELLO = "/api/v1/namespaces/default/pods/hello"

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.component.test_readme import CLIENT, ROOT, SECONDS, Reader, create, read_until
-from tests.real_parts import free_port
+from tests.kit.real_parts import free_port
 
 CONTROLLERS = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
 WRITE = (ROOT / "docs" / "write-a-controller.md").read_text(encoding="utf-8")

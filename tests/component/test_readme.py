@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real_parts import free_port
+from tests.kit.real_parts import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

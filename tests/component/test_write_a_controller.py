@@ -15,10 +15,10 @@ import yaml
 from podlife.aio import cancel_and_wait
 from podlife.client import CONFIG_MAPS, EVENTS, PODS, Client
 from podlife.controller import ControlPlane
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, refusal, start
-from tests.real_parts import ROOT
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal, start
+from tests.kit.real_parts import ROOT
 
 PAGE = (ROOT / "docs" / "write-a-controller.md").read_text()
 

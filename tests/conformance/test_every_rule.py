@@ -10,7 +10,7 @@ from types import FunctionType
 
 import pytest
 
-from tests.behaviour_catalogue import families, named_in, not_covered, rules
+from tests.kit.behaviour_catalogue import families, named_in, not_covered, rules
 
 SUITES = {
     "graceful_deletion": {"GD", "EV"},

@@ -14,8 +14,6 @@ from typing import Any
 import aiohttp
 import msgspec
 
-__all__ = ["KINDS", "Change", "Kind", "Seen", "Watcher", "Writer", "change_of", "list_all", "read_until"]
-
 NAMESPACE = "default"
 PATCH = {"Content-Type": "application/merge-patch+json"}
 Object = dict[str, Any]

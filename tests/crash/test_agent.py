@@ -18,8 +18,8 @@ import pytest
 
 from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, Flags, PatchType, load
 from podlife.errors import NotFoundError
-from tests.agent_process import AgentProcess, running_agent
-from tests.server_process import ServerProcess, running_server
+from tests.kit.agent_process import AgentProcess, running_agent
+from tests.kit.server_process import ServerProcess, running_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 

@@ -14,7 +14,7 @@ import msgspec
 from podlife.podgc.archive import ArchiveFolder, ArchiveLimits
 from podlife.podgc.archive.entry import decode_entry
 from podlife.podgc.archive.ledger import FILE, Holdings
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 from tests.unit.podgc.archive.entries import NOW, files_in
 
 ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "4"))

@@ -28,7 +28,7 @@ from tests.crash.server_clients import (
     list_all,
     read_until,
 )
-from tests.server_process import ServerProcess
+from tests.kit.server_process import ServerProcess
 
 ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "4"))
 WRITERS = 8

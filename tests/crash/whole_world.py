@@ -21,9 +21,7 @@ from typing import Any
 
 from podlife.client import DEPLOYMENTS, NODES, PODS, STATEFUL_SETS, Client, DeleteOptions, Flags, load
 from podlife.errors import ApiError, PodlifeError, UnreachableError
-from tests.up_process import UpProcess, running_up
-
-__all__ = ["World", "world_in"]
+from tests.kit.up_process import UpProcess, running_up
 
 Object = dict[str, Any]
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.fuzz.wire import Wire
-from tests.server_process import ServerProcess, running_server
+from tests.kit.server_process import ServerProcess, running_server
 
 REQUESTS = int(os.environ.get("PODLIFE_FUZZ_REQUESTS", "600"))
 IS_ALWAYS_THE_SAME = REQUESTS < 5_000 or os.environ.get("CI") == "true"

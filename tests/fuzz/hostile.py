@@ -18,8 +18,6 @@ from podlife.api.json_text import MOST_VALUES
 from podlife.api.schema import Field, Type, type_named, type_of_kind
 from tests.fuzz.objects import SEEDS, Seed
 
-__all__ = ["MOST_BYTES", "VARIANTS", "Place", "body", "places"]
-
 MOST_BYTES = 3 * 1024 * 1024
 # Left for the object around the list.
 _MARGIN_BYTES, _MARGIN_VALUES = 8 * 1024, 1_000

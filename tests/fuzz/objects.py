@@ -8,8 +8,6 @@ from typing import Any
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import STORED
 
-__all__ = ["NAMESPACE", "SEEDS", "Seed"]
-
 NAMESPACE = "default"
 Object = dict[str, Any]
 

@@ -14,9 +14,7 @@ import sys
 import time
 from http.client import HTTPSConnection
 
-from tests.server_process import ServerProcess
-
-__all__ = ["Prober"]
+from tests.kit.server_process import ServerProcess
 
 _PAUSE_SECONDS = 0.005
 

@@ -13,8 +13,6 @@ from podlife.api.json_text import MOST_VALUES
 from tests.fuzz.hostile import MOST_BYTES, Place, body
 from tests.fuzz.objects import Seed
 
-__all__ = ["Asked", "large_object_requests", "long_heads", "long_patches", "patches_of"]
-
 _LINE = 60_000
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"

@@ -12,7 +12,7 @@ import pytest
 from tests.fuzz.hostile import body, places
 from tests.fuzz.test_hostile import KEPT_BYTES, MIB, quiet_down
 from tests.fuzz.wire import Wire
-from tests.server_process import ServerProcess, running_server
+from tests.kit.server_process import ServerProcess, running_server
 
 CONNECTIONS = 60
 CONNECTION_BYTES = MIB

@@ -11,8 +11,8 @@ import pytest
 
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.wire import Peer, Query, Request
-from tests.component import embedded
 from tests.fuzz.hostile import Place, body, places
+from tests.kit import embedded
 
 FEW, MANY = 300, 2_400
 # Eight times the elements: eight times the time where it grows with them, sixty-four times where with their square.

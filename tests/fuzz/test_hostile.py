@@ -29,7 +29,7 @@ from tests.fuzz.requests_at_bounds import (
     patches_of,
 )
 from tests.fuzz.wire import Wire, judge
-from tests.server_process import ServerProcess, running_server
+from tests.kit.server_process import ServerProcess, running_server
 
 T = TypeVar("T")
 

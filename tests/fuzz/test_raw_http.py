@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.conftest import share
 from tests.fuzz.wire import Answer, Wire, judge
-from tests.server_process import ServerProcess
+from tests.kit.server_process import ServerProcess
 
 MIB = 1 << 20
 PODS = b"/api/v1/namespaces/default/pods"

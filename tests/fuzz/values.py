@@ -15,17 +15,6 @@ from hypothesis import strategies as st
 from podlife.api.schema.table import Type, type_named, type_of_kind
 from tests.fuzz.objects import SEEDS, Object, Seed
 
-__all__ = [
-    "anything",
-    "bodies",
-    "broken_bytes",
-    "mutate",
-    "mutated_objects",
-    "seeds",
-    "strange_texts",
-    "values_of",
-]
-
 _WORDS = (
     "", "a", "main", "web", "it", "default", "kube-system", "A", "a.b", "a-b", "a_b", "-a", "a/b", "a//b", "..",
     "/", "/data", "*", "-1", "0", "1", "80", "65536", "10%", "-5%", "101%", "1Gi", "500m", "metadata.name",

@@ -13,9 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tests.server_process import ServerProcess
-
-__all__ = ["ANSWER_SECONDS", "Answer", "Wire", "judge"]
+from tests.kit.server_process import ServerProcess
 
 ANSWER_SECONDS = 90.0
 # The one error of 500 and more that is right: a server that cannot know yet what it is asked for.

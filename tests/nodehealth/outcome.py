@@ -18,8 +18,6 @@ from typing import Any
 from podlife.client import EVENTS, NODES, PODS
 from tests.component.nodehealth.world import History, World, condition, is_terminating, taints
 
-__all__ = ["Outcome", "difference", "take"]
-
 Object = dict[str, Any]
 Outcome = dict[str, Any]
 

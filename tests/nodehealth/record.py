@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 
 from podlife.clock import SystemClock
+from tests.kit.real_parts import Server, controller_manager, kube_apiserver
 from tests.nodehealth.outcome import difference
 from tests.nodehealth.runs import KUBE_CONTROLLERS, KUBE_SETTINGS, play_all
 from tests.nodehealth.scenarios import SCENARIOS, golden_file
 from tests.nodehealth.stage import FLAGS
-from tests.real_parts import Server, controller_manager, kube_apiserver
 from tests.workloads.runs import connect
 
 

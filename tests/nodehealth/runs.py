@@ -10,13 +10,11 @@ from podlife.client import Client
 from podlife.clock import Clock
 from podlife.controller import ControlPlane
 from podlife.nodehealth import NodeLifecycleController, TaintEvictionController
+from tests.kit.real_parts import Settings
 from tests.nodehealth.outcome import Outcome, take
 from tests.nodehealth.scenarios import Scenario, golden
 from tests.nodehealth.stage import SETTINGS, Stage, clear, staging
-from tests.real_parts import Settings
 from tests.workloads.runs import at_work
-
-__all__ = ["KUBE_CONTROLLERS", "KUBE_SETTINGS", "own_controllers", "play", "play_all"]
 
 KUBE_SETTINGS = Settings(disabled_admission=("ServiceAccount", "TaintNodesByCondition"))
 """Without what taints every new node until a controller looks at it: our server has no such plugin, and when that taint

@@ -14,8 +14,6 @@ from tests.component.nodehealth.world import NOT_READY, UNREACHABLE, tolerates
 from tests.nodehealth.outcome import Outcome
 from tests.nodehealth.stage import GRACE_SECONDS, Stage
 
-__all__ = ["SCENARIOS", "Scenario", "golden", "golden_file"]
-
 Play = Callable[[Stage], Awaitable[None]]
 
 SOON = [tolerates(NOT_READY, 2), tolerates(UNREACHABLE, 2)]

@@ -16,8 +16,6 @@ from podlife.nodehealth import NodeHealthSettings
 from tests.component.nodehealth.world import History, World, condition, is_terminating, taints
 from tests.workloads.runs import at_work
 
-__all__ = ["FLAGS", "HEARTBEAT_SECONDS", "SETTINGS", "Stage", "staging"]
-
 Object = dict[str, Any]
 
 HEARTBEAT_SECONDS = 1.0

@@ -31,8 +31,6 @@ from podlife.wire import Handler, Peer, Query, Request, Response
 from tests.component.out_of_service.world import Fence
 from tests.property.extremes import Extreme, Object
 
-__all__ = ["NAMESPACE", "ExtremeWorld", "all_in_one", "failures_logged"]
-
 NAMESPACE = "odd"
 _POLICY = Path(__file__).parents[2] / "examples" / "policies" / "ci.yaml"
 _ADMINISTRATOR = Peer("admin", ("system:masters",))

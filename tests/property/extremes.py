@@ -20,8 +20,6 @@ from podlife.api.schema.table import type_named, type_of_kind
 from podlife.apiserver.resource import Resource
 from tests.fuzz.objects import SEEDS, Object, Seed
 
-__all__ = ["Extreme", "Leaf", "ends_of", "every_extreme", "extremes", "leaves_of"]
-
 _INT32 = (0, -1, 1, 2**31 - 1, -(2**31))
 _INT64 = (*_INT32, 300_000_000_000, 2**63 - 1, -(2**63))
 _TIMES = ("0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z")

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from podlife.aio import cancel_and_wait
 from podlife.controller import LeaderElector, LeaseLostError
 from podlife.errors import UnreachableError
+from podlife.testing import LoopClock, VirtualTimeLoop
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, refusal, start
-from tests.virtual_time import VirtualTimeLoop
+from tests.kit.embedded import connect, refusal, start
 
 # Those who wait look often, so that they come as early as they may.
 LEASE, RENEW, RETRY = 15.0, 10.0, 0.5

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from podlife.client import CONFIG_MAPS, NODES, SECRETS, Client, DeleteOptions, Ref
 from podlife.errors import ApiError
+from podlife.testing import VirtualTimeLoop
 from podlife.wire import Request
 from tests.component.ownergc.world import HELD, World, world
 from tests.property.oracles.ownergc import Oracle
-from tests.virtual_time import VirtualTimeLoop
 
 REFS = (CONFIG_MAPS, SECRETS, NODES)
 NAMESPACES = ("default", "kube-public")

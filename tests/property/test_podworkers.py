@@ -26,8 +26,8 @@ from podlife.kubelet.podworkers import (
     SyncResult,
     UpdateType,
 )
+from podlife.testing import VirtualTimeLoop
 from tests.conformance.podworkers.world import NodePod, Recorder, RunningPod, observed, pod, static
-from tests.virtual_time import VirtualTimeLoop
 
 NORMAL, STATIC = ("a", "b", "c"), ("s1", "s2", "s3")
 UIDS = (*NORMAL, *STATIC)

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from podlife.testing import VirtualTimeLoop
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue, ShutDownError
-from tests.virtual_time import VirtualTimeLoop
 
 KEYS = st.sampled_from("abcd")
 

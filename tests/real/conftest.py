@@ -12,7 +12,7 @@ from typing import Protocol
 
 import pytest
 
-from tests.real_parts import (
+from tests.kit.real_parts import (
     MissingPartError,
     Server,
     Settings,

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
-__all__ = ["CuttingProxy"]
-
 
 class CuttingProxy:
     """Relays bytes to a port on loopback; TLS passes through untouched."""

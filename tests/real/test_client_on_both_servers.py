@@ -37,8 +37,8 @@ from podlife.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
+from tests.kit.real_parts import Server
 from tests.real.cutting_proxy import CuttingProxy
-from tests.real_parts import Server
 
 # Long enough for a busy machine; nothing here waits for it unless it fails.
 PATIENCE_SECONDS = 120

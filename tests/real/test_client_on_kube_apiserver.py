@@ -14,7 +14,7 @@ import pytest
 
 from podlife.client import CONFIG_MAPS, PODS, Client, Flags, ListOptions, Ref, load
 from podlife.errors import ConfigError, ExpiredError, ForbiddenError, UnauthorizedError
-from tests.real_parts import Server, Settings, write_kubeconfig
+from tests.kit.real_parts import Server, Settings, write_kubeconfig
 
 REVIEWS = Ref("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
 

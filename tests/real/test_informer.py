@@ -20,8 +20,9 @@ from podlife.api.views import Metadata
 from podlife.client import CONFIG_MAPS, NAMESPACES, Client, Flags, NotSentError, load
 from podlife.errors import ForbiddenError
 from podlife.informer import Informer
+from tests.kit.real_parts import Server, Settings, is_ready
+from tests.kit.wait import until
 from tests.real.cutting_proxy import CuttingProxy
-from tests.real_parts import Server, Settings, is_ready
 
 
 class ConfigMap(msgspec.Struct, gc=False):
@@ -65,13 +66,6 @@ async def running(informer: Informer[Any], *, seconds: float = 120) -> AsyncIter
         assert not task.done()
     finally:
         await cancel_and_wait(task)
-
-
-async def until(condition: Callable[[], object], *, seconds: float = 120) -> None:
-    """There is no event for what happens in another process: look until it is so."""
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 async def put(client: Client, namespace: str, name: str, value: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from podlife.api.codec import Object, parse_time
 from podlife.client import LEASES, Client, EventType, Flags, WatchEvent, load
 from podlife.clock import SystemClock
 from podlife.controller import LeaderElector
+from tests.kit.real_parts import Server, controller_manager
+from tests.kit.wait import until
 from tests.real.conftest import require
-from tests.real_parts import Server, controller_manager
 
 # So long may a machine be busy with something else, and whoever leads still does.
 LEASE_SECONDS = 8
@@ -64,12 +65,6 @@ async def watching(client: Client, name: str) -> AsyncIterator[list[Object]]:
         yield states
     finally:
         await cancel_and_wait(task)
-
-
-async def until(is_so: Callable[[], bool], *, seconds: float) -> None:
-    async with asyncio.timeout(seconds):
-        while not is_so():
-            await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("which", ["kube", "podlife_server"])

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, seed, settings
 
 from podlife.apiserver.resource_table import group_versions
 from tests.fuzz.wire import ANSWER_SECONDS, Answer, judge
-from tests.server_process import ServerProcess, running_server
+from tests.kit.server_process import ServerProcess, running_server
 
 EXAMPLES = int(os.environ.get("PODLIFE_OPENAPI_EXAMPLES", "2"))
 DOCUMENTS = [f"apis/{group}/{version}" if group else f"api/{version}" for group, version in group_versions()]

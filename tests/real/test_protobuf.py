@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from podlife.api import protobuf, schema
-from tests.real_parts import Server
+from tests.kit.real_parts import Server
 
 META = {"name": "encoded", "labels": {"a": "b", "empty": ""}}
 TEMPLATE = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from podlife.client import NAMESPACES, PODS, REPLICA_SETS, Bookmark, Client, Flags, load
+from tests.kit.real_parts import NotReadyError, Server, Settings, kube_apiserver
 from tests.real.conftest import Kubectl, StartControllerManager
-from tests.real_parts import NotReadyError, Server, Settings, kube_apiserver
 
 PATIENCE_SECONDS = 120
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from podlife.aio import finish_despite_cancel
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 
 @virtual_time

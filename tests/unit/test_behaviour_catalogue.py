@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.behaviour_catalogue import CATALOGUE, ROOT, families, groups, named_in, not_covered, pages, rules
+from tests.kit.behaviour_catalogue import (
+    CATALOGUE,
+    ROOT,
+    families,
+    groups,
+    named_in,
+    not_covered,
+    pages,
+    rules,
+)
 
 # A rule that disappears by mistake is missed by no other test: its name would disappear with it.
 ALL_RULES = 829

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from podlife.lru import LruCache, TtlCache
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 
 def test_the_least_recently_used_entry_is_dropped() -> None:

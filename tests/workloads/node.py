@@ -23,8 +23,6 @@ from podlife.clock import Clock
 from podlife.errors import ConflictError, NotFoundError
 from tests.workloads.observatory import Object, Observatory
 
-__all__ = ["PENDING", "RUNS", "UNREADY", "WAITS", "Behaviour", "Node", "app", "exits", "fails", "named"]
-
 Predicate = Callable[[Object], bool]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["labelled_pod", "replica_set", "template"]
-
 Object = dict[str, Any]
 
 

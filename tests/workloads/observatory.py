@@ -27,8 +27,6 @@ from podlife.client import (
     Ref,
 )
 
-__all__ = ["FOLLOWED", "Object", "Observatory"]
-
 Object = dict[str, Any]
 
 FOLLOWED: Sequence[Ref] = (

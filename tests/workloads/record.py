@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.real_parts import Server, controller_manager, kube_apiserver
+from tests.kit.real_parts import Server, controller_manager, kube_apiserver
 from tests.workloads.runs import KUBE_CONTROLLERS, KubeQuota, Outcome, connect, observing, play_all
 from tests.workloads.scenario import Scenario, golden_file, scenarios_of
 from tests.workloads.snapshot import Snapshot, difference

@@ -18,25 +18,12 @@ from podlife.errors import ForbiddenError
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.wire import Handler, Request, Response
 from podlife.workloads import CONTROLLERS
-from tests.component.embedded import refusal
+from tests.kit.embedded import refusal
 from tests.workloads.objects import labelled_pod
 from tests.workloads.observatory import Observatory
 from tests.workloads.scenario import Scenario
 from tests.workloads.snapshot import Snapshot, take
 from tests.workloads.world import Cluster, Quota, World
-
-__all__ = [
-    "KUBE_CONTROLLERS",
-    "EmbeddedQuota",
-    "KubeQuota",
-    "Outcome",
-    "at_work",
-    "connect",
-    "observing",
-    "own_controllers",
-    "play",
-    "play_all",
-]
 
 KUBE_CONTROLLERS = (
     "daemonset-controller",

@@ -21,8 +21,6 @@ from tests.workloads import scenarios
 from tests.workloads.snapshot import Snapshot
 from tests.workloads.world import World
 
-__all__ = ["Scenario", "all_scenarios", "golden", "golden_file", "scenario", "scenarios_of"]
-
 Play = Callable[[World], Awaitable[None]]
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -20,8 +20,6 @@ from typing import Any
 from podlife.client import EVENTS, NODES
 from tests.workloads.observatory import FOLLOWED, Object, Observatory
 
-__all__ = ["Snapshot", "difference", "take"]
-
 Snapshot = dict[str, list[Object]]
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

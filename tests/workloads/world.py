@@ -21,8 +21,6 @@ from podlife.errors import ConflictError, NotFoundError
 from tests.workloads.node import Node
 from tests.workloads.observatory import FOLLOWED, Object, Observatory
 
-__all__ = ["Cluster", "Quota", "WaitedInVainError", "World"]
-
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 180.0

@@ -16,7 +16,7 @@ from podlife.apiserver.settings import ApiServerSettings
 from podlife.cli.apiserver_exec import prepare
 from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import PodlifeError
-from tests.server_process import running_server
+from tests.kit.server_process import running_server
 
 FILES = (
     "pki/ca.pem",

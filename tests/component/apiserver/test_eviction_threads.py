@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from podlife.apiserver.subresources import eviction
-from tests.component import embedded
 from tests.component.apiserver.test_refusals import send
+from tests.kit import embedded
 
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.server_process import ServerProcess, running_server
+from tests.kit.server_process import ServerProcess, running_server
 
 IDLE_WATCHES = 1_000
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.server_process import ServerProcess, running_server
+from tests.kit.server_process import ServerProcess, running_server
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -16,7 +16,7 @@ import pytest
 from podlife.api.codec import format_time
 from podlife.apiserver.server import ApiServer, ApiServerSettings, ServingInfo
 from podlife.clock import SystemClock
-from tests.server_process import ServerProcess, running_server
+from tests.kit.server_process import ServerProcess, running_server
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"

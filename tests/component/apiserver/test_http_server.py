@@ -20,7 +20,7 @@ from podlife.clock import SystemClock
 from podlife.errors import UnauthorizedError
 from podlife.pki import CertificateAuthority, Subject, names_for
 from podlife.wire import Channel, Handler, Request, Response, Upgrade
-from tests.moved_time import heard, pass_time
+from tests.kit.moved_time import heard, pass_time
 
 LIMITS = HttpLimits(lingering_seconds=0.5)
 DEADLINE = 60.0

@@ -11,7 +11,7 @@ import pytest
 
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.wire import Peer, Query, Request, Response
-from tests.component import embedded
+from tests.kit import embedded
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 MANY = 2_000

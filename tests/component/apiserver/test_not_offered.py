@@ -7,7 +7,7 @@ import json
 import pytest
 
 from podlife.wire import Peer, Query, Request
-from tests.component.embedded import start
+from tests.kit.embedded import start
 
 
 @pytest.mark.parametrize(

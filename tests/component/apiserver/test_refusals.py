@@ -10,7 +10,7 @@ import pytest
 
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.wire import Peer, Query, Request
-from tests.component import embedded
+from tests.kit import embedded
 
 ADMINISTRATOR = Peer("admin", ("system:masters",))
 NODE = Peer("system:node:node-0", ("system:nodes",))

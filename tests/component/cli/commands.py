@@ -10,27 +10,13 @@ import os
 import pty
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.component.cli import warm
 from tests.component.cli.warm import WarmProcess
-
-__all__ = [
-    "Result",
-    "Running",
-    "Terminal",
-    "assert_one_line",
-    "eventually",
-    "last_words",
-    "on_terminal",
-    "podlife",
-    "processes_of",
-    "started",
-    "write_kubeconfig",
-]
 
 # How long anything may take that is waited for.
 SECONDS = 180.0
@@ -211,18 +197,6 @@ async def podlife(*arguments: str, **environment: str) -> Result:
     """Run the command to its end."""
     async with started(*arguments, **environment) as running:
         return await running.result()
-
-
-async def eventually(is_so: Callable[[], object], *, seconds: float = SECONDS) -> None:
-    """Until the function says so; it may be one that has to be awaited."""
-    async with asyncio.timeout(seconds):
-        while True:
-            answer = is_so()
-            if asyncio.iscoroutine(answer):
-                answer = await answer
-            if answer:
-                return
-            await asyncio.sleep(0.02)
 
 
 def processes_of(folder: Path) -> list[str]:

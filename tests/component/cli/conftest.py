@@ -23,7 +23,7 @@ from podlife.apiserver.storage import MemoryStore
 from podlife.client import Client, Connection, TokenAuth
 from podlife.clock import SystemClock
 from tests.component.cli.faulty_proxy import FaultyProxy, proxied
-from tests.gc_states import States
+from tests.kit.gc_states import States
 
 ADMIN_TOKEN, NOBODY_TOKEN = "admin-token", "nobody-token"
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 import aiohttp
 from aiohttp import web
 
-__all__ = ["Answer", "Cut", "Fault", "FaultyProxy", "Hang", "Hold", "Seen", "Silence", "Truncate", "proxied"]
-
 _HOP_BY_HOP = {"transfer-encoding", "content-length", "connection", "content-encoding"}
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from podlife.client import EVENTS, LEASES, PODS, REPLICA_SETS, Client, PatchType
-from tests.component.cli.commands import Running, eventually, last_words, podlife, started
+from tests.component.cli.commands import Running, last_words, podlife, started
 from tests.component.cli.conftest import Server
 from tests.component.cli.test_gc_run import fetch
-from tests.real_parts import free_port
+from tests.kit.real_parts import free_port
+from tests.kit.wait import until
 
 ONE = ["--controllers=replicaset"]
 ALONE = [*ONE, "--leader-elect=false"]
@@ -69,10 +70,10 @@ async def test_it_keeps_pods_tells_its_numbers_and_gives_the_lease_back(
     async with controlling(*ELECTION, "--listen", f"127.0.0.1:{port}", *server.admin) as run:
         await run.wait_for("became leader of lease kube-system/podlife-controllers")
         await make_replica_set(client, 5)
-        await eventually(has_status(client, 5))
+        await until(has_status(client, 5))
         await client.scale(REPLICA_SETS, "web", "default", 2)
-        await eventually(has_status(client, 2))
-        await eventually(lambda: is_told(client, created=5, deleted=3))
+        await until(has_status(client, 2))
+        await until(lambda: is_told(client, created=5, deleted=3))
         metrics = ""
 
         async def is_idle() -> bool:
@@ -81,7 +82,7 @@ async def test_it_keeps_pods_tells_its_numbers_and_gives_the_lease_back(
             _, metrics = await fetch(port, "metrics")
             return 'workqueue_depth{name="replicaset"} 0.0' in metrics
 
-        await eventually(is_idle)
+        await until(is_idle)
         ready, health = [await fetch(port, path) for path in ("readyz", "healthz")]
         result = await run.end()
     assert (result.code, result.out) == (0, "")
@@ -115,13 +116,13 @@ async def test_a_signal_in_the_middle_finishes_what_is_under_way_and_a_restart_g
         async def has_begun() -> bool:
             return bool((await client.list_all(PODS, "default")).items)
 
-        await eventually(has_begun)
+        await until(has_begun)
         result = await run.end()
     assert result.code == 0, result.err
     assert await has_pods(client, 100)(), "what was under way is finished"
     await client.scale(REPLICA_SETS, "web", "default", 110)
     async with controlling(*ALONE, *server.admin) as run:
-        await eventually(has_status(client, 110))
+        await until(has_status(client, 110))
         assert (await run.end()).code == 0
     assert await has_pods(client, 110)()
 
@@ -151,7 +152,7 @@ async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
             await first.end(signal.SIGKILL)
             await make_replica_set(client, 3)
             await second.wait_for("second became leader of lease")
-            await eventually(has_status(client, 3))
+            await until(has_status(client, 3))
             assert (await second.end()).code == 0
 
 

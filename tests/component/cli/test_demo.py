@@ -10,14 +10,8 @@ from pathlib import Path
 import pytest
 
 from podlife.client import PODS, Client, DeleteOptions, Flags, load
-from tests.component.cli.commands import (
-    Terminal,
-    assert_one_line,
-    eventually,
-    on_terminal,
-    podlife,
-    processes_of,
-)
+from tests.component.cli.commands import Terminal, assert_one_line, on_terminal, podlife, processes_of
+from tests.kit.wait import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
@@ -52,7 +46,7 @@ async def test_a_demo_that_is_interrupted_leaves_nothing_behind(demos_in: Path) 
         terminal.interrupt()
         assert await terminal.exit_code() == 130
     # What it has ended may take the kernel a moment longer.
-    await eventually(lambda: not processes_of(folder))
+    await until(lambda: not processes_of(folder))
     assert not list(demos_in.iterdir())
 
 
@@ -70,5 +64,5 @@ async def test_a_demo_that_does_not_see_what_it_tells_fails(demos_in: Path) -> N
         assert await terminal.exit_code() == 1
         assert "podlife: the demo did not see what it tells: web-" in terminal.shown
         assert "Traceback" not in terminal.shown
-    await eventually(lambda: not processes_of(folder))
+    await until(lambda: not processes_of(folder))
     assert not list(demos_in.iterdir())

@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 
 from podlife.client import EVENTS, Client
-from tests.component.cli.commands import eventually, podlife, started
+from tests.component.cli.commands import podlife, started
 from tests.component.cli.conftest import Server
 from tests.component.podgc.s3_server import BUCKET, failure, serving_s3
-from tests.gc_states import States
+from tests.kit.gc_states import States
+from tests.kit.wait import until
 
 SWEEP = ("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", "--quarantine", "0s")
 
@@ -82,7 +83,7 @@ async def test_a_run_goes_on_when_there_is_room_again(states: States, server: Se
         async def is_gone() -> bool:
             return not await states.names()
 
-        await eventually(is_gone)
+        await until(is_gone)
         assert (await run.end()).code == 0
     assert kept(folder) == {"stuck"}
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.component.cli.commands import assert_one_line, podlife, write_kubeconfig
-from tests.real_parts import free_port
+from tests.kit.real_parts import free_port
 
 COMMANDS = [["plan"], ["sweep", "--yes"], ["run", "--no-leader-elect"]]
 

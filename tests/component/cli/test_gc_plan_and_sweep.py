@@ -11,19 +11,13 @@ from pathlib import Path
 import pytest
 
 from podlife.client import Client
-from tests.component.cli.commands import (
-    assert_one_line,
-    eventually,
-    last_words,
-    on_terminal,
-    podlife,
-    started,
-)
+from tests.component.cli.commands import assert_one_line, last_words, on_terminal, podlife, started
 from tests.component.cli.conftest import Server
 from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Hang, Hold, Seen, Truncate
-from tests.gc_states import FINALIZER, States
-from tests.real_pki import Pki
-from tests.server_process import running_server
+from tests.kit.gc_states import FINALIZER, States
+from tests.kit.real_pki import Pki
+from tests.kit.server_process import running_server
+from tests.kit.wait import until
 
 PODS = "/api/v1/pods"
 ONE_POD = "/api/v1/namespaces/gc/pods/[^/]+"
@@ -385,7 +379,7 @@ async def test_killed_at_any_point_and_started_again_it_goes_on(
     flags = ["gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through]
     proxy.fault = lambda _: Hang() if proxy.count("DELETE", ONE_POD) > after else None
     async with started(*flags) as sweep:
-        await eventually(lambda: proxy.count("DELETE", ONE_POD) > after)
+        await until(lambda: proxy.count("DELETE", ONE_POD) > after)
         result = await sweep.end(signal.SIGKILL)
     assert result.code == -signal.SIGKILL
     left = await states.names()
@@ -403,7 +397,7 @@ async def test_interrupted_it_finishes_the_calls_under_way_and_tells_what_was_do
     await states.orphaned("orphan")
     flags = ["--terminated-pod-gc-threshold", "1", "--quarantine", "1h", *through]
     async with started("gc", "sweep", "--yes", *flags) as sweep:
-        await eventually(lambda: proxy.count("DELETE", ONE_POD) == 1)
+        await until(lambda: proxy.count("DELETE", ONE_POD) == 1)
         result = await sweep.end(number)
     assert result.code == 130
     assert result.out.startswith("1 pod deleted (1 terminated)")
@@ -419,7 +413,7 @@ async def test_interrupted_it_sends_nothing_more_and_counts_what_is_left(
     proxy.fault = lambda seen: Hang() if seen.method == "DELETE" else None
     flags = ["--terminated-pod-gc-threshold", "1", "--request-timeout", "8s", *through]
     async with started("gc", "sweep", "--yes", *flags) as sweep:
-        await eventually(lambda: proxy.count("DELETE", ONE_POD) == 16)
+        await until(lambda: proxy.count("DELETE", ONE_POD) == 16)
         result = await sweep.end(signal.SIGINT)
     assert (result.code, result.out) == (130, "Nothing was deleted.\n")
     assert proxy.count("DELETE", ONE_POD) == 16
@@ -435,7 +429,7 @@ async def test_interrupted_when_all_is_done_it_claims_nothing_to_be_left(
     proxy.fault = lambda seen: Hang() if seen.method == "POST" else None
     flags = ["--terminated-pod-gc-threshold", "1", *through]
     async with started("gc", "sweep", "--yes", *flags) as sweep:
-        await eventually(lambda: proxy.count("POST", ".*/events") == 1)
+        await until(lambda: proxy.count("POST", ".*/events") == 1)
         result = await sweep.end(signal.SIGINT)
     assert result.code == 130
     assert result.out.startswith("1 pod deleted (1 terminated)")
@@ -464,7 +458,7 @@ async def test_interrupted_before_it_knows_what_to_do_it_says_that_nothing_was_d
 ) -> None:
     proxy.fault = lambda seen: Hang() if seen.path == PODS else None
     async with started("gc", "sweep", "--yes", *through) as sweep:
-        await eventually(lambda: proxy.count("GET", PODS))
+        await until(lambda: proxy.count("GET", PODS))
         result = await sweep.end(signal.SIGINT)
     assert (result.code, result.out, result.err) == (130, "", "podlife: interrupted: nothing was deleted\n")
 

@@ -15,12 +15,13 @@ import aiohttp
 import pytest
 
 from podlife.client import EVENTS, LEASES, PODS, Client, DeleteOptions, Flags, PatchType, load
-from tests.component.cli.commands import Running, assert_one_line, eventually, last_words, podlife, started
+from tests.component.cli.commands import Running, assert_one_line, last_words, podlife, started
 from tests.component.cli.conftest import Server
 from tests.component.cli.faulty_proxy import Answer, Fault, FaultyProxy, Seen, Truncate
-from tests.gc_states import States
-from tests.real_parts import free_port
-from tests.server_process import running_server
+from tests.kit.gc_states import States
+from tests.kit.real_parts import free_port
+from tests.kit.server_process import running_server
+from tests.kit.wait import until
 
 QUICK = ["--quarantine", "300ms", "--period", "300ms"]
 ALONE = ["--no-leader-elect", *QUICK]
@@ -70,14 +71,14 @@ async def test_what_becomes_collectable_is_collected_for_all_four_reasons(
         await run.wait_for("became leader of lease kube-system/podlife-gc")
         await states.pod("alive")
         await states.terminated("done-0", "done-1", "done-2")
-        await eventually(left(states, "alive", "done-1", "done-2"))
+        await until(left(states, "alive", "done-1", "done-2"))
         await states.orphaned("orphan")
         await states.out_of_service("stuck")
         await states.unscheduled("never")
-        await eventually(left(states, "alive", "done-1", "done-2", "never"))
+        await until(left(states, "alive", "done-1", "done-2", "never"))
         metrics, ready = await fetch(port, "metrics"), await fetch(port, "readyz")
         told = "deleted pod orphan (orphaned): node gc-gone no longer exists"
-        await eventually(lambda: is_told(client, told))
+        await until(lambda: is_told(client, told))
         result = await run.end()
     assert (result.code, result.out) == (0, "")
     for reason in ("terminated", "orphaned", "out-of-service"):
@@ -116,19 +117,19 @@ async def test_the_api_server_may_be_killed_and_come_back(tmp_path: Path) -> Non
             states = States(client, "gc")
             await states.begin()
             await states.out_of_service("before")
-            await eventually(left(states))
+            await until(left(states))
             server.kill()
 
             async def is_ready(code: int) -> bool:
                 return (await fetch(port, "readyz"))[0] == code
 
-            await eventually(lambda: is_ready(503))
+            await until(lambda: is_ready(503))
             assert (await fetch(port, "healthz")) == (200, "ok")
             server.start()
-            await eventually(lambda: is_ready(200))
+            await until(lambda: is_ready(200))
             await states.pod("alive")
             await states.out_of_service("after")
-            await eventually(left(states, "alive"))
+            await until(left(states, "alive"))
             assert (await run.end()).code == 0
 
 
@@ -149,9 +150,9 @@ async def test_watches_that_break_are_begun_anew(
     await states.pod("alive")
     await states.out_of_service("first")
     async with collecting(*ALONE, *through) as run:
-        await eventually(left(states, "alive"))
+        await until(left(states, "alive"))
         await states.out_of_service("second")
-        await eventually(left(states, "alive"))
+        await until(left(states, "alive"))
         assert (await run.end()).code == 0
     assert broken
 
@@ -169,7 +170,7 @@ async def test_a_storm_of_429_is_waited_out(proxy: FaultyProxy, through: list[st
     proxy.fault = storm
     await states.terminated(*(f"p-{number:02}" for number in range(12)))
     async with collecting("--terminated-pod-gc-threshold", "1", *ALONE, *through) as run:
-        await eventually(left(states, "p-11"))
+        await until(left(states, "p-11"))
         assert (await run.end()).code == 0
     assert refused == 40
 
@@ -184,7 +185,7 @@ async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
         await run.wait_for("cannot get node gc-gone, keeping its pods")
         assert await states.names() == {"orphan"}
         proxy.fault = lambda _: None
-        await eventually(left(states))
+        await until(left(states))
         assert (await run.end()).code == 0
 
 
@@ -205,13 +206,13 @@ async def test_a_pod_made_anew_between_decision_and_deletion_lives(
     proxy.fault = hold_back
     flags = ["--terminated-pod-gc-threshold", "1", *ALONE, *through]
     async with collecting(*flags) as run:
-        await eventually(lambda: proxy.count("DELETE", ".*/pods/other"))
+        await until(lambda: proxy.count("DELETE", ".*/pods/other"))
         options = DeleteOptions(grace_period_seconds=0)
         await client.delete(PODS, "other", "gc", options=options)
         await states.pod("other")
         is_replaced.set()
         attempts = proxy.count("DELETE", ".*/pods/other")
-        await eventually(lambda: proxy.count("DELETE", ".*/pods/other") > attempts)
+        await until(lambda: proxy.count("DELETE", ".*/pods/other") > attempts)
         assert (await run.end()).code == 0
     assert await states.names() == {"twin", "other"}
     assert (await states.get("other"))["status"]["phase"] == "Running"
@@ -238,7 +239,7 @@ async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
             await first.end(signal.SIGKILL)
             await second.wait_for("second became leader of lease")
             await states.out_of_service("stuck")
-            await eventually(left(states))
+            await until(left(states))
 
 
 async def test_any_free_port_is_told_with_its_host_and_answers_there(server: Server) -> None:
@@ -251,7 +252,7 @@ async def test_any_free_port_is_told_with_its_host_and_answers_there(server: Ser
         async def is_ready() -> bool:
             return (await fetch(port, "readyz"))[0] == 200
 
-        await eventually(is_ready)
+        await until(is_ready)
         shown = (await fetch(port, "readyz?verbose"))[1]
     assert shown == "[+]caches ok\n[+]server ok\nreadyz check passed\n"
 

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from podlife.client import LEASES, NODES, PODS, Client
-from tests.component.cli.commands import assert_one_line, eventually, on_terminal, podlife, started
+from tests.component.cli.commands import assert_one_line, on_terminal, podlife, started
 from tests.component.cli.conftest import Server
-from tests.real_parts import free_port
+from tests.kit.real_parts import free_port
+from tests.kit.wait import until
 
 
 async def names(client: Client) -> tuple[int, int, int]:
@@ -27,7 +28,7 @@ async def test_nodes_and_pods_come_and_what_was_made_is_gone_at_the_end(
             pods = (await client.list_all(PODS, "default")).items
             return len(pods) == 12 and all(each["status"].get("phase") == "Running" for each in pods)
 
-        await eventually(all_run)
+        await until(all_run)
         assert await names(client) == (3, 12, 3)
         result = await running.end()
     assert result.code == 0, result.err

@@ -8,9 +8,9 @@ import pytest
 
 from podlife.cli.commands.sim.output import ConsoleReporter
 from podlife.daemons.simulation import Simulation, SimulationSettings
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import connect, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
 
 
 @virtual_time

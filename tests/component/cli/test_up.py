@@ -20,8 +20,9 @@ import pytest
 
 from podlife.client import NODES, PODS, Client, Flags, load
 from podlife.localcluster.state_dir import StateDir
+from tests.kit.up_process import UpProcess, podlife, running_up
+from tests.kit.wait import until_blocking
 from tests.unit.cli.test_completions import offered
-from tests.up_process import UpProcess, podlife, running_up, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes as pods need Linux")
 
@@ -88,7 +89,7 @@ def test_a_port_that_is_taken_is_said_and_nothing_is_left_running(up: UpProcess,
 def test_a_part_that_is_killed_is_started_again_and_that_is_one_line(up: UpProcess) -> None:
     before = up.part("controllers")
     os.kill(before["pid"], signal.SIGKILL)
-    until(lambda: up.part("controllers")["pid"] not in (0, before["pid"]), up.said)
+    until_blocking(lambda: up.part("controllers")["pid"] not in (0, before["pid"]), up.said)
     assert up.part("controllers")["restarts"] == before["restarts"] + 1
     assert up.said.count("controllers was ended by SIGKILL; it is started again in 0.5 s") == 1
 
@@ -97,7 +98,7 @@ def test_a_node_that_was_stopped_stays_so_until_it_is_started(up: UpProcess) -> 
     assert podlife("down", "node-1", "--data", str(up.data)).returncode == 0
     assert up.part("node-1")["state"] == "stopped"
     assert podlife("up", "node-1", "--data", str(up.data)).returncode == 0
-    until(lambda: up.part("node-1")["state"] == "running", up.said)
+    until_blocking(lambda: up.part("node-1")["state"] == "running", up.said)
     refused = podlife("down", "node-7", "--data", str(up.data))
     assert refused.returncode == 1
     assert refused.stderr == "podlife: there is no node 'node-7' here: there are node-0 to node-1\n"
@@ -111,7 +112,9 @@ async def test_a_node_of_another_process_joins_by_the_file(up: UpProcess, tmp_pa
     with (tmp_path / "log").open("wb") as log:
         node = subprocess.Popen([sys.executable, "-m", "podlife", "node", *flags], stdout=log, stderr=log)
     try:
-        until(lambda: "node more joined the cluster" in (tmp_path / "log").read_text(), "it did not join")
+        until_blocking(
+            lambda: "node more joined the cluster" in (tmp_path / "log").read_text(), "it did not join"
+        )
         assert stat.S_IMODE((data / "kubeconfig").stat().st_mode) == 0o600
         async with Client.connect(load(Flags(kubeconfig=str(data / "kubeconfig")))) as client:
             assert (await client.get(NODES, "more"))["metadata"]["name"] == "more"
@@ -150,12 +153,12 @@ async def test_stopped_pods_have_their_grace_and_run_again_after_the_next_up(tmp
         kept["spec"]["containers"][0]["lifecycle"] = {"preStop": hook}
         await create(up, kept)
         await until_running(up, "kept")
-        until(lambda: written(lines) == ["start"], up.logs())
+        until_blocking(lambda: written(lines) == ["start"], up.logs())
         assert up.stop() == 0
         assert written(lines) == ["start", "hook", "end"]
         up.start()
         await until_running(up, "kept", restarts=1)
-        until(lambda: written(lines) == ["start", "hook", "end", "start"], up.logs())
+        until_blocking(lambda: written(lines) == ["start", "hook", "end", "start"], up.logs())
 
 
 async def test_pods_outlive_an_up_that_was_killed_and_are_found_by_the_next(tmp_path: Path) -> None:
@@ -165,14 +168,16 @@ async def test_pods_outlive_an_up_that_was_killed_and_are_found_by_the_next(tmp_
         await until_running(up, "kept")
         parts = [each["pid"] for each in up.parts()]
         up.kill()
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in parts), "parts outlive their up")
+        until_blocking(
+            lambda: not any(Path(f"/proc/{pid}").exists() for pid in parts), "parts outlive their up"
+        )
         up.start()
         await until_running(up, "kept")
-        until(lambda: written(lines) == ["start"], up.logs())
+        until_blocking(lambda: written(lines) == ["start"], up.logs())
         # Does not hear TERM at all: without `--now` it would have far longer than this test.
         deaf = f"trap '' TERM; echo deaf >> {lines}; while :; do sleep 0.05; done"
         await create(up, pod("deaf", deaf, terminationGracePeriodSeconds=1000))
-        until(lambda: written(lines) == ["start", "deaf"], up.logs())
+        until_blocking(lambda: written(lines) == ["start", "deaf"], up.logs())
         assert podlife("down", "--now", "--data", str(up.data)).returncode == 0
         assert not up.is_running
 
@@ -182,7 +187,7 @@ async def test_down_after_a_kill_ends_the_pods_that_run_on_and_the_token(tmp_pat
     script = f"trap 'echo end >> {lines}; exit' TERM; echo $$$$ >> {lines}; while :; do sleep 0.05; done"
     with running_up(tmp_path, "--nodes", "1") as up:
         await create(up, pod("left", script))
-        until(lambda: len(written(lines)) == 1, up.logs())
+        until_blocking(lambda: len(written(lines)) == 1, up.logs())
         token = (up.data / "tokens.csv").read_text()
         assert "system:bootstrap:" in token
         up.kill()
@@ -225,14 +230,16 @@ def test_a_command_that_knows_no_server_names_the_kubeconfig_of_a_running_up(
 async def test_a_shell_is_offered_pods_namespaces_and_nodes_of_the_cluster(up: UpProcess) -> None:
     await create(up, pod("offered", "sleep 1000"))
     # The server is asked for a moment only: a busy machine may need several tries.
-    until(
+    until_blocking(
         lambda: offered("podlife explain pod offer", up.kubeconfig) == ["offered"], "the pod is not offered"
     )
     assert offered("podlife explain pod -n kube-system offer", up.kubeconfig) == []
     namespaces = ["kube-node-lease", "kube-public", "kube-system"]
-    until(lambda: offered("podlife stuck -n kube-", up.kubeconfig) == namespaces, "no namespaces are offered")
+    until_blocking(
+        lambda: offered("podlife stuck -n kube-", up.kubeconfig) == namespaces, "no namespaces are offered"
+    )
     down = f"podlife down --data {up.data} "
-    until(lambda: offered(down, up.kubeconfig) == ["node-0", "node-1"], "the nodes are not offered")
+    until_blocking(lambda: offered(down, up.kubeconfig) == ["node-0", "node-1"], "the nodes are not offered")
 
 
 def test_http_to_a_server_that_expects_tls_is_told_to_write_https(up: UpProcess) -> None:
@@ -273,7 +280,7 @@ async def test_a_reader_that_has_gone_neither_stops_it_nor_its_orderly_end(tmp_p
         script = f"trap 'echo end >> {lines}; exit' TERM; echo start >> {lines}; while :; do sleep 0.05; done"
         await create(up, pod("told", script))
         await until_running(up, "told")
-        until(lambda: written(lines) == ["start"], "it did not begin")
+        until_blocking(lambda: written(lines) == ["start"], "it did not begin")
         process.terminate()
         assert process.wait(60) == 0
         assert written(lines) == ["start", "end"]

@@ -25,8 +25,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["WarmProcess", "start"]
-
 _HEADER = struct.Struct("!I")
 _FILES = 4  # standard input, output and error, and where its number and its exit code are written
 

@@ -8,8 +8,8 @@ import pytest
 
 from podlife.client import PODS, Client, InProcessTransport
 from podlife.errors import UnreachableError
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.virtual_time import virtual_time
 
 
 @virtual_time

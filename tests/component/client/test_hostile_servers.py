@@ -16,7 +16,7 @@ from podlife.client import PODS, Client, Connection, DeadlineError, LogOptions, 
 from podlife.client.http_connection import CutOffError, HttpConnection
 from podlife.errors import ApiError, UnreachableError
 from tests.component.client.servers import Script, serve_raw
-from tests.moved_time import pass_time
+from tests.kit.moved_time import pass_time
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 SMUGGLED = HEAD + b'X-Smuggled: 1\r\nContent-Length: 14\r\n\r\n{"evil": true}'

@@ -35,7 +35,7 @@ from podlife.client.credential import Credential
 from podlife.errors import ConfigError, UnauthorizedError, UnreachableError
 from tests.component.client.authority import Authority
 from tests.component.client.servers import serve, serve_raw
-from tests.moved_time import heard, pass_time
+from tests.kit.moved_time import heard, pass_time
 
 POD = {"metadata": {"name": "a", "namespace": "ns"}}
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -10,9 +10,9 @@ import pytest
 
 from podlife.client import PODS, BadAnswerError, Client, DeadlineError, WatchEvent, WatchOptions
 from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, UnreachableError
+from podlife.testing import virtual_time
 from podlife.wire import Response
 from tests.component.client.test_watch import Server, View, added, bookmark, line, pod, refusal, status, take
-from tests.virtual_time import virtual_time
 
 
 def listed(*pods: dict[str, Any], revision: str = "8") -> Response:

@@ -38,8 +38,8 @@ from podlife.errors import (
     TooManyRequestsError,
     UnreachableError,
 )
+from podlife.testing import virtual_time
 from podlife.wire import Peer, Query, Request, Response
-from tests.virtual_time import virtual_time
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ns"}}
 

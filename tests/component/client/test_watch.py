@@ -25,9 +25,9 @@ from podlife.client import (
     WatchOptions,
 )
 from podlife.errors import ApiError, ExpiredError, ForbiddenError, PodlifeError, UnreachableError
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.client.servers import serve
-from tests.virtual_time import virtual_time
 
 Stream = Callable[[Request], AsyncIterator[bytes] | Response]
 

@@ -6,9 +6,9 @@ import asyncio
 
 from podlife.client import PODS, Client, InProcessTransport, Limiter, LimiterSettings, WithdrawnError
 from podlife.errors import PodlifeError
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.client.test_verbs import failure
-from tests.virtual_time import virtual_time
 
 
 class SlowServer:

@@ -24,9 +24,10 @@ from podlife.controller import (
     export_queues,
 )
 from podlife.errors import ConfigError
+from podlife.testing import LoopClock
 from podlife.wire import Request, Response
 from podlife.workqueue import RateLimitedQueue
-from tests.component.embedded import LoopClock, connect
+from tests.kit.embedded import connect
 
 
 @asynccontextmanager

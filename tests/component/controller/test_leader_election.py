@@ -14,9 +14,9 @@ from podlife.clock import ManualClock
 from podlife.controller import LeaderElector, LeaseLostError, make_identity
 from podlife.errors import ApiError, ConfigError
 from podlife.events import Recorder
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal, start
 
 
 def now() -> float:

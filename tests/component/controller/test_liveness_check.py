@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from podlife.aio import cancel_and_wait
 from podlife.client import NAMESPACES, PODS, Client, InProcessTransport
 from podlife.controller import LivenessCheck
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.virtual_time import virtual_time
 
 
 class Server:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from podlife.daemons.service import ServiceSettings
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.hollow import HollowNodes
 from podlife.podgc import Settings as CollectorSettings
+from tests.kit.wait import until
 
 CONTAINERS = [{"name": "c", "image": "app"}]
 
@@ -54,11 +55,6 @@ async def client(connection: Connection) -> AsyncIterator[Client]:
         yield client
 
 
-async def eventually(is_so: Callable[[], Awaitable[bool]]) -> None:
-    while not await is_so():
-        await asyncio.sleep(0.02)
-
-
 async def test_gc_collects_an_orphan_and_releases_its_lease(connection: Connection, client: Client) -> None:
     pod = {"metadata": {"name": "orphan"}, "spec": {"nodeName": "gone", "containers": CONTAINERS}}
     await client.create(PODS, pod, "default")
@@ -76,7 +72,7 @@ async def test_gc_collects_an_orphan_and_releases_its_lease(connection: Connecti
     async with asyncio.TaskGroup() as group:
         group.create_task(gc.run(settings, on_ready=ready.set, shutdown=stop))
         await ready.wait()
-        await eventually(is_collected)
+        await until(is_collected)
         assert (await client.get(LEASES, "gc", "kube-system"))["spec"]["holderIdentity"]
         stop.trigger()
     assert not (await client.get(LEASES, "gc", "kube-system"))["spec"].get("holderIdentity")
@@ -97,7 +93,7 @@ async def test_controllers_run_those_that_are_named_until_they_are_cancelled(
 
     async with asyncio.TaskGroup() as group:
         running = group.create_task(controllers.run(settings))
-        await eventually(has_pods)
+        await until(has_pods)
         running.cancel()
 
 
@@ -120,7 +116,7 @@ async def test_a_node_registers_and_one_agent_at_a_time_has_its_directory(
 
     async with asyncio.TaskGroup() as group:
         group.create_task(node.run(settings, shutdown=stop))
-        await eventually(is_ready)
+        await until(is_ready)
         with pytest.raises(PodlifeError, match="another node's agent has"):
             await node.run(settings)
         stop.trigger()

@@ -15,9 +15,9 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, NAMESPACES, Client
 from podlife.errors import UnreachableError
 from podlife.events import Recorder
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import Disturbance, connect, refusal, start
 
 POD = {"kind": "Pod", "apiVersion": "v1", "namespace": "default", "name": "p", "uid": "u-1"}
 

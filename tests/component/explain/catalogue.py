@@ -12,8 +12,6 @@ from tests.component.explain.running_pods import RUNNING_PODS
 from tests.component.explain.situation import Situation
 from tests.component.explain.waiting_pods import WAITING_PODS
 
-__all__ = ["CATALOGUE", "name_of"]
-
 CATALOGUE: tuple[Situation, ...] = (*DELETED_PODS, *WAITING_PODS, *RUNNING_PODS, *POLICY_PODS)
 
 

@@ -13,7 +13,7 @@ from podlife.explain import Explanation
 from podlife.testing import Cluster, ClusterNodeSpec, virtual_time
 from tests.component.explain.kubectl_words import type_in
 from tests.component.stories.objects import workload
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 
 FAIL_OVER = (ROOT / "docs" / "fail-over-a-statefulset.md").read_text(encoding="utf-8")
 WHO = (ROOT / "docs" / "who-deleted-my-pod.md").read_text(encoding="utf-8")

@@ -20,10 +20,10 @@ from podlife.podgc.policy.model import (
 )
 from podlife.testing import Behaviour, Cluster, pod_gc, virtual_time
 from podlife.wire import Request, Response
-from tests.component.embedded import refusal
 from tests.component.explain.situation import found
 from tests.component.podgc.world import serve
 from tests.component.stories.objects import pod
+from tests.kit.embedded import refusal
 
 POLICY = Policy(rules=(Rule("ended", ttl_seconds=300, wait_for_owner=OwnerWait(600)),))
 KEEPS_ONE = Policy(rules=(Rule("one", keep=Keep(1, Per.NAMESPACE)),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -20,9 +20,10 @@ from podlife.kubelet.hollow import (
     parse_scenario,
     percentile,
 )
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component import embedded
-from tests.virtual_time import virtual_time
+from tests.kit import embedded
+from tests.kit.wait import until
 
 
 @asynccontextmanager
@@ -30,18 +31,12 @@ async def running(
     nodes: int, scenario: str = "", *, disturb: embedded.Disturbance | None = None, **more: Any
 ) -> AsyncIterator[tuple[HollowNodes, Client]]:
     client = embedded.connect(await embedded.start(), disturb)
-    fleet = HollowNodes(client, HollowSettings(nodes, **more), embedded.LoopClock(), parse_scenario(scenario))
+    fleet = HollowNodes(client, HollowSettings(nodes, **more), LoopClock(), parse_scenario(scenario))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(fleet.run())
         await until(lambda: fleet.ready == nodes)
         yield fleet, client
         task.cancel()
-
-
-async def until(done: Callable[[], bool], seconds: float = 60.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not done():
-            await asyncio.sleep(0.1)
 
 
 async def create(client: Client, name: str, node: str = "sim-0", **more: Any) -> Object:

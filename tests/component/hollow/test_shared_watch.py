@@ -12,8 +12,9 @@ from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS, EventType
 from podlife.errors import ForbiddenError, PodlifeError
 from podlife.kubelet.hollow.shared_watch import SharedWatch
-from tests.component.informer.world import World, refusal, until
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
+from tests.component.informer.world import World, refusal
+from tests.kit.wait import until
 
 
 class Seen:

@@ -19,9 +19,10 @@ from podlife.errors import (
     UnauthorizedError,
     UnreachableError,
 )
+from podlife.testing import virtual_time
 from podlife.wire import Response
-from tests.component.informer.world import Notes, World, refusal, run_informer, until
-from tests.virtual_time import virtual_time
+from tests.component.informer.world import Notes, World, refusal, run_informer
+from tests.kit.wait import until
 
 EXPIRED: Object = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "old"}
 

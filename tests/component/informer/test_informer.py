@@ -13,8 +13,9 @@ from podlife.api.views import MetadataOnly
 from podlife.client import NAMESPACES
 from podlife.errors import ConflictError
 from podlife.informer import Informer
-from tests.component.informer.world import Notes, World, run_informer, until
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
+from tests.component.informer.world import Notes, World, run_informer
+from tests.kit.wait import until
 
 
 def names(informer: Informer[Any]) -> set[str]:

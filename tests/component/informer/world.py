@@ -25,8 +25,7 @@ from podlife.clock import ManualClock
 from podlife.errors import NotFoundError, UnreachableError
 from podlife.informer import Informer
 from podlife.wire import Peer, Request, Response
-
-__all__ = ["ConfigMap", "Line", "Notes", "Stream", "World", "refusal", "run_informer", "until"]
+from tests.kit.wait import until
 
 ROOT = Peer("admin", ("system:masters",))
 
@@ -257,12 +256,3 @@ async def run_informer(
         yield task
     finally:
         await cancel_and_wait(task)
-
-
-async def until(condition: Callable[[], object], *, seconds: float = 3600.0) -> None:
-    """Let the others go on until it is so; under virtual time that takes none."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while not condition():
-        assert loop.time() < deadline, "it has not become so"
-        await asyncio.sleep(0.1)

@@ -16,7 +16,8 @@ from podlife.kubelet.node_status import FixedMachine, MachineFacts, NodeSettings
 from podlife.kubelet.runtime import ContainerConfig, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 from podlife.kubelet.settings import KubeletSettings
-from tests.component.embedded import Disturbance, LoopClock, connect, start
+from podlife.testing import LoopClock
+from tests.kit.embedded import Disturbance, connect, start
 
 Object = dict[str, Any]
 MACHINE = FixedMachine(MachineFacts(cores=4, memory_bytes=8 * 2**30, storage_bytes=100 * 2**30))

@@ -15,8 +15,8 @@ from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtime import ExecResult
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.kubelet.status import manager as status_manager
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import container, node_world, pod
-from tests.virtual_time import virtual_time
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 PROBE = {

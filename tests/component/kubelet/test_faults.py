@@ -16,9 +16,9 @@ from podlife.client import PODS
 from podlife.errors import NotFoundError, UnreachableError
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
-from tests.component.embedded import refusal
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 VERBS = (
     "run_sandbox",

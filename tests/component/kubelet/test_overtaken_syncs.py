@@ -9,8 +9,8 @@ import pytest
 
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import container, node_world, pod
-from tests.virtual_time import virtual_time
 
 PRE_STOP = {"lifecycle": {"preStop": {"exec": {"command": ["bye"]}}}}
 

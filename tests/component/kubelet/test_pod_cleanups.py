@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from podlife.client import PODS
 from podlife.errors import UnreachableError
 from podlife.kubelet.runtime import RuntimeUnavailableError, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
-from tests.virtual_time import virtual_time
+from tests.kit.wait import until
 
 Object = dict[str, Any]
 
@@ -25,12 +25,6 @@ def alive(world: NodeWorld) -> list[str]:
         for each in world.machine.containers.values()
         if each.started_at is not None and each.exit_code is None
     )
-
-
-async def until(condition: Callable[[], bool], *, seconds: float) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.05)
 
 
 class Broken:

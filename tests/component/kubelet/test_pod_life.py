@@ -12,8 +12,8 @@ from podlife.client import CONFIG_MAPS, PODS, PatchType
 from podlife.errors import UnreachableError
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtimes.sim import Behaviour
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
-from tests.virtual_time import virtual_time
 
 Object = dict[str, Any]
 

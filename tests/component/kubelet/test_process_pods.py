@@ -20,8 +20,8 @@ from podlife.kubelet.node_status import NodeSettings
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.process.launch import can_mount
 from podlife.kubelet.settings import KubeletSettings
-from tests.component.embedded import connect, start
 from tests.component.kubelet.node_world import MACHINE, NODE, pod
+from tests.kit.embedded import connect, start
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 

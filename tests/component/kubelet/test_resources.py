@@ -7,8 +7,8 @@ from typing import Any
 from podlife.client import PODS, PatchType
 from podlife.kubelet.pod_fields import condition_of
 from podlife.kubelet.runtimes.sim import Behaviour
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
-from tests.virtual_time import virtual_time
 
 Object = dict[str, Any]
 SMALL = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "200m", "memory": "128Mi"}}

@@ -18,15 +18,15 @@ from podlife.kubelet.status.api_client import ApiStatusClient
 from podlife.kubelet.status.container_statuses import PodObservation
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, start
 from tests.conformance.kubelet.kit import (
     START,
     Object,
     container,
     instance,
 )
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
 
 BOX = SandboxStatus("s", SandboxConfig("u", "default", "p"), SandboxState.READY, START, ("10.0.0.1",))
 

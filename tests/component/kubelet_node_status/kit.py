@@ -21,8 +21,9 @@ from podlife.kubelet.node_status import (
 )
 from podlife.kubelet.node_status.lease import NAMESPACE
 from podlife.kubelet.runtime import RuntimeUnavailableError
+from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, refusal, start
+from tests.kit.embedded import connect, refusal, start
 
 GIB = 2**30
 FACTS = MachineFacts(4, 16 * GIB, 100 * GIB, hugepages=((2**21, 0),), boot_id="boot-1", machine_id="m")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -30,11 +30,12 @@ from podlife.kubelet.runtime import ContainerState, Runtime
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.settings import KubeletSettings
+from podlife.testing import LoopClock, virtual_time
 from podlife.testing.fault_injection import FaultInjection
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
 from tests.component.kubelet.node_world import MACHINE, pod
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.kit.wait import until
 
 
 class Place:
@@ -211,12 +212,6 @@ async def test_pods_of_a_fleet_outlive_a_server_that_lost_its_data(caplog: pytes
         await client.delete(PODS, "web", "default")
         await until(lambda: not fleet.tally.phases)
         await cancel_and_wait(task)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):
-        while not is_so():
-            await asyncio.sleep(0.05)
 
 
 @virtual_time

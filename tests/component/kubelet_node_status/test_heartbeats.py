@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from podlife.api.codec import parse_time
 from podlife.client import LEASES, NODES, DeleteOptions
 from podlife.kubelet.node_status import MachineUsage
-from tests.component.embedded import LoopClock
+from podlife.testing import LoopClock, virtual_time
 from tests.component.kubelet_node_status.kit import World, world
-from tests.virtual_time import virtual_time
 
 
 async def renewed_at(here: World) -> datetime:

@@ -19,8 +19,8 @@ from podlife.kubelet.config import (
     read_manifest,
 )
 from podlife.kubelet.node_status import NodeReporter
+from podlife.testing import virtual_time
 from tests.component.kubelet_node_status.kit import World, world
-from tests.virtual_time import virtual_time
 
 
 def static(command: str = "run", *, name: str = "web") -> Object:

@@ -28,10 +28,10 @@ from podlife.kubelet.node_status.node_record import NodeRecord
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.settings import KubeletSettings
-from tests.component.embedded import LoopClock, connect, start
+from podlife.testing import LoopClock, virtual_time
 from tests.component.kubelet.node_world import pod
 from tests.component.kubelet_node_status.kit import FACTS, World, world
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ import pytest
 from podlife.aio import cancel_and_wait, spawn
 from podlife.client import LEASES, NODES, DeleteOptions
 from podlife.kubelet.node_status.node_record import NodeRecord, follow_node
+from podlife.testing import virtual_time
 from tests.component.kubelet_node_status.kit import world
-from tests.virtual_time import virtual_time
 
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 

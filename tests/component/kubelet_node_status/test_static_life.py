@@ -18,10 +18,10 @@ from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import FixedMachine, NodeSettings
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.settings import KubeletSettings
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, refusal, start
 from tests.component.kubelet_node_status.kit import FACTS
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal, start
 
 
 def text(name: str = "web", image: str = "app:1") -> str:

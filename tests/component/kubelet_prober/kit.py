@@ -12,8 +12,8 @@ from typing import Any
 from podlife.kubelet.prober.manager import ProberManager
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ExecResult
-from tests.component.embedded import LoopClock
-from tests.conformance.kubelet.kit import Object, pod
+from podlife.testing import LoopClock
+from tests.conformance.kubelet.kit import Object
 
 LIVENESS, READINESS, STARTUP = ProbeType.LIVENESS, ProbeType.READINESS, ProbeType.STARTUP
 OK, BAD, UNKNOWN = ProbeResult.SUCCESS, ProbeResult.FAILURE, ProbeResult.UNKNOWN
@@ -114,20 +114,3 @@ async def node(**fields: Any) -> AsyncIterator[Node]:
 async def at(seconds: float) -> None:
     """Go to this moment, and a little further."""
     await asyncio.sleep(seconds + 0.001 - asyncio.get_running_loop().time())
-
-
-__all__ = [
-    "BAD",
-    "LIVENESS",
-    "OK",
-    "READINESS",
-    "STARTUP",
-    "UNKNOWN",
-    "Node",
-    "at",
-    "node",
-    "pod",
-    "probe",
-    "running",
-    "status",
-]

@@ -10,19 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podlife.kubelet.runtime import ExecError
+from podlife.testing import virtual_time
 from tests.component.kubelet_prober.kit import (
     LIVENESS,
     READINESS,
     STARTUP,
     Node,
     node,
-    pod,
     probe,
     running,
     status,
 )
-from tests.conformance.kubelet.kit import container, deleting
-from tests.virtual_time import virtual_time
+from tests.conformance.kubelet.kit import container, deleting, pod
 
 UIDS = ("u1", "u2")
 TYPES = (STARTUP, READINESS, LIVENESS)

@@ -8,8 +8,8 @@ from typing import Any
 
 from podlife.kubelet.runtime import ExecResult
 from podlife.kubelet.runtimes.sim import Behaviour
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
-from tests.virtual_time import virtual_time
 
 Object = dict[str, Any]
 

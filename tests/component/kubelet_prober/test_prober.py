@@ -8,8 +8,8 @@ import pytest
 
 from podlife.kubelet.prober.outcome import ProbeOutcome
 from podlife.kubelet.prober.prober import ProbeReply, ProbeRequest, run_probe
+from podlife.testing import VirtualTimeLoop, virtual_time
 from tests.conformance.kubelet.kit import container, pod
-from tests.virtual_time import VirtualTimeLoop, virtual_time
 
 
 async def asked_while_held_up(monkeypatch: pytest.MonkeyPatch, seconds: float) -> ProbeReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from podlife.kubelet.runtime import ExecTimeoutError
+from podlife.testing import virtual_time
 from tests.component.kubelet_prober.kit import (
     BAD,
     LIVENESS,
@@ -14,13 +15,11 @@ from tests.component.kubelet_prober.kit import (
     UNKNOWN,
     at,
     node,
-    pod,
     probe,
     running,
     status,
 )
-from tests.conformance.kubelet.kit import container, deleting
-from tests.virtual_time import virtual_time
+from tests.conformance.kubelet.kit import container, deleting, pod
 
 
 @virtual_time

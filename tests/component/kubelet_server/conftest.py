@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.component.embedded import connect, start
 from tests.component.kubelet_server.kit import World, running
+from tests.kit.embedded import connect, start
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -25,7 +25,7 @@ from podlife.kubelet.server import (
     ServedNode,
     ServerSettings,
 )
-from tests.real_pki import Pki
+from tests.kit.real_pki import Pki
 
 Object = dict[str, Any]
 _numbers = itertools.count(1)

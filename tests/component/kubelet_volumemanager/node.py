@@ -11,8 +11,6 @@ from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.volumemanager import VolumeManager, VolumeSettings
 from tests.component.kubelet_volumemanager.server import Server
 
-__all__ = ["Node", "contents", "started"]
-
 
 class Node:
     def __init__(self, server: Server, root: Path, **settings: Any) -> None:

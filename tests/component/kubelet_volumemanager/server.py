@@ -11,10 +11,9 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.client import CONFIG_MAPS, SECRETS, SERVICES, Client
+from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
-from tests.component import embedded
-
-__all__ = ["Server", "pod"]
+from tests.kit import embedded
 
 
 class Server:
@@ -25,7 +24,7 @@ class Server:
         # While there is one, answers are made and then held back until it is set.
         self.held_back: asyncio.Event | None = None
         self.refuse: Callable[[Request], Response | None] = lambda _: None
-        self.clock = embedded.LoopClock()
+        self.clock = LoopClock()
         self.token_requests: list[Object] = []
         self.has_tokens = True
         self.client: Client

@@ -10,10 +10,10 @@ import pytest
 from podlife.api.codec import Object
 from podlife.client import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PatchType
 from podlife.kubelet.interfaces import VolumeError
+from podlife.testing import virtual_time
 from tests.component.kubelet_volumemanager.conftest import needs_root
 from tests.component.kubelet_volumemanager.node import Node, contents, started
 from tests.component.kubelet_volumemanager.server import pod
-from tests.virtual_time import virtual_time
 
 DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "mine"}}
 UNABLE = (

@@ -10,10 +10,10 @@ import pytest
 from podlife.api.codec import Object
 from podlife.kubelet.envvars.downward_api import ContainerConfigError
 from podlife.kubelet.volumemanager import mount as kernel
+from podlife.testing import virtual_time
 from tests.component.kubelet_volumemanager.conftest import needs_root
 from tests.component.kubelet_volumemanager.node import contents, started
 from tests.component.kubelet_volumemanager.server import pod
-from tests.virtual_time import virtual_time
 
 SCRATCH = {"name": "scratch", "emptyDir": {}}
 

@@ -11,10 +11,10 @@ from podlife.client import CONFIG_MAPS
 from podlife.errors import ApiError, NotFoundError
 from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.object_cache import object_store as kept_objects
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component import embedded
 from tests.component.kubelet_volumemanager.server import Server, pod
-from tests.virtual_time import virtual_time
+from tests.kit import embedded
 
 CONFIG = {"name": "config", "configMap": {"name": "settings"}}
 

@@ -19,12 +19,12 @@ from podlife.kubelet.envvars.downward_api import DownwardContext
 from podlife.kubelet.interfaces import VolumeError
 from podlife.kubelet.volumemanager import atomic_writer
 from podlife.kubelet.volumemanager import mount as kernel
+from podlife.testing import virtual_time
 from podlife.wire import Response
-from tests.component import embedded
 from tests.component.kubelet_volumemanager.conftest import needs_root
 from tests.component.kubelet_volumemanager.node import Node, contents, started
 from tests.component.kubelet_volumemanager.server import pod
-from tests.virtual_time import virtual_time
+from tests.kit import embedded
 
 SET_UP = 'MountVolume.SetUp failed for volume "x" : '
 FIND_PLUGIN = 'MountVolume.FindPluginBySpec failed for volume "x" : '

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from podlife.testing import virtual_time
 from tests.component.nodehealth.world import (
     NOT_READY,
     UNREACHABLE,
@@ -23,7 +24,6 @@ from tests.component.nodehealth.world import (
     tolerates,
     world,
 )
-from tests.virtual_time import virtual_time
 
 SEEDS = range(int(os.environ.get("CHAOS_SEEDS", "6")))
 NODES = ("a1", "a2", "b1", "b2")

@@ -10,8 +10,8 @@ from podlife.client import NODES, PODS
 from podlife.controller import Again
 from podlife.errors import ForbiddenError
 from podlife.nodehealth import NodeHealthSettings
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import refusal
 from tests.component.nodehealth.world import (
     Line,
     condition,
@@ -22,7 +22,7 @@ from tests.component.nodehealth.world import (
     tolerates,
     world,
 )
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 
 @virtual_time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.component.nodehealth.world import (
     Asked,
@@ -14,7 +15,6 @@ from tests.component.nodehealth.world import (
     taints,
     world,
 )
-from tests.virtual_time import virtual_time
 
 
 @virtual_time

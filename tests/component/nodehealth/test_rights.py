@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from podlife.client import NODES
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.component.nodehealth.world import world
 from tests.component.workloads.test_rights import Right, granted, right_of
-from tests.virtual_time import virtual_time
 
 
 @pytest.mark.parametrize("controller", ["node-lifecycle-controller", "taint-eviction-controller"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.component.embedded import LoopClock, connect, start
+from podlife.testing import LoopClock, virtual_time
+from tests.kit.embedded import connect, start
 from tests.nodehealth.outcome import difference
 from tests.nodehealth.runs import own_controllers, play_all
 from tests.nodehealth.scenarios import SCENARIOS, Scenario, golden
-from tests.virtual_time import virtual_time
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=str)

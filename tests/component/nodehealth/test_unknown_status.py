@@ -7,8 +7,8 @@ from podlife.nodehealth.node_health import ClockReading, Examination, examine
 from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.unknown_status import UnknownStatusWriter
 from podlife.nodehealth.views import Lease, MonitoredNode
-from podlife.testing import virtual_time
-from tests.component import embedded
+from podlife.testing import LoopClock, virtual_time
+from tests.kit import embedded
 
 READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
 
@@ -17,7 +17,7 @@ READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message":
 async def test_a_node_recreated_since_it_was_seen_to_be_silent_is_neither_written_nor_known() -> None:
     """What was decided is about the node before; its successor is seen for the first time by the next pass."""
     handler = await embedded.start()
-    client, clock = embedded.connect(handler), embedded.LoopClock()
+    client, clock = embedded.connect(handler), LoopClock()
     await client.create(NODES, {"metadata": {"name": "n1"}})
     await client.patch(NODES, "n1", {"status": {"conditions": [READY]}}, subresource="status")
     silent = await client.get(NODES, "n1", view=MonitoredNode)

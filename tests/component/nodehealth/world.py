@@ -18,8 +18,9 @@ from podlife.clock import Clock
 from podlife.controller import ControlPlane
 from podlife.errors import NotFoundError
 from podlife.nodehealth import NodeHealthSettings, NodeLifecycleController, TaintEvictionController
+from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
+from tests.kit.embedded import Disturbance, connect, refusal, start
 from tests.workloads.runs import at_work
 
 Object = dict[str, Any]

@@ -12,7 +12,6 @@ from podlife.nodehealth.out_of_service import Portion
 from podlife.nodehealth.out_of_service.views import ANNOTATION
 from podlife.testing import Cluster, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import refusal
 from tests.component.out_of_service.world import (
     LAX,
     NAME,
@@ -26,6 +25,7 @@ from tests.component.out_of_service.world import (
     nodes_out,
 )
 from tests.component.stories.objects import OUT_OF_SERVICE, pod, taints
+from tests.kit.embedded import refusal
 
 STUBBORN = [{"operator": "Exists"}]
 

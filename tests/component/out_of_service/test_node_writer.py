@@ -13,10 +13,10 @@ from podlife.client import NODES, Client
 from podlife.errors import ConflictError
 from podlife.nodehealth.out_of_service.node_writer import NodeWriter
 from podlife.nodehealth.out_of_service.views import ANNOTATION
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, start
 from tests.component.stories.objects import OUT_OF_SERVICE
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
 
 OTHER = {"key": "repair", "effect": "NoSchedule"}
 ALSO_OUT = {"key": OUT_OF_SERVICE["key"], "effect": "NoSchedule"}

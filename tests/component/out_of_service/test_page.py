@@ -12,7 +12,7 @@ import pytest
 
 from podlife.nodehealth.out_of_service import CommandCheck, FenceResult, FenceSubject
 from tests.component.explain.test_pages import blocks, typed
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 from tests.unit.cli.test_main import podlife
 
 PAGE = (ROOT / "docs" / "out-of-service.md").read_text(encoding="utf-8")

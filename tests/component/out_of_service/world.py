@@ -20,8 +20,6 @@ from podlife.nodehealth.out_of_service.views import ANNOTATION
 from podlife.testing import DEFAULT, Cluster, ClusterNodeSpec
 from tests.component.stories.objects import taints
 
-__all__ = ["NAME", "Fence", "annotation", "cluster_with", "events_of", "node", "nodes_out", "specs"]
-
 NAME = "out-of-service"
 TAINT = "out-of-service:NoExecute"
 # In small clusters most guards would stop everything; and short, since every minute of a cluster takes its time.

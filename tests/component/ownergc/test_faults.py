@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from podlife.client import CONFIG_MAPS, SECRETS
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.embedded import refusal
 from tests.component.ownergc.world import HELD, World, on, to, world
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 SECRET_PATHS = r"/secrets"
 

@@ -8,9 +8,9 @@ import pytest
 
 from podlife.client import CONFIG_MAPS, NAMESPACES, SECRETS
 from podlife.ownergc import IGNORED
+from podlife.testing import virtual_time
 from podlife.wire import Request
 from tests.component.ownergc.world import HELD, is_watch, on, to, world
-from tests.virtual_time import virtual_time
 
 NOBODY = {"metadata": {"name": "nobody", "uid": "11111111-2222-3333-4444-555555555555"}}
 

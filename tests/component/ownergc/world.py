@@ -16,10 +16,9 @@ from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import CONFIG_MAPS, SECRETS, DeleteOptions, Ref
 from podlife.controller import ControlPlane
 from podlife.ownergc import IGNORED, OwnerGarbageCollector
+from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, refusal, start
-
-__all__ = ["HELD", "Line", "World", "is_watch", "on", "to", "world"]
+from tests.kit.embedded import connect, refusal, start
 
 HELD = "test.podlife.io/held"
 

@@ -32,10 +32,10 @@ from podlife.podcontrol import (
     recheck_owner,
     slow_start,
 )
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workqueue import RateLimitedQueue
-from tests.component.embedded import LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal, start
 
 KEY = ("default", "web")
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

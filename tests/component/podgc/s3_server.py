@@ -20,8 +20,6 @@ from aiohttp import web
 
 from podlife.clock import SystemClock
 
-__all__ = ["ACCESS", "BUCKET", "REGION", "SECRET", "S3Server", "serving_s3"]
-
 ACCESS, SECRET, REGION, BUCKET = "AKIDEXAMPLE", "secret/of+the=test", "eu-test-1", "kept"
 _PAGE = 3
 _PROOF = re.compile(

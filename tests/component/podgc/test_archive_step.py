@@ -22,10 +22,10 @@ from podlife.podgc.collector import Collector
 from podlife.podgc.prometheus import GcMetrics
 from podlife.podgc.removal import remove
 from podlife.podgc.views import Pod
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.embedded import refusal
 from tests.component.podgc.world import NODE, World, running, serve
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 LOG = "/log$"
 

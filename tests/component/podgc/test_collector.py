@@ -11,9 +11,9 @@ import pytest
 from podlife.client import PODS
 from podlife.errors import ForbiddenError
 from podlife.podgc import Reason
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.podgc.world import GONE_NODE, NODE, World, running, serve
-from tests.virtual_time import virtual_time
 
 Situation = Callable[[World], Awaitable[None]]
 

@@ -11,8 +11,8 @@ from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
 from podlife.podgc.policy import Policy
 from podlife.podgc.policy.model import Rule, Selector
+from podlife.testing import virtual_time
 from tests.component.podgc.world import World, running, serve
-from tests.virtual_time import virtual_time
 
 REPLICA_SET: Object = {
     "metadata": {"name": "web"},

@@ -27,10 +27,10 @@ from podlife.podgc.finalizers.round import FinalizerRound, FinalizerSummary
 from podlife.podgc.guards.annotations import GuardAnnotations
 from podlife.podgc.plan import Victim
 from podlife.podgc.policy.model import Guards, Policy, Protection, Window
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.embedded import refusal
 from tests.component.podgc.world import GONE_NODE, World, running, serve
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 Object = dict[str, Any]
 

@@ -12,9 +12,9 @@ import pytest
 from podlife.podgc import Collector, Guards, Reason, Settings, load_policy
 from podlife.podgc.guards.annotations import STOP
 from podlife.podgc.policy.model import Policy, Window
+from podlife.testing import virtual_time
 from tests.component.podgc.test_guards import ended, mark
 from tests.component.podgc.world import World, running, serve
-from tests.virtual_time import virtual_time
 
 HEAD = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nupstream: {terminated: {threshold: 1}}\n"
 

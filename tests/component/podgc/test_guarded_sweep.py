@@ -19,10 +19,10 @@ from podlife.podgc.plan import Plan
 from podlife.podgc.policy.model import STOP, Guards, Window
 from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.sweep import Summary
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.podgc.test_guards import ended, lose_nodes, mark
 from tests.component.podgc.world import World, serve
-from tests.virtual_time import virtual_time
 
 
 def settings(*, is_forced: bool = False, **guards: Any) -> Settings:

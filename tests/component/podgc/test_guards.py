@@ -18,9 +18,9 @@ from podlife.podgc.guards.annotations import FORCE_UNTIL
 from podlife.podgc.plan import Victim
 from podlife.podgc.policy.model import STOP, Guards, Policy, Rule, Window
 from podlife.podgc.prometheus import GcMetrics
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.podgc.world import NODE, World, running, serve
-from tests.virtual_time import virtual_time
 
 
 def guarded(

@@ -15,9 +15,9 @@ from podlife.podgc import Outcome, Policy, Settings
 from podlife.podgc.finalizers.guarded_remover import remover_under
 from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.policy.model import Protection, Rule
+from podlife.testing import virtual_time
 from podlife.wire import Request
 from tests.component.podgc.world import GONE_NODE, START, World, running, serve
-from tests.virtual_time import virtual_time
 
 
 async def keep(world: World, name: str, until: str) -> None:

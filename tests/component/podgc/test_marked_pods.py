@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.podgc.world import GONE_NODE, World, running, serve
-from tests.virtual_time import virtual_time
 
 ENDED = ["ended-0", "ended-1", "ended-2"]
 

@@ -22,11 +22,10 @@ from podlife.podgc.policy.model import OwnerWait, Policy, Rule, Selector
 from podlife.podgc.reasons import Reason
 from podlife.podgc.session import GcSession
 from podlife.podgc.views import Pod
-from podlife.testing import Behaviour, Cluster
+from podlife.testing import Behaviour, Cluster, virtual_time
 from podlife.wire import Request, Response
-from tests.component.embedded import refusal
 from tests.component.podgc.world import World, running, serve
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 Object = dict[str, Any]
 

@@ -22,10 +22,10 @@ from podlife.podgc.policy.model import Keep, Per, Protection, Rule, Selector
 from podlife.podgc.policy.parse import load_policy
 from podlife.podgc.policy_reloader import PolicyReloader
 from podlife.podgc.prometheus import GcMetrics
+from podlife.testing import virtual_time
 from podlife.wire import Request
 from tests.component.podgc.test_collector import eventually, now, status
 from tests.component.podgc.world import GONE_NODE, START, World, running, serve
-from tests.virtual_time import virtual_time
 
 
 def after_start(seconds: float) -> str:

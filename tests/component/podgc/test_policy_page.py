@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from podlife.podgc.policy.parse import read_policy
-from tests.a_day_later import a_day_later, environment_of
 from tests.component.test_pages import started
 from tests.component.test_readme import Reader, read_until
-from tests.real_parts import ROOT
+from tests.kit.a_day_later import a_day_later, environment_of
+from tests.kit.real_parts import ROOT
 
 PAGE = (ROOT / "docs" / "write-a-policy.md").read_text(encoding="utf-8")
 NOW = "2030-01-02T00:00:00Z"

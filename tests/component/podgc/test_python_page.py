@@ -13,10 +13,10 @@ import pytest
 
 from podlife import podgc
 from podlife.aio import cancel_and_wait
+from podlife.testing import virtual_time
 from tests.component.podgc.test_guards import ended
 from tests.component.podgc.world import World, serve
-from tests.real_parts import ROOT
-from tests.virtual_time import virtual_time
+from tests.kit.real_parts import ROOT
 
 PAGE = (ROOT / "docs" / "gc-from-python.md").read_text()
 SWEEP, RUN = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from podlife.podgc import GcSession, Settings
+from podlife.testing import virtual_time
 from tests.component.podgc.test_guards import ended
 from tests.component.podgc.world import serve
-from tests.virtual_time import virtual_time
 
 
 @virtual_time

@@ -11,8 +11,8 @@ from podlife.events import Recorder
 from podlife.podgc import Collector, Outcome, Settings
 from podlife.podgc.plan import Victim
 from podlife.podgc.session import Deletions, GcSession
+from podlife.testing import virtual_time
 from tests.component.podgc.world import World, running, serve
-from tests.virtual_time import virtual_time
 
 
 class Doubt:

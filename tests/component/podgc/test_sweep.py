@@ -7,10 +7,10 @@ from pathlib import Path
 
 from podlife.client import NAMESPACES, PODS, DeleteOptions
 from podlife.podgc import Action, Outcome, Progress, Reason, Selection
+from podlife.testing import virtual_time
 from podlife.wire import Request
 from tests.component.podgc.test_collector import status
 from tests.component.podgc.world import GONE_NODE, World, serve
-from tests.virtual_time import virtual_time
 
 
 async def build(world: World) -> None:

@@ -9,9 +9,9 @@ from podlife.client import Limiter, LimiterSettings
 from podlife.podgc import Settings
 from podlife.podgc.removal import Outcome
 from podlife.podgc.session import GcSession
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.podgc.world import GONE_NODE, serve
-from tests.virtual_time import virtual_time
 
 
 @virtual_time

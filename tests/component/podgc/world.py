@@ -28,9 +28,8 @@ from podlife.apiserver.storage import Key, MemoryStore, Put
 from podlife.client import NODES, PODS, Client, DeleteOptions, InProcessTransport, PatchType
 from podlife.errors import NotFoundError
 from podlife.podgc import Collector, Settings
+from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
-
-__all__ = ["GONE_NODE", "NODE", "Faults", "World", "running", "serve"]
 
 NODE = "node"
 GONE_NODE = "deleted"
@@ -38,13 +37,6 @@ START = datetime(2030, 1, 1, tzinfo=UTC)
 TAINT = "node.kubernetes.io/out-of-service"
 
 Fault = Callable[[Request], Awaitable[Response | None]]
-
-
-class LoopClock:
-    """The wall clock of a world whose time is the loop's."""
-
-    def now(self) -> datetime:
-        return START + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 class Faults:

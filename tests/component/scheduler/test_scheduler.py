@@ -12,10 +12,10 @@ from podlife.client import EVENTS, NODES, PODS, Client, DeleteOptions
 from podlife.controller import ControlPlane
 from podlife.errors import UnreachableError
 from podlife.scheduler import Scheduler
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, refusal, start
+from tests.kit.embedded import connect, refusal, start
 from tests.unit.scheduler.objects import node_object, pod_object
-from tests.virtual_time import virtual_time
 from tests.workloads.runs import at_work
 
 Object = dict[str, Any]

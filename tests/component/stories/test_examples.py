@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 
 EXAMPLES = ROOT / "examples" / "testing"
 PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")

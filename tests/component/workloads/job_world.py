@@ -12,9 +12,10 @@ from podlife.aio import cancel_and_wait
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import JOBS, PODS, Bookmark, Client, EventType
 from podlife.controller import ControlPlane
+from podlife.testing import LoopClock
 from podlife.workloads.job import JobController
 from podlife.workloads.ttl_after_finished import TtlAfterFinishedController
-from tests.component.embedded import Disturbance, LoopClock, connect
+from tests.kit.embedded import Disturbance, connect
 from tests.workloads.node import exits
 from tests.workloads.objects import Object, template
 from tests.workloads.runs import EmbeddedQuota, at_work, observing

@@ -13,12 +13,12 @@ from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import JOBS, PODS, REPLICA_SETS
 from podlife.controller import ControlPlane
 from podlife.errors import NotFoundError
+from podlife.testing import LoopClock, virtual_time
 from podlife.workloads.job import JobController
 from podlife.workloads.replicaset import ReplicaSetController
 from podlife.workloads.ttl_after_finished import TtlAfterFinishedController
-from tests.component.embedded import LoopClock, connect, start
 from tests.component.workloads.job_world import job
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
 from tests.workloads.objects import template
 
 

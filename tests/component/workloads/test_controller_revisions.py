@@ -17,6 +17,7 @@ from podlife.client import CONTROLLER_REVISIONS, STATEFUL_SETS, Client
 from podlife.errors import PodlifeError
 from podlife.informer import Informer
 from podlife.podcontrol import AdoptionRefusedError, Owner, owner_of
+from podlife.testing import virtual_time
 from podlife.workloads.controller_revisions import (
     REVISION_INDEXERS,
     ControllerRevision,
@@ -25,8 +26,7 @@ from podlife.workloads.controller_revisions import (
     revision_hash,
     template_patch,
 )
-from tests.component.embedded import connect, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
 
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 SELECTOR = label_selector_from_dict({"matchLabels": {"app": "web"}})

@@ -15,11 +15,11 @@ import pytest
 
 from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NAMESPACES, NODES, PODS
 from podlife.controller import ControlPlane
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.controller_revisions import revision_hash, template_patch
 from podlife.workloads.daemonset import DaemonSetController
-from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import Disturbance, connect, refusal, start
 from tests.workloads.node import RUNS, UNREADY, exits
 from tests.workloads.runs import EmbeddedQuota, at_work, observing
 from tests.workloads.scenarios.daemonset import (

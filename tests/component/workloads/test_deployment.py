@@ -18,11 +18,11 @@ from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.storage import Key, Put
 from podlife.client import DEPLOYMENTS, EVENTS, NAMESPACES, PODS, REPLICA_SETS, Client
 from podlife.controller import ControlPlane
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.deployment import DeploymentController
 from podlife.workloads.replicaset import ReplicaSetController
-from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import Disturbance, connect, refusal, start
 from tests.workloads.node import UNREADY
 from tests.workloads.objects import template
 from tests.workloads.runs import EmbeddedQuota, at_work, observing

@@ -13,12 +13,12 @@ from podlife.client import EVENTS, JOBS, NAMESPACES, PODS
 from podlife.controller import OwnWrites
 from podlife.errors import ConflictError
 from podlife.podcontrol import SelectorMismatchError
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job import Job
 from podlife.workloads.job.pods import TRACKING_FINALIZER
 from podlife.workloads.job.status_writer import JobStatusWriter
 from podlife.workloads.job.sync import Sight
-from tests.component.embedded import connect, refusal, start
 from tests.component.workloads.job_world import (
     DONE,
     ENDED,
@@ -29,7 +29,7 @@ from tests.component.workloads.job_world import (
     job,
     world_of,
 )
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal, start
 from tests.workloads.objects import labelled_pod
 
 

@@ -9,9 +9,9 @@ from contextlib import aclosing
 import pytest
 
 from podlife.client import JOBS, PODS
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job.pods import TRACKING_FINALIZER
-from tests.component.embedded import start
 from tests.component.workloads.job_world import (
     DONE,
     KEY,
@@ -21,7 +21,7 @@ from tests.component.workloads.job_world import (
     job,
     world_of,
 )
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import start
 from tests.workloads.node import named
 from tests.workloads.objects import labelled_pod
 

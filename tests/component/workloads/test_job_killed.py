@@ -15,9 +15,9 @@ import pytest
 from podlife.aio import cancel_and_wait
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import JOBS
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job import JobController
-from tests.component.embedded import refusal, start
 from tests.component.workloads.job_world import (
     DONE,
     KEY,
@@ -27,7 +27,7 @@ from tests.component.workloads.job_world import (
     job,
     world_of,
 )
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal, start
 from tests.workloads.node import exits, named
 from tests.workloads.objects import Object
 from tests.workloads.runs import at_work

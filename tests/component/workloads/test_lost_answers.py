@@ -18,10 +18,10 @@ import pytest
 from podlife.client import DAEMON_SETS, JOBS, NODES, PODS, REPLICA_SETS, Client, Ref
 from podlife.controller import ControlPlane
 from podlife.errors import UnreachableError
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads import CONTROLLERS
-from tests.component.embedded import LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal, start
 from tests.workloads.runs import at_work
 
 SPEC = {"containers": [{"name": "c", "image": "i"}]}

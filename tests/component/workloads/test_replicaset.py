@@ -16,10 +16,10 @@ from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.storage import Key, Put
 from podlife.client import EVENTS, NAMESPACES, PODS, REPLICA_SETS, Client, DeleteOptions
 from podlife.controller import ControlPlane
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.replicaset import ReplicaSetController
-from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import Disturbance, connect, refusal, start
 from tests.workloads.objects import labelled_pod, replica_set
 from tests.workloads.runs import at_work
 

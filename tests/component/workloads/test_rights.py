@@ -19,11 +19,11 @@ from podlife.client import Ref
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import OWNER_GC, known_controllers
 from podlife.ownergc import OwnerGarbageCollector
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads import CONTROLLERS
-from tests.component.embedded import LoopClock, connect, start
-from tests.real_parts import ROOT
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
+from tests.kit.real_parts import ROOT
 from tests.workloads.runs import NEEDED, EmbeddedQuota, at_work, observing, play_all
 from tests.workloads.scenario import all_scenarios
 

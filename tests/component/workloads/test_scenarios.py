@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.component.embedded import LoopClock, connect, start
-from tests.virtual_time import virtual_time
+from podlife.testing import LoopClock, virtual_time
+from tests.kit.embedded import connect, start
 from tests.workloads.runs import EmbeddedQuota, observing, own_controllers, play
 from tests.workloads.scenario import Scenario, all_scenarios, golden
 from tests.workloads.snapshot import difference

@@ -16,10 +16,10 @@ from podlife.aio import cancel_and_wait, wait_until_set
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, DeleteOptions
 from podlife.controller import ControlPlane
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.statefulset import StatefulSetController
-from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import Disturbance, connect, refusal, start
 from tests.workloads.node import PENDING, RUNS, UNREADY, Behaviour
 from tests.workloads.objects import labelled_pod, template
 from tests.workloads.runs import EmbeddedQuota, at_work, observing

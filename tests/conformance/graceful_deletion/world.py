@@ -31,8 +31,6 @@ from podlife.apiserver.registry.object_codec import decode_stored, encoder
 from podlife.apiserver.storage import Delete, Key, MemoryStore, Put, SqliteStore, Store
 from podlife.clock import ManualClock
 
-__all__ = ["NODE", "Answer", "Seen", "World", "serve"]
-
 NODE = "node-a"
 TOKENS = {
     "admin": ("admin-token", ADMIN),

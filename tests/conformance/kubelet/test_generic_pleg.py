@@ -22,9 +22,8 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
 )
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
-from tests.component.embedded import LoopClock
+from podlife.testing import LoopClock, virtual_time
 from tests.component.kubelet.node_world import node_world, pod
-from tests.virtual_time import virtual_time
 
 
 class Watched(SimRuntime):

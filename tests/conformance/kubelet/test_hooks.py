@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from podlife.kubelet.interfaces import HookError
+from podlife.testing import virtual_time
 from tests.unit.kubelet.kuberuntime.test_handler_runner import Machine
 from tests.unit.kubelet.probe.servers import answering, serving
-from tests.virtual_time import virtual_time
 
 
 async def test_an_answer_of_any_code_is_good_and_none_is_not() -> None:

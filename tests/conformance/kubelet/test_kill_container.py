@@ -18,6 +18,7 @@ from podlife.kubelet.kuberuntime.grace_period import (
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, restore
 from podlife.kubelet.kuberuntime.termination_order import TerminationOrder, whom_to_wait_for
 from podlife.kubelet.podworkers.delays import Delays
+from podlife.testing import virtual_time
 from tests.conformance.kubelet.kit import (
     Object,
     container,
@@ -25,7 +26,6 @@ from tests.conformance.kubelet.kit import (
     pod,
     sidecar,
 )
-from tests.virtual_time import virtual_time
 
 OTHER, STARTUP, LIVENESS = KillReason.OTHER, KillReason.STARTUP_PROBE, KillReason.LIVENESS_PROBE
 

@@ -14,8 +14,8 @@ from podlife.kubelet import constants
 from podlife.kubelet.interfaces import VolumeLimitError
 from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecResult, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
-from tests.virtual_time import virtual_time
 
 Object = dict[str, Any]
 FOREVER = Behaviour(stop_seconds=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from podlife.kubelet.interfaces import VolumeError
 from podlife.kubelet.podworkers import KillOptions, PodUpdate, UpdateType
 from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecResult, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
+from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
-from tests.virtual_time import virtual_time
+from tests.kit.wait import until
 
 Object = dict[str, Any]
 HELD = {"finalizers": ["test.example/hold"]}
@@ -28,12 +28,6 @@ def agent_of(world: NodeWorld) -> Any:
 
 def running(world: NodeWorld) -> list[str]:
     return [each.config.name for each in world.machine.containers.values() if each.exit_code is None]
-
-
-async def until(is_so: Callable[[], bool], *, seconds: float = 120.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not is_so():
-            await asyncio.sleep(0.05)
 
 
 def held(obj: Object) -> Object:

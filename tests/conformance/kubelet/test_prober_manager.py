@@ -20,6 +20,7 @@ from podlife.kubelet.prober.prober import (
 from podlife.kubelet.prober.state import ProbeResult
 from podlife.kubelet.prometheus import probe_families
 from podlife.kubelet.runtime import ExecError
+from podlife.testing import virtual_time
 from tests.component.kubelet_prober.kit import (
     BAD,
     LIVENESS,
@@ -40,7 +41,6 @@ from tests.conformance.kubelet.kit import (
     sidecar,
 )
 from tests.unit.kubelet.probe.servers import answering, ok, serving
-from tests.virtual_time import virtual_time
 
 
 async def asked(spec: Object, *, runtime: Any = None, **fields: Any) -> ProbeReply:

@@ -9,6 +9,7 @@ import pytest
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.errors import ApiError
+from podlife.testing import virtual_time
 from tests.conformance.kubelet.api_world import Object, World
 from tests.conformance.kubelet.kit import (
     container,
@@ -19,7 +20,6 @@ from tests.conformance.kubelet.kit import (
     static,
     terminated,
 )
-from tests.virtual_time import virtual_time
 
 RUNNING = {"phase": "Running", "containerStatuses": [shown("a", "R")]}
 SUCCEEDED = {"phase": "Succeeded", "containerStatuses": [shown("a", "T0")]}

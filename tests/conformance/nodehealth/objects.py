@@ -15,8 +15,6 @@ from podlife.nodehealth.node_health import (
 from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.views import Lease, MonitoredNode, MonitoredPod, NodeTaint, Toleration
 
-__all__ = ["EPOCH", "UPSTREAM", "at", "lease", "look", "node", "pod", "taint", "toleration"]
-
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 # The rules have upstream's grace.
 UPSTREAM = NodeHealthSettings(monitor_grace_seconds=50.0)

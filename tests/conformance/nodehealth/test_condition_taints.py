@@ -9,11 +9,11 @@ import pytest
 from podlife.client import NODES
 from podlife.nodehealth.taints import condition_taints, has_taint, label_changes
 from podlife.nodehealth.views import MonitoredNodeSpec, NodeTaint
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import refusal
 from tests.component.nodehealth.world import Asked, world
 from tests.conformance.nodehealth.objects import node
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 PREFIX = "node.kubernetes.io/"
 

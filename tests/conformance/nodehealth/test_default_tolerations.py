@@ -11,9 +11,9 @@ from podlife.apiserver.authn import ADMIN, Authenticator
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import PODS, DeleteOptions
-from tests.component.embedded import LoopClock, connect
+from podlife.testing import LoopClock, virtual_time
 from tests.component.nodehealth.world import NOT_READY, UNREACHABLE, World, world
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect
 
 Toleration = dict[str, Any]
 

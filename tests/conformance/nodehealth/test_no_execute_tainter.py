@@ -11,11 +11,11 @@ from podlife.nodehealth import NodeHealthSettings
 from podlife.nodehealth.decision import NodeAction, decide
 from podlife.nodehealth.taints import NOT_READY, UNREACHABLE
 from podlife.nodehealth.views import MonitoredNode, NodeTaint
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import refusal
 from tests.component.nodehealth.world import Asked, World, ready_status, taints, world
 from tests.conformance.nodehealth.objects import look, node
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 EVICTS = ["unreachable:NoSchedule", "unreachable:NoExecute"]
 

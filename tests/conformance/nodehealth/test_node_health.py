@@ -13,11 +13,11 @@ from podlife.api.codec import format_time
 from podlife.client import NODES
 from podlife.nodehealth import NodeHealthSettings
 from podlife.nodehealth.node_health import expired_conditions
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import refusal
 from tests.component.nodehealth.world import Asked, condition, now, ready_status, world
 from tests.conformance.nodehealth.objects import EPOCH, at, lease, look, node
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 HOUR = 3600.0
 FOUR = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"]

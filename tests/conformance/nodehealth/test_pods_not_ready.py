@@ -6,10 +6,10 @@ import asyncio
 
 from podlife.client import EVENTS, PODS, DeleteOptions
 from podlife.nodehealth import NodeHealthSettings
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import refusal
 from tests.component.nodehealth.world import Asked, Line, World, condition, ready_status, world
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 
 async def ready_of(w: World, name: str) -> str | None:

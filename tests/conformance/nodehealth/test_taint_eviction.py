@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from podlife.client import EVENTS, NODES, PODS, DeleteOptions
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import refusal
 from tests.component.nodehealth.world import (
     Asked,
     Controllers,
@@ -20,7 +20,7 @@ from tests.component.nodehealth.world import (
     tolerates,
     world,
 )
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import refusal
 
 A, B = "a", "b"
 

@@ -14,11 +14,11 @@ from podlife.client import NODES
 from podlife.errors import ConflictError, NotFoundError
 from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.views import MonitoredNode
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.deployment.new_replica_set import template_hash
-from tests.component.embedded import LoopClock, connect, refusal
 from tests.component.nodehealth.world import Asked, World, taints, world
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal
 
 A, B, C = ("a", "NoExecute"), ("b", "NoExecute"), ("c", "NoSchedule")
 

@@ -25,8 +25,8 @@ from podlife.podcontrol import (
     recheck_owner,
     release_patch,
 )
-from tests.component.embedded import refusal
 from tests.conformance.podcontrol.world import REF, World, pod_object
+from tests.kit.embedded import refusal
 
 SELECTOR = parse_label_selector("app=web")
 STRANGER = replace(REF, name="other", uid="other-uid").to_object()

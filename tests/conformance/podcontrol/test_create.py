@@ -20,8 +20,8 @@ from podlife.podcontrol import (
     pod_from_template,
     validate_controller_ref,
 )
-from tests.component.embedded import refusal
 from tests.conformance.podcontrol.world import REF, TEMPLATE, World, replica_set
+from tests.kit.embedded import refusal
 
 
 @pytest.mark.parametrize(

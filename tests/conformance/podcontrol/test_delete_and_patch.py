@@ -14,8 +14,8 @@ from podlife.podcontrol import (
     PodReplacedError,
 )
 from podlife.testing import FakePodControl
-from tests.component.embedded import refusal
 from tests.conformance.podcontrol.world import REF, TEMPLATE, World, replica_set
+from tests.kit.embedded import refusal
 
 
 async def test_pod_is_deleted_with_its_own_grace_and_by_its_uid(world: World) -> None:

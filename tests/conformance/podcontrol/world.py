@@ -13,9 +13,7 @@ from podlife.api.codec import Object, format_time
 from podlife.client import PODS, REPLICA_SETS, Client
 from podlife.podcontrol import ControllerRef, OwnedPod, PodControl
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import connect, start
-
-__all__ = ["NOW", "REF", "TEMPLATE", "World", "ago", "make_pod", "open_world", "pod_object", "replica_set"]
+from tests.kit.embedded import connect, start
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REF = ControllerRef("apps/v1", "ReplicaSet", "web", "rs-uid")

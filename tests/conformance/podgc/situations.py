@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from podlife.podgc import Collector
+from podlife.testing import virtual_time
 from podlife.wire import Response
 from tests.component.podgc.world import NODE, World, running, serve
-from tests.virtual_time import virtual_time
-
-__all__ = ["P", "Q", "Row", "answer", "collect", "in_world", "make"]
 
 # The quarantine of the rules, at its default.
 Q = 40.0

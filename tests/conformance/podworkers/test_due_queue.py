@@ -10,8 +10,8 @@ import pytest
 from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.podworkers import BackoffError, Delays
 from podlife.kubelet.podworkers.delays import delay_after
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, NodePod, World, pod
-from tests.virtual_time import virtual_time
 
 DELAYS = Delays(resync_seconds=20.0, backoff_seconds=10.0)
 NOW = 1000.0

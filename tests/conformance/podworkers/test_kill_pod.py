@@ -9,8 +9,8 @@ import pytest
 
 from podlife.kubelet.podworkers import KillError, kill_pod_now
 from podlife.kubelet.podworkers.kill_pod import wait_limit_seconds
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, RunningPod, World, pod
-from tests.virtual_time import virtual_time
 
 
 @pytest.mark.parametrize(

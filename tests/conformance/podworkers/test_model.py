@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, World, pod
-from tests.virtual_time import virtual_time
 
 
 @virtual_time

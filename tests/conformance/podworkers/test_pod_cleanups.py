@@ -12,8 +12,8 @@ from podlife.aio import cancel_and_wait
 from podlife.kubelet.admission.predicates import AdmissionFailure, rejected_status
 from podlife.kubelet.podworkers import Stage
 from podlife.kubelet.runtime import RuntimeUnavailableError
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.cleanup_world import CleanupWorld, mirror_pod, node_pod, static_pod
-from tests.virtual_time import virtual_time
 
 TERMINATING_RUNTIME = ("terminating runtime", None)
 TERMINATED = ("terminated", None)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.podworkers import KillOptions
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, UPDATE, World, pod, static
-from tests.virtual_time import virtual_time
 
 # For a UID that is not known, before and after the first comparison; then in sync, asked to end, terminating,
 # terminated, finished.

@@ -8,8 +8,8 @@ import pytest
 
 from podlife.kubelet.podworkers import Stage, StaticNames, is_static
 from podlife.kubelet.podworkers.static_names import StaticAdmission
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
-from tests.virtual_time import virtual_time
 
 NAME = "pod1_test1"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from podlife.kubelet.podworkers import KnownPod, Stage
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, UPDATE, World, pod, static
-from tests.virtual_time import virtual_time
 
 NAME = "pod1_test1"
 RUNNING = KnownPod(Stage.SYNC, False, True, True)

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from podlife.kubelet.podworkers import KillOptions, Stage
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
-from tests.virtual_time import virtual_time
 
 
 @virtual_time

@@ -7,6 +7,7 @@ import pytest
 from podlife.kubelet.podworkers import KnownPod, PodState, PodUpdate, Stage
 from podlife.kubelet.podworkers.state import WorkerAction
 from podlife.kubelet.podworkers.sync_known_pods import review
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import (
     CREATE,
     KILL,
@@ -17,7 +18,6 @@ from tests.conformance.podworkers.world import (
     pod,
     static,
 )
-from tests.virtual_time import virtual_time
 
 Update = PodUpdate
 State = PodState

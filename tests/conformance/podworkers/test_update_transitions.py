@@ -8,6 +8,7 @@ import pytest
 
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, Stage
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import (
     CREATE,
     KILL,
@@ -19,7 +20,6 @@ from tests.conformance.podworkers.world import (
     observed,
     pod,
 )
-from tests.virtual_time import virtual_time
 
 
 @virtual_time

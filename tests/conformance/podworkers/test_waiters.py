@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, Stage
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
-from tests.virtual_time import virtual_time
 
 STOPPED, NOT_KILLED, CLOSED = KillOutcome.STOPPED, KillOutcome.NOT_KILLED, KillOutcome.CLOSED
 

@@ -12,9 +12,7 @@ from typing import Any
 from podlife.clock import SystemClock
 from podlife.kubelet.runtime import ContainerConfig, Runtime
 from podlife.kubelet.runtimes.custom import CustomRuntime, End, Work
-from tests.real_parts import ROOT
-
-__all__ = ["PAGE", "OwnMachine", "blocks", "own_compute"]
+from tests.kit.real_parts import ROOT
 
 PAGE = (ROOT / "docs" / "own-compute.md").read_text(encoding="utf-8")
 _numbers = itertools.count(1)

@@ -25,8 +25,6 @@ from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 
 from .custom_machine import OwnMachine
 
-__all__ = ["MACHINES", "Machine", "ended", "pod", "running"]
-
 _numbers = itertools.count(1)
 
 

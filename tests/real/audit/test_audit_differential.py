@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.real_parts import Server, Settings, podlife_apiserver
+from tests.kit.real_parts import Server, Settings, podlife_apiserver
 
 WAIT_SECONDS = 120.0
 NAMESPACE = "audit"

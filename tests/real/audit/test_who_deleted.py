@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from podlife.apiserver.audit import DEFAULT_POLICY
+from tests.kit.real_parts import Server, Settings
+from tests.kit.up_process import podlife, running_up
+from tests.kit.wait import until_blocking
 from tests.real.conftest import Kubectl, StartControllerManager
-from tests.real_parts import Server, Settings
-from tests.up_process import podlife, running_up, until
 
 CONTROLLERS = ("deployment-controller", "replicaset-controller", "garbage-collector-controller")
 SLEEP = ("--image=demo", "--", "sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done")
@@ -35,7 +36,7 @@ class Cluster:
     def deployment(self, name: str, replicas: int) -> list[str]:
         """Its pods."""
         self.kubectl("create", "deployment", name, f"--replicas={replicas}", *SLEEP)
-        until(lambda: len(self.pods(name)) == replicas, f"{replicas} pods of {name}")
+        until_blocking(lambda: len(self.pods(name)) == replicas, f"{replicas} pods of {name}")
         return self.pods(name)
 
     def deletion(self, pod: str) -> str:
@@ -49,7 +50,7 @@ class Cluster:
             found.update(json.loads(done.stdout))
             return found["stage"] == "gone" and " by " in found["deletion"]
 
-        until(is_told, f"who deleted {pod}")
+        until_blocking(is_told, f"who deleted {pod}")
         return found["deletion"]
 
 
@@ -62,7 +63,7 @@ def check_who_deleted(cluster: Cluster) -> None:
     assert said.endswith("from 127.0.0.1")
     [kept, other] = cluster.deployment("scaled", 2)
     cluster.kubectl("scale", "deployment", "scaled", "--replicas=1")
-    until(lambda: len(cluster.pods("scaled")) == 1, "one pod")
+    until_blocking(lambda: len(cluster.pods("scaled")) == 1, "one pod")
     [left] = cluster.pods("scaled")
     said = cluster.deletion(kept if left == other else other)
     assert "after patch of deployments/scaled/scale at" in said
@@ -101,7 +102,7 @@ def test_on_podlife_up_its_own_log_is_found(kubectl: Kubectl, tmp_path: Path, ru
         cluster = Cluster(kubectl, up.kubeconfig)
         check_who_deleted(cluster)
         [drained] = cluster.deployment("drained", 1)
-        until(lambda: "Running" in cluster.kubectl("get", "pod", drained), f"{drained} runs")
+        until_blocking(lambda: "Running" in cluster.kubectl("get", "pod", drained), f"{drained} runs")
         cluster.kubectl("drain", "node-0", "--ignore-daemonsets")
         said = cluster.deletion(drained)
         assert "by admin (system:masters), kubectl/v" in said

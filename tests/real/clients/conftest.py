@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.kit.real_parts import Server
 from tests.real.clients.pair import Pair
 from tests.real.conftest import require
-from tests.real_parts import Server
 
 StartPair = Callable[[], Pair]
 """Makes an empty namespace of the same name on kube-apiserver and on ours, with a kubectl for both."""

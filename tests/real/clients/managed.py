@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.kit.real_parts import Server, controller_manager, podlife_apiserver
 from tests.real.clients import objects
 from tests.real.clients.conftest import make_namespace
 from tests.real.clients.pair import manifest
 from tests.real.clients.world import open_world
-from tests.real_parts import Server, controller_manager, podlife_apiserver
-
-__all__ = ["ABANDONED", "CONTENT_TYPES", "KEPT", "Managed", "manage"]
 
 CONTROLLERS = (
     "cronjob-controller",

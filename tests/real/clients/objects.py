@@ -4,22 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "READY",
-    "budget",
-    "config_map",
-    "cron_job",
-    "daemon_set",
-    "deployment",
-    "job",
-    "lease",
-    "node",
-    "pod",
-    "replica_set",
-    "service",
-    "stateful_set",
-]
-
 Object = dict[str, Any]
 
 READY: Object = {

@@ -20,10 +20,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from tests.kit.real_parts import Server, part
 from tests.real.clients.readings import normalise
-from tests.real_parts import Server, part
-
-__all__ = ["One", "Pair", "Said", "kubeconfig_in", "manifest"]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["normalise"]
-
 _RULES = [
     # kubectl's own log of a watch that its deadline cuts off: it is written or not, as the race goes.
     (re.compile(r"^[IWE]\d{4} .* reflector\.go:.*\n", re.MULTILINE), ""),

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.kit.real_parts import Server, tail
+from tests.kit.wait import until_blocking
 from tests.real.clients import objects
 from tests.real.clients.pair import One, kubeconfig_in, manifest
-from tests.real_parts import Server, tail
-from tests.up_process import until
 
 OPERATOR = Path(__file__).parent / "kopf_operator.py"
 FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
@@ -62,7 +62,7 @@ def test_a_configmap_is_noticed_followed_and_let_go(cluster: One, operator: Path
     assert cluster.is_gone("configmap", "a")
     assert cluster.get("configmap", "a-was-here")
     # kopf sends events beside everything else.
-    until(lambda: noticed(cluster) != [], "no event was sent")
+    until_blocking(lambda: noticed(cluster) != [], "no event was sent")
     assert noticed(cluster) == ["a"]
 
 

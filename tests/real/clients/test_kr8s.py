@@ -10,9 +10,9 @@ import kr8s
 import pytest
 from kr8s.asyncio.objects import ConfigMap, Deployment, Job, Pod, objects_from_files
 
+from tests.kit.real_parts import Server
 from tests.real.clients import objects
 from tests.real.clients.pair import manifest
-from tests.real_parts import Server
 
 # kr8s warns of every Kubernetes newer than itself.
 pytestmark = pytest.mark.filterwarnings("ignore:Kubernetes version .* is not supported")

@@ -8,8 +8,8 @@ import pytest
 from kubernetes_asyncio import client, config, watch
 from kubernetes_asyncio.client.exceptions import ApiException
 
+from tests.kit.real_parts import Server
 from tests.real.clients import objects
-from tests.real_parts import Server
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import ConfigMap, Pod
 from lightkube.types import CascadeType, PatchType
 
+from tests.kit.real_parts import Server
 from tests.real.clients import objects
-from tests.real_parts import Server
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
+from tests.kit.real_parts import Server
 from tests.real.clients import objects
-from tests.real_parts import Server
 
 PATIENCE_SECONDS = 120
 

@@ -8,11 +8,9 @@ from typing import Any
 
 from kubernetes import config, dynamic
 
+from tests.kit.real_parts import Server
 from tests.real.clients.objects import READY
 from tests.real.clients.pair import One
-from tests.real_parts import Server
-
-__all__ = ["World", "open_world"]
 
 Object = dict[str, Any]
 PATIENCE_SECONDS = 180

@@ -19,11 +19,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.real_parts import NotReadyError, part, tail
+from tests.kit.real_parts import NotReadyError, part, tail
 
 from .image import Image, make_image
-
-__all__ = ["IMAGE", "PARTS", "Daemon", "containerd_daemon"]
 
 PARTS = (
     "containerd",

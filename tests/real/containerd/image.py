@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Image", "make_image"]
-
 _PROGRAMS = (
     "sh",
     "sleep",

@@ -12,8 +12,6 @@ from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSet
 
 from .daemon import IMAGE, Daemon
 
-__all__ = ["ContainerdMachine"]
-
 _numbers = itertools.count(1)
 
 

@@ -9,8 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from .image import Image
 
-__all__ = ["registry"]
-
 
 @contextmanager
 def registry(image: Image) -> Iterator[str]:

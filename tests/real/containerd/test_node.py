@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.agent_process import AgentProcess, until
+from tests.kit.agent_process import AgentProcess
+from tests.kit.real_parts import Server
+from tests.kit.wait import until_blocking
 from tests.real.conftest import Kubectl
 from tests.real.node.test_pod_life_process import User
-from tests.real_parts import Server
 
 from .conftest import require_containerd
 from .daemon import IMAGE, Daemon, containerd_daemon
@@ -106,7 +107,7 @@ def test_a_pod_whose_images_cannot_be_had_waits_with_the_reasons_of_a_kubelet(
         found = states(user, "bad").items()
         return {name: each["state"].get("waiting", {}).get("reason", "") for name, each in found}
 
-    until(lambda: reasons() == wanted, f"the reasons never were {wanted}")
+    until_blocking(lambda: reasons() == wanted, f"the reasons never were {wanted}")
 
 
 def test_agent_and_daemon_killed_while_pods_run_restart_nothing_and_report_every_exit_code(
@@ -122,15 +123,15 @@ def test_agent_and_daemon_killed_while_pods_run_restart_nothing_and_report_every
     volumes = [{"name": "told", "hostPath": {"path": str(told)}}]
     user.create(pod("web", ends, stays, restartPolicy="Never", volumes=volumes))
     user.run("wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
-    until((told / "runs").exists, "it never ran")
+    until_blocking((told / "runs").exists, "it never ran")
     before = states(user, "web")["stays"]
     agent.kill()
     daemon.kill()
     (told / "go").touch()
-    until((told / "gone").exists, "the container did not run on")
+    until_blocking((told / "gone").exists, "the container did not run on")
     daemon.start()
     agent.start()
-    until(lambda: "terminated" in states(user, "web")["ends"]["state"], "its end was not reported")
+    until_blocking(lambda: "terminated" in states(user, "web")["ends"]["state"], "its end was not reported")
     after = states(user, "web")
     # Daemons from version 2 on forget the code of what ended while they were away, and say so.
     runtime = user.get("node", NODE)["status"]["nodeInfo"]["containerRuntimeVersion"]

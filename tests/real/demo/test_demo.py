@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.cli.commands import eventually, on_terminal, processes_of
+from tests.component.cli.commands import on_terminal, processes_of
+from tests.kit.wait import until
 from tests.real.conftest import Kubectl
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
@@ -90,7 +91,7 @@ async def test_every_demo_comes_to_its_end_and_kubectl_shows_what_it_tells(
         assert not list(tmp_path.iterdir())
     finally:
         # Also of a demo that was killed: its folder must not go before them.
-        await eventually(lambda: not processes_of(tmp_path))
+        await until(lambda: not processes_of(tmp_path))
 
 
 async def test_the_cluster_of_a_demo_that_was_killed_ends_with_its_pods(
@@ -101,4 +102,4 @@ async def test_the_cluster_of_a_demo_that_was_killed_ends_with_its_pods(
         await terminal.wait_for(WAITS)
         assert processes_of(tmp_path)
     # With the block it was killed, and could end nothing.
-    await eventually(lambda: not processes_of(tmp_path))
+    await until(lambda: not processes_of(tmp_path))

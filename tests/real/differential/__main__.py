@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.kit.real_parts import kube_apiserver, podlife_apiserver
 from tests.real.differential.areas import AREAS
 from tests.real.differential.compare import AreaRun, Outcome, Side
 from tests.real.differential.differences import DIFFERENCES, Known, write_parity
 from tests.real.differential.steps import Area
 from tests.real.differential.target import Target
-from tests.real_parts import kube_apiserver, podlife_apiserver
 
 
 def main() -> int:

@@ -11,8 +11,6 @@ from tests.real.differential.normalise import Normaliser, dig
 from tests.real.differential.steps import Area, Step
 from tests.real.differential.target import Answer, Target
 
-__all__ = ["AreaRun", "Difference", "Outcome", "Side", "differences_between"]
-
 _ABSENT = "<absent>"
 # Some answers are a megabyte; their beginning tells enough.
 _SHOWN = 1500

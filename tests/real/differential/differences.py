@@ -12,8 +12,6 @@ from pathlib import Path
 
 from tests.real.differential.compare import Difference
 
-__all__ = ["DIFFERENCES", "Known", "parity_table", "write_parity"]
-
 PARITY = Path(__file__).resolve().parents[3] / "docs" / "parity.md"
 BEGIN, END = "<!-- differential: begin -->", "<!-- differential: end -->"
 

@@ -17,8 +17,6 @@ from typing import Any
 from podlife.api.codec import format_time, parse_time
 from podlife.clock import Clock, SystemClock
 
-__all__ = ["Normaliser", "dig"]
-
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _AGE = re.compile(r"(?<![^( ])(\d+[smhdy])+(?= ago\)|$)")

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Area", "Step", "fill"]
-
 JSON = "application/json"
 PATCHES = {
     "json": "application/json-patch+json",

@@ -11,10 +11,8 @@ from typing import Any
 
 import yaml
 
+from tests.kit.real_parts import Server
 from tests.real.differential.steps import JSON, Step, fill
-from tests.real_parts import Server
-
-__all__ = ["Answer", "Target"]
 
 # What a client acts on. The others (dates, audit ids, flow control) differ by nature.
 COMPARED_HEADERS = ("Content-Type", "Warning", "Retry-After", "Allow")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.kit.real_parts import Server
 from tests.real.differential.areas import AREAS
 from tests.real.differential.compare import AreaRun
 from tests.real.differential.differences import BEGIN, DIFFERENCES, END, PARITY, parity_table
 from tests.real.differential.steps import Step
 from tests.real.differential.target import Target
-from tests.real_parts import Server
 
 STEPS = [step for area in AREAS for step in area.steps]
 

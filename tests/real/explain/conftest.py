@@ -9,9 +9,9 @@ import pytest
 
 from podlife.client import NODES, Client, DeleteOptions
 from podlife.errors import NotFoundError
+from tests.kit.real_parts import Server, kube_apiserver
 from tests.real.conftest import require
 from tests.real.podgc.cluster import connect
-from tests.real_parts import Server, kube_apiserver
 
 
 @pytest.fixture(scope="package")

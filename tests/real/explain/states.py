@@ -21,8 +21,6 @@ from podlife.client import (
 )
 from podlife.errors import NotFoundError
 
-__all__ = ["OLD", "STATES", "State", "is_gone", "node"]
-
 Object = dict[str, Any]
 Found = Callable[[Client, str], Awaitable[object]]
 OLD = "2026-01-01T00:00:00Z"

@@ -24,9 +24,9 @@ from tests.component.cli.commands import assert_one_line, podlife
 from tests.component.explain.kubectl_words import filled
 from tests.component.explain.test_pages import FAIL_OVER, WHO, typed
 from tests.component.stories.objects import workload
+from tests.kit.real_parts import Server
 from tests.real.explain.test_states import run_typed
 from tests.real.podgc.cluster import make_namespace, make_node, make_pod, until
-from tests.real_parts import Server
 from tests.workloads.runs import KubeQuota
 
 QUOTAS = Ref("", "v1", "resourcequotas")

@@ -25,8 +25,8 @@ from podlife.client import (
 from podlife.clock import SystemClock
 from podlife.explain import Explanation
 from tests.component.explain.kubectl_words import filled
+from tests.kit.real_parts import Server, part
 from tests.real.explain.states import OLD, STATES, State, is_gone, node
-from tests.real_parts import Server, part
 
 Object = dict[str, Any]
 ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.real_parts import ROOT, Server, Settings
 from tests.real.conftest import Kubectl
-from tests.real_parts import ROOT, Server, Settings
 
 SECONDS = 180.0
 

@@ -33,8 +33,8 @@ from podlife.kubelet.server import (
     ServerSettings,
 )
 from tests.component.kubelet_server.kit import Pods
+from tests.kit.real_parts import Server, part
 from tests.real.conftest import require
-from tests.real_parts import Server, part
 
 NAME = "node-a"
 # How long anything may take that is waited for.

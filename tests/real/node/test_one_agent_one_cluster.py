@@ -17,8 +17,8 @@ from podlife.kubelet.node_status import (
     NodeReporter,
     NodeSettings,
 )
+from tests.kit.real_parts import Server
 from tests.real.node.test_registration import NAME, Machine, Runtime, connect, forget
-from tests.real_parts import Server
 
 ANCHORS = {"kube": "service/default/kubernetes", "podlife_server": "namespace/kube-system"}
 

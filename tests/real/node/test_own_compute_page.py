@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.own_compute_process import POD, running_page
+from tests.kit.own_compute_process import POD, running_page
+from tests.kit.real_parts import Server
 from tests.real.conftest import Kubectl
-from tests.real_parts import Server
 
 SECONDS = 120.0
 

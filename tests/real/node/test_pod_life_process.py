@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.agent_process import AgentProcess, until
+from tests.kit.agent_process import AgentProcess
+from tests.kit.real_parts import Server, part
+from tests.kit.wait import until_blocking
 from tests.real.conftest import Kubectl, StartControllerManager, require
-from tests.real_parts import Server, part
 
 Object = dict[str, Any]
 NODE = "node-a"
@@ -47,7 +48,7 @@ class User:
         def are_told() -> bool:
             return set(reasons) <= {each["reason"] for each in self.get("events")["items"]}
 
-        until(are_told, f"not all of {reasons} were told")
+        until_blocking(are_told, f"not all of {reasons} were told")
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_the_whole_life_of_a_pod_as_kubectl_shows_it(user: User, agent: AgentPro
         )
     try:
         # What it says of its requests: from here on it misses nothing.
-        until(lambda: "watch=true" in (tmp_path / "asked").read_text(), "kubectl does not watch")
+        until_blocking(lambda: "watch=true" in (tmp_path / "asked").read_text(), "kubectl does not watch")
         user.create(settings, pod("web", main, initContainers=[container("first", "sleep 0.2")]))
         user.run("wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
         shown = user.get("pod", "web")["status"]
@@ -127,7 +128,9 @@ def test_the_whole_life_of_a_pod_as_kubectl_shows_it(user: User, agent: AgentPro
         assert shown["containerStatuses"][0]["containerID"].startswith("process://")
         logs = list((agent.data / "logs" / "pods").glob("*_web_*/main/0.log"))
         assert "hello from web" in logs[0].read_text()
-        until(lambda: "Running" in (tmp_path / "watch").read_text(), "kubectl has not seen it running")
+        until_blocking(
+            lambda: "Running" in (tmp_path / "watch").read_text(), "kubectl has not seen it running"
+        )
         user.run("delete", "pod", "web", "--timeout=120s")
     finally:
         watching.terminate()
@@ -135,7 +138,7 @@ def test_the_whole_life_of_a_pod_as_kubectl_shows_it(user: User, agent: AgentPro
     phases = [line.split()[0] for line in (tmp_path / "watch").read_text().splitlines()]
     assert list(dict.fromkeys(phases)) in (["Pending", "Running", "Succeeded"], ["Pending", "Running"])
     user.until_told("Created", "Started", "Killing")
-    until(lambda: not list((agent.data / "logs" / "pods").iterdir()), "its logs are still there")
+    until_blocking(lambda: not list((agent.data / "logs" / "pods").iterdir()), "its logs are still there")
 
 
 def test_pods_that_cannot_run_say_why(user: User, agent: AgentProcess) -> None:
@@ -163,9 +166,9 @@ def test_pods_that_cannot_run_say_why(user: User, agent: AgentProcess) -> None:
         "crashes": "CrashLoopBackOff",
     }
     for name, reason in expected.items():
-        until(lambda name=name, reason=reason: waiting(name) == reason, f"{name}: {reason}")  # type: ignore[misc]
+        until_blocking(lambda name=name, reason=reason: waiting(name) == reason, f"{name}: {reason}")  # type: ignore[misc]
     for name in ("too-much", "fails"):
-        until(lambda name=name: phase(name) == "Failed", f"{name} has not failed")  # type: ignore[misc]
+        until_blocking(lambda name=name: phase(name) == "Failed", f"{name} has not failed")  # type: ignore[misc]
     assert user.get("pod", "too-much")["status"]["reason"] == "OutOfcpu"
     failed = user.get("pod", "fails")["status"]
     assert failed["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
@@ -191,8 +194,8 @@ def test_a_replica_set_of_kube_controller_manager_runs_on_the_node(
     def ready() -> bool:
         return bool(user.get("replicaset", "web")["status"].get("readyReplicas") == 2)
 
-    until(ready, "two pods are not ready")
+    until_blocking(ready, "two pods are not ready")
     before = {each["metadata"]["uid"] for each in user.get("pods")["items"]}
     user.run("delete", "pod", "-l", "app=web", "--timeout=120s")
-    until(ready, "they were not replaced")
+    until_blocking(ready, "they were not replaced")
     assert not before & {each["metadata"]["uid"] for each in user.get("pods")["items"]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,8 +22,9 @@ from podlife.kubelet.node_status import (
     NodeReporter,
     NodeSettings,
 )
+from tests.kit.real_parts import Server, Settings
+from tests.kit.wait import until
 from tests.real.conftest import Kubectl, StartControllerManager
-from tests.real_parts import Server, Settings
 
 NAME = "node-a"
 PATIENCE_SECONDS = 120
@@ -83,12 +84,6 @@ async def running(server: Server, data: Path, settings: NodeSettings) -> AsyncIt
         finally:
             await cancel_and_wait(task)
     assert not failures
-
-
-async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not await is_so():
-            await asyncio.sleep(0.1)
 
 
 def settings(**others: object) -> NodeSettings:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.agent_process import AgentProcess, until
+from tests.kit.agent_process import AgentProcess
+from tests.kit.real_parts import Server
+from tests.kit.wait import until_blocking
 from tests.real.conftest import Kubectl
-from tests.real_parts import Server
 
 NAME = "node-a"
 POD = f"web-{NAME}"
@@ -54,7 +55,7 @@ class Node:
             found.append(mirror)
             return True
 
-        until(is_running, "the static pod is not shown as running")
+        until_blocking(is_running, "the static pod is not shown as running")
         return found[-1]
 
     def started(self) -> list[str]:
@@ -69,7 +70,7 @@ def node(kube: Server, tmp_path: Path, kubectl: Kubectl) -> Iterator[Node]:
         for file in here.manifests.iterdir():
             file.unlink()
         if here.agent.is_running:
-            until(lambda: here.mirror() is None, "the static pod is still shown")
+            until_blocking(lambda: here.mirror() is None, "the static pod is still shown")
     finally:
         if here.agent.is_running:
             here.agent.kill()
@@ -81,11 +82,11 @@ def test_a_file_is_run_and_shown_and_survives_its_spoiling_and_the_agent(node: N
     node.agent.start()
     first = node.until_running()
     assert first["metadata"]["annotations"]["kubernetes.io/config.source"] == "file"
-    until(lambda: node.started() == ["begun"], "its container says nothing")
+    until_blocking(lambda: node.started() == ["begun"], "its container says nothing")
 
     # A file that is spoilt ends nothing, and is told of with its name.
     (node.manifests / "web.json").write_text("{")
-    until(lambda: b"web.json: cannot be read" in node.agent.log.read_bytes(), "nothing was said")
+    until_blocking(lambda: b"web.json: cannot be read" in node.agent.log.read_bytes(), "nothing was said")
     node.write()
     node.agent.kill()
     node.agent.start()
@@ -95,4 +96,4 @@ def test_a_file_is_run_and_shown_and_survives_its_spoiling_and_the_agent(node: N
     assert node.started() == ["begun"]
 
     (node.manifests / "web.json").unlink()
-    until(lambda: node.mirror() is None, "the static pod is still shown")
+    until_blocking(lambda: node.mirror() is None, "the static pod is still shown")

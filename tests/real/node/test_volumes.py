@@ -29,7 +29,7 @@ from podlife.kubelet.interfaces import VolumeError
 from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.volumemanager import VolumeManager
 from podlife.kubelet.volumemanager import mount as kernel
-from tests.real_parts import Server
+from tests.kit.real_parts import Server
 
 NODE = "node-a"
 NAMESPACE = "volumes"

@@ -14,10 +14,10 @@ import pytest
 from podlife.clock import SystemClock
 from tests.component.cli.commands import started
 from tests.component.nodehealth.world import NOT_READY, UNREACHABLE, is_terminating, tolerates
+from tests.kit.real_parts import ROOT, Server, kube_apiserver, run_kubectl
 from tests.nodehealth.stage import staging
 from tests.real.conftest import Kubectl, require
 from tests.real.workloads.test_controllers_command import ACCOUNT, ELECTION, MANIFESTS, flags_of, token_of
-from tests.real_parts import ROOT, Server, kube_apiserver, run_kubectl
 from tests.workloads.runs import connect
 
 TIMES = [

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from podlife.clock import SystemClock
+from tests.kit.real_parts import Server, controller_manager, kube_apiserver
 from tests.nodehealth.outcome import Outcome, difference
 from tests.nodehealth.runs import KUBE_CONTROLLERS, KUBE_SETTINGS, own_controllers, play_all
 from tests.nodehealth.scenarios import SCENARIOS, Scenario, golden
 from tests.nodehealth.stage import FLAGS
 from tests.real.conftest import require
-from tests.real_parts import Server, controller_manager, kube_apiserver
 from tests.workloads.runs import connect
 
 Outcomes = Mapping[str, Outcome | Exception]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from podlife.client import Client
+from tests.kit.real_parts import Server, kube_apiserver, run_kubectl
 from tests.real.conftest import require
 from tests.real.workloads.test_controllers_command import MANIFESTS
-from tests.real_parts import Server, kube_apiserver, run_kubectl
 from tests.workloads.runs import connect
 
 

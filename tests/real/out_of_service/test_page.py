@@ -16,14 +16,15 @@ from podlife.client import LEASES, NODES, PODS, Client, Ref
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
 from podlife.nodehealth.out_of_service.views import ANNOTATION
-from tests.component.cli.commands import eventually, started
+from tests.component.cli.commands import started
 from tests.component.explain.test_pages import blocks
 from tests.component.nodehealth.world import taints
+from tests.kit.real_parts import ROOT, Server
+from tests.kit.wait import until
 from tests.nodehealth.stage import staging
 from tests.real.conftest import Kubectl
 from tests.real.nodehealth.test_command import TIMES
 from tests.real.workloads.test_controllers_command import ACCOUNT, ELECTION, flags_of, token_of
-from tests.real_parts import ROOT, Server
 
 PAGE = (ROOT / "docs" / "out-of-service.md").read_text(encoding="utf-8")
 ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False, kind="VolumeAttachment")
@@ -106,7 +107,7 @@ async def test_a_node_dies_and_comes_back_as_the_page_says(
         assert "exit code 1" in await shown(refused)
 
         async with started(*run_it[1:], *ours) as run:
-            await eventually(is_out(client, "n1", True))
+            await until(is_out(client, "n1", True))
             assert "OutOfServiceTainted" in await shown(describe)
 
             async def is_freed() -> bool:
@@ -116,15 +117,15 @@ async def test_a_node_dies_and_comes_back_as_the_page_says(
                     return True
                 return False
 
-            await eventually(is_freed)
+            await until(is_freed)
             assert await is_out(client, "n1", True)(), "its volume is still attached"
             await client.delete(ATTACHMENTS, "of-n1")
-            await eventually(is_out(client, "n1", False))
+            await until(is_out(client, "n1", False))
             assert await has_state(client, "n1", "freed")()
             stage.start("n1")
             await stage.post("n1")
-            await eventually(has_state(client, "n1", "returned"))
-            await eventually(has_state(client, "n1", None))
+            await until(has_state(client, "n1", "returned"))
+            await until(has_state(client, "n1", None))
             await shown(set_it)
             await asyncio.sleep(2)
             assert await is_out(client, "n1", True)(), (

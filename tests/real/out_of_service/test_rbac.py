@@ -23,8 +23,9 @@ from podlife.nodehealth.out_of_service import (
     OutOfServiceSettings,
     Portion,
 )
-from tests.component.cli.commands import eventually
 from tests.component.nodehealth.world import taints
+from tests.kit.real_parts import Server, run_kubectl
+from tests.kit.wait import until
 from tests.real.podgc.test_rbac import may
 from tests.real.workloads.test_controllers_command import (
     ACCOUNT,
@@ -34,7 +35,6 @@ from tests.real.workloads.test_controllers_command import (
     taken_away,
     token_of,
 )
-from tests.real_parts import Server, run_kubectl
 
 ROLE = f"{ACCOUNT}:out-of-service"
 ALONE = "out-of-service-alone"
@@ -120,7 +120,7 @@ async def test_without_any_single_right_something_is_refused_and_nothing_done(
             return refusal in caplog.text or (running.done() and refusal in str(running.exception()))
 
         try:
-            await eventually(is_refused)
+            await until(is_refused)
         finally:
             running.cancel()
             await asyncio.wait([running])
@@ -138,7 +138,7 @@ async def test_with_all_of_them_the_node_is_tainted(bound: Server, client: Clien
         plane.add(OutOfServiceController(plane, checks=[Dead()], settings=SETTINGS))
         running = asyncio.get_running_loop().create_task(plane.run())
         try:
-            await eventually(lambda: is_out(client, name))
+            await until(lambda: is_out(client, name))
         finally:
             running.cancel()
             await asyncio.wait([running])

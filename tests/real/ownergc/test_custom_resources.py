@@ -11,7 +11,8 @@ import pytest
 from podlife.client import CONFIG_MAPS, NAMESPACES, Client, DeleteOptions, Flags, Ref, load
 from podlife.controller import ControlPlane
 from podlife.ownergc import OwnerGarbageCollector
-from tests.real_parts import Server
+from tests.kit.real_parts import Server
+from tests.kit.wait import until
 from tests.workloads.runs import at_work
 
 Object = dict[str, Any]
@@ -58,12 +59,6 @@ async def make(client: Client, ref: Ref, name: str, *owners: Object) -> Object:
 async def names(client: Client, ref: Ref) -> dict[str, Object]:
     found = (await client.list(ref, NAMESPACE)).items
     return {obj["metadata"]["name"]: obj["metadata"] for obj in found} if found else {}
-
-
-async def until(holds: Callable[[], Any], *, seconds: float = 120.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not await holds():
-            await asyncio.sleep(0.1)
 
 
 async def test_custom_resources_are_owners_and_dependents_from_when_they_come_until_they_go(

@@ -21,22 +21,7 @@ from podlife.client import (
 )
 from podlife.errors import AlreadyExistsError, NotFoundError
 from podlife.podgc import Collector, Settings
-from tests.real_parts import Server
-
-__all__ = [
-    "FINALIZER",
-    "Object",
-    "connect",
-    "find_pod",
-    "look_again",
-    "make_namespace",
-    "make_node",
-    "make_pod",
-    "remove_pod",
-    "running",
-    "taint",
-    "until",
-]
+from tests.kit.real_parts import Server
 
 Object = dict[str, Any]
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.real_parts import Server, kube_apiserver
 from tests.real.conftest import require
-from tests.real_parts import Server, kube_apiserver
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from tests.real.differential.differences import PARITY, Known
 
-__all__ = ["BEGIN", "DIFFERENCES", "END", "parity_table", "write_parity"]
-
 BEGIN, END = "<!-- podgc differential: begin -->", "<!-- podgc differential: end -->"
 
 _HELD = (

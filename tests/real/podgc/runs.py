@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podlife.podgc import Settings
+from tests.kit.real_parts import Server, controller_manager
 from tests.real.podgc import states
 from tests.real.podgc.cluster import Object, connect, look_again, running, until
 from tests.real.podgc.states import World
-from tests.real_parts import Server, controller_manager
-
-__all__ = ["Left", "Pair"]
 
 CONTROLLER = "pod-garbage-collector-controller"
 # At 0, 20, 40 and 60 seconds: an orphan that was seen in the first is collected in the last at the latest.

@@ -6,8 +6,6 @@ from podlife.client import Client
 from tests.real.podgc.cluster import Object, make_node, taint
 from tests.real.podgc.states import LONG_AGO, NodeState, PodState, State, World
 
-__all__ = ["STATES", "WORLDS"]
-
 PHASES = ("Pending", "Running", "Unknown", "Succeeded", "Failed")
 OUT = (taint(),)
 

@@ -14,8 +14,6 @@ from podlife.clock import SystemClock
 from tests.real.podgc import cluster
 from tests.real.podgc.cluster import Object
 
-__all__ = ["LONG_AGO", "NodeState", "PodState", "State", "World", "build", "clear", "read"]
-
 LONG_AGO = "2020-01-01T00:00:00Z"
 _AT_ONCE = 16
 

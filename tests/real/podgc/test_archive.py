@@ -18,11 +18,12 @@ from podlife.clock import SystemClock
 from podlife.podgc import Action, Reason, Victim
 from podlife.podgc.archive import ArchiveStep, FolderArchive
 from podlife.podgc.views import Pod
-from tests.agent_process import AgentProcess
-from tests.component.cli.commands import Result, eventually, podlife
-from tests.gc_states import States
+from tests.component.cli.commands import Result, podlife
+from tests.kit.agent_process import AgentProcess
+from tests.kit.gc_states import States
+from tests.kit.real_parts import ROOT, Server, run_kubectl
+from tests.kit.wait import until
 from tests.real.podgc.cluster import connect
-from tests.real_parts import ROOT, Server, run_kubectl
 
 Object = dict[str, Any]
 NODE, ACCOUNT, SYSTEM = "node-a", "podlife-gc", "podlife-system"
@@ -116,7 +117,7 @@ async def made(
         has_restarted = statuses[0].get("restartCount", 0) >= restarts
         return pod["status"].get("phase") == phase and has_restarted and "Started" in told
 
-    await eventually(is_there, seconds=120)
+    await until(is_there, seconds=120)
     return dict(await client.get(PODS, name, namespace))
 
 
@@ -169,7 +170,7 @@ async def test_the_instance_before_a_restart_is_kept_with_the_one_that_runs(
         logs = await shown(tmp_path / "kept", "crash", "--logs")
         return texts(logs)[-1] == ("main", False, "second\n")
 
-    await eventually(has_said)
+    await until(has_said)
     assert texts(await shown(tmp_path / "kept", "crash", "--logs")) == [
         ("setup", False, "ready\n"),
         ("main", True, "first\n"),
@@ -181,7 +182,7 @@ async def test_the_instance_before_a_restart_is_kept_with_the_one_that_runs(
     async def is_gone() -> bool:
         return "crash" not in await states.names()
 
-    await eventually(is_gone)
+    await until(is_gone)
 
 
 async def test_what_has_no_node_any_more_is_kept_with_the_reason_why_its_logs_are_not(
@@ -233,7 +234,7 @@ async def test_without_any_single_right_of_the_component_the_pod_stays(
         return not yaml.safe_load(reply.body)["status"]["allowed"]
 
     try:
-        await eventually(is_refused)
+        await until(is_refused)
         results.append(await podlife(*SWEEP, "--archive", str(tmp_path / "kept"), *account))
     finally:
         await client.patch(CLUSTER_ROLES, ROLE, {"rules": role["rules"]})

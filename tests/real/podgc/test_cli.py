@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from podlife.client import EVENTS, LEASES, Client
-from tests.component.cli.commands import eventually, podlife, started
-from tests.gc_states import States
+from tests.component.cli.commands import podlife, started
+from tests.kit.gc_states import States
+from tests.kit.real_parts import Server, part
+from tests.kit.wait import until
 from tests.real.podgc.cluster import connect
-from tests.real_parts import Server, part
 
 _NUMBERS = itertools.count(1)
 ELECTION = [
@@ -92,7 +93,7 @@ async def test_a_running_collector_collects_tells_and_gives_its_lease_back(
         async def is_done() -> bool:
             return await states.names() == {"done-1", "done-2", "never", "alive"}
 
-        await eventually(is_done)
+        await until(is_done)
         result = await run.end()
     assert result.code == 0, result.err
     assert not [line for line in result.err.splitlines() if '"level": "error"' in line]
@@ -115,7 +116,7 @@ async def test_a_sweep_that_is_killed_and_started_again_finishes(states: States,
         return len(await states.names()) < 151
 
     async with started(*flags) as sweep:
-        await eventually(has_begun)
+        await until(has_begun)
         await sweep.end(signal.SIGKILL)
     assert (await podlife(*flags)).code == 0
     left = await states.names()

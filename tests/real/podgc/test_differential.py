@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.real_parts import kube_apiserver
 from tests.real.conftest import require
 from tests.real.differential.compare import differences_between
 from tests.real.differential.differences import PARITY
@@ -14,7 +15,6 @@ from tests.real.podgc.differences import BEGIN, DIFFERENCES, END, parity_table
 from tests.real.podgc.runs import Pair
 from tests.real.podgc.state_table import STATES
 from tests.real.podgc.states import State, World
-from tests.real_parts import kube_apiserver
 
 
 @pytest.fixture(scope="module")

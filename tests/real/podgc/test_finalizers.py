@@ -19,9 +19,10 @@ from podlife.clock import SystemClock
 from podlife.errors import ConflictError, ForbiddenError, InvalidError
 from podlife.podgc.finalizers.held_pods import HeldPod, held_pods
 from podlife.podgc.finalizers.remover import FinalizerRemover, patch_for
-from tests.component.cli.commands import Result, eventually, podlife
+from tests.component.cli.commands import Result, podlife
+from tests.kit.real_parts import ROOT, Server, run_kubectl
+from tests.kit.wait import until
 from tests.real.podgc.cluster import connect, find_pod, make_namespace, make_node
-from tests.real_parts import ROOT, Server, run_kubectl
 
 Object = dict[str, Any]
 PAGE = (ROOT / "docs" / "finalizers.md").read_text(encoding="utf-8")
@@ -191,7 +192,7 @@ async def until_may(account: Client, rule: Object, *, is_so: bool) -> None:
         allowed: bool = json.loads(reply.body)["status"]["allowed"]
         return allowed is is_so
 
-    await eventually(has_learned)
+    await until(has_learned)
 
 
 async def test_the_rights_of_the_component_are_enough_and_none_is_too_many(

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from podlife.client import EVENTS, Client
-from tests.component.cli.commands import eventually, podlife, started
-from tests.gc_states import States
+from tests.component.cli.commands import podlife, started
+from tests.kit.gc_states import States
+from tests.kit.real_parts import Server, run_kubectl
+from tests.kit.wait import until
 from tests.real.podgc.cluster import connect
-from tests.real_parts import Server, run_kubectl
 
 _NUMBERS = itertools.count(1)
 
@@ -93,7 +94,7 @@ async def test_a_running_collector_stops_at_a_mass_and_goes_on_when_the_told_com
         async def is_told() -> bool:
             return bool(await stops())
 
-        await eventually(is_told)
+        await until(is_told)
         assert await states.names() == everybody
         [message] = await stops()
         await type_in(gc_kube, message.partition("If that is right: ")[2])
@@ -101,7 +102,7 @@ async def test_a_running_collector_stops_at_a_mass_and_goes_on_when_the_told_com
         async def are_gone() -> bool:
             return await states.names() == {"alive"}
 
-        await eventually(are_gone)
+        await until(are_gone)
         result = await run.end()
     assert result.code == 0, result.err
 
@@ -122,7 +123,7 @@ async def test_a_stop_on_the_namespace_holds_all_until_the_command_of_the_plan_i
         async def are_gone() -> bool:
             return await states.names() == {"alive"}
 
-        await eventually(are_gone)
+        await until(are_gone)
         result = await run.end()
     assert result.code == 0, result.err
 

@@ -13,6 +13,7 @@ import pytest_asyncio
 from podlife.client import NODES, PODS, Client, PatchType
 from podlife.errors import NotFoundError
 from podlife.podgc import FeatureGates, Settings
+from tests.kit.real_parts import Server
 from tests.real.podgc import cluster
 from tests.real.podgc.cluster import (
     Object,
@@ -25,7 +26,6 @@ from tests.real.podgc.cluster import (
     taint,
     until,
 )
-from tests.real_parts import Server
 
 SETTINGS = Settings(threshold=0, period_seconds=0.5, quarantine_seconds=1.0)
 SECONDS = 120.0

@@ -25,9 +25,10 @@ from podlife.podgc.reasons import Reason
 from podlife.podgc.removal import Removal
 from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.views import Pod
-from tests.component.cli.commands import eventually, podlife
+from tests.component.cli.commands import podlife
+from tests.kit.real_parts import Server
+from tests.kit.wait import until
 from tests.real.podgc.cluster import connect, find_pod, make_namespace, make_node
-from tests.real_parts import Server
 
 Object = dict[str, Any]
 CRDS = Ref("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
@@ -71,7 +72,7 @@ async def define(client: Client) -> None:
             return False
         return True
 
-    await eventually(is_served)
+    await until(is_served)
 
 
 def owner(ref: Ref, obj: Object) -> Object:

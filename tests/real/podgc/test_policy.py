@@ -13,11 +13,12 @@ import pytest
 
 from podlife.api.codec import format_time
 from podlife.client import PODS, Client, PatchType
-from tests.a_day_later import a_day_later, environment_of
-from tests.component.cli.commands import eventually, podlife, started
-from tests.gc_states import States
+from tests.component.cli.commands import podlife, started
+from tests.kit.a_day_later import a_day_later, environment_of
+from tests.kit.gc_states import States
+from tests.kit.real_parts import Server
+from tests.kit.wait import until
 from tests.real.podgc.cluster import connect
-from tests.real_parts import Server
 
 _NUMBERS = itertools.count(1)
 
@@ -158,7 +159,7 @@ async def test_a_running_collector_follows_its_file_and_collects_what_stays_beyo
         async def has_kept_what_the_first_file_keeps() -> bool:
             return await states.names() == LEFT | {"evicted-old"}
 
-        await eventually(has_kept_what_the_first_file_keeps)
+        await until(has_kept_what_the_first_file_keeps)
         path.write_text("rules: 1\n")
         await run.wait_for("policy not reloaded")
         assert await states.names() == LEFT | {"evicted-old"}
@@ -167,6 +168,6 @@ async def test_a_running_collector_follows_its_file_and_collects_what_stays_beyo
         async def has_done_what_the_second_file_says() -> bool:
             return await states.names() == LEFT
 
-        await eventually(has_done_what_the_second_file_says)
+        await until(has_done_what_the_second_file_says)
         result = await run.end()
     assert result.code == 0, result.err

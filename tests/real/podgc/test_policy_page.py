@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from podlife.client import NAMESPACES, NODES, PODS, Client
-from tests.a_day_later import a_day_later, environment_of
-from tests.component.cli.commands import eventually, started
+from tests.component.cli.commands import started
+from tests.kit.a_day_later import a_day_later, environment_of
+from tests.kit.real_parts import ROOT, Server, part
+from tests.kit.wait import until
 from tests.real.podgc.cluster import connect
-from tests.real_parts import ROOT, Server, part
 
 PAGE = (ROOT / "docs" / "clean-up-a-managed-cluster.md").read_text(encoding="utf-8")
 ACCOUNT = "system:serviceaccount:podlife-system:podlife-gc"
@@ -151,7 +152,7 @@ async def _runs_as_the_account(client: Client, shell: Shell) -> None:
         async def is_gone() -> bool:
             return "soon" not in await pods(client)
 
-        await eventually(is_gone)
+        await until(is_gone)
         result = await collector.end()
     assert result.code == 0, result.err
     assert "forbidden" not in result.err

@@ -20,11 +20,12 @@ import yaml
 
 from podlife.client import EVENTS, LEASES, Client, Connection, Ref, TokenAuth
 from podlife.errors import NotFoundError
-from tests.component.cli.commands import eventually, podlife, started
+from tests.component.cli.commands import podlife, started
 from tests.component.cli.faulty_proxy import Answer, proxied
-from tests.gc_states import States
+from tests.kit.gc_states import States
+from tests.kit.real_parts import ROOT, Server, run_kubectl
+from tests.kit.wait import until
 from tests.real.podgc.cluster import connect
-from tests.real_parts import ROOT, Server, run_kubectl
 
 MANIFESTS = ROOT / "deploy" / "gc"
 NAMESPACE, ACCOUNT = "podlife-system", "podlife-gc"
@@ -145,7 +146,7 @@ async def put_to_work(states: States) -> None:
     await states.orphaned("orphan")
     await states.unscheduled("never")
     await states.out_of_service("stuck")
-    await eventually(is_gone(states, "stuck"))
+    await until(is_gone(states, "stuck"))
     await states.out_of_service("stuck")
 
 
@@ -160,7 +161,7 @@ async def test_nothing_is_missing(states: States, client: Client, account: list[
     async with started("gc", "run", *FLAGS, *account) as run:
         await run.wait_for("became leader of lease")
         await put_to_work(states)
-        await eventually(is_gone(states, "stuck", "orphan", "done-0"))
+        await until(is_gone(states, "stuck", "orphan", "done-0"))
 
         async def is_counted() -> bool:
             events = (await client.list_all(EVENTS, states.namespace)).items
@@ -169,8 +170,8 @@ async def test_nothing_is_missing(states: States, client: Client, account: list[
         async def is_marked() -> bool:
             return bool((await states.get("never"))["status"]["phase"] == "Failed")
 
-        await eventually(is_counted)
-        await eventually(is_marked)
+        await until(is_counted)
+        await until(is_marked)
         result = await run.end()
     assert result.code == 0, result.err
     assert "forbidden" not in result.err
@@ -216,7 +217,7 @@ async def test_without_any_single_verb_something_is_refused(
                 reviewer, right.verb, right.resource, group=right.group, namespace=namespace, name=name
             )
 
-        await eventually(is_refused)
+        await until(is_refused)
         said = await watch_it_fail(states, account, right)
     assert f'cannot {right.verb} resource "{right.resource}"' in said or f"may not {right}" in said
 
@@ -251,7 +252,7 @@ async def work_as_far_as_it_goes(states: States, right: Right) -> None:
     for _ in range(2):
         await states.out_of_service("stuck")
         if right.resource == "events":
-            await eventually(is_gone(states, "stuck"))
+            await until(is_gone(states, "stuck"))
         else:
             return
 

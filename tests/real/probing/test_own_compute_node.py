@@ -11,8 +11,8 @@ from podlife.aio import cancel_and_wait
 from podlife.client import Client, Flags, load
 from podlife.clock import SystemClock
 from tests.conformance.runtime.custom_machine import PAGE, own_compute
+from tests.kit.real_parts import Server
 from tests.real.conftest import Kubectl
-from tests.real_parts import Server
 
 
 async def test_a_pod_of_kubectl_lives_and_ends_on_own_compute(

@@ -13,7 +13,7 @@ from podlife.kubelet.probe import (
     http_get,
     http_request,
 )
-from tests.real_parts import Server
+from tests.kit.real_parts import Server
 
 CONTAINER = {"name": "a"}
 

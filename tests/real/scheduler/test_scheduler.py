@@ -13,7 +13,7 @@ import pytest
 from podlife.client import EVENTS, NAMESPACES, NODES, PODS, Client, DeleteOptions
 from podlife.controller import ControlPlane
 from podlife.scheduler import Scheduler
-from tests.real_parts import Server
+from tests.kit.real_parts import Server
 from tests.unit.scheduler.objects import node_object, pod_object
 from tests.workloads.runs import at_work, connect
 

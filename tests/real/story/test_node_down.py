@@ -30,8 +30,8 @@ from podlife.demo.workloads import (
     stateful_set,
     template,
 )
+from tests.kit.up_process import UpProcess, podlife, running_up
 from tests.real.conftest import Kubectl
-from tests.up_process import UpProcess, podlife, running_up
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 

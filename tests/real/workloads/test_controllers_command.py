@@ -21,10 +21,11 @@ import yaml
 
 from podlife.client import LEASES, NAMESPACES, PODS, REPLICA_SETS, Client, Connection, TokenAuth
 from podlife.errors import NotFoundError
-from tests.component.cli.commands import eventually, started
+from tests.component.cli.commands import started
+from tests.kit.real_parts import ROOT, Server, Settings, kube_apiserver, run_kubectl
+from tests.kit.wait import until
 from tests.real.conftest import require
 from tests.real.podgc.test_rbac import CLUSTER_ROLES, ROLES, may
-from tests.real_parts import ROOT, Server, Settings, kube_apiserver, run_kubectl
 from tests.workloads.runs import KubeQuota, connect, observing, play_all
 from tests.workloads.scenario import all_scenarios, golden
 from tests.workloads.snapshot import difference
@@ -222,7 +223,7 @@ async def taken_away(server: Server, client: Client, token: str, right: Right, s
                 reviewer, right.verb, right.resource, group=right.group, namespace=where, name=name
             )
 
-        await eventually(is_refused)
+        await until(is_refused)
 
 
 async def work_as_far_as_it_goes(client: Client, namespace: str) -> None:
@@ -235,9 +236,9 @@ async def work_as_far_as_it_goes(client: Client, namespace: str) -> None:
     async def has_pods(count: int) -> bool:
         return len((await client.list(PODS, namespace)).items) == count
 
-    await eventually(lambda: has_pods(3))
+    await until(lambda: has_pods(3))
     await client.scale(REPLICA_SETS, "web", namespace, 1)
-    await eventually(lambda: has_pods(1))
+    await until(lambda: has_pods(1))
     await KubeQuota(client).refuse(namespace, 0)
     await client.scale(REPLICA_SETS, "web", namespace, 5)
 

@@ -16,9 +16,9 @@ from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NAMESPACES
 from podlife.clock import SystemClock
 from podlife.controller import ControlPlane
 from podlife.workloads.daemonset import DaemonSetController
+from tests.kit.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
 from tests.real.clients.pair import One, Said
 from tests.real.conftest import require
-from tests.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
 from tests.workloads.runs import KubeQuota, at_work, connect, observing
 from tests.workloads.scenarios.daemonset import AGENT, daemon, images, node, serves
 from tests.workloads.world import World

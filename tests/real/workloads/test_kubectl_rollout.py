@@ -18,9 +18,9 @@ from podlife.clock import SystemClock
 from podlife.controller import ControlPlane
 from podlife.workloads.deployment import DeploymentController
 from podlife.workloads.replicaset import ReplicaSetController
+from tests.kit.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
 from tests.real.clients.pair import One, Said, manifest
 from tests.real.conftest import require
-from tests.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
 from tests.workloads.node import UNREADY
 from tests.workloads.runs import KubeQuota, at_work, connect, observing
 from tests.workloads.scenarios.deployment import SECOND, deployment, has_image

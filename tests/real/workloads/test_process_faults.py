@@ -23,11 +23,12 @@ from podlife.aio import cancel_and_wait
 from podlife.api.views import MetadataOnly
 from podlife.client import NAMESPACES, PODS, REPLICA_SETS, Client, Flags, PatchType, load
 from podlife.informer import Informer
-from tests.component.cli.commands import Running, eventually, started
+from tests.component.cli.commands import Running, started
 from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Hang, Seen, Truncate, proxied
+from tests.kit.real_parts import Server, is_ready, kube_apiserver
+from tests.kit.wait import until
 from tests.real.conftest import require
 from tests.real.cutting_proxy import CuttingProxy
-from tests.real_parts import Server, is_ready, kube_apiserver
 
 MANY = 200
 FLAGS = ["--controllers=replicaset", "--leader-elect=false"]
@@ -89,9 +90,9 @@ class Watcher:
 
     async def settled(self, replicas: int) -> None:
         """Until the status says so; then exactly so many have ever been."""
-        await eventually(lambda: self.has_status(replicas))
+        await until(lambda: self.has_status(replicas))
         pods = (await self.client.list_all(PODS, self.namespace)).items
-        await eventually(lambda: {pod["metadata"]["uid"] for pod in pods} <= self.made)
+        await until(lambda: {pod["metadata"]["uid"] for pod in pods} <= self.made)
         assert (len(pods), len(self.made), len(self.gone)) == (replicas, replicas, 0)
 
 
@@ -180,7 +181,7 @@ async def test_the_api_server_killed_in_the_middle_and_started_again(
             os.kill(server.pid, signal.SIGKILL)
             await asyncio.sleep(1)
             stack.enter_context(_restarted(command, tmp_path / "again.log"))
-            await eventually(lambda: is_ready(server))
+            await until(lambda: is_ready(server))
             await watcher.settled(MANY)
             assert (await run.end()).code == 0
 
@@ -221,7 +222,7 @@ async def test_connections_cut_again_and_again_never_make_it_create_twice(server
                 await watcher.more_than(number * 20)
                 before = proxy.connections
                 proxy.cut()
-                await eventually(lambda before=before: proxy.connections > before)  # type: ignore[misc]
+                await until(lambda before=before: proxy.connections > before)  # type: ignore[misc]
             await watcher.settled(MANY)
             assert (await run.end()).code == 0
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from podlife.clock import SystemClock
+from tests.kit.real_parts import Server, controller_manager, kube_apiserver
 from tests.real.conftest import require
-from tests.real_parts import Server, controller_manager, kube_apiserver
 from tests.workloads.runs import (
     KUBE_CONTROLLERS,
     KubeQuota,

@@ -17,9 +17,9 @@ from podlife.client import CONTROLLER_REVISIONS, NAMESPACES, STATEFUL_SETS
 from podlife.clock import SystemClock
 from podlife.controller import ControlPlane
 from podlife.workloads.statefulset import StatefulSetController
+from tests.kit.real_parts import Server, kube_apiserver, podlife_apiserver
 from tests.real.clients.pair import One, Said, manifest
 from tests.real.conftest import require
-from tests.real_parts import Server, kube_apiserver, podlife_apiserver
 from tests.workloads.node import UNREADY
 from tests.workloads.runs import KubeQuota, at_work, connect, observing
 from tests.workloads.scenarios.statefulset import images, stateful_set

@@ -15,8 +15,8 @@ from podlife.client import CONTROLLER_REVISIONS, NAMESPACES, STATEFUL_SETS, Clie
 from podlife.clock import SystemClock
 from podlife.controller import ControlPlane
 from podlife.workloads.statefulset import StatefulSetController
+from tests.kit.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
 from tests.real.conftest import require
-from tests.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
 from tests.workloads.objects import template
 from tests.workloads.runs import KubeQuota, at_work, connect, observing
 from tests.workloads.scenarios.statefulset import stateful_set, until_updated

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from podlife.client import CONFIG_MAPS, EVENTS, NAMESPACES, PODS
-from tests.component.cli.commands import eventually
 from tests.component.test_write_a_controller import block
-from tests.real_parts import Server, run_kubectl
+from tests.kit.real_parts import Server, run_kubectl
+from tests.kit.wait import until
 from tests.workloads.runs import connect
 
 NAMESPACE = "warm-pools"
@@ -47,20 +47,20 @@ async def test_pods_come_are_replaced_and_go_as_the_pool_asks(kube: Server, tmp_
             pool = block("yaml")
             applied = run_kubectl("apply", "-n", NAMESPACE, "-f", "-", kubeconfig=kube.kubeconfig, stdin=pool)
             assert applied.returncode == 0, applied.stderr
-            await eventually(lambda: are(3))
+            await until(lambda: are(3))
             [lost, *_] = await names()
             await client.delete(PODS, lost, NAMESPACE)
 
             async def is_replaced() -> bool:
                 return lost not in await names() and await are(3)
 
-            await eventually(is_replaced)
+            await until(is_replaced)
             await client.patch(CONFIG_MAPS, "ci", {"data": {"size": "1"}}, NAMESPACE)
-            await eventually(lambda: are(1))
+            await until(lambda: are(1))
 
             async def told() -> bool:
                 reasons = [event["reason"] for event in (await client.list(EVENTS, NAMESPACE)).items]
                 return (reasons.count("SuccessfulCreate"), reasons.count("SuccessfulDelete")) == (4, 2)
 
-            await eventually(told)
+            await until(told)
         await client.delete(NAMESPACES, NAMESPACE)

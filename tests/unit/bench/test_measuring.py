@@ -12,7 +12,7 @@ from bench.processes import cost_of, resident_bytes
 from bench.relay import relay
 from bench.report import Goal, Table
 
-from tests.real_pki import Pki
+from tests.kit.real_pki import Pki
 
 
 def table(*rows: tuple[str, float | None, float, Goal | None]) -> Table:

@@ -18,8 +18,8 @@ from podlife.client.credential import Credential
 from podlife.client.credentials import credentials_for
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
-from tests.moved_time import use_up
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
+from tests.kit.moved_time import use_up
 
 V1 = "client.authentication.k8s.io/v1"
 

@@ -16,7 +16,7 @@ from podlife.client.limiter import (
     may_start,
     step,
 )
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 SETTINGS = LimiterSettings(initial=4, least=1, most=8, quick_seconds=0.25)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podlife.client import DEPLOYMENTS, NODES, PODS, Ref, refs
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 
 
 @pytest.mark.parametrize(

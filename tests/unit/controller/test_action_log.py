@@ -12,10 +12,10 @@ from podlife.client import JOBS, PODS, REPLICA_SETS
 from podlife.controller import ControlPlane
 from podlife.controller.action_log import ActionLog
 from podlife.ownergc import OwnerGarbageCollector
+from podlife.testing import LoopClock, virtual_time
 from podlife.workloads.replicaset import ReplicaSetController
 from podlife.workloads.ttl_after_finished import TtlAfterFinishedController
-from tests.component.embedded import LoopClock, connect, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, start
 from tests.workloads.runs import at_work
 
 WEB = {"kind": "ReplicaSet", "namespace": "default", "name": "web"}

@@ -14,9 +14,9 @@ from podlife.client import EVENTS, PODS, REPLICA_SETS, DeleteOptions
 from podlife.controller import ControlPlane
 from podlife.controller.outages import OutageLog
 from podlife.errors import ForbiddenError, UnreachableError
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import LoopClock, connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal, start
 from tests.workloads.runs import at_work
 
 SPEC = {"containers": [{"name": "main", "image": "app"}]}

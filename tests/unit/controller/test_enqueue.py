@@ -5,8 +5,8 @@ from __future__ import annotations
 from podlife.api.views import Metadata, MetadataOnly
 from podlife.controller import Enqueue
 from podlife.informer.indexes import Key
+from podlife.testing import virtual_time
 from podlife.workqueue import Queue
-from tests.virtual_time import virtual_time
 
 KEY = ("default", "web")
 

@@ -13,8 +13,8 @@ from podlife.aio import cancel_and_wait
 from podlife.controller import Again, Controller
 from podlife.controller.reconcile import show_key
 from podlife.errors import ConflictError, TerminalError
+from podlife.testing import virtual_time
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
-from tests.virtual_time import virtual_time
 
 Reconcile = Callable[[str], Awaitable[Again | None]]
 

@@ -13,7 +13,7 @@ from podlife.demo.narrator import DemoStep
 from podlife.demo.scenarios import graceful_delete as demo_graceful_delete
 from podlife.demo.scenarios import node_failure as demo_node_failure
 from podlife.demo.scenarios import orphans as demo_orphans
-from tests.behaviour_catalogue import rules
+from tests.kit.behaviour_catalogue import rules
 
 ROOT = Path(__file__).parents[3]
 STORIES: dict[str, tuple[DemoStep[Any], ...]] = {

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from podlife.podgc.policy.parse import read_policy
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 
 FOLDER = ROOT / "deploy" / "gc"
 

@@ -24,7 +24,7 @@ from podlife.explain import (
 )
 from podlife.explain.audit_deletion import taint_setter
 from podlife.explain.audit_text import sentence
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 from tests.unit.explain.objects import NOW, a_node, a_pod, a_world, ago, an_event, deleted
 
 KUBECTL = "kubectl/v1.36.3 (linux/amd64) kubernetes/4e2c"

@@ -6,7 +6,7 @@ import asyncio
 
 from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.monotonic import MonotonicSeconds
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 
 @virtual_time

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from podlife.daemons.event_loop import stopped_by_signals
 from podlife.errors import ConfigError, PodlifeError
 from podlife.localcluster.forkserver import ForkServer, Message, SupervisorLink
 from podlife.localcluster.supervisor import Component, ComponentSupervisor
+from tests.kit.wait import until
 
 
 async def answer(link: SupervisorLink) -> None:
@@ -92,12 +93,6 @@ async def components(fork_server: ForkServer, tmp_path: Path) -> AsyncIterator[C
     yield made
     await cancel_and_wait(reading)
     await fork_server.close()
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not is_so():
-            await asyncio.sleep(0.01)
 
 
 async def test_a_component_tells_when_it_is_ready_and_takes_orders(components: Components) -> None:

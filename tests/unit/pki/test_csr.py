@@ -12,9 +12,9 @@ from cryptography import x509
 from podlife.client import Client
 from podlife.errors import ApiError
 from podlife.pki.csr import ClusterSigner, NotSignedError
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.embedded import connect, refusal
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal
 
 
 class Cluster:

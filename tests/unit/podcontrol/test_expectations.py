@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from podlife.podcontrol import Expectations, UidTrackedExpectations
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 KEY = ("default", "web")
 

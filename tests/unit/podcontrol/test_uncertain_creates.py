@@ -12,8 +12,8 @@ from podlife.api.views import Metadata, MetadataOnly
 from podlife.client import Client, DeadlineError, InProcessTransport, NotSentError
 from podlife.errors import ApiError, ConflictError, ForbiddenError, UnreachableError
 from podlife.podcontrol import Owner, UidTrackedExpectations, UncertainCreates, may_have_happened
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.virtual_time import virtual_time
 
 KEY = ("default", "web")
 OWNER = Owner("apps/v1", "ReplicaSet", "web", "u", "default")

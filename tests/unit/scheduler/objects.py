@@ -12,8 +12,6 @@ from podlife.scheduler.node_cache import NodeCache
 from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, no_room
 from podlife.scheduler.views import SchedulerNode, SchedulerPod
 
-__all__ = ["Place", "node", "pod"]
-
 _count = iter(range(10**9))
 
 

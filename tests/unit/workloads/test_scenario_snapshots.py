@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.client import EVENTS, PODS, REPLICA_SETS, Client, EventType, Ref
-from tests.component.embedded import connect, start
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
+from tests.kit.embedded import connect, start
 from tests.workloads.observatory import Observatory
 from tests.workloads.snapshot import Snapshot, difference, take
 

@@ -10,11 +10,11 @@ import pytest
 from podlife.api.patch import merge_patch
 from podlife.client import REPLICA_SETS, Client
 from podlife.errors import ConflictError
+from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.status import changed_fields, next_collision_count, write_status
 from podlife.workloads.views import WorkloadMetadata
-from tests.component.embedded import connect, refusal, start
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal, start
 from tests.workloads.objects import replica_set
 
 Object = dict[str, Any]

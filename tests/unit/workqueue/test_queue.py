@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from podlife.testing import virtual_time
 from podlife.workqueue import Queue, ShutDownError
-from tests.virtual_time import virtual_time
 
 
 async def settle() -> None:

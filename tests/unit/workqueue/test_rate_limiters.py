@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from podlife.testing import virtual_time
 from podlife.workqueue import (
     BucketLimiter,
     ExponentialLimiter,
@@ -13,7 +14,6 @@ from podlife.workqueue import (
     TokenBucket,
     longest_of,
 )
-from tests.virtual_time import virtual_time
 
 
 def test_exponential_doubles_for_each_key_by_itself_up_to_its_bound() -> None:

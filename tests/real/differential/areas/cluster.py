@@ -7,8 +7,6 @@ from typing import Any
 from tests.real.differential.areas.objects import CORE, NODES, PODS, config_map, of, pod
 from tests.real.differential.steps import Area
 
-__all__ = ["NAMESPACES", "NODES_AND_VOLUMES"]
-
 NAMESPACES = Area("namespaces")
 SPACES = "/api/v1/namespaces"
 

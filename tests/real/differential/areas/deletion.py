@@ -17,8 +17,6 @@ from tests.real.differential.areas.objects import (
 )
 from tests.real.differential.steps import Area
 
-__all__ = ["COLLECTIONS", "DELETION", "FINALIZERS"]
-
 DELETION = Area("deletion")
 MAPS = CORE + "/configmaps"
 

@@ -20,8 +20,6 @@ from tests.real.differential.areas.objects import (
 )
 from tests.real.differential.steps import Area
 
-__all__ = ["FIELDS", "TABLES"]
-
 TABLES = Area("tables")
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 METADATA = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"}

@@ -18,8 +18,6 @@ from tests.real.differential.areas.objects import (
 )
 from tests.real.differential.steps import Area
 
-__all__ = ["BATCHES", "PLAIN", "WORKLOADS"]
-
 PLAIN = Area("plain-kinds")
 
 # path, the object, a merge patch that is fine

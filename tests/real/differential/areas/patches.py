@@ -7,8 +7,6 @@ from typing import Any
 from tests.real.differential.areas.objects import APPS, CORE, PODS, config_map, container, of, pod, workload
 from tests.real.differential.steps import Area
 
-__all__ = ["PATCHES"]
-
 PATCHES = Area("patches")
 MAPS = CORE + "/configmaps"
 ONE = MAPS + "/m"

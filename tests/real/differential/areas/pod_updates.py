@@ -7,8 +7,6 @@ from typing import Any
 from tests.real.differential.areas.objects import PODS, container, pod
 from tests.real.differential.steps import Area
 
-__all__ = ["UPDATES"]
-
 UPDATES = Area("pod-updates")
 
 UPDATES.post(

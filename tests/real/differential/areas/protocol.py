@@ -19,8 +19,6 @@ from tests.real.differential.areas.objects import (
 )
 from tests.real.differential.steps import Area
 
-__all__ = ["ACCESS", "DISCOVERY", "ERRORS"]
-
 ERRORS = Area("errors")
 MAPS = CORE + "/configmaps"
 ERRORS.post("malformed", PODS, "{", 400)

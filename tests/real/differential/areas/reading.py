@@ -5,8 +5,6 @@ from __future__ import annotations
 from tests.real.differential.areas.objects import CORE, PODS, config_map, delete_options, pod
 from tests.real.differential.steps import Area
 
-__all__ = ["LISTS", "WATCHES"]
-
 LISTS = Area("lists")
 MAPS = CORE + "/configmaps"
 VERSION = {"rv": "metadata.resourceVersion"}

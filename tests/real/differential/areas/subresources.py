@@ -23,8 +23,6 @@ from tests.real.differential.areas.objects import (
 )
 from tests.real.differential.steps import Area
 
-__all__ = ["BINDING", "EVICTION", "SCALE"]
-
 BINDING = Area("binding")
 BINDING.post("create", PODS, pod("p"), keep={"uid": "metadata.uid"})
 BINDING.post("without-target", PODS + "/p/binding", of("v1", "Binding", "p", target={"kind": "Node"}), 500)

@@ -12,7 +12,7 @@ from podlife.apiserver.authn import ANONYMOUS, UserInfo
 from podlife.apiserver.authz import Attributes
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.errors import ConfigError
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 
 JANE = UserInfo("jane", groups=("people", "system:authenticated"))
 HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"

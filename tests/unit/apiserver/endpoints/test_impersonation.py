@@ -13,7 +13,7 @@ from podlife.apiserver.authz import Attributes, authorize, forbidden
 from podlife.apiserver.endpoints.impersonation import act_as
 from podlife.errors import ApiError, ForbiddenError
 from podlife.wire import Peer, Request, Response
-from tests.component import embedded
+from tests.kit import embedded
 
 ADMIN = UserInfo("admin", groups=("system:masters", "system:authenticated"))
 CONTROLLERS = UserInfo("system:kube-controller-manager", groups=("system:authenticated",))

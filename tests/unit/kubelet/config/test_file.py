@@ -15,7 +15,7 @@ from podlife.clock import ManualClock
 from podlife.kubelet.config import SEEN, FileSource
 from podlife.kubelet.config import manifest_directory as folder
 from podlife.kubelet.config.manifest import Manifest
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 LOOK_SECONDS = 21
 

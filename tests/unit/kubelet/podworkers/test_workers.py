@@ -19,8 +19,8 @@ from podlife.kubelet.podworkers import (
     UpdateType,
 )
 from podlife.kubelet.podworkers.delays import delay_after
+from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, Recorder, World, pod
-from tests.virtual_time import virtual_time
 
 
 @virtual_time

@@ -18,8 +18,8 @@ from podlife.kubelet.probe import (
     tcp_connect,
 )
 from podlife.kubelet.probe.hpack import Decoder, HpackError, encode
-from tests.moved_time import heard, pass_time
-from tests.real_parts import free_port
+from tests.kit.moved_time import heard, pass_time
+from tests.kit.real_parts import free_port
 
 from .servers import (
     Script,

@@ -18,8 +18,8 @@ from podlife.kubelet.probe import (
     http_get,
     http_request,
 )
-from tests.moved_time import heard, pass_time
-from tests.real_parts import free_port
+from tests.kit.moved_time import heard, pass_time
+from tests.kit.real_parts import free_port
 
 from .servers import (
     answering,

@@ -17,8 +17,8 @@ from podlife.errors import ConfigError, UnreachableError
 from podlife.kubelet.server.serving_certificate import CertificateSettings, ServingCertificate
 from podlife.pki.certificates import self_signed, validity_of
 from podlife.pki.csr import NotSignedError
-from tests.real_pki import Pki
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
+from tests.kit.real_pki import Pki
 
 START = SystemClock().now()
 

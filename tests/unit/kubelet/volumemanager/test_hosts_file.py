@@ -12,7 +12,7 @@ from podlife.client import Client
 from podlife.clock import SystemClock
 from podlife.kubelet.hollow.fake_parts import NoObjects
 from podlife.kubelet.volumemanager import VolumeManager, VolumeSettings
-from tests.component.embedded import connect, start
+from tests.kit.embedded import connect, start
 
 Object = dict[str, Any]
 ALIASES = [

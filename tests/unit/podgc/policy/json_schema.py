@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["is_valid"]
-
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),

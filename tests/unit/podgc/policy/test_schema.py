@@ -11,7 +11,7 @@ import yaml
 from podlife.podgc.policy.parse import load_policy
 from podlife.podgc.policy.printing import as_document
 from podlife.podgc.policy.schema import policy_schema
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 from tests.unit.podgc.policy.json_schema import is_valid
 from tests.unit.podgc.policy.parse.test_document import HEAD, WHOLE
 

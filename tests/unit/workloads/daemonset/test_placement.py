@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from podlife.testing import VirtualTimeLoop, virtual_time
 from podlife.workloads.daemonset.placement import NodeFit, Placement, Placements, all_fits
 from podlife.workloads.daemonset.views import DaemonNode, DaemonNodeTaint
 from tests.unit.workloads.daemonset.pods import daemon_set, node
-from tests.virtual_time import VirtualTimeLoop, virtual_time
 
 RUN, STAY, NOT = NodeFit.SHOULD_RUN, NodeFit.MAY_STAY, NodeFit.MUST_NOT
 

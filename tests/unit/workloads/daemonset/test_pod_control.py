@@ -8,10 +8,9 @@ import pytest
 
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podcontrol import NamespaceTerminatingError, Owner, PodDeleteError
-from podlife.testing import FakePodControl
+from podlife.testing import FakePodControl, virtual_time
 from podlife.workloads.daemonset.pod_control import DaemonPodControl
 from tests.unit.workloads.daemonset.pods import pod
-from tests.virtual_time import virtual_time
 
 OWNER = Owner("apps/v1", "DaemonSet", "d", "uid-d", "default")
 KEY = ("default", "d")

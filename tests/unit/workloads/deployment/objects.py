@@ -12,8 +12,6 @@ from podlife.workloads.deployment.rollout import Rollout, RolloutStep
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
 
-__all__ = ["NOW", "deployment", "replica_set", "rollout", "sizes", "template"]
-
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 

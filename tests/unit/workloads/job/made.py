@@ -14,8 +14,6 @@ from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import Job
 from podlife.workloads.views import WorkloadPod
 
-__all__ = ["NOW", "ago", "context", "ended", "job", "pod"]
-
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 _numbers = count(1)
 

@@ -11,8 +11,6 @@ from podlife.api.codec import format_time
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.views import WorkloadPod
 
-__all__ = ["NOW", "pod", "replica_set"]
-
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 

@@ -12,7 +12,7 @@ from podlife.daemons.catalog import choose, known_controllers
 from podlife.daemons.controllers import ControllerSet, stop_seconds
 from podlife.wire import Request, Response
 from podlife.workloads import CONTROLLERS
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 from tests.unit.cli.test_main import imports_of, podlife
 
 ALL = [known.name for known in known_controllers()]

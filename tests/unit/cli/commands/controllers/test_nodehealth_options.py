@@ -11,7 +11,7 @@ from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOption
 from podlife.daemons.catalog import choose
 from podlife.nodehealth import NodeHealthSettings
 from podlife.nodehealth.zones import ZoneCount
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 from tests.unit.cli.test_main import podlife
 
 BOTH = ["node-lifecycle-controller", "taint-eviction-controller"]

@@ -24,7 +24,7 @@ from podlife.nodehealth.out_of_service import (
     WebhookCheck,
 )
 from podlife.wire import Request, Response
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 from tests.unit.cli.test_main import podlife
 
 NAMED = "--controllers=out-of-service"

@@ -13,7 +13,7 @@ from podlife.cli.app import app
 from podlife.cli.commands.gc.options import PolicyOptions
 from podlife.errors import ConfigError
 from podlife.podgc.policy.parse import load_policy
-from tests.real_parts import ROOT
+from tests.kit.real_parts import ROOT
 from tests.unit.cli.test_main import imports_of
 
 HEAD = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\n"

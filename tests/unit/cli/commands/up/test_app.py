@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.up_process import podlife
+from tests.kit.up_process import podlife
 
 
 @pytest.mark.parametrize(

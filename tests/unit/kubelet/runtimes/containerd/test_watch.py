@@ -11,7 +11,7 @@ from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableErr
 from podlife.kubelet.runtimes.containerd.client import NotOfferedError
 from podlife.kubelet.runtimes.containerd.settings import ContainerdSettings
 from podlife.kubelet.runtimes.containerd.watch import DaemonWatch
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 
 class Daemon:

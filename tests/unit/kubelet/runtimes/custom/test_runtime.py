@@ -29,9 +29,8 @@ from podlife.kubelet.runtimes.custom import (
     End,
     Work,
 )
-from tests.component.embedded import LoopClock
+from podlife.testing import LoopClock, virtual_time
 from tests.conformance.runtime.custom_machine import PAGE, blocks, own_compute
-from tests.virtual_time import virtual_time
 
 
 async def for_ever() -> None:

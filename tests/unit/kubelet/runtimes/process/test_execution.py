@@ -17,7 +17,7 @@ from podlife.kubelet.runtime import (
     ExecTimeoutError,
 )
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
-from tests.moved_time import use_up
+from tests.kit.moved_time import use_up
 
 from .process_kit import runs, said, started
 

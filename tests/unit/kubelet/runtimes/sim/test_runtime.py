@@ -16,7 +16,7 @@ from podlife.kubelet.runtime import (
     SandboxConfig,
 )
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 
 async def created(behaviour: Behaviour) -> tuple[SimRuntime, str]:

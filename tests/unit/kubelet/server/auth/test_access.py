@@ -11,9 +11,9 @@ import pytest
 from podlife.client import NODES
 from podlife.kubelet.server import ApiAccess, Caller, HttpError
 from podlife.kubelet.server.auth.authorization import subresources_of
+from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.embedded import connect, refusal
-from tests.virtual_time import virtual_time
+from tests.kit.embedded import connect, refusal
 
 ANN = Caller("ann", "7", ("people", "system:authenticated"), (("scope", ("a", "b")),))
 

@@ -18,7 +18,7 @@ from podlife.kubelet.server.streaming.streams import (
     STDOUT,
     StreamMessage,
 )
-from tests.virtual_time import virtual_time
+from podlife.testing import virtual_time
 
 BOTH = ExecOptions(("x",), stdin=True, stdout=True, stderr=True)
 

@@ -14,7 +14,7 @@ import pytest
 
 from podlife.nodehealth.out_of_service import CommandCheck, FenceResult, FenceSubject, ProviderGoneCheck
 from podlife.nodehealth.out_of_service.fence_checks.program import MOST_OUTPUT
-from tests.moved_time import use_up
+from tests.kit.moved_time import use_up
 
 SUBJECT = FenceSubject("n1", "u1", "aws:///i-1", ("10.0.0.1", "fd00::1"), 300.0)
 

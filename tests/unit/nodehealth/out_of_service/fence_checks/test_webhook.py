@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from podlife.nodehealth.out_of_service import FenceAnswer, FenceResult, FenceSubject, WebhookCheck
-from tests.real_parts import free_port
+from tests.kit.real_parts import free_port
 
 SUBJECT = FenceSubject("n1", "u1", "aws:///i-1", ("10.0.0.1",), 301.7)
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]

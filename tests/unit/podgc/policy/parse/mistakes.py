@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LIMIT", "MISTAKES", "rule"]
-
 
 def rule(more: str) -> str:
     """A rule in line 3 with something of its own from column 12 on."""

@@ -31,24 +31,9 @@ from types import ModuleType
 
 import yaml
 
-from tests.real_pki import Pki
+from tests.kit.real_pki import Pki
 
-__all__ = [
-    "TOKENS",
-    "MissingPartError",
-    "NotReadyError",
-    "Server",
-    "Settings",
-    "controller_manager",
-    "controller_manager_process",
-    "kube_apiserver",
-    "part",
-    "podlife_apiserver",
-    "run_kubectl",
-    "tools",
-]
-
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # How long anything may take: much longer than it does, since a machine may be busy with something else.
 READY_SECONDS = 180.0
 END_SECONDS = 60.0

@@ -6,10 +6,8 @@ the loop's go together.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from podlife.apiserver.assembly import assemble
@@ -18,22 +16,11 @@ from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import Client, InProcessTransport
+from podlife.testing import LoopClock
 from podlife.wire import Handler, Peer, Request, Response
-
-__all__ = ["Disturbance", "LoopClock", "connect", "refusal", "start"]
 
 Disturbance = Callable[[Request, Handler], Awaitable[Response]]
 """Stands in the way of a request: passes it on, late or not at all, or answers instead."""
-
-
-class LoopClock:
-    """The wall clock of a machine: goes with the event loop's, and may be off."""
-
-    def __init__(self, *, off_seconds: float = 0.0) -> None:
-        self._start = datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=off_seconds)
-
-    def now(self) -> datetime:
-        return self._start + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 async def start() -> ApiHandler:

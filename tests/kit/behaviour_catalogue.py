@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "docs" / "behaviour"
 _RULE = re.compile(r"\*\*([A-Z]{2,3}-\d{2,3}[a-z]?)\*\*")
 _NOT_COVERED = re.compile(r"^- ([A-Z]{2,3}-\d{2,3}[a-z]?): \S", re.MULTILINE)

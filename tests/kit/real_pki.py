@@ -11,8 +11,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-__all__ = ["Pki"]
-
 # Long past, so that a clock that is a little off cannot make a certificate "not yet valid".
 VALID_FROM = datetime(2020, 1, 1, tzinfo=UTC)
 VALID_UNTIL = VALID_FROM + timedelta(days=36500)

@@ -10,8 +10,6 @@ from podlife.api.codec import Object
 from podlife.client import NAMESPACES, NODES, PODS, Client, DeleteOptions, PatchType
 from podlife.errors import AlreadyExistsError, NotFoundError
 
-__all__ = ["FINALIZER", "OUT_OF_SERVICE", "States"]
-
 FINALIZER = "podlife.example/hold"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 

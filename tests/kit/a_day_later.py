@@ -10,8 +10,6 @@ from pathlib import Path
 
 from podlife.clock import SystemClock
 
-__all__ = ["a_day_later", "environment_of"]
-
 _DAY = timedelta(days=1)
 # Read by every Python that starts, before its program.
 _SITE = """

@@ -13,9 +13,6 @@ import termios
 from typing import Any
 from weakref import WeakKeyDictionary
 
-__all__ = ["heard", "pass_time", "use_up"]
-
-
 _passed: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
 
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.agent_process import END_SECONDS, until
 from tests.conformance.runtime.custom_machine import PAGE, blocks
-
-__all__ = ["JOINED", "POD", "running_page"]
+from tests.kit.component_process import END_SECONDS
+from tests.kit.wait import until_blocking
 
 JOINED = "node my-node joined the cluster"
 assert JOINED in PAGE
@@ -31,7 +30,7 @@ def running_page(folder: Path, kubeconfig: Path) -> Iterator[Path]:
             [sys.executable, str(program)], cwd=folder, env=environment, stdout=log, stderr=log
         )
     try:
-        until(lambda: JOINED in output.read_text() or process.poll() is not None, "it did not join")
+        until_blocking(lambda: JOINED in output.read_text() or process.poll() is not None, "it did not join")
         assert process.poll() is None, output.read_text()
         yield output
     finally:

@@ -1,0 +1,103 @@
+"""A component of podlife as a user runs it: a process that tests stop, kill and start again on the same data."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from tests.kit.real_parts import tail
+from tests.kit.wait import until_blocking
+
+START_SECONDS = 180.0
+END_SECONDS = 60.0
+
+P = TypeVar("P", bound="ComponentProcess")
+
+
+class ComponentProcess:
+    """The same component from one start to the next, as far as its clients can tell."""
+
+    _stop_signal = signal.SIGTERM
+
+    def __init__(self, folder: Path, name: str, ready: str) -> None:
+        """`ready` is what it prints when it serves."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log = folder / f"{name}.log"
+        self._ready = ready.encode()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of `podlife`."""
+        raise NotImplementedError
+
+    @property
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "podlife", *self.arguments]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def begin(self) -> None:
+        """Start it and do not wait."""
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def start(self) -> None:
+        """Start it; returns when it serves."""
+        self.begin()
+        try:
+            until_blocking(self._is_ready, seconds=START_SECONDS)
+        except AssertionError:
+            raise AssertionError(tail(self.log)) from None
+
+    def _is_ready(self) -> bool:
+        assert self.is_running
+        return self._ready in self.log.read_bytes()
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def wait(self, *, seconds: float = START_SECONDS) -> int:
+        """Its exit code."""
+        assert self._process is not None
+        return self._process.wait(seconds)
+
+    def kill(self) -> None:
+        """As `kill -9`: it gets no chance to put anything away."""
+        self.signal(signal.SIGKILL)
+        self.wait(seconds=END_SECONDS)
+
+    def stop(self) -> int:
+        """As a user stops it; its exit code."""
+        self.signal(self._stop_signal)
+        return self.wait()
+
+
+@contextmanager
+def running(process: P) -> Iterator[P]:
+    """Started, and gone when the block is left."""
+    try:
+        process.start()
+        yield process
+    finally:
+        if process.is_running:
+            process.kill()
