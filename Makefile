@@ -55,7 +55,7 @@ lint: $(STAMP) ## formatting, lint, import contracts, and phrases to avoid
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/check_prose.py
 
-types: $(STAMP) ## mypy, strict, over the sources
+types: $(STAMP) ## mypy, strict
 	$(BIN)/mypy
 
 real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once per machine, in the user's cache

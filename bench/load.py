@@ -178,7 +178,8 @@ class Load:
     async def text(self, request: bytes) -> bytes:
         """The body of a small answer (with its chunk headers, where it has some)."""
         connection = self._pool[0]
-        connection.kept = kept = []
+        kept: list[bytes] = []
+        connection.kept = kept
         await connection.send(request)
         connection.kept = None
         return b"".join(kept)

@@ -22,7 +22,7 @@ from bench.processes import resident_bytes
 from podlife.aio import cancel_and_wait
 from podlife.client import Client, InProcessTransport
 from podlife.podgc import Collector, Settings
-from podlife.wire import Request, Response
+from podlife.wire import Handler, Request, Response
 
 _NODES = 5_000
 _PASSES = 200
@@ -75,7 +75,7 @@ def _page(made: Made, start: int, limit: int) -> bytes:
     return f'{head},"items":[{items}]}}'.encode()
 
 
-def handler(**resources: Made):
+def handler(**resources: Made) -> Handler:
     """Serves these, by the last part of their path."""
 
     async def silence() -> AsyncIterator[bytes]:

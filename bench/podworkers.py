@@ -58,4 +58,5 @@ def _best(size: Size, kind: str) -> dict[str, float]:
 def _run(pods: int, kind: str) -> dict[str, float]:
     command = [sys.executable, "-m", "bench.podworkers_run", str(pods), kind]
     done = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True, timeout=120)
-    return json.loads(done.stdout)
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures

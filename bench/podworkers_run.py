@@ -115,9 +115,7 @@ async def _measure(count: int, kind: str) -> dict[str, float]:
         nonlocal stopped
         stopped += outcome is KillOutcome.STOPPED
 
-    workers: PodWorkers[NodePod, ObservedPod, Any] = PodWorkers(
-        PlainSteps(done) if kind == "plain" else AwaitedSteps(done), Cache(), NoEvents()
-    )
+    workers = PodWorkers(PlainSteps(done) if kind == "plain" else AwaitedSteps(done), Cache(), NoEvents())
     runner = asyncio.get_running_loop().create_task(workers.run())
     began, cpu = perf_counter(), process_time()
     left = count
