@@ -143,6 +143,18 @@ def posted(case: tuple[Place, str], **bounds: int) -> Asked:
     return Asked("POST", quote(target, safe="/?&=:"), body(place, variant, **bounds))
 
 
+# Sizes of what was stored and deleted again: for ten minutes watches may resume there (`HistoryLimits`).
+history: list[int] = []
+
+
+def create(wire: Wire, collection: str, obj: object) -> None:
+    """Store an object that is deleted later."""
+    content = msgspec.json.encode(obj)
+    created = wire.request("POST", collection, content)
+    assert created.status == 201, created.body[:1000]
+    history.append(2 * len(content))
+
+
 def test_every_list_and_map_at_its_worst(attacked: ServerProcess) -> None:
     cases = part(list(product(places(), VARIANTS)), 131)
     hold_to_the_promise(attacked, "every list and map", map(posted, cases))
@@ -176,8 +188,7 @@ def test_small_requests_to_large_objects(attacked: ServerProcess) -> None:
     data = {**maps.object("large"), "data": {f"k{number}": "v" * 10 for number in range(40_000)}}
     requests: list[Asked] = []
     for seed, obj in ((pods, pod), (maps, data)):
-        created = wire.request("POST", seed.collection, msgspec.json.encode(obj))
-        assert created.status == 201, created.body[:1000]
+        create(wire, seed.collection, obj)
         requests += large_object_requests(seed, "large")
     hold_to_the_promise(attacked, "large objects", requests)
     for seed in (pods, maps):
@@ -201,8 +212,7 @@ def test_evictions_among_budgets_with_long_selectors(attacked: ServerProcess) ->
     names = [f"long-{number}" for number in range(60 if IS_WHOLE else 10)]
     for name in names:
         budget = {"metadata": {"name": name}, "spec": {"selector": selector, "maxUnavailable": 1}}
-        created = wire.request("POST", budgets, msgspec.json.encode(budget))
-        assert created.status == 201, created.body[:1000]
+        create(wire, budgets, budget)
     eviction = b'{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"evicted"}}'
     asked = Asked("POST", f"{pods}/evicted/eviction?dryRun=All", eviction)
     hold_to_the_promise(attacked, "evictions", [asked] * 10)
@@ -213,6 +223,10 @@ def test_evictions_among_budgets_with_long_selectors(attacked: ServerProcess) ->
 
 def test_all_of_them_together_leave_no_more(attacked: ServerProcess, before_all: int) -> None:
     """Runs last: what each of the others leaves must not add up."""
-    after = quiet_down(attacked, before_all + KEPT_BYTES)
-    print(f"\ntogether: {before_all / MIB:.0f} MB before, {after / MIB:.0f} MB after")  # noqa: T201
-    assert after <= before_all + KEPT_BYTES
+    allowed = before_all + KEPT_BYTES + sum(history)
+    after = quiet_down(attacked, allowed)
+    print(  # noqa: T201
+        f"\ntogether: {before_all / MIB:.0f} MB before, {after / MIB:.0f} MB after,"
+        f" of which {sum(history) / MIB:.0f} MB are the history of what was stored"
+    )
+    assert after <= allowed

@@ -192,8 +192,9 @@ async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
 async def test_a_pod_made_anew_between_decision_and_deletion_lives(
     proxy: FaultyProxy, through: list[str], states: States, client: Client
 ) -> None:
-    await states.pod("twin", phase="Failed")
+    # The oldest pod goes first, whether or not a second passes between the two.
     await states.pod("other", phase="Failed")
+    await states.pod("twin", phase="Failed")
     is_replaced = asyncio.Event()
 
     def hold_back(seen: Seen) -> Fault | None:
