@@ -47,21 +47,13 @@ async def run_command(
     check_exec(command, container.config.name, container.state)
     seconds = _MOST_SECONDS if timeout_seconds is None else max(timeout_seconds, 0.001)
     bound = 0 if timeout_seconds is None else math.ceil(seconds)
-    ask = client.call(
-        "ExecSync", container_id=container.id, cmd=list(command), timeout=bound, seconds=seconds + 10
-    )
     try:
         async with asyncio.timeout(seconds):
-            answer = await ask
+            answer = await _call(client, "ExecSync", container, command, timeout=bound, seconds=seconds + 10)
     except TimeoutError:
         # With the call the daemon ends the command.
-        raise _too_long(command, seconds) from None
-    except (RuntimeUnavailableError, NotFoundInRuntimeError):
-        raise
-    except ContainerRuntimeError as error:
-        raise ExecError(
-            f"cannot run {command[0]!r} in container {container.config.name!r}: {error}"
-        ) from None
+        text = f"command {' '.join(command)!r} timed out after {seconds:g} s"
+        raise ExecTimeoutError(text) from None
     return ExecResult(answer.exit_code, answer.stdout[:_OUTPUT_BYTES], answer.stderr[:_OUTPUT_BYTES])
 
 
@@ -71,9 +63,11 @@ async def executing(
 ) -> AsyncIterator[StreamedCommand]:
     """Start the command with streams; raises ExecError where the daemon does not take it."""
     check_exec(command, container.config.name, container.state)
-    url = await _ask_for_streams(client, container, command, stdin=stdin, tty=tty)
+    # A terminal has one way out.
+    streams = {"tty": tty, "stdin": stdin, "stdout": True, "stderr": not tty}
+    answer = await _call(client, "Exec", container, command, **streams)
     try:
-        async with upgraded(url, _PROTOCOL) as connection:
+        async with upgraded(str(answer.url), _PROTOCOL) as connection:
             session = StreamedCommand(connection, command, stdin=stdin, tty=tty)
             pump = spawn(
                 session.pump(), name="containerd exec", on_failure=lambda error: log.debug("%s", error)
@@ -86,27 +80,17 @@ async def executing(
         raise ExecError(f"the streaming server of containerd cannot be used: {error}") from None
 
 
-async def _ask_for_streams(
-    client: CriClient, container: ContainerStatus, command: Sequence[str], *, stdin: bool, tty: bool
-) -> str:
+async def _call(
+    client: CriClient, method: str, container: ContainerStatus, command: Sequence[str], **fields: Any
+) -> Any:
     try:
-        # A terminal has one way out.
-        answer = await client.call(
-            "Exec",
-            container_id=container.id,
-            cmd=list(command),
-            tty=tty,
-            stdin=stdin,
-            stdout=True,
-            stderr=not tty,
-        )
+        return await client.call(method, container_id=container.id, cmd=list(command), **fields)
     except (RuntimeUnavailableError, NotFoundInRuntimeError):
         raise
     except ContainerRuntimeError as error:
         raise ExecError(
             f"cannot run {command[0]!r} in container {container.config.name!r}: {error}"
         ) from None
-    return str(answer.url)
 
 
 class StreamedCommand:
@@ -176,22 +160,19 @@ class _Gate:
     """Lets the connection wait while a stream is not read; in the role of a transport, which is what readers stop."""
 
     def __init__(self) -> None:
-        self._open = asyncio.Event()
-        self._open.set()
+        self.is_open = asyncio.Event()
+        self.is_open.set()
 
     def reader(self) -> asyncio.StreamReader:
         made = asyncio.StreamReader()
         made.set_transport(self)  # type: ignore[arg-type]
         return made
 
-    def is_open(self) -> asyncio.Event:
-        return self._open
-
     def pause_reading(self) -> None:
-        self._open.clear()
+        self.is_open.clear()
 
     def resume_reading(self) -> None:
-        self._open.set()
+        self.is_open.set()
 
 
 def _exit_code(status: bytes, command: Sequence[str]) -> int:
@@ -209,10 +190,6 @@ def _exit_code(status: bytes, command: Sequence[str]) -> int:
     except (msgspec.DecodeError, ValueError, KeyError, AttributeError) as error:
         raise ExecError(f"the end of {command[0]!r} was not told in words that are known: {error}") from None
     raise ExecError(f"cannot run {command[0]!r} in the container: {text}")
-
-
-def _too_long(command: Sequence[str], seconds: float) -> ExecTimeoutError:
-    return ExecTimeoutError(f"command {' '.join(command)!r} timed out after {seconds:g} s")
 
 
 def _ignore(data: bytes) -> None:

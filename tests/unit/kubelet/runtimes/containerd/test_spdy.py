@@ -11,8 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from podlife.kubelet.runtimes.containerd.spdy import upgraded
-from podlife.kubelet.spdy import SpdyError
-from podlife.kubelet.spdy.dictionary import DICTIONARY
+from podlife.kubelet.spdy import DICTIONARY, SpdyError
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"
@@ -69,7 +68,7 @@ async def test_streams_are_opened_with_their_kind_and_data_goes_both_ways() -> N
         connection.open_stream("stdout", got.append, lambda: ends.append("stdout"))
         await connection.send(stdin, b"data")
         await connection.finish(stdin)
-        await connection.pump(is_open)
+        await connection.pump(is_open())
         await asyncio.sleep(0.01)
     assert "POST /exec/token HTTP/1.1" in str(heard[0])
     assert "X-Stream-Protocol-Version: v4.channel.k8s.io" in str(heard[0])
@@ -90,7 +89,7 @@ async def test_a_server_that_breaks_off_ends_every_stream() -> None:
     async with served(serve) as url, upgraded(url, "v4.channel.k8s.io") as connection:
         for number in (1, 2):
             connection.open_stream("stdout", lambda _: None, lambda number=number: ends.append(number))  # type: ignore[misc]
-        await connection.pump(is_open)
+        await connection.pump(is_open())
     assert ends == [1, 2]
 
 
@@ -103,7 +102,7 @@ async def test_a_frame_that_is_far_too_long_ends_the_connection() -> None:
     async with served(serve) as url, upgraded(url, "v4.channel.k8s.io") as connection:
         connection.open_stream("stdout", lambda _: None, lambda: None)
         with pytest.raises(SpdyError, match="16777215 bytes"):
-            await connection.pump(is_open)
+            await connection.pump(is_open())
 
 
 @pytest.mark.parametrize(
