@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import http
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from podlife.api.durations import format_go_duration
 from podlife.kubelet.probe.connection import connected
-from podlife.kubelet.probe.http2 import CallRefusedError, CallResponse, Connection
 from podlife.kubelet.probe.target import NoResponseError, host_port
+
+if TYPE_CHECKING:
+    from podlife.kubelet.probe.http2 import CallResponse
 
 _USER_AGENT = "kube-probe/1.36"
 _SERVING = 1
@@ -49,6 +52,9 @@ _CODES_OF_HTTP = {
 
 async def grpc_health(host: str, port: int, service: str, *, seconds: float) -> None:
     """Returns if the service says that it serves. Raises `NoResponseError` with the reason why it counts as ill."""
+    # Most nodes never see a gRPC probe, and h2 takes a while to import.
+    from podlife.kubelet.probe.http2 import CallRefusedError, Connection
+
     address = host_port(host, port)
     is_open = False
     try:

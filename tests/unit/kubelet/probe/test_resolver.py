@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from podlife.kubelet.probe import NoResponseError, ProbeError, tcp_connect
-from podlife.kubelet.probe.resolver import resolve
+from podlife.kubelet.probe.connection import resolve
 
 from .servers import serving
 
