@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from podlife.kubelet.hollow.progress import HollowProgress, percentile
+from podlife.kubelet.hollow import HollowProgress, percentile
 
 
 def pod(name: str, phase: str = "Pending", *, restarts: int = 0) -> dict[str, Any]:
