@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from podlife.clock import SystemClock
 from podlife.kubelet.runtime import (
@@ -22,6 +19,7 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
+from tests.kit.wait import until
 
 from .custom_machine import OwnMachine
 
@@ -150,8 +148,8 @@ def _shell(command: object) -> ExecResult:
 MACHINES = {"process": ProcessMachine, "sim": SimMachine, "own": OwnMachine}
 
 
-def pod(folder: Path, *, uid: str = "uid-1", attempt: int = 0) -> SandboxConfig:
-    return SandboxConfig(uid, "default", "web", attempt=attempt, log_directory=str(folder / "logs"))
+def pod(folder: Path, *, uid: str = "uid-1", **fields: Any) -> SandboxConfig:
+    return SandboxConfig(uid, "default", "web", log_directory=str(folder / "logs"), **fields)
 
 
 async def ended(runtime: Runtime, container_id: str) -> ContainerStatus:
@@ -162,28 +160,45 @@ async def ended(runtime: Runtime, container_id: str) -> ContainerStatus:
     return status
 
 
-@asynccontextmanager
-async def running(
-    runtime: Runtime, folder: Path, config: ContainerConfig, *, uid: str = "uid-1"
-) -> AsyncIterator[str]:
-    """One container, started and set up, in a sandbox of its own that is removed at the end."""
-    sandbox_id = await runtime.run_sandbox(pod(folder, uid=uid))
-    try:
-        container_id = await runtime.create_container(sandbox_id, config)
-        await runtime.start_container(container_id)
-        await until_ready(await runtime.container_status(container_id))
-        yield container_id
-    finally:
-        await runtime.remove_sandbox(sandbox_id)
+def logged(status: ContainerStatus) -> list[str]:
+    """The lines of its log."""
+    assert status.log_path is not None
+    return [line.split(" ", 3)[3] for line in status.log_path.read_text().splitlines()]
 
 
-async def until_ready(status: ContainerStatus) -> None:
-    if status.config.labels.get("says") != "ready" or status.log_path is None:
-        return
-    async with asyncio.timeout(60):
-        while not status.log_path.exists() or "ready" not in status.log_path.read_text():
-            await asyncio.sleep(0.01)
+class World:
+    """A runtime, the programs of its machine, and a pod for them."""
 
+    def __init__(self, runtime: Runtime, machine: Machine, folder: Path) -> None:
+        self.runtime = runtime
+        self.machine = machine
+        self.folder = folder
 
-def attempt(config: ContainerConfig, number: int) -> ContainerConfig:
-    return replace(config, attempt=number)
+    async def sandbox(self, **fields: Any) -> str:
+        return await self.runtime.run_sandbox(pod(self.folder, **fields))
+
+    async def created(self, config: ContainerConfig) -> str:
+        """In the pod's sandbox, which is made with its first container."""
+        found = await self.runtime.list_sandboxes(pod_uid="uid-1")
+        return await self.runtime.create_container(found[0].id if found else await self.sandbox(), config)
+
+    async def started(self, config: ContainerConfig) -> str:
+        """Set up: one that says when it is ready has said so."""
+        container_id = await self.created(config)
+        await self.runtime.start_container(container_id)
+        status = await self.runtime.container_status(container_id)
+        if status.config.labels.get("says") == "ready" and (path := status.log_path) is not None:
+            await until(lambda: path.exists() and "ready" in path.read_text(), seconds=60)
+        return container_id
+
+    async def status(self, container_id: str) -> ContainerStatus:
+        return await self.runtime.container_status(container_id)
+
+    async def ended(self, container_id: str) -> ContainerStatus:
+        return await ended(self.runtime, container_id)
+
+    async def clear(self) -> None:
+        """Nothing that a failed test has left runs on."""
+        await self.machine.quiet()
+        for sandbox in await self.runtime.list_sandboxes():
+            await self.runtime.remove_sandbox(sandbox.id)

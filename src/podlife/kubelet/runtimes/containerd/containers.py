@@ -7,6 +7,8 @@ import logging
 import math
 from pathlib import Path
 
+import msgspec
+
 from podlife.kubelet.runtime import (
     ConflictInRuntimeError,
     ContainerConfig,
@@ -18,13 +20,11 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
     StartContainerError,
 )
-from podlife.kubelet.runtimes.logs import log_path_of
-from podlife.kubelet.runtimes.preconditions import started_before
+from podlife.kubelet.runtimes.preconditions import log_path_of, make_private, started_before
 
-from .client import CriClient
+from .client import ContainerdSettings, CriClient
 from .reader import StateReader
 from .requests import ContainerNote, container_request, sandbox_request
-from .settings import ContainerdSettings
 from .state_diff import SeenContainer, StateDiff
 from .statuses import termination_file
 from .termination_files import make_file
@@ -55,7 +55,9 @@ class Containers:
         container_request(sandbox.config, note, self._settings)
         if log_path is not None:
             make_private(log_path.parent)
-        note = self._with_termination_file(note)
+        if config.termination_message_path:
+            path = str(make_file(self._settings.termination_folder).absolute())
+            note = msgspec.structs.replace(note, termination_file=path)
         try:
             answer = await self._client.call(
                 "CreateContainer",
@@ -71,12 +73,6 @@ class Containers:
         seen = SeenContainer(container_id, sandbox.id, sandbox.config.pod_uid, ContainerState.CREATED)
         self._mirror.saw_container(seen)
         return container_id
-
-    def _with_termination_file(self, note: ContainerNote) -> ContainerNote:
-        if not note.config.termination_message_path:
-            return note
-        path = str(make_file(self._settings.termination_folder).absolute())
-        return ContainerNote(note.config, note.sandbox_id, note.pod_uid, note.log_path, path)
 
     async def start(self, status: ContainerStatus) -> None:
         """What happens to it meanwhile is held back until it is known whether it ever ran."""
@@ -159,8 +155,3 @@ def _create_failure(config: ContainerConfig, error: ContainerRuntimeError) -> Co
 def _remove_file(path: str) -> None:
     if path:
         Path(path).unlink(missing_ok=True)
-
-
-def make_private(folder: Path) -> None:
-    for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
-        path.mkdir(mode=0o700, exist_ok=True)

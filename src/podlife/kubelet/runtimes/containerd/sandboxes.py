@@ -12,12 +12,12 @@ from podlife.kubelet.runtime import (
     SandboxState,
     SandboxStatus,
 )
+from podlife.kubelet.runtimes.preconditions import check_ready, make_private
 
-from .client import CALL_SECONDS, CriClient
-from .containers import Containers, make_private
+from .client import CALL_SECONDS, ContainerdSettings, CriClient
+from .containers import Containers
 from .reader import StateReader
 from .requests import sandbox_request
-from .settings import ContainerdSettings
 from .state_diff import SeenSandbox, StateDiff
 
 log = logging.getLogger(__name__)
@@ -43,10 +43,7 @@ class Sandboxes:
 
     async def ready(self, sandbox_id: str) -> SandboxStatus:
         status = await self._reading.sandbox(sandbox_id)
-        if status.state is not SandboxState.READY or sandbox_id in self._closed:
-            raise ConflictInRuntimeError(
-                f"sandbox {sandbox_id} is stopped: nothing is started in it any more"
-            )
+        check_ready(sandbox_id, SandboxState.NOT_READY if sandbox_id in self._closed else status.state)
         return status
 
     async def run(self, config: SandboxConfig) -> str:

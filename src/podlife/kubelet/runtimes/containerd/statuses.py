@@ -56,6 +56,8 @@ def container_status(told: Any) -> ContainerStatus | None:
     if note is None:
         return None
     state = container_state(told.state)
+    # Not in a list.
+    started = getattr(told, "started_at", 0) if state is not ContainerState.CREATED else 0
     return ContainerStatus(
         id=told.id,
         sandbox_id=note.sandbox_id,
@@ -65,7 +67,7 @@ def container_status(told: Any) -> ContainerStatus | None:
         created_at=_time(told.created_at),
         image_ref=told.image_ref,
         log_path=Path(note.log_path) if note.log_path else None,
-        **(_run(told) if state is not ContainerState.CREATED else {}),
+        started_at=_time(started) if started else None,
         **(_end(told, note) if state is ContainerState.EXITED else {}),
     )
 
@@ -79,11 +81,6 @@ def seen_container(told: Any) -> SeenContainer:
     return SeenContainer(
         told.id, labels.get(SANDBOX_ID, ""), labels.get(POD_UID, ""), container_state(told.state)
     )
-
-
-def _run(told: Any) -> dict[str, Any]:
-    started = getattr(told, "started_at", 0)
-    return {"started_at": _time(started) if started else None}
 
 
 def _end(told: Any, note: ContainerNote) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""A command in a container: pipes or a terminal made here, their other ends given to the supervisor, which forks.
+"""Requests to a container's supervisor over its control socket; among them a command in the container: pipes or a
+terminal made here, their other ends given to the supervisor, which forks.
 
 When the connection to the supervisor closes, what runs of the command is killed; so nothing is left of a command
 whose caller, or whose kubelet, has gone.
@@ -10,15 +11,50 @@ import asyncio
 import fcntl
 import os
 import pty
+import socket
 import struct
 import termios
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from podlife.kubelet.runtime import ExecError, RuntimeUnavailableError
 
-from .supervisor_connection import SupervisorConnection, connected
+_MESSAGE_BYTES = 64 * 1024
+
+
+class SupervisorConnection:
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+
+    def send(self, order: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        socket.send_fds(self._link, [msgspec.json.encode(order)], fds)
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next answer; None when the supervisor has ended."""
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self._link, _MESSAGE_BYTES)
+        except ConnectionError:
+            return None
+        return msgspec.json.decode(data, type=dict[str, Any]) if data else None
+
+
+@asynccontextmanager
+async def connected(folder: Path) -> AsyncIterator[SupervisorConnection]:
+    """Raises OSError while nobody listens: not yet, or no longer."""
+    # Opened through its directory's descriptor: its path may be longer than a socket address may be.
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with link:
+        link.setblocking(False)
+        at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            link.connect(f"/proc/self/fd/{at}/control")
+        finally:
+            os.close(at)
+        yield SupervisorConnection(link)
 
 
 class _Reader(asyncio.StreamReaderProtocol):

@@ -22,13 +22,25 @@ from podlife.kubelet.runtime import (
 )
 
 from .cgroups import Cgroups
-from .settings import ProcessSettings
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CAP_SYS_ADMIN = 21
 _DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"
 TERMINATION_LOG_VARIABLE = "PODLIFE_TERMINATION_LOG"
 CONTAINER_ID_VARIABLE = "PODLIFE_CONTAINER_ID"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """`root` is a folder for this runtime alone. Pods share the node's network, so `ips` are the node's."""
+
+    root: Path
+    ips: tuple[str, ...] = ("127.0.0.1",)
+    log_max_bytes: int = 10 * 1024 * 1024
+    log_max_files: int = 5
+    # How long a container has when not the kubelet but the machine asks it to end.
+    shutdown_grace_seconds: float = 10.0
+    use_cgroups: bool = True
 
 
 @dataclass(frozen=True, slots=True)

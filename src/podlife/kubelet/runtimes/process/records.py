@@ -63,32 +63,8 @@ class ContainerRecord:
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
 
 
-class _StoredContainer(msgspec.Struct):
-    id: str
-    sandbox_id: str
-    config: ContainerConfig
-    created_at: datetime
-    log_path: str | None
-
-
 class _ContainerFile(msgspec.Struct):
-    record: _StoredContainer
-
-
-class _Group(msgspec.Struct):
-    path: str
-
-
-class _Launched(msgspec.Struct):
-    cgroups: list[_Group]
-
-
-class _LaunchedFile(msgspec.Struct):
-    launch: _Launched
-
-
-class _Started(msgspec.Struct):
-    started_at_ns: int
+    record: ContainerRecord
 
 
 class Records:
@@ -101,7 +77,6 @@ class Records:
         self.locks = root / "locks"
         self._making = root / "making"
         self._leaving = root / "leaving"
-        self.agent_lock = root / "agent.lock"
         self.starting_lock = root / "starting.lock"
 
     def prepare(self) -> list[Path]:
@@ -164,13 +139,8 @@ class Records:
         made.mkdir(mode=0o700)
         (made / "work").mkdir(mode=0o700)
         write_private(made / "termination-log", b"")
-        stored = {
-            "id": record.id,
-            "sandbox_id": record.sandbox_id,
-            "config": record.config,
-            "created_at": record.created_at,
-            "log_path": record.log_path,
-        }
+        names = ("id", "sandbox_id", "config", "created_at", "log_path")
+        stored = {name: getattr(record, name) for name in names}
         write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
 
     def take_away(self, container_id: str) -> Path:
@@ -191,8 +161,8 @@ class Records:
         elif not (folder / "claimed").exists():
             record.state = ContainerState.CREATED
         elif self.has_supervisor(record.id):
-            started = _read(folder / "started.json", _Started)
-            record.started_at = from_nanoseconds(started.started_at_ns) if started else record.created_at
+            started = _read(folder / "started.json", dict[str, int])
+            record.started_at = from_nanoseconds(started["started_at_ns"]) if started else record.created_at
             record.state = ContainerState.RUNNING
         else:
             # It may have ended between the two looks.
@@ -201,8 +171,8 @@ class Records:
 
     def control_groups(self, container_id: str) -> list[Path]:
         """Those that its supervisor was to make."""
-        launched = _read(self.container(container_id) / "config.json", _LaunchedFile)
-        return [Path(group.path) for group in launched.launch.cgroups] if launched else []
+        config = _read(self.container(container_id) / "config.json", dict[str, Any])
+        return [Path(group["path"]) for group in config["launch"]["cgroups"]] if config else []
 
     def has_supervisor(self, container_id: str) -> bool:
         try:
@@ -228,14 +198,7 @@ class Records:
         _sync(folder)
 
     def _load_container(self, folder: Path) -> ContainerRecord:
-        stored = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).record
-        record = ContainerRecord(
-            id=stored.id,
-            sandbox_id=stored.sandbox_id,
-            config=stored.config,
-            created_at=stored.created_at,
-            log_path=stored.log_path,
-        )
+        record = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).record
         self.refresh(record)
         record.is_end_told = record.state is ContainerState.EXITED
         return record

@@ -1,4 +1,5 @@
-"""The socket at which a supervisor takes orders: a message is a JSON object, with descriptors where it needs them."""
+"""Orders: what the launcher is asked to start, and the socket at which a supervisor takes the others. There a message
+is a JSON object, with descriptors where it needs them."""
 
 from __future__ import annotations
 
@@ -9,6 +10,32 @@ import socket
 from typing import Any
 
 _MESSAGE_BYTES = 256 * 1024
+
+
+class StartOrder:
+    """Fields between NULs, read without building much; none can hold a NUL, since paths cannot."""
+
+    __slots__ = (
+        "folder",
+        "lock",
+        "log_max_bytes",
+        "log_max_files",
+        "log_path",
+        "shutdown_grace_seconds",
+        "stop_signal",
+        "tty",
+    )
+
+    def __init__(self, data: bytes) -> None:
+        folder, lock, log_path, max_bytes, max_files, tty, stop_signal, grace = os.fsdecode(data).split("\0")
+        self.folder = folder
+        self.lock = lock
+        self.log_path = log_path
+        self.log_max_bytes = int(max_bytes)
+        self.log_max_files = int(max_files)
+        self.tty = tty == "1"
+        self.stop_signal = int(stop_signal)
+        self.shutdown_grace_seconds = float(grace)
 
 
 class Order:

@@ -19,8 +19,7 @@ import time
 from . import child, kernel, limits
 from .folder import Folder
 from .logfile import LogFile
-from .orders import Order, Orders
-from .start_order import StartOrder
+from .orders import Order, Orders, StartOrder
 
 _CHUNK_BYTES = 64 * 1024
 # More than a pipe holds: what comes after the end comes from somebody outside who was given the stream.
