@@ -36,12 +36,7 @@ from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.status import ApiStatusClient, StatusManager
 
-from .fake_parts import (
-    HollowHooks,
-    HollowProbes,
-    NoMirrors,
-    NoObjects,
-)
+from .fake_parts import HollowHooks, HollowProbes, NoMirrors, NoObjects
 from .scenario import Scenario
 from .script import pulling_of, script_of
 

@@ -24,23 +24,8 @@ from typing import Any
 from podlife.api.selectors import LabelSelector, parse_label_selector
 from podlife.errors import ConfigError
 
-from .scenario import (
-    Conduct,
-    Crash,
-    ImageRule,
-    NodeRule,
-    PodRule,
-    Scenario,
-    Stop,
-    Wait,
-)
-from .yaml_fields import (
-    Field,
-    ScenarioMistake,
-    YamlNode,
-    YamlReader,
-    compose,
-)
+from .scenario import Conduct, Crash, ImageRule, NodeRule, PodRule, Scenario, Stop, Wait
+from .yaml_fields import Field, ScenarioMistake, YamlNode, YamlReader, compose
 
 ANNOTATIONS = "sim.podlife.dev/"
 _MOST_BYTES = 1 << 20

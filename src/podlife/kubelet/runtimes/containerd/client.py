@@ -163,7 +163,7 @@ class CriClient:
     def _failure(self, method: str, error: Any, seconds: float) -> ContainerRuntimeError:
         import grpc
 
-        code, text = error.code(), _one_line(error.details())
+        code, text = error.code(), " ".join((error.details() or "no reason was given").split())
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return RuntimeUnavailableError(f"containerd did not answer {method} within {seconds:g} s")
         if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or _NOT_YET in text:
@@ -184,10 +184,6 @@ class CriClient:
 
 def _to_bytes(request: Any) -> bytes:
     return bytes(request.SerializeToString())
-
-
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "no reason was given").split())
 
 
 def _has(module: str) -> bool:

@@ -30,11 +30,10 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from . import images
 from .client import ContainerdSettings, CriClient
-from .containers import Containers
 from .exec_sessions import ExecProcesses
 from .execution import executing, run_command
+from .pods import Pods
 from .reader import StateReader
-from .sandboxes import Sandboxes
 from .state_diff import StateDiff
 from .termination_files import remove_others
 from .watch import DaemonWatch
@@ -91,8 +90,7 @@ class ContainerdRuntime:
         self._mirror = StateDiff(self._subscriptions.publish)
         self._reading = StateReader(self._client, self._mirror, settings)
         self._watch = DaemonWatch(self._client, self._reading, settings)
-        self._sandboxes = Sandboxes(self._client, self._mirror, self._reading, settings)
-        self._containers = Containers(self._client, self._mirror, self._reading, settings)
+        self._pods = Pods(self._client, self._mirror, self._reading, settings)
         self._orders = PendingCalls()
         self._sessions = ExecProcesses(self._client)
         self._watching: asyncio.Task[None] | None = None
@@ -119,17 +117,18 @@ class ContainerdRuntime:
     # Sandboxes
 
     async def run_sandbox(self, config: SandboxConfig) -> str:
-        return await self._orders.give(self._sandboxes.run(config), f"run {config.namespace}/{config.name}")
+        return await self._orders.give(
+            self._pods.run_sandbox(config), f"run {config.namespace}/{config.name}"
+        )
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
-        self._sandboxes.close(sandbox_id)
+        self._pods.close(sandbox_id)
         await self._orders.wait_for(sandbox_id, *self._mirror.containers_in(sandbox_id))
-        await self._orders.give(self._sandboxes.stop(sandbox_id), f"stop sandbox {sandbox_id}")
+        await self._orders.give(self._pods.stop_sandbox(sandbox_id), f"stop sandbox {sandbox_id}")
 
     async def remove_sandbox(self, sandbox_id: str) -> None:
         await self.stop_sandbox(sandbox_id)
-        removal = self._sandboxes.remove(sandbox_id, self._containers)
-        await self._orders.give(removal, f"remove sandbox {sandbox_id}")
+        await self._orders.give(self._pods.remove_sandbox(sandbox_id), f"remove sandbox {sandbox_id}")
 
     async def sandbox_status(self, sandbox_id: str) -> SandboxStatus:
         return await self._reading.sandbox(sandbox_id)
@@ -140,7 +139,7 @@ class ContainerdRuntime:
     # Containers
 
     async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
-        order = self._create(sandbox_id, config)
+        order = self._pods.create(sandbox_id, config)
         return await self._orders.give(order, f"create {config.name}", within=sandbox_id)
 
     async def start_container(self, container_id: str) -> None:
@@ -153,11 +152,11 @@ class ContainerdRuntime:
         # A start on its way is waited for: what runs after a stop has returned would run for ever.
         await self._orders.wait_for(container_id)
         await self._reading.told_of(container_id)
-        await self._orders.give(self._containers.stop(container_id, grace_seconds), f"stop {container_id}")
+        await self._orders.give(self._pods.stop(container_id, grace_seconds), f"stop {container_id}")
 
     async def remove_container(self, container_id: str) -> None:
         await self._orders.wait_for(container_id)
-        await self._orders.give(self._containers.remove(container_id), f"remove {container_id}")
+        await self._orders.give(self._pods.remove(container_id), f"remove {container_id}")
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         return await self._reading.container(container_id)
@@ -215,14 +214,9 @@ class ContainerdRuntime:
         await self._client.close()
         self._lock.release()
 
-    async def _create(self, sandbox_id: str, config: ContainerConfig) -> str:
-        return await self._containers.create(await self._sandboxes.ready(sandbox_id), config)
-
     async def _start(self, container_id: str) -> None:
         try:
-            status = await self._reading.container(container_id)
-            await self._sandboxes.ready(status.sandbox_id)
-            await self._containers.start(status)
+            await self._pods.start(container_id)
         finally:
             self._starting.discard(container_id)
             # What happened to it meanwhile was held back.

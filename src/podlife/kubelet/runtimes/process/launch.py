@@ -13,13 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from podlife.kubelet.runtime import (
-    ContainerConfig,
-    InvalidContainerError,
-    Resources,
-    SandboxConfig,
-    User,
-)
+from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Resources, SandboxConfig, User
 
 from .cgroups import Cgroups
 

@@ -236,10 +236,11 @@ def _read(path: Path, kind: type[Any]) -> Any:
         return None
 
 
-def remove(path: Path) -> None:
-    """A file, or a folder with all that its container made in it. Blocking."""
-    try:
-        remove_tree(path)
-    except OSError as failure:
-        # What cannot be removed (a mount, an immutable file) the next kubelet tries again; it keeps none from starting.
-        log.warning("%s could not be removed: %s", path, failure)
+def remove(*paths: Path) -> None:
+    """Files, or folders with all that their containers made in them. Blocking."""
+    for path in paths:
+        try:
+            remove_tree(path)
+        except OSError as failure:
+            # A mount or an immutable file: the next kubelet tries again; it keeps none from starting.
+            log.warning("%s could not be removed: %s", path, failure)

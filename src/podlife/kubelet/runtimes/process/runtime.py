@@ -246,7 +246,7 @@ class ProcessRuntime:
         self._containers = {record.id: record for record in self._records.load_containers()}
         await self._ends.follow(self._containers)
         if left:
-            self._ends.spawn(asyncio.to_thread(_remove_all, left), "remove what an earlier agent left")
+            self._ends.spawn(asyncio.to_thread(remove, *left), "remove what an earlier agent left")
 
     async def _close(self) -> None:
         await self._ends.close()
@@ -354,8 +354,3 @@ def _written(what: str) -> Iterator[None]:
         yield
     except OSError as failure:
         raise RuntimeUnavailableError(f"{what} cannot be kept on the disk: {failure.strerror}") from failure
-
-
-def _remove_all(paths: list[Path]) -> None:
-    for path in paths:
-        remove(path)

@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from podlife.kubelet.runtime import (
-    ContainerConfig,
-    ContainerState,
-    ContainerStatus,
-    SandboxConfig,
-)
-from podlife.kubelet.runtimes.process import ProcessRuntime
+from podlife.clock import SystemClock
+from podlife.kubelet.runtime import ContainerConfig, ContainerStatus, SandboxConfig
+from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from tests.conformance.runtime.machines import ended
+from tests.kit.wait import until
 
-
-async def started(runtime: ProcessRuntime, tmp_path: Path, script: str, **fields: object) -> str:
-    sandboxes = await runtime.list_sandboxes()
-    sandbox = SandboxConfig("uid", "default", "web", log_directory=str(tmp_path / "logs"))
-    sandbox_id = sandboxes[0].id if sandboxes else await runtime.run_sandbox(sandbox)
-    config = ContainerConfig("main", command=("sh", "-c", script), log_path="main/0.log")
-    container_id = await runtime.create_container(sandbox_id, replace(config, **fields))  # type: ignore[arg-type]
-    await runtime.start_container(container_id)
-    return container_id
+CONFIG = ContainerConfig("main", command=("sleep", "1000"))
 
 
-async def ended(runtime: ProcessRuntime, container_id: str) -> ContainerStatus:
-    async with asyncio.timeout(60), runtime.events() as events:
-        while (status := await runtime.container_status(container_id)).state is not ContainerState.EXITED:
-            await anext(events)
-    return status
+class ProcessWorld:
+    """A runtime and a pod on it; `folder` is the test's."""
+
+    def __init__(self, runtime: ProcessRuntime, folder: Path) -> None:
+        self.runtime = runtime
+        self.folder = folder
+
+    async def sandbox(self) -> str:
+        found = await self.runtime.list_sandboxes()
+        config = SandboxConfig("uid", "default", "web", log_directory=str(self.folder / "logs"))
+        return found[0].id if found else await self.runtime.run_sandbox(config)
+
+    async def created(self, config: ContainerConfig = CONFIG) -> str:
+        return await self.runtime.create_container(await self.sandbox(), config)
+
+    async def started(self, script: str = "exec sleep 1000", **fields: Any) -> str:
+        config = ContainerConfig("main", command=("sh", "-c", script), log_path="main/0.log", **fields)
+        container_id = await self.created(config)
+        await self.runtime.start_container(container_id)
+        return container_id
+
+    async def status(self, container_id: str) -> ContainerStatus:
+        return await self.runtime.container_status(container_id)
+
+    async def ended(self, script: str, **fields: Any) -> ContainerStatus:
+        """What came of a script."""
+        return await ended(self.runtime, await self.started(script, **fields))
+
+    async def stopped(self, container_id: str, *, grace_seconds: float) -> ContainerStatus:
+        await self.runtime.stop_container(container_id, grace_seconds=grace_seconds)
+        return await self.status(container_id)
+
+    async def clear(self) -> None:
+        for sandbox in await self.runtime.list_sandboxes():
+            await self.runtime.remove_sandbox(sandbox.id)
+
+
+@asynccontextmanager
+async def opened(folder: Path, **settings: Any) -> AsyncIterator[ProcessWorld]:
+    """An agent comes and goes; what it has started stays."""
+    async with ProcessRuntime(ProcessSettings(folder / "runtime", **settings), SystemClock()) as runtime:
+        yield ProcessWorld(runtime, folder)
 
 
 async def said(path: Path) -> str:
     """What a process has written to a file, once it has."""
-    async with asyncio.timeout(60):
-        while not path.exists() or not path.read_text().endswith("\n"):
-            await asyncio.sleep(0.005)
+    await until(lambda: path.exists() and path.read_text().endswith("\n"), seconds=60)
     return path.read_text().strip()
 
 
@@ -45,8 +71,3 @@ def runs(pid: str) -> bool:
         return not Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith(("Z", "X"))
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def logged(status: ContainerStatus) -> list[str]:
-    assert status.log_path is not None
-    return [line.split(" ", 3)[3] for line in status.log_path.read_text().splitlines()]

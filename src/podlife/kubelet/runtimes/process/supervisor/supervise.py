@@ -143,13 +143,9 @@ class Supervisor:
             if self._status is not None or self._killing_since is not None:
                 raise OSError("the container has ended")
             first, second, third = order.fds
-            pid = child.start_beside(
-                self._main,
-                self._folder,
-                (first, second, third),
-                tty=order.content["tty"],
-                command=order.content["argv"],
-            )
+            command = child.Exec(order.content["argv"], self._main)
+            streams = (first, second, third)
+            pid = child.start(self._folder, streams, tty=order.content["tty"], command=command)
         except (OSError, ValueError) as failure:
             order.answer({"error": str(failure)})
         else:
