@@ -8,16 +8,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from podlife.client import (
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
-    NODES,
-    PODS,
-    STATEFUL_SETS,
-    DeleteOptions,
-    Ref,
-)
+from podlife.client import DAEMON_SETS, DEPLOYMENTS, JOBS, NODES, PODS, STATEFUL_SETS, DeleteOptions, Ref
 from podlife.errors import AlreadyExistsError, ConflictError, PodlifeError
 from podlife.testing import Behaviour, Cluster, FaultInjection
 

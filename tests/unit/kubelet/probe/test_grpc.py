@@ -1,9 +1,8 @@
-"""The gRPC health check, by servers that speak HTTP/2 frame by frame; and TCP."""
+"""The gRPC health check, by servers that speak HTTP/2 frame by frame."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Sequence
 
 import hpack
@@ -11,21 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podlife.kubelet.probe import (
-    NoResponseError,
-    ProbeError,
-    grpc_health,
-    tcp_connect,
-)
+from podlife.kubelet.probe import NoResponseError, grpc_health
 from tests.kit.moved_time import heard, pass_time
 from tests.kit.real_parts import free_port
 
-from .servers import (
-    Script,
-    answering,
-    hanging,
-    serving,
-)
+from .servers import Script, answering, hanging, serving
 
 DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -191,36 +180,3 @@ async def test_a_server_that_hangs_is_waited_for_no_longer_than_allowed() -> Non
 def test_whatever_a_server_says_the_check_ends(frames: list[bytes]) -> None:
     said = asyncio.run(check(speaking(*frames), seconds=1))
     assert isinstance(said, str)
-
-
-async def test_tcp_is_well_when_somebody_listens_and_ill_when_nobody_does() -> None:
-    async with serving(hanging) as port:
-        await tcp_connect("127.0.0.1", port, seconds=60)
-    port = free_port()
-    with pytest.raises(NoResponseError) as raised:
-        await tcp_connect("127.0.0.1", port, seconds=60)
-    assert str(raised.value) == f"dial tcp 127.0.0.1:{port}: connect: connection refused"
-
-
-async def test_a_name_nobody_knows_is_ill(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("a\0b", "x" * 300 + ".invalid"):
-        with pytest.raises(NoResponseError, match="lookup"):
-            await tcp_connect(name, 80, seconds=60)
-
-    async def unknown(*_: object) -> None:
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(asyncio, "open_connection", unknown)
-    with pytest.raises(NoResponseError, match="lookup nobody"):
-        await tcp_connect("nobody.invalid", 80, seconds=60)
-
-
-async def test_a_shortage_of_the_node_says_nothing_about_the_container(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def no_more_files(*_: object) -> None:
-        raise OSError(24, "Too many open files")
-
-    monkeypatch.setattr(asyncio, "open_connection", no_more_files)
-    with pytest.raises(ProbeError, match="too many open files"):
-        await tcp_connect("127.0.0.1", 80, seconds=60)

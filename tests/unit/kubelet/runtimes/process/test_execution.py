@@ -10,11 +10,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from podlife.kubelet.runtime import (
-    ContainerState,
-    ExecError,
-    ExecTimeoutError,
-)
+from podlife.kubelet.runtime import ContainerState, ExecError, ExecTimeoutError
 from tests.kit.moved_time import use_up
 from tests.kit.wait import until
 

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podlife.kubelet.runtime import (
-    Mount,
-    StartContainerError,
-    User,
-)
+from podlife.kubelet.runtime import Mount, StartContainerError, User
 from podlife.kubelet.runtimes.process.launch import can_mount
 from tests.conformance.runtime.machines import logged
 from tests.unit.kubelet.runtimes.process.process_kit import ProcessWorld, said
