@@ -102,11 +102,11 @@ class FrameReader:
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that these bytes complete; raises SpdyError."""
         self._buffer += data
-        while (frame := self._next()) is not None:
-            if not isinstance(frame, _Nothing):
-                yield frame
+        while (frames := self._next()) is not None:
+            yield from frames
 
-    def _next(self) -> Frame | _Nothing | None:
+    def _next(self) -> list[Frame] | None:
+        """What the next step gives, which may be nothing yet; None until more bytes come."""
         if self._data is not None:
             return self._next_data(*self._data)
         if len(self._buffer) < 8:
@@ -120,7 +120,7 @@ class FrameReader:
             if length > self._max_data_bytes:
                 raise SpdyError(f"a data frame of {length} bytes")
             self._data = (first, length, bool(flags & _FIN))
-            return _NOTHING
+            return []
         if first >> 16 & 0x7FFF != _VERSION:
             raise SpdyError(f"version {first >> 16 & 0x7FFF} of SPDY is not known, only 3")
         if length > _CONTROL_BYTES:
@@ -131,33 +131,33 @@ class FrameReader:
         del self._buffer[: 8 + length]
         return self._control(first & 0xFFFF, flags, body)
 
-    def _next_data(self, stream_id: int, left: int, is_last: bool) -> StreamData | None:
+    def _next_data(self, stream_id: int, left: int, is_last: bool) -> list[Frame] | None:
         piece = bytes(self._buffer[:left])
         if left and not piece:
             return None
         del self._buffer[: len(piece)]
         left -= len(piece)
         self._data = (stream_id, left, is_last) if left else None
-        return StreamData(stream_id, piece, is_last and not left)
+        return [StreamData(stream_id, piece, is_last and not left)]
 
-    def _control(self, kind: int, flags: int, body: bytes) -> Frame | _Nothing:
+    def _control(self, kind: int, flags: int, body: bytes) -> list[Frame]:
         if kind == _SYN_STREAM:
             stream_id = _number(body, 0) & _STREAM_MASK
             if stream_id == 0:
                 raise SpdyError("a stream without a number")
-            return StreamOpened(stream_id, self._headers(body[10:]), bool(flags & _FIN))
+            return [StreamOpened(stream_id, self._headers(body[10:]), bool(flags & _FIN))]
         if kind in (_SYN_REPLY, _HEADERS):
             # Not expected; but headers are packed over all frames, so these are unpacked too.
             self._headers(body[4:])
-            return _NOTHING
+            return []
         if kind == _RST_STREAM:
-            return StreamReset(_number(body, 0) & _STREAM_MASK)
+            return [StreamReset(_number(body, 0) & _STREAM_MASK)]
         if kind == _PING:
-            return Ping(_number(body, 0))
+            return [Ping(_number(body, 0))]
         if kind == _GOAWAY:
-            return GoAway()
+            return [GoAway()]
         if kind in (_SETTINGS, _WINDOW_UPDATE):
-            return _NOTHING
+            return []
         raise SpdyError(f"a control frame of kind {kind}")
 
     def _headers(self, packed: bytes) -> dict[str, str]:
@@ -207,13 +207,6 @@ class FrameWriter:
         for text in itertools.chain.from_iterable(headers.items()):
             block += struct.pack(">I", len(text.encode())) + text.encode()
         return self._pack.compress(block) + self._pack.flush(zlib.Z_SYNC_FLUSH)
-
-
-class _Nothing:
-    """A frame that tells nothing."""
-
-
-_NOTHING = _Nothing()
 
 
 def _control(kind: int, body: bytes) -> bytes:

@@ -55,8 +55,6 @@ class NotSettledError(AssertionError):
 
 @dataclass(slots=True)
 class _Inside:
-    """State of a running cluster."""
-
     server: Server
     clock: Clock
     controllers: Controllers
@@ -167,7 +165,6 @@ class Cluster:
         return self._inside.server.kubeconfig
 
     def node(self, name: str) -> ClusterNode:
-        """Raises ConfigError for an unknown name."""
         if name not in self._inside.nodes:
             names = ", ".join(self._inside.nodes) or "none"
             raise ConfigError(f"there is no node {name!r} in this cluster, only {names}")
@@ -252,7 +249,7 @@ class Cluster:
         seen = Timeline(client, refs or (PODS, NODES))
         task = self._inside.group.create_task(seen.run(), name="timeline")
         try:
-            await seen.wait_for_sync()
+            await seen.synced.wait()
             yield seen
         finally:
             await cancel_and_wait(task)

@@ -47,7 +47,7 @@ class ClusterNodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunningContainer:
-    """Of which pod, by which name, and for how long in seconds."""
+    """A container that runs on a node's machine, and its pod."""
 
     namespace: str
     pod: str

@@ -33,7 +33,7 @@ from podlife.kubelet.pod import NodePod
 
 from .fake_parts import NoEvents
 from .hollow_node import HollowNode, SharedParts
-from .scenario import NodeOutage, Scenario
+from .scenario import Scenario
 from .shared_watch import SharedWatch
 
 HOLLOW_LABEL = "sim.podlife.dev/fleet"
@@ -169,7 +169,6 @@ class HollowNodes:
 
     @property
     def ready(self) -> int:
-        """How many of its nodes are registered and at work."""
         return sum(each.is_ready for each in self.nodes.values())
 
     async def run(self) -> None:
@@ -194,17 +193,14 @@ class HollowNodes:
         began = asyncio.get_running_loop().time()
         for outage in self._scenario.outages(node.name):
             await _until(began + outage.begin)
-            await self._be_away(node, outage)
+            self.tally.away += 1
+            self.tally.outages += 1
+            await node.stop(is_machine=outage.is_machine)
             if outage.end is None:
                 return
             await _until(began + outage.end)
             self.tally.away -= 1
             node.start(group)
-
-    async def _be_away(self, node: HollowNode, outage: NodeOutage) -> None:
-        self.tally.away += 1
-        self.tally.outages += 1
-        await node.stop(is_machine=outage.is_machine)
 
     # What the watches bring
 

@@ -107,7 +107,6 @@ def _check(answer: CallResponse) -> None:
 
 
 def _status(answer: CallResponse) -> tuple[str, str]:
-    """The name of the code and the message."""
     code = answer.headers.get("grpc-status")
     if code is not None:
         is_known = code.isascii() and code.isdigit() and len(code) < 3 and int(code) < len(_CODES)

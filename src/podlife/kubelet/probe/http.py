@@ -187,7 +187,6 @@ class _Asking:
 
 @asynccontextmanager
 async def _answered(request: HttpRequest) -> AsyncIterator[_Reading]:
-    """An answer whose head has come."""
     if request.scheme not in ("http", "https"):
         raise NoResponseError(f'unsupported protocol scheme "{request.scheme[:20]}"')
     encoded = request.encode()

@@ -31,8 +31,7 @@ from .client import CALL_SECONDS, ContainerdSettings, CriClient
 from .reader import StateReader
 from .requests import ContainerNote, container_request, sandbox_request
 from .state_diff import SeenContainer, SeenSandbox, StateDiff
-from .statuses import termination_file
-from .termination_files import make_file
+from .statuses import make_file, termination_file
 
 log = logging.getLogger(__name__)
 

@@ -30,12 +30,11 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from . import images
 from .client import ContainerdSettings, CriClient
-from .exec_sessions import ExecProcesses
-from .execution import executing, run_command
+from .execution import ExecProcesses, executing, run_command
 from .pods import Pods
 from .reader import StateReader
 from .state_diff import StateDiff
-from .termination_files import remove_others
+from .statuses import remove_others
 from .watch import DaemonWatch
 
 log = logging.getLogger(__name__)

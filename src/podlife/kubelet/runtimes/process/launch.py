@@ -39,8 +39,6 @@ class ProcessSettings:
 
 @dataclass(frozen=True, slots=True)
 class LaunchContext:
-    """Where a container will be."""
-
     container_id: str
     folder: Path
     log_path: Path | None

@@ -44,7 +44,6 @@ class Launcher:
             os.close(fd)
 
     async def start(self, name: str, folder: Path, lock: Path) -> None:
-        """Start a container's supervisor and, by it, the container."""
         async with self._turns:
             try:
                 answer = await self._ask(name, folder, lock)

@@ -68,8 +68,6 @@ class _ContainerFile(msgspec.Struct):
 
 
 class Records:
-    """The folder of a runtime."""
-
     def __init__(self, root: Path) -> None:
         self._root = root
         self.sandboxes = root / "sandboxes"

@@ -299,14 +299,9 @@ class ProcessRuntime:
     def _publish(
         self, kind: EventKind, sandbox: SandboxRecord | None = None, container: ContainerRecord | None = None
     ) -> None:
-        self._subscriptions.publish(
-            RuntimeEvent(
-                kind,
-                pod_uid=sandbox.config.pod_uid if sandbox else "",
-                sandbox_id=sandbox.id if sandbox else "",
-                container_id=container.id if container else "",
-            )
-        )
+        pod_uid, sandbox_id = (sandbox.config.pod_uid, sandbox.id) if sandbox else ("", "")
+        container_id = container.id if container else ""
+        self._subscriptions.publish(RuntimeEvent(kind, pod_uid, sandbox_id, container_id))
 
     def _ready_sandbox(self, sandbox_id: str) -> SandboxRecord:
         record = find("sandbox", self._sandboxes, sandbox_id)

@@ -60,8 +60,6 @@ class Order:
 
 
 class Orders:
-    """The listening socket and its connections."""
-
     def __init__(self, path: str) -> None:
         # The plain socket of the kernel's numbers: Python's own touches a quarter of a megabyte before it listens.
         self._listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)

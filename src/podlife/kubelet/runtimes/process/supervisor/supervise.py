@@ -283,7 +283,5 @@ def _is_in_group(pid: int, group: int) -> bool:
 
 def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):
-            continue
