@@ -1,4 +1,4 @@
-"""A pod is deleted and no kubelet can end it: it was never scheduled, its kubelet is stopped, or its node is deleted."""
+"""A pod is deleted and no kubelet can end it: it was never scheduled, its kubelet is stopped or its node deleted."""
 
 from __future__ import annotations
 
@@ -34,15 +34,14 @@ async def test_it_goes_at_once_since_nothing_of_it_runs() -> None:
 async def test_one_that_a_finalizer_holds_goes_when_the_finalizer_does() -> None:
     held = pod(node="")
     held["metadata"]["finalizers"] = ["example.com/hold"]
-    async with cluster_with(held, nodes=0) as cluster:
-        async with cluster.timeline(PODS) as seen:
-            await delete(cluster)
-            await cluster.advance(minutes=5)
-            assert seen.first("Pod", "web", is_terminating) == 0
-            assert seen.first("Pod", "web", is_gone) is None
-            await cluster.client.patch(PODS, "web", {"metadata": {"finalizers": None}}, "default")
-            await cluster.advance(seconds=1)
-            assert seen.first("Pod", "web", is_gone) == 300
+    async with cluster_with(held, nodes=0) as cluster, cluster.timeline(PODS) as seen:
+        await delete(cluster)
+        await cluster.advance(minutes=5)
+        assert seen.first("Pod", "web", is_terminating) == 0
+        assert seen.first("Pod", "web", is_gone) is None
+        await cluster.client.patch(PODS, "web", {"metadata": {"finalizers": None}}, "default")
+        await cluster.advance(seconds=1)
+        assert seen.first("Pod", "web", is_gone) == 300
 
 
 @virtual_time
@@ -109,18 +108,17 @@ async def test_another_pod_of_the_same_name_runs_only_when_the_old_one_has_ended
 
 @virtual_time
 async def test_orphans_are_collected_after_forty_seconds_of_quarantine() -> None:
-    async with cluster_with(pod(), nodes=2) as cluster:
-        async with cluster.timeline() as seen:
-            await cluster.node("n1").remove()
-            await cluster.advance(seconds=39.9)
-            assert seen.first("Node", "n1", is_gone) == 0
-            assert seen.first("Pod", "web", is_gone) is None
-            await cluster.advance(seconds=20.1)
-            assert seen.first("Pod", "web", is_gone) == pytest.approx(40, abs=0.5)
-            # Nobody is left who could say how it ended: it failed, and says whose doing it was.
-            assert seen.states("Pod", "web", phase) == ["Running", "Failed"]
-            assert seen.first("Pod", "web", has_condition("DisruptionTarget", "True")) is not None
-            assert who_deleted(cluster, "web") == [("pod-garbage-collector-controller", 0, True)]
+    async with cluster_with(pod(), nodes=2) as cluster, cluster.timeline() as seen:
+        await cluster.node("n1").remove()
+        await cluster.advance(seconds=39.9)
+        assert seen.first("Node", "n1", is_gone) == 0
+        assert seen.first("Pod", "web", is_gone) is None
+        await cluster.advance(seconds=20.1)
+        assert seen.first("Pod", "web", is_gone) == pytest.approx(40, abs=0.5)
+        # Nobody is left who could say how it ended: it failed, and says whose doing it was.
+        assert seen.states("Pod", "web", phase) == ["Running", "Failed"]
+        assert seen.first("Pod", "web", has_condition("DisruptionTarget", "True")) is not None
+        assert who_deleted(cluster, "web") == [("pod-garbage-collector-controller", 0, True)]
 
 
 @virtual_time

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import sys
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,9 +20,7 @@ from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 from tests.kit.wait import until
 
-from .custom_machine import OwnMachine
-
-_numbers = itertools.count(1)
+from .custom_machine import OwnMachine, SmallMachine, named
 
 
 class Machine(Protocol):
@@ -53,24 +50,7 @@ class Machine(Protocol):
         """Until nothing is on its way that somebody asked for and did not wait for."""
 
 
-def _named(**fields: object) -> ContainerConfig:
-    name = f"c{next(_numbers)}"
-    return ContainerConfig(name, image="example.com/image:1", log_path=f"{name}/0.log", **fields)  # type: ignore[arg-type]
-
-
-class _SmallMachine:
-    """Where a container costs next to nothing, and everything is done when it is answered."""
-
-    image_to_pull = "example.com/image:1"
-    crowd = 50
-    race_orders = 60
-    race_seconds = 60.0
-
-    async def quiet(self) -> None:
-        return
-
-
-class ProcessMachine(_SmallMachine):
+class ProcessMachine(SmallMachine):
     def __init__(self, folder: Path) -> None:
         self._settings = ProcessSettings(folder / "runtime")
 
@@ -78,11 +58,11 @@ class ProcessMachine(_SmallMachine):
         return ProcessRuntime(self._settings, SystemClock())
 
     def runs_for_ever(self) -> ContainerConfig:
-        return _named(command=("sleep", "1000"))
+        return named(command=("sleep", "1000"))
 
     def exits(self, code: int, *, output: str = "", termination_message: str = "") -> ContainerConfig:
         script = f'printf "%s" "{output}"; printf "%s" "{termination_message}" > $PODLIFE_TERMINATION_LOG; exit {code}'
-        return _named(command=("sh", "-c"), args=(script,))
+        return named(command=("sh", "-c"), args=(script,))
 
     def ignores_stop(self) -> ContainerConfig:
         return self._when_ready("signal.signal(signal.SIGTERM, signal.SIG_IGN)")
@@ -93,17 +73,17 @@ class ProcessMachine(_SmallMachine):
         )
 
     def cannot_start(self) -> ContainerConfig:
-        return _named(command=("/there/is/no/such/program",))
+        return named(command=("/there/is/no/such/program",))
 
     def _when_ready(self, what: str) -> ContainerConfig:
         """A program that says `ready` once it has set itself up: until then any signal would just end it."""
         program = (
             f"import signal, sys, time; {what}; print('ready', flush=True); signal.pause(); time.sleep(1000)"
         )
-        return _named(command=(sys.executable, "-S", "-c", program), labels={"says": "ready"})
+        return named(command=(sys.executable, "-S", "-c", program), labels={"says": "ready"})
 
 
-class SimMachine(_SmallMachine):
+class SimMachine(SmallMachine):
     def __init__(self, folder: Path) -> None:
         self._behaviours: dict[str, Behaviour] = {}
         self._world = SimWorld(SystemClock(), lambda _, container: self._behaviours[container.name])
@@ -134,7 +114,7 @@ class SimMachine(_SmallMachine):
         return self._config(Behaviour(start_error="/there/is/no/such/program: no such file"))
 
     def _config(self, behaviour: Behaviour) -> ContainerConfig:
-        config = _named()
+        config = named()
         self._behaviours[config.name] = behaviour
         return config
 

@@ -58,11 +58,6 @@ def test_an_annotation_of_the_pod_counts_more_than_the_scenario() -> None:
     assert behaviour("", annotations=said).start_seconds == 9
 
 
-def test_a_wrong_annotation_keeps_the_container_from_being_created_and_says_why() -> None:
-    said = {"sim.podlife.dev/start": "soon"}
-    assert "sim.podlife.dev/start" in behaviour("", annotations=said).refusal
-
-
 def test_an_image_does_what_the_first_pattern_says_with_or_without_its_tag() -> None:
     text = "images: [{name: 'bad/app', error: unknown}, {name: 'slow/*', pull: 2s}]"
     pulling = pulling_of(parse_scenario(text), "sim-0")

@@ -15,7 +15,7 @@ from podlife.kubelet.runtime import RuntimeUnavailableError
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
 from podlife.kubelet.runtimes.containerd.client import CriClient
 from podlife.kubelet.runtimes.containerd.runtime import PendingCalls
-from podlife.kubelet.runtimes.containerd.termination_files import make_file, read_message, remove_others
+from podlife.kubelet.runtimes.containerd.statuses import make_file, read_message, remove_others
 
 
 @pytest.mark.parametrize(("missing", "package"), [("grpc", "grpcio"), ("google.protobuf", "protobuf")])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import resource
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,19 @@ async def opened(folder: Path, **settings: Any) -> AsyncIterator[ProcessWorld]:
     """An agent comes and goes; what it has started stays."""
     async with ProcessRuntime(ProcessSettings(folder / "runtime", **settings), SystemClock()) as runtime:
         yield ProcessWorld(runtime, folder)
+
+
+@contextmanager
+def full_disk(*, left: int = 0) -> Iterator[None]:
+    """No file of this process grows beyond so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (left, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
 
 
 async def said(path: Path) -> str:

@@ -22,7 +22,7 @@ from podlife.kubelet.runtimes.process.records import Records
 from tests.conformance.runtime.machines import ended
 from tests.kit.wait import until
 
-from .process_kit import ProcessWorld, opened, runs, said
+from .process_kit import ProcessWorld, full_disk, opened, runs, said
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
@@ -132,17 +132,11 @@ async def test_a_pod_whose_folder_of_logs_has_too_long_a_name_is_told_why(world:
 
 async def test_a_disk_that_is_full_is_told_of_and_nothing_is_left_half_made(world: ProcessWorld) -> None:
     sandbox_id = await world.sandbox()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
+    with full_disk():
         with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
             await world.created()
         with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
             await world.runtime.run_sandbox(SandboxConfig("other", "default", "other"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
     assert list((world.folder / "runtime/making").iterdir()) == []
     assert [each.id for each in await world.runtime.list_sandboxes()] == [sandbox_id]
 
