@@ -18,7 +18,7 @@ from tests.conformance.runtime.machines import ended
 from tests.kit.wait import until
 
 from .daemon import Daemon
-from .dying_agent import settings_of
+from .dying_agent import settings_of, witness
 
 # How many points; PODLIFE_CRASH_ROUNDS asks for more of them, up to every call in each of its moments.
 _ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "14"))
@@ -77,11 +77,6 @@ async def _removed(runtime: Runtime, sandbox_id: str) -> None:
     await until(is_removed)
 
 
-def _witness(folder: Path) -> Counter[str]:
-    path = folder / "witness"
-    return Counter(path.read_text().split()) if path.exists() else Counter()
-
-
 async def _check(runtime: Runtime, folder: Path, point: str) -> None:
     containers = await runtime.list_containers()
     for status in containers:
@@ -89,13 +84,13 @@ async def _check(runtime: Runtime, folder: Path, point: str) -> None:
         now = await ended(runtime, status.id) if has_run else status
         if now.is_running:
             # A container runs before its program has said a word.
-            await until(lambda name=now.config.name: name in _witness(folder))
+            await until(lambda name=now.config.name: name in witness(folder))
         if now.state is ContainerState.EXITED:
             assert (now.config.name, now.exit_code, now.reason) in _ENDS, point
     for sandbox in await runtime.list_sandboxes():
         await _removed(runtime, sandbox.id)
     assert await runtime.list_containers() == [], point
-    started = _witness(folder)
+    started = Counter(witness(folder))
     assert all(times == 1 for times in started.values()), point
     # A container that exists as started has run, and its witness with it.
     assert {s.config.name for s in containers if s.started_at is not None} <= set(started), point

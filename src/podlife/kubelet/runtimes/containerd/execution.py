@@ -15,7 +15,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,24 +117,24 @@ class StreamedCommand:
         self._has_status = asyncio.Event()
         # The server waits for all of them, and knows them by their names.
         connection.open_stream("error", self._take_status, self._has_status.set)
-        self._stdin = connection.open_stream("stdin", _ignore, lambda: None) if stdin else None
+        # Nothing comes back on the streams that only go there.
+        one_way: Any = (lambda _: None, lambda: None)
+        self._stdin = connection.open_stream("stdin", *one_way) if stdin else None
         connection.open_stream("stdout", self.stdout.feed_data, self.stdout.feed_eof)
         if tty:
             self.stderr.feed_eof()
         else:
             connection.open_stream("stderr", self.stderr.feed_data, self.stderr.feed_eof)
-        self._resize = connection.open_stream("resize", _ignore, lambda: None) if tty else None
+        self._resize = connection.open_stream("resize", *one_way) if tty else None
 
     async def pump(self) -> None:
         await self._connection.pump(self._gate.is_open)
 
     async def write_stdin(self, data: bytes) -> None:
         if self._stdin is not None:
-            try:
+            # Refused where the command reads no more.
+            with suppress(ConnectionError):
                 await self._connection.send(self._stdin, data)
-            except ConnectionError:
-                # The command reads no more.
-                return
 
     async def close_stdin(self) -> None:
         if self._stdin is None:
@@ -143,10 +143,8 @@ class StreamedCommand:
             await self.write_stdin(b"\x04")
             return
         stream, self._stdin = self._stdin, None
-        try:
+        with suppress(ConnectionError):
             await self._connection.finish(stream)
-        except ConnectionError:
-            return
 
     def resize(self, *, columns: int, rows: int) -> None:
         if self._resize is not None:
@@ -201,10 +199,6 @@ def _exit_code(status: bytes, command: Sequence[str]) -> int:
     except (msgspec.DecodeError, ValueError, KeyError, AttributeError) as error:
         raise ExecError(f"the end of {command[0]!r} was not told in words that are known: {error}") from None
     raise ExecError(f"cannot run {command[0]!r} in the container: {text}")
-
-
-def _ignore(data: bytes) -> None:
-    """Nothing comes back on the streams that only go there."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,8 +41,6 @@ _KILL_SECONDS = 60.0
 _MOST_GRACE_SECONDS = 10**8
 _REMOVAL_SECONDS = 0.05
 _PASSING_STATES = ("removing state", "starting state")
-
-
 # A sandbox may have to wait for its network.
 _SANDBOX_SECONDS = 2 * CALL_SECONDS
 

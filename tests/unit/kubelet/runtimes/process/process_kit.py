@@ -10,56 +10,35 @@ from pathlib import Path
 from typing import Any
 
 from podlife.clock import SystemClock
-from podlife.kubelet.runtime import ContainerConfig, ContainerStatus, SandboxConfig
+from podlife.kubelet.runtime import ContainerConfig, ContainerStatus
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
-from tests.conformance.runtime.machines import ended
+from tests.conformance.runtime.machines import ProcessMachine, World
 from tests.kit.wait import until
 
-CONFIG = ContainerConfig("main", command=("sleep", "1000"))
+SLEEPS = ContainerConfig("main", command=("sleep", "1000"))
 
 
-class ProcessWorld:
-    """A runtime and a pod on it; `folder` is the test's."""
+class ProcessWorld(World):
+    """Scripts as containers of one pod; `folder` is the test's."""
 
-    def __init__(self, runtime: ProcessRuntime, folder: Path) -> None:
-        self.runtime = runtime
-        self.folder = folder
-
-    async def sandbox(self) -> str:
-        found = await self.runtime.list_sandboxes()
-        config = SandboxConfig("uid", "default", "web", log_directory=str(self.folder / "logs"))
-        return found[0].id if found else await self.runtime.run_sandbox(config)
-
-    async def created(self, config: ContainerConfig = CONFIG) -> str:
-        return await self.runtime.create_container(await self.sandbox(), config)
-
-    async def started(self, script: str = "exec sleep 1000", **fields: Any) -> str:
+    async def start(self, script: str = "exec sleep 1000", **fields: Any) -> str:
         config = ContainerConfig("main", command=("sh", "-c", script), log_path="main/0.log", **fields)
-        container_id = await self.created(config)
-        await self.runtime.start_container(container_id)
-        return container_id
+        return await self.started(config)
 
-    async def status(self, container_id: str) -> ContainerStatus:
-        return await self.runtime.container_status(container_id)
-
-    async def ended(self, script: str, **fields: Any) -> ContainerStatus:
-        """What came of a script."""
-        return await ended(self.runtime, await self.started(script, **fields))
+    async def run(self, script: str, **fields: Any) -> ContainerStatus:
+        """To its end."""
+        return await self.ended(await self.start(script, **fields))
 
     async def stopped(self, container_id: str, *, grace_seconds: float) -> ContainerStatus:
         await self.runtime.stop_container(container_id, grace_seconds=grace_seconds)
         return await self.status(container_id)
-
-    async def clear(self) -> None:
-        for sandbox in await self.runtime.list_sandboxes():
-            await self.runtime.remove_sandbox(sandbox.id)
 
 
 @asynccontextmanager
 async def opened(folder: Path, **settings: Any) -> AsyncIterator[ProcessWorld]:
     """An agent comes and goes; what it has started stays."""
     async with ProcessRuntime(ProcessSettings(folder / "runtime", **settings), SystemClock()) as runtime:
-        yield ProcessWorld(runtime, folder)
+        yield ProcessWorld(runtime, ProcessMachine(folder), folder)
 
 
 @contextmanager

@@ -19,10 +19,9 @@ import pytest
 from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecTimeoutError, SandboxConfig
 from podlife.kubelet.runtimes import commands
 from podlife.kubelet.runtimes.process.records import Records
-from tests.conformance.runtime.machines import ended
 from tests.kit.wait import until
 
-from .process_kit import ProcessWorld, full_disk, opened, runs, said
+from .process_kit import SLEEPS, ProcessWorld, full_disk, opened, runs, said
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
@@ -62,7 +61,7 @@ async def test_folders_deeper_than_any_stack_keep_no_agent_from_beginning_and_ar
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as world:
-        status = await world.ended(f'exec {sys.executable} -c "{_MANY_FOLDERS}"')
+        status = await world.run(f'exec {sys.executable} -c "{_MANY_FOLDERS}"')
         assert status.exit_code == 0
     folder = tmp_path / "runtime"
     (folder / "containers" / status.id).rename(folder / "leaving" / status.id)
@@ -75,7 +74,7 @@ async def test_folders_deeper_than_any_stack_keep_no_agent_from_beginning_and_ar
 async def test_a_command_for_which_there_are_no_descriptors_takes_none_with_it(
     world: ProcessWorld, tty: bool
 ) -> None:
-    container_id = await world.started()
+    container_id = await world.start()
     before = descriptors_before()
     failures = 0
     for free in range(9):
@@ -95,7 +94,7 @@ async def test_the_end_of_a_container_is_told_though_there_were_no_descriptors_w
 ) -> None:
     pids = [world.folder / "one", world.folder / "other"]
     ids = [
-        await world.started(f"echo $$ > {pid}; exec sleep 1000", attempt=attempt)
+        await world.start(f"echo $$ > {pid}; exec sleep 1000", attempt=attempt)
         for attempt, pid in enumerate(pids)
     ]
     with short_of_descriptors(free=2):
@@ -105,7 +104,7 @@ async def test_the_end_of_a_container_is_told_though_there_were_no_descriptors_w
             os.kill(number, signal.SIGKILL)
         # Longer than the kernel and the supervisors take: the news comes while nothing can be opened.
         await asyncio.sleep(0.5)
-    assert [(await ended(world.runtime, each)).exit_code for each in ids] == [137, 137]
+    assert [(await world.ended(each)).exit_code for each in ids] == [137, 137]
 
 
 @pytest.mark.parametrize(("trap", "grace_seconds", "exit_code"), [("-", 30, 143), ("''", 0.2, 137)])
@@ -114,11 +113,11 @@ async def test_a_container_that_removes_the_socket_of_its_orders_is_stopped_all_
 ) -> None:
     gone = world.folder / "gone"
     script = f"trap {trap} TERM; rm ../control; echo gone > {gone}; while :; do sleep 0.1; done"
-    container_id = await world.started(script)
+    container_id = await world.start(script)
     await said(gone)
     async with asyncio.timeout(60):
         await world.runtime.stop_container(container_id, grace_seconds=grace_seconds)
-    assert (await ended(world.runtime, container_id)).exit_code == exit_code
+    assert (await world.ended(container_id)).exit_code == exit_code
 
 
 async def test_a_pod_whose_folder_of_logs_has_too_long_a_name_is_told_why(world: ProcessWorld) -> None:
@@ -134,7 +133,7 @@ async def test_a_disk_that_is_full_is_told_of_and_nothing_is_left_half_made(worl
     sandbox_id = await world.sandbox()
     with full_disk():
         with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
-            await world.created()
+            await world.created(SLEEPS)
         with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
             await world.runtime.run_sandbox(SandboxConfig("other", "default", "other"))
     assert list((world.folder / "runtime/making").iterdir()) == []
@@ -142,7 +141,7 @@ async def test_a_disk_that_is_full_is_told_of_and_nothing_is_left_half_made(worl
 
 
 async def test_a_container_whose_folder_somebody_took_away_can_be_removed(world: ProcessWorld) -> None:
-    status = await world.ended("true")
+    status = await world.run("true")
     shutil.rmtree(world.folder / "runtime/containers" / status.id)
     await world.runtime.remove_container(status.id)
     assert await world.runtime.list_containers() == []
@@ -151,7 +150,7 @@ async def test_a_container_whose_folder_somebody_took_away_can_be_removed(world:
 async def test_a_start_for_which_there_are_no_descriptors_says_so_and_can_be_repeated(
     world: ProcessWorld,
 ) -> None:
-    container_id = await world.created()
+    container_id = await world.created(SLEEPS)
     before = descriptors_before()
     with short_of_descriptors(free=0), pytest.raises(ContainerRuntimeError, match="Too many open files"):
         await world.runtime.start_container(container_id)
@@ -164,7 +163,7 @@ async def test_a_start_for_which_there_are_no_descriptors_says_so_and_can_be_rep
 async def test_a_command_that_never_stops_talking_keeps_nobody_busy(
     world: ProcessWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    container_id = await world.started()
+    container_id = await world.start()
     read, reads = asyncio.StreamReader.read, 0
 
     async def counted(self: asyncio.StreamReader, n: int = -1) -> bytes:
@@ -195,7 +194,7 @@ async def test_a_container_that_nobody_saw_start_is_stopped_before_its_stop_retu
         refresh(*arguments)
 
     monkeypatch.setattr(Records, "refresh", fail_at_first)
-    container_id = await world.started(f"echo $$ > {pid}; exec sleep 1000")
+    container_id = await world.start(f"echo $$ > {pid}; exec sleep 1000")
     number = await said(pid)
     await world.runtime.stop_container(container_id, grace_seconds=5)
     assert failures == []

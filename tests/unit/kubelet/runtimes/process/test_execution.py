@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process run
 
 
 async def test_a_command_reads_what_is_written_to_it(world: ProcessWorld) -> None:
-    container_id = await world.started()
+    container_id = await world.start()
     async with world.runtime.exec(container_id, ["cat"], stdin=True) as session:
         await session.write_stdin(b"some ")
         await session.write_stdin(b"text")
@@ -31,7 +31,7 @@ async def test_a_command_reads_what_is_written_to_it(world: ProcessWorld) -> Non
 
 
 async def test_a_terminal_of_a_command_can_be_resized(world: ProcessWorld) -> None:
-    container_id = await world.started()
+    container_id = await world.start()
     async with world.runtime.exec(
         container_id, ["sh", "-c", "read x; stty size"], stdin=True, tty=True
     ) as session:
@@ -49,7 +49,7 @@ def test_everything_that_is_said_in_a_terminal_arrives_on_every_loop(
     async def talk() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
         async with opened(tmp_path) as world:
-            container_id = await world.started()
+            container_id = await world.start()
             async with world.runtime.exec(container_id, ["sh"], stdin=True, tty=True) as session:
                 await session.write_stdin(b"stty -echo; seq 1 20000; echo $((40 + 2)) ends\n")
                 heard = b""
@@ -69,7 +69,7 @@ def test_everything_that_is_said_in_a_terminal_arrives_on_every_loop(
 
 
 async def test_a_command_that_takes_too_long_is_ended(world: ProcessWorld) -> None:
-    container_id = await world.started()
+    container_id = await world.start()
     command = ["sh", "-c", f"echo $$ > {world.folder}/pid; sleep 1000"]
     running = asyncio.get_running_loop().create_task(
         world.runtime.exec_sync(container_id, command, timeout_seconds=1000)
@@ -84,14 +84,14 @@ async def test_a_command_that_takes_too_long_is_ended(world: ProcessWorld) -> No
 
 
 async def test_a_command_of_which_something_stays_does_not_keep_its_caller(world: ProcessWorld) -> None:
-    container_id = await world.started()
+    container_id = await world.start()
     async with asyncio.timeout(60):
         result = await world.runtime.exec_sync(container_id, ["sh", "-c", "sleep 1000 & echo out"])
     assert (result.exit_code, result.stdout) == (0, b"out\n")
 
 
 async def test_a_container_that_ends_takes_its_commands_along(world: ProcessWorld) -> None:
-    container_id = await world.started()
+    container_id = await world.start()
     async with world.runtime.exec(
         container_id, ["sh", "-c", f"echo $$ > {world.folder}/pid; sleep 1000"]
     ) as session:
@@ -102,6 +102,6 @@ async def test_a_container_that_ends_takes_its_commands_along(world: ProcessWorl
 
 
 async def test_a_command_that_does_not_exist_is_said(world: ProcessWorld) -> None:
-    container_id = await world.started()
+    container_id = await world.start()
     with pytest.raises(ExecError, match='exec: "nope": no such file, or not in'):
         await world.runtime.exec_sync(container_id, ["nope"])

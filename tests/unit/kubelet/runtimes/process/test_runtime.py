@@ -19,7 +19,7 @@ from podlife.kubelet.runtime import (
 from podlife.kubelet.runtimes.process.cgroups import discover
 from tests.conformance.runtime.machines import logged
 
-from .process_kit import ProcessWorld, opened, runs, said
+from .process_kit import SLEEPS, ProcessWorld, opened, runs, said
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root may")
@@ -27,7 +27,7 @@ with_cgroups = pytest.mark.skipif(discover() is None, reason="no control group c
 
 
 async def test_a_container_is_a_session_and_a_group_of_its_own(world: ProcessWorld) -> None:
-    status = await world.ended("ps -o pid=,pgid=,sid= -p $$; pwd")
+    status = await world.run("ps -o pid=,pgid=,sid= -p $$; pwd")
     pid, group, session = logged(status)[0].split()
     assert pid == group == session
     assert logged(status)[1] == str(world.folder / "runtime" / "containers" / status.id / "work")
@@ -36,7 +36,7 @@ async def test_a_container_is_a_session_and_a_group_of_its_own(world: ProcessWor
 async def test_its_files_are_the_owners_alone_and_its_processes_have_the_usual_mask(
     world: ProcessWorld,
 ) -> None:
-    container_id = await world.started("umask; exec sleep 1000")
+    container_id = await world.start("umask; exec sleep 1000")
     assert "0022" in await said(world.folder / "logs/main/0.log")
     for path in (
         (world.folder / "runtime"),
@@ -49,21 +49,21 @@ async def test_its_files_are_the_owners_alone_and_its_processes_have_the_usual_m
 
 
 async def test_nothing_of_the_supervisor_is_open_in_the_container(world: ProcessWorld) -> None:
-    status = await world.ended("ls /proc/self/fd")
+    status = await world.run("ls /proc/self/fd")
     # The fourth is the folder that ls reads.
     assert logged(status) == ["0", "1", "2", "3"]
 
 
 async def test_the_agents_environment_does_not_reach_the_container(world: ProcessWorld) -> None:
     script = "tr '\\0' '\\n' < /proc/$$/environ"
-    status = await world.ended(script, env=(("MINE", "1"),))
+    status = await world.run(script, env=(("MINE", "1"),))
     own = {"PODLIFE_CONTAINER_ID", "PODLIFE_TERMINATION_LOG"}
     assert {line.partition("=")[0] for line in logged(status)} == {"MINE", "PATH", "HOME", "HOSTNAME"} | own
 
 
 async def test_a_container_begins_with_no_signal_ignored_or_blocked(world: ProcessWorld) -> None:
     script = "grep -E 'SigIgn|SigBlk' /proc/self/status | cut -f2"
-    masks = logged(await world.ended(script))
+    masks = logged(await world.run(script))
     # 32 and 33 are the C library's own: it lets nobody set them, and hands on what it was given.
     own = 1 << 31 | 1 << 32
     assert [int(mask, 16) & ~own for mask in masks] == [0, 0]
@@ -73,7 +73,7 @@ async def test_stop_ends_also_what_forked_away_twice_into_a_session_of_its_own(w
     script = (
         f"(setsid sh -c 'trap \"\" TERM; echo $$ > {world.folder}/away; exec sleep 1000' &) ; exec sleep 1000"
     )
-    container_id = await world.started(script)
+    container_id = await world.start(script)
     away = await said(world.folder / "away")
     assert runs(away)
     await world.runtime.stop_container(container_id, grace_seconds=0.2)
@@ -86,14 +86,14 @@ async def test_when_the_main_process_ends_everything_else_does(world: ProcessWor
         f"(setsid sh -c 'echo $$ > {world.folder}/away; exec sleep 1000' &); "
         f"while [ ! -s {world.folder}/away ]; do :; done; exit 9"
     )
-    status = await world.ended(script)
+    status = await world.run(script)
     assert status.exit_code == 9
     assert not runs(await said(world.folder / "away"))
 
 
 async def test_a_grace_of_months_is_given_and_the_end_is_the_containers_own(world: ProcessWorld) -> None:
     script = f"trap 'sleep 0.2; exit 7' TERM; echo up > {world.folder}/up; while :; do sleep 0.01; done"
-    container_id = await world.started(script)
+    container_id = await world.start(script)
     await said(world.folder / "up")
     assert (await world.stopped(container_id, grace_seconds=2**31 - 1)).exit_code == 7
 
@@ -107,7 +107,7 @@ async def test_the_stop_signal_reaches_the_whole_group_and_the_others_have_the_r
     )
     # Its own trap is set before there is a child that could say that it is up.
     script = "trap 'exit 6' USR1; sh -c \"$CHILD\" & while :; do sleep 0.01; done"
-    container_id = await world.started(script, stop_signal="SIGUSR1", env=(("CHILD", child),))
+    container_id = await world.start(script, stop_signal="SIGUSR1", env=(("CHILD", child),))
     await said(world.folder / "up")
     await world.runtime.stop_container(container_id, grace_seconds=20)
     assert (world.folder / "child").read_text() == "done\n"
@@ -117,7 +117,7 @@ async def test_the_stop_signal_reaches_the_whole_group_and_the_others_have_the_r
 async def test_a_process_that_forks_and_ends_all_the_time_does_not_get_away(world: ProcessWorld) -> None:
     hare = f"import os; open('{world.folder}/up', 'w').write('up\\n')\nwhile True:\n    if os.fork(): os._exit(0)\n"
     script = f'{sys.executable} -S -c "$HARE" & exec sleep 1000'
-    container_id = await world.started(script, env=(("HARE", hare),))
+    container_id = await world.start(script, env=(("HARE", hare),))
     await said(world.folder / "up")
     async with asyncio.timeout(60):
         assert (await world.stopped(container_id, grace_seconds=0)).exit_code == 137
@@ -133,13 +133,13 @@ def environ_of(path: Path) -> bytes:
 
 
 async def test_a_container_killed_from_outside_has_137(world: ProcessWorld) -> None:
-    status = await world.ended("kill -9 $$")
+    status = await world.run("kill -9 $$")
     assert (status.exit_code, status.reason) == (137, "Error")
 
 
 async def test_both_streams_and_much_output_are_logged_before_the_end_is_told(world: ProcessWorld) -> None:
     script = "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo last >&2; printf unended"
-    status = await world.ended(script)
+    status = await world.run(script)
     lines = logged(status)
     assert [line for line in lines if line.startswith("line")] == [f"line {number}" for number in range(3000)]
     assert set(lines[-2:]) == {"last", "unended"} or lines[-1] == "unended"
@@ -148,12 +148,12 @@ async def test_both_streams_and_much_output_are_logged_before_the_end_is_told(wo
 @as_root
 async def test_a_container_runs_as_the_user_and_group_that_is_asked_for(world: ProcessWorld) -> None:
     user = User(65534, 65533, (65532,))
-    assert logged(await world.ended("id -u; id -g; id -G", user=user)) == ["65534", "65533", "65533 65532"]
+    assert logged(await world.run("id -u; id -g; id -G", user=user)) == ["65534", "65533", "65533 65532"]
 
 
 async def test_without_escalation_no_new_privileges_are_had(world: ProcessWorld) -> None:
     script = "grep NoNewPrivs /proc/self/status | cut -f2"
-    assert logged(await world.ended(script, allow_privilege_escalation=False)) == ["1"]
+    assert logged(await world.run(script, allow_privilege_escalation=False)) == ["1"]
 
 
 HUNGRY = f"exec {sys.executable} -S -c 'b = bytearray(300 << 20); print(len(b))'"
@@ -162,13 +162,13 @@ HUNGRY = f"exec {sys.executable} -S -c 'b = bytearray(300 << 20); print(len(b))'
 @with_cgroups
 async def test_a_container_over_its_memory_is_killed_and_says_so(world: ProcessWorld) -> None:
     resources = Resources(memory_limit_bytes=64 << 20)
-    status = await world.ended(HUNGRY, resources=resources)
+    status = await world.run(HUNGRY, resources=resources)
     assert (status.exit_code, status.reason) == (137, "OOMKilled")
 
 
 async def test_without_groups_memory_is_limited_by_rlimit(tmp_path: Path) -> None:
     async with opened(tmp_path, use_cgroups=False) as world:
-        status = await world.ended(HUNGRY, resources=Resources(memory_limit_bytes=64 << 20))
+        status = await world.run(HUNGRY, resources=Resources(memory_limit_bytes=64 << 20))
         assert (status.exit_code, status.reason) == (1, "Error")
         assert "MemoryError" in "".join(logged(status))
         await world.clear()
@@ -176,7 +176,7 @@ async def test_without_groups_memory_is_limited_by_rlimit(tmp_path: Path) -> Non
 
 @with_cgroups
 async def test_the_groups_of_a_container_are_gone_when_it_is(world: ProcessWorld) -> None:
-    container_id = await world.started(resources=Resources(cpu_limit_millis=500, pids_limit=50))
+    container_id = await world.start(resources=Resources(cpu_limit_millis=500, pids_limit=50))
     found = discover()
     assert found is not None
     groups = [
@@ -191,14 +191,14 @@ async def test_the_groups_of_a_container_are_gone_when_it_is(world: ProcessWorld
 
 
 async def test_a_container_with_a_terminal(world: ProcessWorld) -> None:
-    status = await world.ended("test -t 0 && test -t 1 && tty", tty=True)
+    status = await world.run("test -t 0 && test -t 1 && tty", tty=True)
     assert status.exit_code == 0
     assert logged(status)[0].startswith("/dev/pts/")
 
 
 async def test_a_working_directory_that_is_missing_is_said(world: ProcessWorld) -> None:
     with pytest.raises(StartContainerError, match="working directory /there/is/none: No such file"):
-        await world.started("true", working_dir="/there/is/none")
+        await world.start("true", working_dir="/there/is/none")
 
 
 async def test_a_refused_container_leaves_nothing(world: ProcessWorld) -> None:
@@ -209,7 +209,7 @@ async def test_a_refused_container_leaves_nothing(world: ProcessWorld) -> None:
 
 async def test_a_record_that_cannot_be_read_is_cleared_away_and_the_others_stay(tmp_path: Path) -> None:
     async with opened(tmp_path) as world:
-        container_id = await world.started()
+        container_id = await world.start()
     (tmp_path / "runtime/containers/half").mkdir()
     (tmp_path / "runtime/containers/half/config.json").write_text("")
     (tmp_path / "runtime/sandboxes/half.json").write_text("{")
@@ -222,7 +222,7 @@ async def test_a_record_that_cannot_be_read_is_cleared_away_and_the_others_stay(
 
 
 async def test_a_start_whose_caller_gave_up_is_seen_all_the_same(world: ProcessWorld) -> None:
-    container_id = await world.created()
+    container_id = await world.created(SLEEPS)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await world.runtime.start_container(container_id)

@@ -6,6 +6,7 @@ the kubelet's environment, and dies when its supervisor does.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -107,7 +108,9 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
         os.dup2(high, target)
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    _score("0")
+    # Only root may lower it; then it was never raised either.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
+        score.write("0")
     # Before the user changes: the default one lies in folders that only the kubelet may enter.
     try:
         os.chdir(launch["cwd"])
@@ -124,20 +127,9 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
         kernel.allow_no_new_privileges()
 
 
-def _score(adjustment: str) -> None:
-    try:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
-            score.write(adjustment)
-    except OSError:
-        # Only root may lower it; then it was never raised either.
-        pass
-
-
 def _reset_signals() -> None:
     for number in signal.valid_signals():
         if number not in (signal.SIGKILL, signal.SIGSTOP):
-            try:
+            with contextlib.suppress(OSError, ValueError):
                 signal.signal(number, signal.SIG_DFL)
-            except (OSError, ValueError):
-                continue
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

@@ -4,6 +4,7 @@ is a JSON object, with descriptors where it needs them."""
 from __future__ import annotations
 
 import _socket
+import contextlib
 import json
 import os
 import socket
@@ -52,11 +53,9 @@ class Order:
         return str(self.content.get("verb"))
 
     def answer(self, content: dict[str, Any]) -> None:
-        try:
+        # Refused where whoever asked has gone.
+        with contextlib.suppress(OSError):
             self._connection.send(json.dumps(content).encode(), socket.MSG_NOSIGNAL)
-        except OSError:
-            # Whoever asked has gone.
-            return
 
 
 class Orders:

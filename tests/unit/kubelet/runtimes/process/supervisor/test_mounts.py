@@ -24,7 +24,7 @@ async def test_a_termination_message_is_cut_to_its_last_4096_bytes(world: Proces
     script = (
         "head -c 5000 /dev/zero | tr '\\0' a > $PODLIFE_TERMINATION_LOG; echo end >> $PODLIFE_TERMINATION_LOG"
     )
-    status = await world.ended(script)
+    status = await world.run(script)
     assert len(status.termination_message) == 4096
     assert status.termination_message.endswith("aend\n")
 
@@ -47,7 +47,7 @@ async def test_volumes_are_seen_at_their_paths_by_the_container_and_its_commands
         "echo no > /no-such-folder-here/config/no || echo read-only; "
         f"echo new > {world.folder}/there/new; exec sleep 1000"
     )
-    container_id = await world.started(script, mounts=mounts)
+    container_id = await world.start(script, mounts=mounts)
     assert await said(world.folder / "config" / "new") == "new"
     command = ["cat", "/no-such-folder-here/config/key"]
     result = await world.runtime.exec_sync(container_id, command, timeout_seconds=60)
@@ -68,7 +68,7 @@ async def test_what_a_container_with_a_layered_root_writes_outside_of_its_volume
     (world.folder / "data").mkdir()
     mounts = (Mount("/no-such-folder-here", str(world.folder / "data")),)
     script = "echo x > /podlife-wrote-this && cp /podlife-wrote-this /no-such-folder-here/kept; ls /proc/self/fd; tty"
-    status = await world.ended(script, mounts=mounts, tty=True)
+    status = await world.run(script, mounts=mounts, tty=True)
     assert status.exit_code == 0, logged(status)
     assert (world.folder / "data" / "kept").read_text() == "x\n"
     assert not Path("/podlife-wrote-this").exists()
@@ -80,14 +80,14 @@ async def test_a_termination_message_is_read_from_the_path_that_was_asked_for(
     world: ProcessWorld, path: str
 ) -> None:
     script = f"echo why > {path}; exit 1"
-    status = await world.ended(script, termination_message_path=path)
+    status = await world.run(script, termination_message_path=path)
     assert (status.exit_code, status.termination_message) == (1, "why\n")
 
 
 @with_mounts
 async def test_a_volume_that_is_not_there_is_said(world: ProcessWorld) -> None:
     with pytest.raises(StartContainerError, match="/there/is/none: No such file or directory"):
-        await world.started("true", mounts=(Mount("/data", "/there/is/none"),))
+        await world.start("true", mounts=(Mount("/data", "/there/is/none"),))
 
 
 @with_mounts
@@ -100,7 +100,7 @@ async def test_another_user_sees_its_volumes_where_the_node_has_no_such_path(wor
     script = (
         f"cat {' '.join(f'{path}/key' for path in paths)}; stat -c '%a %u' / /dev/shm; cd / && ls > /dev/null"
     )
-    status = await world.ended(script, mounts=mounts, user=User(12345, 12345))
+    status = await world.run(script, mounts=mounts, user=User(12345, 12345))
     assert status.exit_code == 0, logged(status)
     modes = [
         f"{stat.S_IMODE(Path(path).stat().st_mode):o} {Path(path).stat().st_uid}"
