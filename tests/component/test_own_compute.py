@@ -18,15 +18,14 @@ from podlife.client import NODES, PODS, Client
 from podlife.errors import NotFoundError
 from podlife.testing import LoopClock, virtual_time
 from tests.conformance.runtime.custom_machine import own_compute
+from tests.kit import own_compute_process
 from tests.kit.embedded import connect, start
-from tests.kit.own_compute_process import POD as POD_TEXT
-from tests.kit.own_compute_process import running_page
 from tests.kit.server_process import ServerProcess, running_server
 from tests.kit.wait import until
 
 Object = dict[str, Any]
 MODULE = own_compute(whole=True)
-POD = yaml.safe_load(POD_TEXT)
+POD = yaml.safe_load(own_compute_process.POD)
 
 
 @asynccontextmanager
@@ -129,7 +128,7 @@ async def test_the_page_has_logs_and_exec_and_says_that_it_has_joined(tmp_path: 
         kubeconfig = tmp_path / "my-node.kubeconfig"
         made = server.run("kubeconfig", "--node", "my-node", "-o", str(kubeconfig))
         assert made.returncode == 0, made.stderr
-        with running_page(tmp_path, kubeconfig):
+        with own_compute_process.running_page(tmp_path, kubeconfig):
             await use(server)
 
 

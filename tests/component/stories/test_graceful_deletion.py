@@ -84,15 +84,8 @@ async def test_who_ignores_term_is_killed_when_the_grace_is_over() -> None:
         assert exit_codes(seen) == [137]
 
 
-@pytest.mark.parametrize(
-    ("hook_seconds", "gone_after", "exit_code"),
-    [
-        # Then TERM, and ten seconds until it answers.
-        (12, 22, 0),
-        # What is left of the grace is too short for the answer.
-        (25, 30, 137),
-    ],
-)
+# It answers to TERM ten seconds after the hook, or is killed if less than that is left of the grace.
+@pytest.mark.parametrize(("hook_seconds", "gone_after", "exit_code"), [(12, 22, 0), (25, 30, 137)])
 @virtual_time
 async def test_a_hook_within_the_grace_comes_before_term_and_leaves_the_rest_to_the_container(
     hook_seconds: int, gone_after: int, exit_code: int

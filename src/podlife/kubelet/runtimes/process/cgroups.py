@@ -122,7 +122,9 @@ def _values(resources: Resources, *, is_v2: bool) -> dict[str, dict[str, str]]:
         weight = 1 + (_shares(request) - 2) * 9999 // 262142
         cpu |= {"cpu.weight": str(weight)} if is_v2 else {"cpu.shares": str(_shares(request))}
     if (limit := resources.cpu_limit_millis) is not None:
-        quota, period = str(_quota(limit)), str(_PERIOD_MICROSECONDS)
+        # The kernel takes no less than a millisecond.
+        quota = str(max(limit * _PERIOD_MICROSECONDS // 1000, 1000))
+        period = str(_PERIOD_MICROSECONDS)
         v1 = {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": quota}
         cpu |= {"cpu.max": f"{quota} {period}"} if is_v2 else v1
     memory, pids = resources.memory_limit_bytes, resources.pids_limit
@@ -132,8 +134,3 @@ def _values(resources: Resources, *, is_v2: bool) -> dict[str, dict[str, str]]:
         "memory": {} if memory is None else {memory_file: str(memory)},
         "pids": {} if pids is None else {"pids.max": str(pids)},
     }
-
-
-def _quota(millis: int) -> int:
-    # The kernel takes no less than a millisecond.
-    return max(millis * _PERIOD_MICROSECONDS // 1000, 1000)

@@ -16,13 +16,13 @@ from podlife.testing import virtual_time
 class Daemon:
     """Streams as the test wants them, and what was looked at."""
 
-    def __init__(self, *, cri: bool = False, containerd: bool = False) -> None:
+    def __init__(self, *, cri: bool = False, containerd: bool = False, looks_until_ended: int = 1) -> None:
         self.cri, self.containerd = cri, containerd
         self.is_away = False
         self.events: asyncio.Queue[str | None] = asyncio.Queue()
         self.listings: list[float] = []
         self.looks: list[str] = []
-        self.looks_until_ended = 1
+        self.looks_until_ended = looks_until_ended
 
     def container_events(self) -> AsyncGenerator[str, None]:
         return self._stream(self.cri)
@@ -74,8 +74,7 @@ async def test_with_events_everything_is_listed_seldom_once_the_stream_has_held(
 
 @virtual_time
 async def test_what_the_daemon_tells_is_looked_at_once_where_cri_tells_it() -> None:
-    daemon = Daemon(cri=True)
-    daemon.looks_until_ended = 1000
+    daemon = Daemon(cri=True, looks_until_ended=1000)
     daemon.events.put_nowait("c")
     await watched(daemon, 5)
     assert daemon.looks == ["c"]
@@ -83,8 +82,7 @@ async def test_what_the_daemon_tells_is_looked_at_once_where_cri_tells_it() -> N
 
 @virtual_time
 async def test_an_end_that_cri_does_not_know_yet_is_looked_for_again_within_a_bound() -> None:
-    daemon = Daemon(containerd=True)
-    daemon.looks_until_ended = 5
+    daemon = Daemon(containerd=True, looks_until_ended=5)
     daemon.events.put_nowait("c")
     await watched(daemon, 5)
     assert daemon.looks == ["c"] * 5
