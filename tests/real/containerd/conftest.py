@@ -22,11 +22,16 @@ class ContainerdWorld(World):
     machine: ContainerdMachine
 
 
-def own_daemon() -> Iterator[Daemon]:
-    """For a fixture. Skips, or fails in CI, where containers cannot be run."""
+def require_containerd() -> None:
+    """Skip, or fail in CI, where containers cannot be run."""
     require(*PARTS)
     if os.geteuid() != 0:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("containers need root")
+
+
+def own_daemon() -> Iterator[Daemon]:
+    """For a fixture."""
+    require_containerd()
     with containerd_daemon() as started:
         yield started
 

@@ -71,6 +71,8 @@ def test_a_node_is_away_once_or_for_good_or_not_at_all() -> None:
     assert list(scenario.outages("a")) == [NodeOutage(10, 15)]
     assert list(scenario.outages("b")) == [NodeOutage(1, None, is_machine=True)]
     assert list(scenario.outages("c")) == []
+    # One that has no end is the last.
+    assert [each.end for each in parse_scenario("nodes: [{every: 100s}]").outages("a")] == [None]
 
 
 def test_outages_by_chance_come_one_after_the_other_and_about_as_often_as_said() -> None:
@@ -82,9 +84,3 @@ def test_outages_by_chance_come_one_after_the_other_and_about_as_often_as_said()
     assert all(gap > 0 for gap in gaps)
     assert all(10 <= (each.end or 0.0) - each.begin <= 20 for each in found)
     assert 80 < sum(gaps) / len(gaps) < 120
-
-
-def test_an_outage_that_has_no_end_is_the_last() -> None:
-    scenario = parse_scenario("nodes: [{every: 100s}]")
-    (outage,) = scenario.outages("a")
-    assert outage.end is None

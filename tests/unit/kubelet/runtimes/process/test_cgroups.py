@@ -69,9 +69,6 @@ def test_version_2_takes_the_top_where_the_agents_own_group_has_processes(tmp_pa
 )
 def test_where_nothing_can_be_made_there_are_no_groups(tmp_path: Path, mountinfo: str) -> None:
     assert discover(proc(tmp_path, mountinfo, "0::/\n")) is None
-
-
-def test_no_proc_no_groups(tmp_path: Path) -> None:
     assert discover(tmp_path / "missing") is None
 
 
