@@ -63,8 +63,22 @@ class ContainerRecord:
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
 
 
+class _StoredContainer(msgspec.Struct):
+    """What config.json has of a record, and no more: its container may be able to write there."""
+
+    id: str
+    sandbox_id: str
+    config: ContainerConfig
+    created_at: datetime
+    log_path: str | None
+
+
 class _ContainerFile(msgspec.Struct):
-    record: ContainerRecord
+    record: _StoredContainer
+
+
+class _Started(msgspec.Struct):
+    started_at_ns: int
 
 
 class Records:
@@ -137,8 +151,7 @@ class Records:
         made.mkdir(mode=0o700)
         (made / "work").mkdir(mode=0o700)
         write_private(made / "termination-log", b"")
-        names = ("id", "sandbox_id", "config", "created_at", "log_path")
-        stored = {name: getattr(record, name) for name in names}
+        stored = {name: getattr(record, name) for name in _StoredContainer.__struct_fields__}
         write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
 
     def take_away(self, container_id: str) -> Path:
@@ -159,8 +172,8 @@ class Records:
         elif not (folder / "claimed").exists():
             record.state = ContainerState.CREATED
         elif self.has_supervisor(record.id):
-            started = _read(folder / "started.json", dict[str, int])
-            record.started_at = from_nanoseconds(started["started_at_ns"]) if started else record.created_at
+            started = _read(folder / "started.json", _Started)
+            record.started_at = from_nanoseconds(started.started_at_ns) if started else record.created_at
             record.state = ContainerState.RUNNING
         else:
             # It may have ended between the two looks.
@@ -196,7 +209,8 @@ class Records:
         _sync(folder)
 
     def _load_container(self, folder: Path) -> ContainerRecord:
-        record = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).record
+        stored = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).record
+        record = ContainerRecord(**msgspec.structs.asdict(stored))
         self.refresh(record)
         record.is_end_told = record.state is ContainerState.EXITED
         return record
