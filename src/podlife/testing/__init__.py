@@ -19,7 +19,7 @@ from podlife.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from podlife.kubelet.runtime import ExecResult
     from podlife.kubelet.runtimes.sim import Behaviour
-    from podlife.testing.cluster import Cluster
+    from podlife.testing.cluster import Cluster, NotSettledError
     from podlife.testing.controllers import DEFAULT, Controllers, function, node_lifecycle, pod_gc
     from podlife.testing.fake_podcontrol import FakePodControl
     from podlife.testing.fault_injection import Disturbance, FaultInjection
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from podlife.testing.request_log import LoggedRequest, RequestLog
     from podlife.testing.timeline import ObservedChange, Timeline, is_gone, is_terminating
     from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop, run_virtually, virtual_time
-    from podlife.testing.wait import NotSettledError
 
 __all__ = [
     "DEFAULT",
@@ -65,44 +64,14 @@ __getattr__, __dir__ = lazy_exports(
     {
         "podlife.kubelet.runtime": ("ExecResult",),
         "podlife.kubelet.runtimes.sim": ("Behaviour",),
-        "podlife.testing.cluster": ("Cluster",),
-        "podlife.testing.controllers": (
-            "DEFAULT",
-            "Controllers",
-            "function",
-            "node_lifecycle",
-            "pod_gc",
-        ),
+        "podlife.testing.cluster": ("Cluster", "NotSettledError"),
+        "podlife.testing.controllers": ("DEFAULT", "Controllers", "function", "node_lifecycle", "pod_gc"),
         "podlife.testing.fake_podcontrol": ("FakePodControl",),
-        "podlife.testing.fault_injection": (
-            "Disturbance",
-            "FaultInjection",
-        ),
-        "podlife.testing.in_thread": (
-            "ClusterInThread",
-            "cluster_in_thread",
-        ),
-        "podlife.testing.node": (
-            "ClusterNode",
-            "ClusterNodeSpec",
-            "RunningContainer",
-        ),
-        "podlife.testing.request_log": (
-            "RequestLog",
-            "LoggedRequest",
-        ),
-        "podlife.testing.timeline": (
-            "ObservedChange",
-            "Timeline",
-            "is_gone",
-            "is_terminating",
-        ),
-        "podlife.testing.virtual_loop": (
-            "LoopClock",
-            "VirtualTimeLoop",
-            "run_virtually",
-            "virtual_time",
-        ),
-        "podlife.testing.wait": ("NotSettledError",),
+        "podlife.testing.fault_injection": ("Disturbance", "FaultInjection"),
+        "podlife.testing.in_thread": ("ClusterInThread", "cluster_in_thread"),
+        "podlife.testing.node": ("ClusterNode", "ClusterNodeSpec", "RunningContainer"),
+        "podlife.testing.request_log": ("RequestLog", "LoggedRequest"),
+        "podlife.testing.timeline": ("ObservedChange", "Timeline", "is_gone", "is_terminating"),
+        "podlife.testing.virtual_loop": ("LoopClock", "VirtualTimeLoop", "run_virtually", "virtual_time"),
     },
 )

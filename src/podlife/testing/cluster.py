@@ -14,9 +14,12 @@ a controller or a node agent is raised where the cluster is used.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,39 +28,59 @@ from podlife.apiserver.namespace import NamespaceController
 from podlife.client import NODES, PODS, Client, Ref
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
+from podlife.kubelet.runtime import ContainerConfig, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour
 from podlife.testing.controllers import DEFAULT, Controllers, Make, chosen
 from podlife.testing.fault_injection import FaultInjection
 from podlife.testing.node import ClusterNode, ClusterNodeSpec
 from podlife.testing.request_log import RequestLog
-from podlife.testing.script import BehaviourRules
 from podlife.testing.server import Server
 from podlife.testing.timeline import Timeline
 from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop
-from podlife.testing.wait import (
-    PATIENCE_SECONDS,
-    QUIET_SECONDS,
-    wait_for_rest,
-    wait_until,
-)
 
+# How long nothing has to happen until a cluster is at rest, and how long that is waited for.
+_QUIET_SECONDS = 5.0
+_PATIENCE_SECONDS = 600.0
+# Poll interval of conditions, and how much of the recent activity is reported.
+_LOOK_SECONDS = 0.1
+_TOLD = 10
 # How long nodes and caches may take to be there.
 _START_SECONDS = 60.0
 _FIRST_NODE = 1
 
 
-class _Inside:
-    """State of a running cluster."""
+class NotSettledError(AssertionError):
+    """A wait expired; the message has the recent activity."""
 
-    def __init__(
-        self, server: Server, clock: Clock, controllers: Controllers, group: asyncio.TaskGroup
-    ) -> None:
-        self.server = server
-        self.clock = clock
-        self.controllers = controllers
-        self.group = group
-        self.client, self.faults = server.connect("test")
-        self.nodes: dict[str, ClusterNode] = {}
+
+@dataclass(slots=True)
+class _Inside:
+    server: Server
+    clock: Clock
+    controllers: Controllers
+    group: asyncio.TaskGroup
+    client: Client
+    nodes: dict[str, ClusterNode] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What containers do whose names fit the patterns."""
+
+    behaviour: Behaviour
+    pod: str
+    namespace: str
+    container: str
+    image: str
+
+    def fits(self, sandbox: SandboxConfig, container: ContainerConfig) -> bool:
+        return (
+            fnmatchcase(sandbox.name, self.pod)
+            and fnmatchcase(sandbox.namespace, self.namespace)
+            and fnmatchcase(container.name, self.container)
+            # A pod that names no tag gets one: who writes the rule need not know.
+            and (fnmatchcase(container.image, self.image) or container.image == f"{self.image}:latest")
+        )
 
 
 class Cluster:
@@ -78,7 +101,7 @@ class Cluster:
         self._seed = seed
         self._has_socket = socket
         self._toleration_seconds = toleration_seconds
-        self._rules = BehaviourRules()
+        self._rules: list[_Rule] = []
         self._made: _Inside | None = None
         self._stack = AsyncExitStack()
 
@@ -142,7 +165,6 @@ class Cluster:
         return self._inside.server.kubeconfig
 
     def node(self, name: str) -> ClusterNode:
-        """Raises ConfigError for an unknown name."""
         if name not in self._inside.nodes:
             names = ", ".join(self._inside.nodes) or "none"
             raise ConfigError(f"there is no node {name!r} in this cluster, only {names}")
@@ -167,7 +189,7 @@ class Cluster:
         image: str = "*",
     ) -> None:
         """How containers behave that are created from now on; names may have `*`. The last rule that fits counts."""
-        self._rules.add(behaviour, pod=pod, namespace=namespace, container=container, image=image)
+        self._rules.append(_Rule(behaviour, pod, namespace, container, image))
 
     def connect(self, name: str, *, is_beside: bool = False) -> tuple[Client, FaultInjection]:
         """An administrator's client for a component of the test, which must close it, and the faults of its
@@ -191,17 +213,34 @@ class Cluster:
         await loop.idle()
 
     async def settled(
-        self, *, quiet_seconds: float = QUIET_SECONDS, within: float = PATIENCE_SECONDS
+        self, *, quiet_seconds: float = _QUIET_SECONDS, within: float = _PATIENCE_SECONDS
     ) -> None:
         """Until nothing has changed for a while, heartbeats and events aside. Raises NotSettledError when that
         does not come about."""
-        await wait_for_rest(self.audit, quiet_seconds=quiet_seconds, within=within)
+        began = self.time
+        while (left := max(began, self.audit.changed_at) + quiet_seconds - self.time) > 0:
+            if self.time - began > within:
+                last = "\n".join(str(each) for each in list(self.audit)[-_TOLD:])
+                raise NotSettledError(
+                    f"after {within:g} s there is still no rest; the last changes were:\n{last}"
+                )
+            await asyncio.sleep(left)
+            await _let_happen()
 
     async def until(
-        self, holds: Callable[[], Any], *, within: float = PATIENCE_SECONDS, what: str = ""
+        self, holds: Callable[[], Any], *, within: float = _PATIENCE_SECONDS, what: str = ""
     ) -> float:
         """Until a condition holds, which may be an async function; how long it took. Raises NotSettledError."""
-        return await wait_until(holds, within=within, what=what)
+        began = self.time
+        while True:
+            await _let_happen()
+            answer = holds()
+            if await answer if inspect.isawaitable(answer) else answer:
+                return self.time - began
+            if self.time - began >= within:
+                what = what or getattr(holds, "__name__", "the condition")
+                raise NotSettledError(f"{what}: not so after {within:g} s")
+            await asyncio.sleep(_LOOK_SECONDS)
 
     @asynccontextmanager
     async def timeline(self, *refs: Ref) -> AsyncIterator[Timeline]:
@@ -210,7 +249,7 @@ class Cluster:
         seen = Timeline(client, refs or (PODS, NODES))
         task = self._inside.group.create_task(seen.run(), name="timeline")
         try:
-            await seen.wait_for_sync()
+            await seen.synced.wait()
             yield seen
         finally:
             await cancel_and_wait(task)
@@ -236,7 +275,9 @@ class Cluster:
                 stack.callback(setattr, self, "_made", None)
                 if self._has_socket:
                     await server.listen(stack)
-                self._made = _Inside(server, clock, Controllers(server, clock, self._makes), group)
+                client, _ = server.connect("test")
+                controllers = Controllers(server, clock, self._makes)
+                self._made = _Inside(server, clock, controllers, group, client)
                 cleanup = group.create_task(
                     NamespaceController(server.handler.registry).run(), name="namespaces"
                 )
@@ -271,11 +312,21 @@ class Cluster:
     async def _start_node(self, spec: ClusterNodeSpec) -> ClusterNode:
         inside = self._inside
         number = len(inside.nodes) + _FIRST_NODE
-        node = ClusterNode(spec, number, inside.server, inside.clock, self._rules)
+        node = ClusterNode(spec, number, inside.server, inside.clock, self._behaviour)
         inside.nodes[spec.name] = node
         node.join(inside.group)
         await node.start()
         return node
+
+    def _behaviour(self, sandbox: SandboxConfig, container: ContainerConfig) -> Behaviour:
+        fitting = (rule.behaviour for rule in reversed(self._rules) if rule.fits(sandbox, container))
+        return next(fitting, Behaviour())
+
+
+async def _let_happen() -> None:
+    """Everything that can happen before time passes; in real time, one round."""
+    loop = asyncio.get_running_loop()
+    await (loop.idle() if isinstance(loop, VirtualTimeLoop) else asyncio.sleep(0))
 
 
 def _specs(nodes: int | Iterable[str | ClusterNodeSpec]) -> list[ClusterNodeSpec]:

@@ -70,12 +70,10 @@ def function(run: Callable[[Client], Awaitable[None]]) -> Make:
 
 
 def pod_gc(settings: PodGcSettings) -> Make:
-    """The pod collector with settings of its own."""
     return lambda plane: _PodGc(plane, settings)
 
 
 def node_lifecycle(settings: NodeHealthSettings) -> Make:
-    """The node monitor with settings of its own."""
     return lambda plane: NodeLifecycleController(plane, settings=settings)
 
 

@@ -22,7 +22,6 @@ class FakePodControl:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the recorded requests."""
         self.create_calls = 0
         self.templates: list[Object] = []
         self.controller_refs: list[ControllerRef | None] = []

@@ -36,14 +36,6 @@ class FaultInjection:
         self._reads: dict[asyncio.Timeout, None] = {}
         self._breaks = 0
 
-    @property
-    def is_cut(self) -> bool:
-        return self._is_cut
-
-    @property
-    def is_stalled(self) -> bool:
-        return not self._moving.is_set()
-
     def stall(self) -> None:
         """Nothing is transferred in either direction, and no error is raised."""
         self._moving.clear()

@@ -11,22 +11,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.aio import cancel_and_wait
+from podlife.api.codec import Object
 from podlife.client import NODES, Client, DeleteOptions
 from podlife.clock import Clock
 from podlife.errors import ConfigError, NotFoundError
 from podlife.kubelet.config.api import watch_pods
+from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import FixedMachine, MachineFacts, NodeSettings
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import Script, SimRuntime, SimWorld
 from podlife.kubelet.settings import KubeletSettings
 from podlife.testing.fault_injection import FaultInjection
-from podlife.testing.offline_pods import OfflineSource
 from podlife.testing.server import Server
 from podlife.wire import Peer
 
 _GIB = 1 << 30
 _STOP_SECONDS = 30.0
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS = ("postStart", "preStop")
+_OVER_NETWORK = {"httpGet": "path", "tcpSocket": "port", "grpc": "service"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class ClusterNodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunningContainer:
-    """Of which pod, by which name, and for how long in seconds."""
+    """A container that runs on a node's machine, and its pod."""
 
     namespace: str
     pod: str
@@ -168,7 +172,7 @@ class ClusterNode:
     async def _run(self, agent: Kubelet, client: Client) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(agent.run(), name="agent")
-            pods = OfflineSource(agent.api_pods)
+            pods = _OfflinePods(agent.api_pods)
             following = watch_pods(client, self.name, pods, agent.membership.check)
             group.create_task(following, name="pods of the API server")
 
@@ -196,3 +200,61 @@ class ClusterNode:
                 os_image="podlife sim",
             )
         )
+
+
+class _OfflinePods(PodSource):
+    """An agent's source of pods, whose network probes and hooks are answered by the container's script.
+
+    A simulated container has no address, and under virtual time sockets are not waited for. HTTP, TCP and gRPC probes
+    and hooks become commands with the same words (`httpGet /healthz`), which `Behaviour.exec` answers; without an
+    answer they succeed.
+    """
+
+    def __init__(self, source: PodSource) -> None:
+        super().__init__(asyncio.Event())
+        self._source = source
+
+    @property
+    def uids(self) -> frozenset[str]:
+        return self._source.uids
+
+    def put(self, pod: Mapping[str, Any]) -> None:
+        self._source.put(_offline(pod))
+
+    def remove(self, pod: Mapping[str, Any]) -> None:
+        self._source.remove(_offline(pod))
+
+    def remove_uid(self, uid: str) -> None:
+        self._source.remove_uid(uid)
+
+    def complete(self) -> None:
+        self._source.complete()
+
+
+def _offline(pod: Mapping[str, Any]) -> Object:
+    spec = {
+        **pod["spec"],
+        **{
+            kind: [_container(each) for each in pod["spec"][kind]]
+            for kind in ("initContainers", "containers")
+            if pod["spec"].get(kind)
+        },
+    }
+    return {**pod, "spec": spec}
+
+
+def _container(container: Object) -> Object:
+    probes = {name: _by_command(container[name]) for name in _PROBES if container.get(name)}
+    lifecycle = container.get("lifecycle")
+    if lifecycle:
+        hooks = {name: _by_command(lifecycle[name]) for name in _HOOKS if lifecycle.get(name)}
+        return {**container, **probes, "lifecycle": {**lifecycle, **hooks}}
+    return {**container, **probes}
+
+
+def _by_command(handler: Mapping[str, Any]) -> Object:
+    for kind, word in _OVER_NETWORK.items():
+        if (action := handler.get(kind)) is not None:
+            rest = {key: value for key, value in handler.items() if key != kind}
+            return {**rest, "exec": {"command": [kind, str(action.get(word) or "")]}}
+    return dict(handler)

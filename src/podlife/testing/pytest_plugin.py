@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from podlife.testing.in_thread import ClusterInThread
 
 _FIXTURE = "podlife_cluster"
-_REAL_FIXTURE = "podlife_real_cluster"
 _MARK = "virtual_time"
 
 

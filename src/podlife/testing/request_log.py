@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,12 +54,10 @@ class LoggedRequest:
 
 
 class RequestLog:
-    """`listeners` are told of each entry as it comes. `changed_at` is when something last changed that is more than a
-    heartbeat."""
+    """`changed_at` is when something last changed that is more than a heartbeat."""
 
     def __init__(self) -> None:
         self.entries: deque[LoggedRequest] = deque(maxlen=_MOST_ENTRIES)
-        self.listeners: list[Callable[[LoggedRequest], None]] = []
         self.changed_at = 0.0
 
     def over(self, handler: Handler) -> Handler:
@@ -79,8 +77,6 @@ class RequestLog:
         self.entries.append(entry)
         if entry.is_success and not any(part in request.path for part in _BACKGROUND):
             self.changed_at = at
-        for listener in self.listeners:
-            listener(entry)
 
     def find(self, *, who: str = "", method: str = "", path: str = "") -> list[LoggedRequest]:
         """Those of a component, with a method, with this in their path."""

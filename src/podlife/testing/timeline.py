@@ -54,15 +54,12 @@ class Timeline:
         self._client = client
         self._refs = refs
         self._unsynced = set(refs)
-        self._synced = asyncio.Event()
+        self.synced = asyncio.Event()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for ref in self._refs:
                 group.create_task(self._follow(ref), name=f"timeline of {ref}")
-
-    async def wait_for_sync(self) -> None:
-        await self._synced.wait()
 
     def of(self, kind: str, name: str) -> list[ObservedChange]:
         return [each for each in self.changes if (each.kind, each.name) == (kind, name)]
@@ -99,4 +96,4 @@ class Timeline:
                 elif event.is_synced:
                     self._unsynced.discard(ref)
                     if not self._unsynced:
-                        self._synced.set()
+                        self.synced.set()

@@ -7,7 +7,7 @@ from typing import Any
 
 from podlife.client import DAEMON_SETS, DEPLOYMENTS, JOBS, NODES, PODS, REPLICA_SETS, STATEFUL_SETS
 from podlife.testing import Cluster
-from tests.component.chaos.mirror import is_active, is_terminating, owner_of
+from tests.component.chaos.watching import is_active, is_terminating, owner_of
 
 Object = dict[str, Any]
 

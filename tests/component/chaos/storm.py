@@ -8,16 +8,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from podlife.client import (
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
-    NODES,
-    PODS,
-    STATEFUL_SETS,
-    DeleteOptions,
-    Ref,
-)
+from podlife.client import DAEMON_SETS, DEPLOYMENTS, JOBS, NODES, PODS, STATEFUL_SETS, DeleteOptions, Ref
 from podlife.errors import AlreadyExistsError, ConflictError, PodlifeError
 from podlife.testing import Behaviour, Cluster, FaultInjection
 
@@ -155,12 +146,7 @@ class Storm:
         # Only who has made sure that nothing runs on it may say so.
         await node.power_off()
         found = await self._cluster.client.get(NODES, node.name)
-        taints = [*(found["spec"].get("taints") or ()), OUT_OF_SERVICE]
-        patch = {
-            "metadata": {"resourceVersion": found["metadata"]["resourceVersion"]},
-            "spec": {"taints": taints},
-        }
-        await self._cluster.client.patch(NODES, node.name, patch)
+        await self._set_taints(found, [*(found["spec"].get("taints") or ()), OUT_OF_SERVICE])
         return f"{node.name} is out of service"
 
     async def _untaint(self, name: str) -> None:
@@ -173,20 +159,17 @@ class Storm:
             return
 
     async def _try_untaint(self, name: str) -> None:
-        found = next(
-            (
-                each
-                for each in (await self._cluster.client.list(NODES)).items
-                if each["metadata"]["name"] == name
-            ),
-            None,
-        )
-        taints = (found or {}).get("spec", {}).get("taints") or []
+        nodes = {each["metadata"]["name"]: each for each in (await self._cluster.client.list(NODES)).items}
+        taints = nodes.get(name, {}).get("spec", {}).get("taints") or []
         kept = [each for each in taints if each["key"] != OUT_OF_SERVICE["key"]]
-        if found is not None and kept != taints:
-            version = found["metadata"]["resourceVersion"]
-            patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": kept}}
-            await self._cluster.client.patch(NODES, name, patch)
+        if kept != taints:
+            await self._set_taints(nodes[name], kept)
+
+    async def _set_taints(self, node: Object, taints: list[Object]) -> None:
+        """Of the node as it was read: a conflict if somebody has changed it since."""
+        version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+        patch = {"metadata": version, "spec": {"taints": taints}}
+        await self._cluster.client.patch(NODES, node["metadata"]["name"], patch)
 
     # Controllers and connections
 

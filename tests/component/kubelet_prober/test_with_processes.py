@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from podlife.clock import SystemClock
 from podlife.kubelet.interfaces import HookError
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.prober.outcome import ProbeOutcome
 from podlife.kubelet.prober.prober import ProbeRequest, run_probe
-from podlife.kubelet.runtime import ContainerConfig, Runtime
-from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from podlife.kubelet.runtime import Runtime
 from tests.conformance.kubelet.kit import container, pod
-from tests.conformance.runtime.machines import running
+from tests.conformance.runtime.machines import ProcessMachine, World
 
 
 class Nobody:
@@ -23,10 +21,11 @@ class Nobody:
 
 
 async def test_commands_that_answer_flood_hang_or_are_not_there(tmp_path: Path) -> None:
-    config = ContainerConfig("a", command=("sleep", "1000"))
-    settings = ProcessSettings(tmp_path / "runtime")
-    async with ProcessRuntime(settings, SystemClock()) as runtime, running(runtime, tmp_path, config) as id_:
-        await _probe_and_hook(runtime, id_)
+    machine = ProcessMachine(tmp_path)
+    async with machine.open() as runtime:
+        world = World(runtime, machine, tmp_path)
+        await _probe_and_hook(runtime, await world.started(machine.runs_for_ever()))
+        await world.clear()
 
 
 async def _probe_and_hook(runtime: Runtime, container_id: str) -> None:

@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 import pytest
 import pytest_asyncio
 
-from podlife.kubelet.spdy.dictionary import DICTIONARY
-from podlife.kubelet.spdy.frames import (
+from podlife.kubelet.spdy import (
+    DICTIONARY,
     FrameReader,
     FrameWriter,
     GoAway,

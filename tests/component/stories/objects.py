@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+from podlife.client import PODS, DeleteOptions
 from podlife.testing import Cluster, ObservedChange
+from tests.kit import objects
 
 Object = dict[str, Any]
 
@@ -12,11 +16,29 @@ OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshut
 
 
 def pod(name: str = "web", node: str = "n1", *, grace: int = 30, **container: Any) -> Object:
-    spec: Object = {
-        "containers": [{"name": "main", "image": "app", **container}],
-        "terminationGracePeriodSeconds": grace,
-    }
-    return {"metadata": {"name": name}, "spec": {**spec, **({"nodeName": node} if node else {})}}
+    bound = {"nodeName": node} if node else {}
+    one = {"name": "main", "image": "app", **container}
+    return objects.pod(name, one, terminationGracePeriodSeconds=grace, **bound)
+
+
+@asynccontextmanager
+async def cluster_with(obj: Object, **settings: Any) -> AsyncIterator[Cluster]:
+    """A cluster with all its controllers, in which the pod is where it comes to by itself."""
+    async with Cluster(**settings) as cluster:
+        await cluster.client.create(PODS, obj, "default")
+        await cluster.settled()
+        yield cluster
+
+
+async def delete(cluster: Cluster, name: str = "web", *, grace: int | None = None) -> Object:
+    options = DeleteOptions(grace_period_seconds=grace)
+    answer: Object = await cluster.client.delete(PODS, name, "default", options=options)
+    return answer
+
+
+def running(cluster: Cluster, node: str = "n1") -> list[str]:
+    """The pods of which something runs on a node."""
+    return [each.pod for each in cluster.node(node).containers]
 
 
 def workload(name: str, replicas: int, **spec: Any) -> Object:

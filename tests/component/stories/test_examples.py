@@ -19,23 +19,17 @@ EXAMPLES = ROOT / "examples" / "testing"
 PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
 
-def run_tests(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-ra",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        str(folder),
-        *names,
-    ]
+def run_tests(folder: Path) -> subprocess.CompletedProcess[str]:
+    options = ("-q", "-ra", "-p", "no:cacheprovider", "--rootdir", str(folder))
     settings = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "KUBE"))}
     return subprocess.run(
-        command, cwd=folder, env={**inherited, **settings}, capture_output=True, text=True, timeout=180
+        [sys.executable, "-m", "pytest", *options],
+        cwd=folder,
+        env={**inherited, **settings},
+        capture_output=True,
+        text=True,
+        timeout=180,
     )
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podlife.client import EVENTS, PODS, DeleteOptions
+from podlife.client import EVENTS, PODS
 from podlife.testing import (
     Behaviour,
     Cluster,
@@ -17,7 +17,7 @@ from podlife.testing import (
     is_terminating,
     virtual_time,
 )
-from tests.component.stories.objects import Object, phase, pod, who_deleted
+from tests.component.stories.objects import Object, delete, phase, pod, running, who_deleted
 
 ANSWERS_TO_TERM_AFTER_10 = Behaviour(stop_seconds=10, stop_exit_code=0)
 IGNORES_TERM = Behaviour(stop_seconds=None)
@@ -34,7 +34,7 @@ async def a_running_pod(behaviour: Behaviour, obj: Object) -> AsyncIterator[tupl
         cluster.behave(behaviour)
         await cluster.client.create(PODS, obj, "default")
         await cluster.settled()
-        assert [each.pod for each in cluster.node("n1").containers] == ["web"]
+        assert running(cluster) == ["web"]
         async with cluster.timeline(PODS) as seen:
             yield cluster, seen
 
@@ -44,25 +44,29 @@ def terminated(change: ObservedChange) -> Object:
     return status["state"].get("terminated") or {}
 
 
+def exit_codes(seen: Timeline) -> list[int]:
+    return [each["exitCode"] for each in seen.states("Pod", "web", terminated) if each]
+
+
 @virtual_time
 async def test_a_deletion_is_a_mark_a_stop_and_at_last_the_node_s_own_delete() -> None:
     async with a_running_pod(ANSWERS_TO_TERM_AFTER_10, pod()) as (cluster, seen):
         # 1, 2: the server only marks it, with the grace of its spec.
-        answer = await cluster.client.delete(PODS, "web", "default")
+        answer = await delete(cluster)
         assert answer["metadata"]["deletionGracePeriodSeconds"] == 30
         await cluster.advance(seconds=1)
         assert seen.first("Pod", "web", is_terminating) == 0
         # 3: the node has begun to stop it; it still runs.
         reasons = [each["reason"] for each in (await cluster.client.list(EVENTS, "default")).items]
         assert "Killing" in reasons
-        assert len(cluster.node("n1").containers) == 1
+        assert running(cluster) == ["web"]
         # 4 to 7: it has answered to TERM after ten seconds, and its end is told.
         await cluster.advance(seconds=8.5)
-        assert len(cluster.node("n1").containers) == 1
+        assert running(cluster) == ["web"]
         await cluster.advance(seconds=5)
-        assert cluster.node("n1").containers == ()
+        assert running(cluster) == []
         assert seen.first("Pod", "web", terminated) == pytest.approx(10, abs=0.5)
-        assert [each["exitCode"] for each in seen.states("Pod", "web", terminated) if each] == [0]
+        assert exit_codes(seen) == [0]
         assert seen.states("Pod", "web", phase)[0] == "Running"
         # 8, 9: the node itself asks for the end, without grace and for this pod alone, and only then it is gone.
         assert who_deleted(cluster, "web") == [("test", None, False), ("n1", 0, True)]
@@ -72,33 +76,26 @@ async def test_a_deletion_is_a_mark_a_stop_and_at_last_the_node_s_own_delete() -
 @virtual_time
 async def test_who_ignores_term_is_killed_when_the_grace_is_over() -> None:
     async with a_running_pod(IGNORES_TERM, pod(grace=45)) as (cluster, seen):
-        await cluster.client.delete(PODS, "web", "default")
+        await delete(cluster)
         await cluster.advance(seconds=44.9)
-        assert len(cluster.node("n1").containers) == 1
+        assert running(cluster) == ["web"]
         await cluster.advance(seconds=2)
         assert seen.first("Pod", "web", is_gone) == pytest.approx(45, abs=0.5)
-        assert [each["exitCode"] for each in seen.states("Pod", "web", terminated) if each] == [137]
+        assert exit_codes(seen) == [137]
 
 
+# It answers to TERM ten seconds after the hook, or is killed if less than that is left of the grace.
+@pytest.mark.parametrize(("hook_seconds", "gone_after", "exit_code"), [(12, 22, 0), (25, 30, 137)])
 @virtual_time
-async def test_a_hook_within_the_grace_comes_before_term() -> None:
-    obj = pod(lifecycle=sleeping_hook(12))
+async def test_a_hook_within_the_grace_comes_before_term_and_leaves_the_rest_to_the_container(
+    hook_seconds: int, gone_after: int, exit_code: int
+) -> None:
+    obj = pod(lifecycle=sleeping_hook(hook_seconds))
     async with a_running_pod(ANSWERS_TO_TERM_AFTER_10, obj) as (cluster, seen):
-        await cluster.client.delete(PODS, "web", "default")
+        await delete(cluster)
         await cluster.advance(minutes=1)
-        # Twelve seconds of hook, then TERM and ten seconds until it answered.
-        assert seen.first("Pod", "web", is_gone) == pytest.approx(22, abs=0.5)
-        assert [each["exitCode"] for each in seen.states("Pod", "web", terminated) if each] == [0]
-
-
-@virtual_time
-async def test_a_hook_that_takes_most_of_the_grace_leaves_the_rest_to_the_container() -> None:
-    obj = pod(lifecycle=sleeping_hook(25))
-    async with a_running_pod(ANSWERS_TO_TERM_AFTER_10, obj) as (cluster, seen):
-        await cluster.client.delete(PODS, "web", "default")
-        await cluster.advance(minutes=1)
-        assert seen.first("Pod", "web", is_gone) == pytest.approx(30, abs=0.5)
-        assert [each["exitCode"] for each in seen.states("Pod", "web", terminated) if each] == [137]
+        assert seen.first("Pod", "web", is_gone) == pytest.approx(gone_after, abs=0.5)
+        assert exit_codes(seen) == [exit_code]
 
 
 @virtual_time
@@ -106,9 +103,9 @@ async def test_a_hook_beyond_the_grace_is_broken_off_and_two_seconds_are_left() 
     """The extra 2 s: what the hook has used up is not all of it."""
     obj = pod(grace=900, lifecycle=sleeping_hook(600))
     async with a_running_pod(IGNORES_TERM, obj) as (cluster, seen):
-        await cluster.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=30))
+        await delete(cluster, grace=30)
         await cluster.advance(seconds=31.9)
-        assert len(cluster.node("n1").containers) == 1
+        assert running(cluster) == ["web"]
         await cluster.advance(minutes=1)
         assert seen.first("Pod", "web", is_gone) == pytest.approx(32, abs=0.5)
 
@@ -116,9 +113,9 @@ async def test_a_hook_beyond_the_grace_is_broken_off_and_two_seconds_are_left() 
 @virtual_time
 async def test_a_second_delete_whose_grace_is_over_already_leaves_two_seconds() -> None:
     async with a_running_pod(IGNORES_TERM, pod(grace=300)) as (cluster, seen):
-        await cluster.client.delete(PODS, "web", "default")
+        await delete(cluster)
         await cluster.advance(seconds=20)
-        await cluster.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=5))
+        await delete(cluster, grace=5)
         await cluster.advance(minutes=1)
         assert seen.first("Pod", "web", is_gone) == pytest.approx(22, abs=0.5)
 
@@ -126,11 +123,11 @@ async def test_a_second_delete_whose_grace_is_over_already_leaves_two_seconds() 
 @virtual_time
 async def test_without_grace_the_object_goes_at_once_and_the_container_after_it() -> None:
     async with a_running_pod(IGNORES_TERM, pod()) as (cluster, seen):
-        await cluster.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=0))
+        await delete(cluster, grace=0)
         await cluster.advance()
         assert seen.first("Pod", "web", is_gone) == 0
         # On the node it still has the two seconds that everybody has.
         await cluster.advance(seconds=1.9)
-        assert len(cluster.node("n1").containers) == 1
+        assert running(cluster) == ["web"]
         await cluster.advance(seconds=0.2)
-        assert cluster.node("n1").containers == ()
+        assert running(cluster) == []

@@ -16,6 +16,7 @@ from tests.component.stories.objects import (
     condition,
     has_condition,
     has_taint,
+    running,
     taints,
     who_deleted,
     workload,
@@ -25,6 +26,10 @@ from tests.component.stories.objects import (
 async def pods_on(cluster: Cluster, node: str) -> dict[str, Object]:
     found = (await cluster.client.list(PODS, "default")).items
     return {each["metadata"]["name"]: each for each in found if each["spec"].get("nodeName") == node}
+
+
+async def pod_names(cluster: Cluster) -> set[str]:
+    return {each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items}
 
 
 @asynccontextmanager
@@ -89,25 +94,18 @@ async def test_forty_seconds_to_not_ready_and_three_hundred_more_to_eviction() -
 @virtual_time
 async def test_a_replica_set_replaces_at_once_and_a_stateful_set_waits() -> None:
     async with a_cluster_at_work() as cluster, cluster.timeline() as seen:
-        before = {each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items}
+        before = await pod_names(cluster)
         await fall_silent(cluster, seen)
         await cluster.advance(minutes=20)
         evicted = seen.first("Pod", "db-0", is_terminating)
-        [successor] = {
-            name
-            for name in {
-                each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items
-            }
-            if name not in before
-        }
+        [successor] = await pod_names(cluster) - before
         assert successor.startswith("web-")
         assert seen.first("Pod", successor, exists) == pytest.approx(evicted, abs=0.1)
         assert successor not in await pods_on(cluster, "n1")
         # The database is one pod, which nobody has seen end: there is no other until somebody has.
         [uid] = {change.uid for change in seen.of("Pod", "db-0")}
-        [database] = [
-            each for each in (await pods_on(cluster, "n1")).values() if each["metadata"]["uid"] == uid
-        ]
+        database = (await pods_on(cluster, "n1"))["db-0"]
+        assert database["metadata"]["uid"] == uid
         assert "deletionTimestamp" in database["metadata"]
 
 
@@ -158,8 +156,7 @@ async def test_a_node_that_comes_back_clears_up_and_takes_pods_again() -> None:
         assert condition(node, "Ready")["status"] == "True"
         found = (await cluster.client.list(PODS, "default")).items
         assert sorted(each["status"]["phase"] for each in found) == ["Running"] * 4
-        running = [each.pod for each in cluster.node("n1").containers]
-        assert sorted(running) == sorted(await pods_on(cluster, "n1"))
+        assert sorted(running(cluster)) == sorted(await pods_on(cluster, "n1"))
 
 
 @virtual_time

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podlife.kubelet.runtime import Runtime
-
-from .machines import MACHINES, Machine
+from .machines import MACHINES, Machine, World
 
 
 @pytest.fixture(params=list(MACHINES))
@@ -19,9 +17,8 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
 
 
 @pytest.fixture
-async def runtime(machine: Machine) -> AsyncIterator[Runtime]:
+async def world(machine: Machine, tmp_path: Path) -> AsyncIterator[World]:
     async with machine.open() as opened:
-        yield opened
-        # Nothing that a failed test has left runs on.
-        for sandbox in await opened.list_sandboxes():
-            await opened.remove_sandbox(sandbox.id)
+        made = World(opened, machine, tmp_path)
+        yield made
+        await made.clear()

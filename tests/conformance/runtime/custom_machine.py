@@ -59,13 +59,26 @@ _PROGRAMS: dict[str, Any] = {
 }
 
 
-class OwnMachine:
-    """The compute goes on while its runtime is closed and opened again."""
+def named(**fields: Any) -> ContainerConfig:
+    """A container with a name and a log of its own."""
+    name = f"c{next(_numbers)}"
+    return ContainerConfig(name, image="example.com/image:1", log_path=f"{name}/0.log", **fields)
+
+
+class SmallMachine:
+    """Where a container costs next to nothing, and everything is done when it is answered."""
 
     image_to_pull = "example.com/image:1"
     crowd = 50
     race_orders = 60
     race_seconds = 60.0
+
+    async def quiet(self) -> None:
+        return
+
+
+class OwnMachine(SmallMachine):
+    """The compute goes on while its runtime is closed and opened again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "own"
@@ -77,26 +90,16 @@ class OwnMachine:
         return CustomRuntime(self._compute, self._folder, SystemClock())
 
     def runs_for_ever(self) -> ContainerConfig:
-        return _config("for-ever")
+        return named(command=("for-ever",))
 
     def exits(self, code: int, *, output: str = "", termination_message: str = "") -> ContainerConfig:
-        return _config("exits", str(code), output, termination_message)
+        return named(command=("exits",), args=(str(code), output, termination_message))
 
     def ignores_stop(self) -> ContainerConfig:
-        return _config("ignores")
+        return named(command=("ignores",))
 
     def ends_in_its_own_time(self, seconds: float) -> ContainerConfig:
-        return _config("in-time", str(seconds))
+        return named(command=("in-time",), args=(str(seconds),))
 
     def cannot_start(self) -> ContainerConfig:
-        return _config("/there/is/no/such/program")
-
-    async def quiet(self) -> None:
-        """Whatever was asked for has been done by the time the runtime is asked for something else."""
-
-
-def _config(program: str, *args: str) -> ContainerConfig:
-    name = f"o{next(_numbers)}"
-    return ContainerConfig(
-        name, image="example.com/image:1", command=(program,), args=args, log_path=f"{name}/0.log"
-    )
+        return named(command=("/there/is/no/such/program",))

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from podlife.clock import SystemClock
 from podlife.kubelet.runtime import (
@@ -22,10 +18,9 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
+from tests.kit.wait import until
 
-from .custom_machine import OwnMachine
-
-_numbers = itertools.count(1)
+from .custom_machine import OwnMachine, SmallMachine, named
 
 
 class Machine(Protocol):
@@ -55,24 +50,7 @@ class Machine(Protocol):
         """Until nothing is on its way that somebody asked for and did not wait for."""
 
 
-def _named(**fields: object) -> ContainerConfig:
-    name = f"c{next(_numbers)}"
-    return ContainerConfig(name, image="example.com/image:1", log_path=f"{name}/0.log", **fields)  # type: ignore[arg-type]
-
-
-class _SmallMachine:
-    """Where a container costs next to nothing, and everything is done when it is answered."""
-
-    image_to_pull = "example.com/image:1"
-    crowd = 50
-    race_orders = 60
-    race_seconds = 60.0
-
-    async def quiet(self) -> None:
-        return
-
-
-class ProcessMachine(_SmallMachine):
+class ProcessMachine(SmallMachine):
     def __init__(self, folder: Path) -> None:
         self._settings = ProcessSettings(folder / "runtime")
 
@@ -80,11 +58,11 @@ class ProcessMachine(_SmallMachine):
         return ProcessRuntime(self._settings, SystemClock())
 
     def runs_for_ever(self) -> ContainerConfig:
-        return _named(command=("sleep", "1000"))
+        return named(command=("sleep", "1000"))
 
     def exits(self, code: int, *, output: str = "", termination_message: str = "") -> ContainerConfig:
         script = f'printf "%s" "{output}"; printf "%s" "{termination_message}" > $PODLIFE_TERMINATION_LOG; exit {code}'
-        return _named(command=("sh", "-c"), args=(script,))
+        return named(command=("sh", "-c"), args=(script,))
 
     def ignores_stop(self) -> ContainerConfig:
         return self._when_ready("signal.signal(signal.SIGTERM, signal.SIG_IGN)")
@@ -95,17 +73,17 @@ class ProcessMachine(_SmallMachine):
         )
 
     def cannot_start(self) -> ContainerConfig:
-        return _named(command=("/there/is/no/such/program",))
+        return named(command=("/there/is/no/such/program",))
 
     def _when_ready(self, what: str) -> ContainerConfig:
         """A program that says `ready` once it has set itself up: until then any signal would just end it."""
         program = (
             f"import signal, sys, time; {what}; print('ready', flush=True); signal.pause(); time.sleep(1000)"
         )
-        return _named(command=(sys.executable, "-S", "-c", program), labels={"says": "ready"})
+        return named(command=(sys.executable, "-S", "-c", program), labels={"says": "ready"})
 
 
-class SimMachine(_SmallMachine):
+class SimMachine(SmallMachine):
     def __init__(self, folder: Path) -> None:
         self._behaviours: dict[str, Behaviour] = {}
         self._world = SimWorld(SystemClock(), lambda _, container: self._behaviours[container.name])
@@ -136,7 +114,7 @@ class SimMachine(_SmallMachine):
         return self._config(Behaviour(start_error="/there/is/no/such/program: no such file"))
 
     def _config(self, behaviour: Behaviour) -> ContainerConfig:
-        config = _named()
+        config = named()
         self._behaviours[config.name] = behaviour
         return config
 
@@ -150,8 +128,8 @@ def _shell(command: object) -> ExecResult:
 MACHINES = {"process": ProcessMachine, "sim": SimMachine, "own": OwnMachine}
 
 
-def pod(folder: Path, *, uid: str = "uid-1", attempt: int = 0) -> SandboxConfig:
-    return SandboxConfig(uid, "default", "web", attempt=attempt, log_directory=str(folder / "logs"))
+def pod(folder: Path, *, uid: str = "uid-1", **fields: Any) -> SandboxConfig:
+    return SandboxConfig(uid, "default", "web", log_directory=str(folder / "logs"), **fields)
 
 
 async def ended(runtime: Runtime, container_id: str) -> ContainerStatus:
@@ -162,28 +140,45 @@ async def ended(runtime: Runtime, container_id: str) -> ContainerStatus:
     return status
 
 
-@asynccontextmanager
-async def running(
-    runtime: Runtime, folder: Path, config: ContainerConfig, *, uid: str = "uid-1"
-) -> AsyncIterator[str]:
-    """One container, started and set up, in a sandbox of its own that is removed at the end."""
-    sandbox_id = await runtime.run_sandbox(pod(folder, uid=uid))
-    try:
-        container_id = await runtime.create_container(sandbox_id, config)
-        await runtime.start_container(container_id)
-        await until_ready(await runtime.container_status(container_id))
-        yield container_id
-    finally:
-        await runtime.remove_sandbox(sandbox_id)
+def logged(status: ContainerStatus) -> list[str]:
+    """The lines of its log."""
+    assert status.log_path is not None
+    return [line.split(" ", 3)[3] for line in status.log_path.read_text().splitlines()]
 
 
-async def until_ready(status: ContainerStatus) -> None:
-    if status.config.labels.get("says") != "ready" or status.log_path is None:
-        return
-    async with asyncio.timeout(60):
-        while not status.log_path.exists() or "ready" not in status.log_path.read_text():
-            await asyncio.sleep(0.01)
+class World:
+    """A runtime, the programs of its machine, and a pod for them."""
 
+    def __init__(self, runtime: Runtime, machine: Machine, folder: Path) -> None:
+        self.runtime = runtime
+        self.machine = machine
+        self.folder = folder
 
-def attempt(config: ContainerConfig, number: int) -> ContainerConfig:
-    return replace(config, attempt=number)
+    async def sandbox(self, **fields: Any) -> str:
+        return await self.runtime.run_sandbox(pod(self.folder, **fields))
+
+    async def created(self, config: ContainerConfig) -> str:
+        """In the pod's sandbox, which is made with its first container."""
+        found = await self.runtime.list_sandboxes(pod_uid="uid-1")
+        return await self.runtime.create_container(found[0].id if found else await self.sandbox(), config)
+
+    async def started(self, config: ContainerConfig) -> str:
+        """Set up: one that says when it is ready has said so."""
+        container_id = await self.created(config)
+        await self.runtime.start_container(container_id)
+        status = await self.runtime.container_status(container_id)
+        if status.config.labels.get("says") == "ready" and (path := status.log_path) is not None:
+            await until(lambda: path.exists() and "ready" in path.read_text(), seconds=60)
+        return container_id
+
+    async def status(self, container_id: str) -> ContainerStatus:
+        return await self.runtime.container_status(container_id)
+
+    async def ended(self, container_id: str) -> ContainerStatus:
+        return await ended(self.runtime, container_id)
+
+    async def clear(self) -> None:
+        """Nothing that a failed test has left runs on."""
+        await self.machine.quiet()
+        for sandbox in await self.runtime.list_sandboxes():
+            await self.runtime.remove_sandbox(sandbox.id)

@@ -8,20 +8,19 @@ import pytest
 
 from podlife.kubelet.runtime import ConflictInRuntimeError, ContainerState, SandboxState
 
-from .machines import Machine, ended, pod
+from .machines import Machine, World
 
 
 async def test_the_next_agent_finds_everything_as_it_was(machine: Machine, tmp_path: Path) -> None:
     async with machine.open() as runtime:
-        stopped = await runtime.run_sandbox(pod(tmp_path, uid="old"))
+        world = World(runtime, machine, tmp_path)
+        stopped = await world.sandbox(uid="old")
         await runtime.stop_sandbox(stopped)
-        sandbox_id = await runtime.run_sandbox(pod(tmp_path))
-        created = await runtime.create_container(sandbox_id, machine.runs_for_ever())
-        runs = await runtime.create_container(sandbox_id, machine.runs_for_ever())
-        await runtime.start_container(runs)
-        exited = await runtime.create_container(sandbox_id, machine.exits(3, termination_message="why"))
-        await runtime.start_container(exited)
-        await ended(runtime, exited)
+        sandbox_id = await world.sandbox()
+        created = await world.created(machine.runs_for_ever())
+        runs = await world.started(machine.runs_for_ever())
+        exited = await world.started(machine.exits(3, termination_message="why"))
+        await world.ended(exited)
         before = {status.id: status for status in await runtime.list_containers()}
     async with machine.open() as runtime:
         after = {status.id: status for status in await runtime.list_containers()}
@@ -46,9 +45,8 @@ async def test_the_next_agent_finds_everything_as_it_was(machine: Machine, tmp_p
 
 async def test_an_exit_while_nobody_looked_is_known_afterwards(machine: Machine, tmp_path: Path) -> None:
     async with machine.open() as runtime:
-        sandbox_id = await runtime.run_sandbox(pod(tmp_path))
-        container_id = await runtime.create_container(sandbox_id, machine.exits(3))
-        await runtime.start_container(container_id)
+        container_id = await World(runtime, machine, tmp_path).started(machine.exits(3))
     async with machine.open() as runtime:
-        assert (await ended(runtime, container_id)).exit_code == 3
-        await runtime.remove_sandbox(sandbox_id)
+        world = World(runtime, machine, tmp_path)
+        assert (await world.ended(container_id)).exit_code == 3
+        await world.clear()

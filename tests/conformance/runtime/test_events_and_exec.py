@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -12,22 +11,18 @@ from podlife.kubelet.runtime import (
     ExecError,
     InvalidContainerError,
     NotFoundInRuntimeError,
-    Runtime,
     RuntimeEvent,
 )
 
-from .machines import Machine, pod, running
+from .machines import World
 
 
-async def test_every_step_of_a_pod_is_told_in_order(
-    runtime: Runtime, machine: Machine, tmp_path: Path
-) -> None:
-    async with runtime.events() as events, asyncio.timeout(60):
-        sandbox_id = await runtime.run_sandbox(pod(tmp_path))
-        container_id = await runtime.create_container(sandbox_id, machine.exits(0))
-        await runtime.start_container(container_id)
+async def test_every_step_of_a_pod_is_told_in_order(world: World) -> None:
+    async with world.runtime.events() as events, asyncio.timeout(60):
+        sandbox_id = await world.sandbox()
+        container_id = await world.started(world.machine.exits(0))
         seen = [await anext(events) for _ in range(4)]
-        await runtime.remove_sandbox(sandbox_id)
+        await world.runtime.remove_sandbox(sandbox_id)
         seen += [await anext(events) for _ in range(3)]
     sandbox = {"pod_uid": "uid-1", "sandbox_id": sandbox_id}
     container = sandbox | {"container_id": container_id}
@@ -42,48 +37,40 @@ async def test_every_step_of_a_pod_is_told_in_order(
     ]
 
 
-async def test_a_container_that_could_not_start_is_told_as_stopped_alone(
-    runtime: Runtime, machine: Machine, tmp_path: Path
-) -> None:
-    sandbox_id = await runtime.run_sandbox(pod(tmp_path))
-    container_id = await runtime.create_container(sandbox_id, machine.cannot_start())
-    async with runtime.events() as events, asyncio.timeout(60):
+async def test_a_container_that_could_not_start_is_told_as_stopped_alone(world: World) -> None:
+    container_id = await world.created(world.machine.cannot_start())
+    async with world.runtime.events() as events, asyncio.timeout(60):
         with pytest.raises(Exception, match="cannot start"):
-            await runtime.start_container(container_id)
-        await runtime.run_sandbox(pod(tmp_path, uid="after"))
-        assert [(await anext(events)).kind for _ in range(2)] == [
-            EventKind.CONTAINER_STOPPED,
-            EventKind.SANDBOX_STARTED,
-        ]
+            await world.runtime.start_container(container_id)
+        await world.sandbox(uid="after")
+        assert (await anext(events)).kind is EventKind.CONTAINER_STOPPED
+        assert (await anext(events)).kind is EventKind.SANDBOX_STARTED
 
 
-async def test_everybody_who_listens_hears_it(runtime: Runtime, tmp_path: Path) -> None:
-    async with runtime.events() as first, runtime.events() as second, asyncio.timeout(60):
-        await runtime.run_sandbox(pod(tmp_path))
+async def test_everybody_who_listens_hears_it(world: World) -> None:
+    async with world.runtime.events() as first, world.runtime.events() as second, asyncio.timeout(60):
+        await world.sandbox()
         assert await anext(first) == await anext(second)
 
 
-async def test_a_command_gives_its_output_and_its_code(
-    runtime: Runtime, machine: Machine, tmp_path: Path
-) -> None:
-    async with running(runtime, tmp_path, machine.runs_for_ever()) as container_id:
-        command = ["sh", "-c", "echo out; echo err >&2; exit 4"]
-        result = await runtime.exec_sync(container_id, command, timeout_seconds=60)
-        assert (result.exit_code, result.stdout, result.stderr) == (4, b"out\n", b"err\n")
-        async with runtime.exec(container_id, command, tty=True) as session:
-            assert sorted((await session.stdout.read()).split()) == [b"err", b"out"]
-            assert await session.stderr.read() == b""
-            assert await session.wait() == 4
+async def test_a_command_gives_its_output_and_its_code(world: World) -> None:
+    container_id = await world.started(world.machine.runs_for_ever())
+    command = ["sh", "-c", "echo out; echo err >&2; exit 4"]
+    result = await world.runtime.exec_sync(container_id, command, timeout_seconds=60)
+    assert (result.exit_code, result.stdout, result.stderr) == (4, b"out\n", b"err\n")
+    async with world.runtime.exec(container_id, command, tty=True) as session:
+        assert sorted((await session.stdout.read()).split()) == [b"err", b"out"]
+        assert await session.stderr.read() == b""
+        assert await session.wait() == 4
 
 
-async def test_a_command_needs_a_container_that_runs(
-    runtime: Runtime, machine: Machine, tmp_path: Path
-) -> None:
-    async with running(runtime, tmp_path, machine.runs_for_ever()) as container_id:
-        with pytest.raises(InvalidContainerError, match="no command"):
-            await runtime.exec_sync(container_id, [])
-        await runtime.stop_container(container_id, grace_seconds=5)
-        with pytest.raises(ExecError, match="does not run"):
-            await runtime.exec_sync(container_id, ["true"])
+async def test_a_command_needs_a_container_that_runs(world: World) -> None:
+    container_id = await world.started(world.machine.runs_for_ever())
+    with pytest.raises(InvalidContainerError, match="no command"):
+        await world.runtime.exec_sync(container_id, [])
+    await world.runtime.stop_container(container_id, grace_seconds=5)
+    with pytest.raises(ExecError, match="does not run"):
+        await world.runtime.exec_sync(container_id, ["true"])
+    await world.clear()
     with pytest.raises(NotFoundInRuntimeError):
-        await runtime.exec_sync(container_id, ["true"])
+        await world.runtime.exec_sync(container_id, ["true"])

@@ -7,23 +7,22 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.kubelet.runtime import ContainerRuntimeError, EventKind, Runtime
+from podlife.kubelet.runtime import ContainerRuntimeError, EventKind
 
-from .machines import Machine, pod
+from .machines import World
 
 _CALLERS = 6
 
 
 class Callers:
-    def __init__(self, runtime: Runtime, machine: Machine, folder: Path, seed: int) -> None:
-        self._runtime = runtime
-        self._machine = machine
-        self._folder = folder
+    def __init__(self, world: World, seed: int) -> None:
+        runtime = world.runtime
+        self._world = world
+        self._machine = world.machine
         self._random = random.Random(seed)
         self._sandboxes: list[str] = []
         self._containers: list[str] = []
@@ -44,8 +43,8 @@ class Callers:
         """One container that runs: by luck alone a short run may never come to that."""
         await self._run_sandbox()
         config = self._machine.runs_for_ever()
-        self._containers.append(await self._runtime.create_container(self._sandboxes[0], config))
-        await self._runtime.start_container(self._containers[0])
+        self._containers.append(await self._world.runtime.create_container(self._sandboxes[0], config))
+        await self._world.runtime.start_container(self._containers[0])
 
     async def run(self) -> None:
         for _ in range(self._machine.race_orders):
@@ -64,25 +63,23 @@ class Callers:
         return self._random.choice(ids[-4:]) if ids else "unknown"
 
     async def _run_sandbox(self) -> None:
-        uid = f"uid-{self._random.random()}"
-        self._sandboxes.append(await self._runtime.run_sandbox(pod(self._folder, uid=uid)))
+        self._sandboxes.append(await self._world.sandbox(uid=f"uid-{self._random.random()}"))
 
     async def _create(self) -> None:
-        config = self._random.choice(
-            [
-                self._machine.runs_for_ever,
-                self._machine.ignores_stop,
-                self._machine.cannot_start,
-                lambda: self._machine.exits(3),
-            ]
-        )()
-        self._containers.append(await self._runtime.create_container(self._one(self._sandboxes), config))
+        machine, sandbox_id = self._machine, self._one(self._sandboxes)
+        programs = [
+            machine.runs_for_ever,
+            machine.ignores_stop,
+            machine.cannot_start,
+            lambda: machine.exits(3),
+        ]
+        config = self._random.choice(programs)()
+        self._containers.append(await self._world.runtime.create_container(sandbox_id, config))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_random_orders_at_once_leave_nothing_twice_and_nothing_behind(
-    runtime: Runtime, machine: Machine, tmp_path: Path, seed: int
-) -> None:
+async def test_random_orders_at_once_leave_nothing_twice_and_nothing_behind(world: World, seed: int) -> None:
+    runtime = world.runtime
     told: Counter[tuple[EventKind, str]] = Counter()
 
     async def listen() -> None:
@@ -93,12 +90,10 @@ async def test_random_orders_at_once_leave_nothing_twice_and_nothing_behind(
 
     listener = spawn(listen(), name="listener", on_failure=lambda failure: pytest.fail(str(failure)))
     await asyncio.sleep(0)
-    callers = Callers(runtime, machine, tmp_path, seed)
+    callers = Callers(world, seed)
     await callers.begin()
     await asyncio.gather(*(callers.run() for _ in range(_CALLERS)))
-    await machine.quiet()
-    for sandbox in await runtime.list_sandboxes():
-        await runtime.remove_sandbox(sandbox.id)
+    await world.clear()
     assert await runtime.list_containers() == []
     await asyncio.sleep(0)
     await cancel_and_wait(listener)

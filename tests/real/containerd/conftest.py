@@ -9,11 +9,17 @@ from pathlib import Path
 import pytest
 
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime
+from tests.conformance.runtime.machines import World
 from tests.real.conftest import require
 
 from .daemon import PARTS, Daemon, containerd_daemon
 from .machine import ContainerdMachine
 from .registry import registry
+
+
+class ContainerdWorld(World):
+    runtime: ContainerdRuntime
+    machine: ContainerdMachine
 
 
 def require_containerd() -> None:
@@ -23,11 +29,14 @@ def require_containerd() -> None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("containers need root")
 
 
-@pytest.fixture(scope="session")
-def daemon() -> Iterator[Daemon]:
+def own_daemon() -> Iterator[Daemon]:
+    """For a fixture."""
     require_containerd()
     with containerd_daemon() as started:
         yield started
+
+
+daemon = pytest.fixture(scope="session")(own_daemon)
 
 
 @pytest.fixture(scope="session")
@@ -43,10 +52,8 @@ def machine(daemon: Daemon, registry_address: str, tmp_path: Path) -> Containerd
 
 
 @pytest.fixture
-async def runtime(machine: ContainerdMachine) -> AsyncIterator[ContainerdRuntime]:
+async def world(machine: ContainerdMachine, tmp_path: Path) -> AsyncIterator[ContainerdWorld]:
     async with machine.open() as opened:
-        yield opened
-        await machine.quiet()
-        # Nothing that a failed test has left runs on.
-        for sandbox in await opened.list_sandboxes():
-            await opened.remove_sandbox(sandbox.id)
+        made = ContainerdWorld(opened, machine, tmp_path)
+        yield made
+        await made.clear()

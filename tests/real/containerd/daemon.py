@@ -23,16 +23,8 @@ from tests.kit.real_parts import NotReadyError, part, tail
 
 from .image import Image, make_image
 
-PARTS = (
-    "containerd",
-    "containerd-shim-runc-v2",
-    "ctr",
-    "runc",
-    "cni-bridge",
-    "cni-host-local",
-    "cni-loopback",
-)
-PARTS += ("busybox-static",)
+_CNI_PARTS = ("cni-bridge", "cni-host-local", "cni-loopback")
+PARTS = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", *_CNI_PARTS, "busybox-static")
 IMAGE = "podlife.test/busybox:1"
 _PAUSE = "podlife.test/pause:1"
 # How long anything may take that is waited for.

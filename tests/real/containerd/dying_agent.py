@@ -46,16 +46,17 @@ async def life(socket: Path, folder: Path) -> None:
         long = container(folder, "long", "sleep 1000 & wait")
         long_id = await runtime.create_container(sandbox_id, long)
         await runtime.start_container(long_id)
-        while "long" not in _witness(folder):
+        while "long" not in witness(folder):
             await asyncio.sleep(0.01)
         await runtime.stop_container(long_id, grace_seconds=10)
         await runtime.remove_container(long_id)
         await runtime.remove_sandbox(sandbox_id)
 
 
-def _witness(folder: Path) -> str:
+def witness(folder: Path) -> list[str]:
+    """The containers that have started, once for each time."""
     path = folder / "witness"
-    return path.read_text() if path.exists() else ""
+    return path.read_text().split() if path.exists() else []
 
 
 def die_at(number: int, moment: str) -> None:

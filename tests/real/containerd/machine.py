@@ -7,7 +7,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from podlife.kubelet.runtime import ContainerConfig, Mount
+from podlife.kubelet.runtime import ContainerConfig
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
 
 from .daemon import IMAGE, Daemon
@@ -40,9 +40,6 @@ class ContainerdMachine:
             "args": (script,),
         } | fields
         return ContainerConfig(name, **given)
-
-    def mount(self, folder: Path, path: str, *, readonly: bool = False) -> Mount:
-        return Mount(path, str(folder), readonly=readonly)
 
     def runs_for_ever(self) -> ContainerConfig:
         # The first process of a container is not ended by a signal that it does not handle.

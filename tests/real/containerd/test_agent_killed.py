@@ -3,7 +3,7 @@ next reports every exit code and can end everything."""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import itertools
 import os
 import subprocess
@@ -15,9 +15,10 @@ from pathlib import Path
 from podlife.kubelet.runtime import ContainerRuntimeError, ContainerState, Runtime
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime
 from tests.conformance.runtime.machines import ended
+from tests.kit.wait import until
 
 from .daemon import Daemon
-from .dying_agent import settings_of
+from .dying_agent import settings_of, witness
 
 # How many points; PODLIFE_CRASH_ROUNDS asks for more of them, up to every call in each of its moments.
 _ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "14"))
@@ -63,27 +64,17 @@ async def test_whoever_comes_next_finds_everything_and_nothing_ran_twice(
     assert outcomes["killed"] >= min(_ROUNDS, 10)
 
 
-async def _has_begun(folder: Path, name: str) -> None:
-    """A container runs before its program has said a word."""
-    async with asyncio.timeout(120):
-        while name not in _witness(folder):
-            await asyncio.sleep(0.01)
-
-
 async def _removed(runtime: Runtime, sandbox_id: str) -> None:
     """As an agent removes it: again after an error. The daemon may still be undoing the killed agent's call, and then
     loses its connection to the shim in the middle of ours ("ttrpc: closed")."""
-    async with asyncio.timeout(120):
-        while True:
-            try:
-                return await runtime.remove_sandbox(sandbox_id)
-            except ContainerRuntimeError:
-                await asyncio.sleep(0.1)
 
+    async def is_removed() -> bool:
+        with contextlib.suppress(ContainerRuntimeError):
+            await runtime.remove_sandbox(sandbox_id)
+            return True
+        return False
 
-def _witness(folder: Path) -> Counter[str]:
-    path = folder / "witness"
-    return Counter(path.read_text().split()) if path.exists() else Counter()
+    await until(is_removed)
 
 
 async def _check(runtime: Runtime, folder: Path, point: str) -> None:
@@ -92,13 +83,14 @@ async def _check(runtime: Runtime, folder: Path, point: str) -> None:
         has_run = status.state is not ContainerState.CREATED and status.config.name == "short"
         now = await ended(runtime, status.id) if has_run else status
         if now.is_running:
-            await _has_begun(folder, now.config.name)
+            # A container runs before its program has said a word.
+            await until(lambda name=now.config.name: name in witness(folder))
         if now.state is ContainerState.EXITED:
             assert (now.config.name, now.exit_code, now.reason) in _ENDS, point
     for sandbox in await runtime.list_sandboxes():
         await _removed(runtime, sandbox.id)
     assert await runtime.list_containers() == [], point
-    started = _witness(folder)
+    started = Counter(witness(folder))
     assert all(times == 1 for times in started.values()), point
     # A container that exists as started has run, and its witness with it.
     assert {s.config.name for s in containers if s.started_at is not None} <= set(started), point

@@ -4,8 +4,9 @@ its own."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,28 +14,24 @@ import pytest
 from podlife.kubelet.runtime import (
     ContainerState,
     EventKind,
+    Mount,
     Runtime,
     RuntimeEvent,
     RuntimeUnavailableError,
     SandboxState,
 )
-from podlife.kubelet.runtimes.containerd import ContainerdRuntime
-from tests.conformance.runtime.machines import ended, pod, until_ready
+from tests.kit.wait import until
 
-from .conftest import require_containerd
-from .daemon import Daemon, containerd_daemon
+from .conftest import ContainerdWorld, own_daemon
+from .daemon import Daemon
 from .machine import ContainerdMachine
 
 # How long anything may take that is waited for.
 SECONDS = 120.0
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    """One of its own: what is killed here would disturb the others."""
-    require_containerd()
-    with containerd_daemon() as started:
-        yield started
+# One of its own: what is killed here would disturb the others.
+daemon = pytest.fixture(scope="module")(own_daemon)
 
 
 @pytest.fixture
@@ -43,57 +40,45 @@ def machine(daemon: Daemon, tmp_path: Path) -> ContainerdMachine:
 
 
 @pytest.fixture
-async def runtime(daemon: Daemon, machine: ContainerdMachine) -> AsyncIterator[ContainerdRuntime]:
+async def world(machine: ContainerdMachine, tmp_path: Path) -> AsyncIterator[ContainerdWorld]:
     async with machine.open() as opened:
-        yield opened
+        made = ContainerdWorld(opened, machine, tmp_path)
+        yield made
         await until_it_answers(opened)
-        for sandbox in await opened.list_sandboxes():
-            await opened.remove_sandbox(sandbox.id)
+        await made.clear()
 
 
 async def until_it_answers(runtime: Runtime) -> None:
-    async with asyncio.timeout(SECONDS):
-        while True:
-            try:
-                await runtime.version()
-            except RuntimeUnavailableError:
-                await asyncio.sleep(0.05)
-            else:
-                return
+    async def answers() -> bool:
+        with contextlib.suppress(RuntimeUnavailableError):
+            return bool(await runtime.version())
+        return False
+
+    await until(answers, seconds=SECONDS)
 
 
 async def restart(daemon: Daemon) -> None:
     await asyncio.to_thread(daemon.start)
 
 
-async def until_file(path: Path) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not path.exists():
-            await asyncio.sleep(0.02)
-
-
 async def test_what_ran_runs_on_and_what_ended_meanwhile_is_told_with_its_code(
-    runtime: ContainerdRuntime, machine: ContainerdMachine, daemon: Daemon, tmp_path: Path
+    world: ContainerdWorld, daemon: Daemon, tmp_path: Path
 ) -> None:
-    shared = tmp_path / "shared"
+    runtime, machine, shared = world.runtime, world.machine, tmp_path / "shared"
     shared.mkdir()
-    sandbox_id = await runtime.run_sandbox(pod(tmp_path))
+    sandbox_id = await world.sandbox()
     waits = machine.runs(
         "while [ ! -e /shared/go ]; do sleep 0.05; done; echo bye > /dev/termination-log; touch /shared/gone; exit 9",
-        mounts=(machine.mount(shared, "/shared"),),
+        mounts=(Mount("/shared", str(shared)),),
     )
-    ends = await runtime.create_container(sandbox_id, waits)
-    stays = await runtime.create_container(sandbox_id, machine.runs_for_ever())
-    for container_id in (ends, stays):
-        await runtime.start_container(container_id)
-    await until_ready(await runtime.container_status(stays))
+    ends, stays = await world.started(waits), await world.started(machine.runs_for_ever())
     before = await runtime.container_status(stays)
     async with runtime.events() as events:
         daemon.kill()
         with pytest.raises(RuntimeUnavailableError, match="does not answer"):
             await runtime.container_status(ends)
         (shared / "go").touch()
-        await until_file(shared / "gone")
+        await until((shared / "gone").exists, seconds=SECONDS)
         await restart(daemon)
         async with asyncio.timeout(SECONDS):
             event = await anext(events)
@@ -111,17 +96,15 @@ async def test_what_ran_runs_on_and_what_ended_meanwhile_is_told_with_its_code(
 
 
 async def test_a_daemon_that_dies_between_term_and_kill_leaves_the_container_to_the_next_stop(
-    runtime: ContainerdRuntime, machine: ContainerdMachine, daemon: Daemon, tmp_path: Path
+    world: ContainerdWorld, daemon: Daemon
 ) -> None:
-    sandbox_id = await runtime.run_sandbox(pod(tmp_path))
-    container_id = await runtime.create_container(sandbox_id, machine.ignores_stop())
-    await runtime.start_container(container_id)
-    await until_ready(await runtime.container_status(container_id))
-    async with asyncio.TaskGroup() as tasks:
-        stop = tasks.create_task(_outcome(runtime.stop_container(container_id, grace_seconds=1000)))
-        await asyncio.sleep(0.3)
-        daemon.kill()
-    assert isinstance(stop.result(), RuntimeUnavailableError)
+    runtime = world.runtime
+    container_id = await world.started(world.machine.ignores_stop())
+    stop = asyncio.gather(runtime.stop_container(container_id, grace_seconds=1000), return_exceptions=True)
+    await asyncio.sleep(0.3)
+    daemon.kill()
+    [outcome] = await stop
+    assert isinstance(outcome, RuntimeUnavailableError)
     await restart(daemon)
     await until_it_answers(runtime)
     assert (await runtime.container_status(container_id)).state is ContainerState.RUNNING
@@ -133,10 +116,9 @@ async def test_an_agent_that_comes_while_the_daemon_is_away_finds_everything_onc
     machine: ContainerdMachine, daemon: Daemon, tmp_path: Path
 ) -> None:
     async with machine.open() as first:
-        sandbox_id = await first.run_sandbox(pod(tmp_path))
-        container_id = await first.create_container(sandbox_id, machine.exits(4, termination_message="why"))
-        await first.start_container(container_id)
-        await ended(first, container_id)
+        world = ContainerdWorld(first, machine, tmp_path)
+        container_id = await world.started(machine.exits(4, termination_message="why"))
+        await world.ended(container_id)
     daemon.kill()
     async with machine.open() as second:
         with pytest.raises(RuntimeUnavailableError, match=str(daemon.socket)):
@@ -147,24 +129,18 @@ async def test_an_agent_that_comes_while_the_daemon_is_away_finds_everything_onc
                 assert (await anext(events)).kind is EventKind.RELIST
         [status] = await second.list_containers()
         assert (status.id, status.exit_code, status.termination_message) == (container_id, 4, "why")
-        await second.remove_sandbox(sandbox_id)
+        await second.remove_sandbox(status.sandbox_id)
 
 
 async def test_of_a_container_whose_shim_was_killed_the_end_is_known_all_the_same(
-    runtime: ContainerdRuntime, machine: ContainerdMachine, daemon: Daemon, tmp_path: Path
+    world: ContainerdWorld, daemon: Daemon
 ) -> None:
-    sandbox_id = await runtime.run_sandbox(pod(tmp_path))
-    container_id = await runtime.create_container(sandbox_id, machine.runs_for_ever())
-    await runtime.start_container(container_id)
+    sandbox_id = await world.sandbox()
+    # Not waited for until it is set up: the shim may go at any moment.
+    container_id = await world.created(world.machine.runs_for_ever())
+    await world.runtime.start_container(container_id)
     for shim in daemon.shims_of(sandbox_id):
         os.kill(shim, 9)
-    status = await ended(runtime, container_id)
+    status = await world.ended(container_id)
     assert status.exit_code not in (None, 0)
     assert status.reason in ("Error", "ContainerStatusUnknown")
-
-
-async def _outcome(order: object) -> object:
-    try:
-        return await order  # type: ignore[misc]
-    except RuntimeUnavailableError as error:
-        return error

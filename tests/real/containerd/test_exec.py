@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from podlife.kubelet.runtime import ExecError, ExecTimeoutError, Runtime
-from tests.conformance.runtime.machines import running
+from tests.kit.wait import until
 
-from .machine import ContainerdMachine
+from .conftest import ContainerdWorld
 
 # How long anything may take that is waited for.
 SECONDS = 120.0
 
 
 @pytest.fixture
-async def container_id(runtime: Runtime, machine: ContainerdMachine, tmp_path: Path) -> AsyncIterator[str]:
-    async with running(runtime, tmp_path, machine.runs_for_ever()) as started:
-        yield started
+def runtime(world: ContainerdWorld) -> Runtime:
+    return world.runtime
+
+
+@pytest.fixture
+async def container_id(world: ContainerdWorld) -> str:
+    return await world.started(world.machine.runs_for_ever())
 
 
 async def test_what_is_written_to_a_command_reaches_it_and_its_input_can_end(
@@ -103,9 +105,8 @@ async def test_of_much_output_a_megabyte_is_kept(runtime: Runtime, container_id:
 
 
 async def until_gone(runtime: Runtime, container_id: str, command: str) -> None:
-    async with asyncio.timeout(SECONDS):
-        while (
-            command
-            in (await runtime.exec_sync(container_id, ["ps"], timeout_seconds=SECONDS)).stdout.decode()
-        ):
-            await asyncio.sleep(0.05)
+    async def is_gone() -> bool:
+        shown = await runtime.exec_sync(container_id, ["ps"], timeout_seconds=SECONDS)
+        return command not in shown.stdout.decode()
+
+    await until(is_gone, seconds=SECONDS)

@@ -9,25 +9,22 @@ from typing import Any
 
 import pytest
 
+from tests.kit import objects
 from tests.kit.agent_process import AgentProcess
 from tests.kit.real_parts import Server
 from tests.kit.wait import until_blocking
 from tests.real.conftest import Kubectl
 from tests.real.node.test_pod_life_process import User
 
-from .conftest import require_containerd
-from .daemon import IMAGE, Daemon, containerd_daemon
+from .conftest import own_daemon
+from .daemon import IMAGE, Daemon
 
 Object = dict[str, Any]
 NODE = "node-b"
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    """One of its own: what is killed here would disturb the others."""
-    require_containerd()
-    with containerd_daemon() as started:
-        yield started
+# One of its own: what is killed here would disturb the others.
+daemon = pytest.fixture(scope="module")(own_daemon)
 
 
 @pytest.fixture
@@ -52,12 +49,12 @@ def agent(daemon: Daemon, kube: Server, user: User, tmp_path: Path) -> Iterator[
 
 
 def pod(name: str, *containers: Object, **spec: Any) -> Object:
-    wanted = {"nodeName": NODE, "terminationGracePeriodSeconds": 5, "containers": list(containers), **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": wanted}
+    made = objects.pod(name, *containers, nodeName=NODE, terminationGracePeriodSeconds=5, **spec)
+    return {"apiVersion": "v1", "kind": "Pod", **made}
 
 
 def container(name: str, script: str, **fields: Any) -> Object:
-    return {"name": name, "image": IMAGE, "command": ["sh", "-c", script], **fields}
+    return objects.container(name, **{"image": IMAGE, "command": ["sh", "-c", script], **fields})
 
 
 def states(user: User, name: str) -> dict[str, Object]:
@@ -145,15 +142,8 @@ def test_a_pod_has_its_own_hosts_file_and_its_kernel_parameters(user: User, agen
     script = "cat /etc/hosts; cat /proc/sys/net/ipv4/ip_unprivileged_port_start"
     aliases = [{"ip": "192.0.2.9", "hostnames": ["db", "db.example"]}]
     sysctls = [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "81"}]
-    user.create(
-        pod(
-            "named",
-            container("main", script),
-            restartPolicy="Never",
-            hostAliases=aliases,
-            securityContext={"sysctls": sysctls},
-        )
-    )
+    spec = {"restartPolicy": "Never", "hostAliases": aliases, "securityContext": {"sysctls": sysctls}}
+    user.create(pod("named", container("main", script), **spec))
     user.run("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/named", "--timeout=120s")
     address = user.get("pod", "named")["status"]["podIP"]
     said = user.run("logs", "named").splitlines()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Resources, SandboxConfig
+from podlife.kubelet.runtimes.containerd import ContainerdSettings
 from podlife.kubelet.runtimes.containerd.messages import message
 from podlife.kubelet.runtimes.containerd.requests import (
     NOTE,
@@ -16,7 +17,6 @@ from podlife.kubelet.runtimes.containerd.requests import (
     sandbox_request,
     selector,
 )
-from podlife.kubelet.runtimes.containerd.settings import ContainerdSettings
 
 SETTINGS = ContainerdSettings(Path("/var/lib/podlife/node-a"))
 POD = SandboxConfig("uid", "default", "web")

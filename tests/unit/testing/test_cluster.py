@@ -23,20 +23,32 @@ from podlife.testing import (
     is_gone,
     virtual_time,
 )
+from tests.kit import objects
 
 Object = dict[str, Any]
+ONCE = {"restartPolicy": "Never"}
 
 
-def pod(name: str = "web", node: str = "n1", **container: Any) -> Object:
-    spec = {"containers": [{"name": "main", "image": "app", **container}]}
-    return {"metadata": {"name": name}, "spec": {**spec, **({"nodeName": node} if node else {})}}
+def pod(name: str = "web", node: str = "n1", *, spec: Object | None = None, **fields: Any) -> Object:
+    bound = {"nodeName": node} if node else {}
+    return objects.pod(name, objects.container(**{"image": "app", **fields}), **bound, **(spec or {}))
+
+
+async def run(cluster: Cluster, *pods: Object) -> None:
+    for each in pods or (pod(),):
+        await cluster.client.create(PODS, each, "default")
+    await cluster.settled()
 
 
 def deployment(replicas: int, name: str = "web") -> Object:
     labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": pod()["spec"] | {"nodeName": ""}}
+    template = {"metadata": {"labels": labels}, "spec": pod(node="")["spec"]}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     return {"metadata": {"name": name}, "spec": spec}
+
+
+def ready(obj: Object) -> str:
+    return next(str(each["status"]) for each in obj["status"]["conditions"] if each["type"] == "Ready")
 
 
 async def phases(cluster: Cluster) -> dict[str, str]:
@@ -60,9 +72,7 @@ async def test_nodes_stay_ready_without_anything_to_do() -> None:
         await cluster.advance(minutes=20)
 
         def readiness(change: Any) -> str:
-            return next(
-                each["status"] for each in change.object["status"]["conditions"] if each["type"] == "Ready"
-            )
+            return ready(change.object)
 
         assert seen.states("Node", "n1", readiness) == ["True"]
         assert seen.states("Node", "n2", readiness) == ["True"]
@@ -72,9 +82,7 @@ async def test_nodes_stay_ready_without_anything_to_do() -> None:
 async def test_advance_ends_at_its_second_with_everything_done_that_is_due_then() -> None:
     async with Cluster(controllers=()) as cluster:
         cluster.behave(Behaviour(run_seconds=60))
-        await cluster.client.create(
-            PODS, pod() | {"spec": pod()["spec"] | {"restartPolicy": "Never"}}, "default"
-        )
+        await cluster.client.create(PODS, pod(spec=ONCE), "default")
         began = cluster.time
         await cluster.advance(seconds=59)
         assert await phases(cluster) == {"web": "Running"}
@@ -170,8 +178,7 @@ async def test_a_failing_test_fails_with_its_own_error() -> None:
 async def test_an_agent_that_is_stopped_leaves_its_containers_and_finds_them_again() -> None:
     async with Cluster(controllers=()) as cluster:
         node = cluster.node("n1")
-        await cluster.client.create(PODS, pod(), "default")
-        await cluster.settled()
+        await run(cluster)
         [before] = node.containers
         await node.stop()
         await cluster.client.delete(PODS, "web", "default")
@@ -187,8 +194,7 @@ async def test_an_agent_that_is_stopped_leaves_its_containers_and_finds_them_aga
 async def test_without_power_nothing_runs_and_a_boot_runs_it_again() -> None:
     async with Cluster(controllers=()) as cluster:
         node = cluster.node("n1")
-        await cluster.client.create(PODS, pod(), "default")
-        await cluster.settled()
+        await run(cluster)
         await node.power_off()
         assert node.containers == ()
         await node.start()
@@ -202,10 +208,8 @@ async def test_containers_follow_the_last_rule_that_fits() -> None:
         cluster.behave(Behaviour(run_seconds=1, exit_code=3))
         cluster.behave(Behaviour(), pod="web-*")
         cluster.behave(Behaviour(start_seconds=20), image="slow")
-        for each in (pod("job"), pod("web-1"), pod("lazy", image="slow")):
-            await cluster.client.create(
-                PODS, each | {"spec": each["spec"] | {"restartPolicy": "Never"}}, "default"
-            )
+        for each in (pod("job", spec=ONCE), pod("web-1", spec=ONCE), pod("lazy", spec=ONCE, image="slow")):
+            await cluster.client.create(PODS, each, "default")
         await cluster.advance(seconds=10)
         assert await phases(cluster) == {"job": "Failed", "web-1": "Running", "lazy": "Pending"}
         await cluster.advance(seconds=20)
@@ -215,8 +219,7 @@ async def test_containers_follow_the_last_rule_that_fits() -> None:
 @virtual_time
 async def test_a_container_ends_when_it_is_told_to_and_is_started_again() -> None:
     async with Cluster(controllers=()) as cluster:
-        await cluster.client.create(PODS, pod(), "default")
-        await cluster.settled()
+        await run(cluster)
         cluster.node("n1").end_container("web", "main", exit_code=7)
         await cluster.settled()
         [status] = (await cluster.client.get(PODS, "web", "default"))["status"]["containerStatuses"]
@@ -239,10 +242,7 @@ async def test_a_probe_over_the_network_is_answered_by_the_script(kind: str) -> 
         await cluster.client.create(PODS, pod(readinessProbe=probe), "default")
 
         async def is_ready() -> bool:
-            found = await cluster.client.get(PODS, "web", "default")
-            return any(
-                (each["type"], each["status"]) == ("Ready", "True") for each in found["status"]["conditions"]
-            )
+            return ready(await cluster.client.get(PODS, "web", "default")) == "True"
 
         await cluster.advance(seconds=50)
         assert not await is_ready()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from podlife.testing import VirtualTimeLoop, run_virtually, virtual_time
+from podlife.testing import VirtualTimeLoop, virtual_time
 from podlife.testing.virtual_loop import EndlessWaitError
 
 
@@ -53,46 +53,40 @@ def test_what_goes_on_without_time_passing_ends_with_a_line_that_says_so() -> No
         run(spin())
 
 
-def test_idle_comes_when_all_that_can_happen_now_has_happened_and_before_time_passes() -> None:
-    async def play() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualTimeLoop)
-        seen: list[str] = []
+@virtual_time
+async def test_idle_comes_when_all_that_can_happen_now_has_happened_and_before_time_passes() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    seen: list[str] = []
 
-        async def work() -> None:
-            for number in range(20):
-                await asyncio.sleep(0)
-                seen.append(str(number))
-            await asyncio.sleep(1)
-            seen.append("later")
+    async def work() -> None:
+        for number in range(20):
+            await asyncio.sleep(0)
+            seen.append(str(number))
+        await asyncio.sleep(1)
+        seen.append("later")
 
-        working = loop.create_task(work())
-        await loop.idle()
-        assert (seen[-1], loop.time()) == ("19", 0.0)
-        await working
-        assert (seen[-1], loop.time()) == ("later", 1.0)
-
-    run(play())
+    working = loop.create_task(work())
+    await loop.idle()
+    assert (seen[-1], loop.time()) == ("19", 0.0)
+    await working
+    assert (seen[-1], loop.time()) == ("later", 1.0)
 
 
-def test_a_set_of_tasks_is_gone_through_in_the_order_in_which_they_were_made() -> None:
-    async def play() -> None:
-        async def work(number: int) -> int:
-            await asyncio.sleep(1)
-            return number
+@virtual_time
+async def test_a_set_of_tasks_is_gone_through_in_the_order_in_which_they_were_made() -> None:
+    async def work(number: int) -> int:
+        await asyncio.sleep(1)
+        return number
 
-        loop = asyncio.get_running_loop()
-        done, _ = await asyncio.wait({loop.create_task(work(number)) for number in range(50)})
-        assert [task.result() for task in done] == list(range(50))
-
-    run(play())
+    loop = asyncio.get_running_loop()
+    done, _ = await asyncio.wait({loop.create_task(work(number)) for number in range(50)})
+    assert [task.result() for task in done] == list(range(50))
 
 
-def test_a_thread_is_waited_for() -> None:
-    async def play() -> None:
-        await asyncio.to_thread(time.sleep, 0.05)
-
-    run_virtually(play)
+@virtual_time
+async def test_a_thread_is_waited_for() -> None:
+    await asyncio.to_thread(time.sleep, 0.05)
 
 
 def test_a_task_that_is_left_behind_is_told_by_its_name() -> None:

@@ -9,8 +9,13 @@ the same way for the same seed; `generated_pods` creates and deletes the pods of
 """
 
 from podlife.kubelet.hollow.generated_pods import create_pods, delete_nodes, delete_pods
-from podlife.kubelet.hollow.hollow_nodes import HOLLOW_LABEL, HollowNodes, HollowSettings
-from podlife.kubelet.hollow.progress import HollowProgress, percentile
+from podlife.kubelet.hollow.hollow_nodes import (
+    HOLLOW_LABEL,
+    HollowNodes,
+    HollowProgress,
+    HollowSettings,
+    percentile,
+)
 from podlife.kubelet.hollow.scenario import Scenario
 from podlife.kubelet.hollow.scenario_file import load_scenario, parse_scenario
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from podlife.api.codec import Object
@@ -15,23 +15,10 @@ class NoProbes:
     def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
         return None
 
-    def set_result(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
-        """Nobody asks for it."""
-
-    def add(self, pod: Pod) -> None:
+    def _ignored(self, *_: Any, **__: Any) -> None:
         """Nobody is probed."""
 
-    def status_changed(self, uid: str) -> None:
-        """Nobody is probed."""
-
-    def stop_for_termination(self, pod: Pod) -> None:
-        """Nobody is probed."""
-
-    def remove(self, uid: str) -> None:
-        """Nobody is probed."""
-
-    def keep_only(self, uids: Collection[str]) -> None:
-        """Nobody is probed."""
+    set_result = add = status_changed = stop_for_termination = remove = keep_only = _ignored
 
 
 class HollowProbes(NoProbes):
@@ -56,8 +43,7 @@ class NoObjects:
     async def config_map(self, namespace: str, name: str) -> Object | None:
         return {"data": _Anything()}
 
-    async def secret(self, namespace: str, name: str) -> Object | None:
-        return {"data": _Anything()}
+    secret = config_map
 
     async def token(self, pod: Pod, *, audience: str, expiration_seconds: int) -> str:
         return ""
@@ -65,11 +51,10 @@ class NoObjects:
     async def service_environment(self, pod: Pod) -> Mapping[str, str]:
         return {}
 
-    def register(self, pod: Pod) -> None:
+    def _ignored(self, _: object) -> None:
         """Nothing is asked for."""
 
-    def unregister(self, uid: str) -> None:
-        """Nothing was asked for."""
+    register = unregister = _ignored
 
 
 class _Anything(dict[str, str]):

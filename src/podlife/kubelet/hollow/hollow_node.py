@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from podlife.aio import cancel_and_wait
@@ -36,12 +35,7 @@ from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.status import ApiStatusClient, StatusManager
 
-from .fake_parts import (
-    HollowHooks,
-    HollowProbes,
-    NoMirrors,
-    NoObjects,
-)
+from .fake_parts import HollowHooks, HollowProbes, NoMirrors, NoObjects
 from .scenario import Scenario
 from .script import pulling_of, script_of
 
@@ -73,9 +67,9 @@ class SharedParts:
 class _WatchedPods(ApiStatusClient):
     """Reads pods as the watch has them."""
 
-    def __init__(self, client: Client, pods: Mapping[str, NodePod]) -> None:
+    def __init__(self, client: Client) -> None:
         super().__init__(client)
-        self._by_name: dict[tuple[str, str], NodePod] = {each.key: each for each in pods.values()}
+        self._by_name: dict[tuple[str, str], NodePod] = {}
 
     def put(self, pod: NodePod) -> None:
         self._by_name[pod.key] = pod
@@ -108,7 +102,7 @@ class _HollowKubelet:
     ) -> None:
         runtime = SimRuntime(world)
         pods = PodManager(self._could_run)
-        self.pods = _WatchedPods(shared.client, {})
+        self.pods = _WatchedPods(shared.client)
         self.reporter = NodeReporter(
             shared.client,
             settings,

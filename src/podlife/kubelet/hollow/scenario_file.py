@@ -24,23 +24,8 @@ from typing import Any
 from podlife.api.selectors import LabelSelector, parse_label_selector
 from podlife.errors import ConfigError
 
-from .scenario import (
-    Conduct,
-    Crash,
-    ImageRule,
-    NodeRule,
-    PodRule,
-    Scenario,
-    Stop,
-    Wait,
-)
-from .yaml_fields import (
-    Field,
-    ScenarioMistake,
-    YamlNode,
-    YamlReader,
-    compose,
-)
+from .scenario import Conduct, Crash, ImageRule, NodeRule, PodRule, Scenario, Stop, Wait
+from .yaml_fields import Field, ScenarioMistake, YamlNode, YamlReader, compose
 
 ANNOTATIONS = "sim.podlife.dev/"
 _MOST_BYTES = 1 << 20
@@ -96,7 +81,7 @@ def annotated(conduct: Conduct, annotations: Mapping[str, str], container: str) 
     values: dict[str, Any] = {}
     for key, text in own.items():
         word = key.removeprefix(ANNOTATIONS)
-        field = {**_CONDUCT, "containers": _texts}.get(word)
+        field = {**_CONDUCT, "containers": YamlReader.texts}.get(word)
         if field is None:
             raise ConfigError(f"annotation {key} is not known: there is {', '.join(_CONDUCT)}")
         if len(text) > _MOST_ANNOTATION:
@@ -125,26 +110,6 @@ def _python(values: Mapping[str, Any]) -> dict[str, Any]:
 # What stands at each key
 
 
-def _text(reader: YamlReader, node: YamlNode, path: str) -> str | None:
-    return reader.text(node, path)
-
-
-def _texts(reader: YamlReader, node: YamlNode, path: str) -> tuple[str, ...] | None:
-    return reader.texts(node, path)
-
-
-def _share(reader: YamlReader, node: YamlNode, path: str) -> float | None:
-    return reader.share(node, path)
-
-
-def _seconds(reader: YamlReader, node: YamlNode, path: str) -> float | None:
-    return reader.seconds(node, path)
-
-
-def _truth(reader: YamlReader, node: YamlNode, path: str) -> bool | None:
-    return reader.truth(node, path)
-
-
 def _positive(reader: YamlReader, node: YamlNode, path: str) -> float | None:
     seconds = reader.seconds(node, path)
     if seconds is not None and seconds <= 0:
@@ -153,20 +118,8 @@ def _positive(reader: YamlReader, node: YamlNode, path: str) -> float | None:
     return seconds
 
 
-def _times(reader: YamlReader, node: YamlNode, path: str) -> int | None:
-    return reader.whole_number(node, path, 0)
-
-
-def _failure(reader: YamlReader, node: YamlNode, path: str) -> int | None:
-    return reader.whole_number(node, path, 1, 255)
-
-
-def _code(reader: YamlReader, node: YamlNode, path: str) -> int | None:
-    return reader.whole_number(node, path, 0, 255)
-
-
-def _seed(reader: YamlReader, node: YamlNode, path: str) -> int | None:
-    return reader.whole_number(node, path, 0)
+def _whole_number(least: int, most: int | None = None) -> Field:
+    return lambda reader, node, path: reader.whole_number(node, path, least, most)
 
 
 def _labels(reader: YamlReader, node: YamlNode, path: str) -> LabelSelector | None:
@@ -178,7 +131,7 @@ def _labels(reader: YamlReader, node: YamlNode, path: str) -> LabelSelector | No
         return None
 
 
-_WAIT: dict[str, Field] = {"after": _seconds, "jitter": _seconds}
+_WAIT: dict[str, Field] = {"after": YamlReader.seconds, "jitter": YamlReader.seconds}
 
 
 def _wait_of(values: Mapping[str, Any]) -> Wait:
@@ -197,7 +150,12 @@ def _crash(reader: YamlReader, node: YamlNode, path: str) -> Crash | None:
     if node.id == "scalar":
         after = _wait(reader, node, path)
         return None if after is None else Crash(after)
-    known: dict[str, Field] = {**_WAIT, "code": _failure, "times": _times, "out-of-memory": _truth}
+    known: dict[str, Field] = {
+        **_WAIT,
+        "code": _whole_number(1, 255),
+        "times": _whole_number(0),
+        "out-of-memory": YamlReader.truth,
+    }
     values = reader.fields(node, path, known)
     is_out_of_memory = values.get("out-of-memory", False)
     code = values.get("code", 137 if is_out_of_memory else 1)
@@ -210,7 +168,7 @@ def _stop(reader: YamlReader, node: YamlNode, path: str) -> Stop | None:
     if node.id == "scalar":
         after = _wait(reader, node, path)
         return None if after is None else Stop(after)
-    values = reader.fields(node, path, {**_WAIT, "code": _code})
+    values = reader.fields(node, path, {**_WAIT, "code": _whole_number(0, 255)})
     return Stop(_wait_of(values), values.get("code", 143))
 
 
@@ -219,16 +177,16 @@ _CONDUCT: dict[str, Field] = {
     "crash": _crash,
     "finish": _wait,
     "stop": _stop,
-    "create-error": _text,
-    "start-error": _text,
-    "output": _texts,
-    "message": _text,
+    "create-error": YamlReader.text,
+    "start-error": YamlReader.text,
+    "output": YamlReader.texts,
+    "message": YamlReader.text,
 }
 _SELECTION: dict[str, Field] = {
-    "namespaces": _texts,
+    "namespaces": YamlReader.texts,
     "labels": _labels,
-    "containers": _texts,
-    "share": _share,
+    "containers": YamlReader.texts,
+    "share": YamlReader.share,
 }
 
 
@@ -243,7 +201,9 @@ def _pods(reader: YamlReader, node: YamlNode, path: str) -> tuple[PodRule, ...]:
 
 def _images(reader: YamlReader, node: YamlNode, path: str) -> tuple[ImageRule, ...]:
     def rule(each: YamlNode, where: str) -> ImageRule | None:
-        values = reader.fields(each, where, {"name": _text, "pull": _wait, "error": _text}, ("name",))
+        values = reader.fields(
+            each, where, {"name": YamlReader.text, "pull": _wait, "error": YamlReader.text}, ("name",)
+        )
         return ImageRule(**values) if "name" in values else None
 
     return tuple(reader.items(node, path, rule))
@@ -257,8 +217,8 @@ def _what(reader: YamlReader, node: YamlNode, path: str) -> str | None:
 
 
 _NODE: dict[str, Field] = {
-    "names": _texts,
-    "share": _share,
+    "names": YamlReader.texts,
+    "share": YamlReader.share,
     "at": _wait,
     "every": _positive,
     "for": _wait,
@@ -284,4 +244,4 @@ def _nodes(reader: YamlReader, node: YamlNode, path: str) -> tuple[NodeRule, ...
     return tuple(reader.items(node, path, rule))
 
 
-_SCENARIO: dict[str, Field] = {"seed": _seed, "pods": _pods, "images": _images, "nodes": _nodes}
+_SCENARIO: dict[str, Field] = {"seed": _whole_number(0), "pods": _pods, "images": _images, "nodes": _nodes}

@@ -75,7 +75,7 @@ class YamlReader:
         """The values of a mapping by their keys; without those that are wrong."""
         values: dict[str, Any] = {}
         if node.id != "mapping":
-            self.note(node, f"{path or 'this'} must be a mapping with {_listed(known)}")
+            self.note(node, f"{path or 'this'} must be a mapping with {', '.join(known)}")
             return values
         seen: set[str] = set()
         for key_node, value_node in node.value:
@@ -85,7 +85,7 @@ class YamlReader:
                 self.note(key_node, f"{where} is there twice: leave one of them out")
             elif key not in known:
                 close = difflib.get_close_matches(key, known, 1)
-                meant = f"did you mean {close[0]}?" if close else f"there is {_listed(known)}"
+                meant = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
                 self.note(key_node, f"{where} is not known: {meant}")
             elif (value := known[key](self, value_node, where)) is not None:
                 values[key] = value
@@ -155,7 +155,3 @@ class YamlReader:
             self.note(node, f"{path} must be a length of time: write 40s, 1m30s or 500ms")
             return None
         return found
-
-
-def _listed(known: Mapping[str, object]) -> str:
-    return ", ".join(known)

@@ -11,13 +11,8 @@ No certificate is verified: a probe checks whether the container responds, and i
 
 from podlife.kubelet.probe.connection import PlainResponseError, tcp_connect
 from podlife.kubelet.probe.grpc import grpc_health
-from podlife.kubelet.probe.http import HttpResponse, http_get
-from podlife.kubelet.probe.http_request import HttpRequest, http_request
-from podlife.kubelet.probe.target import (
-    NoResponseError,
-    ProbeError,
-    container_port,
-)
+from podlife.kubelet.probe.http import HttpRequest, HttpResponse, http_get, http_request
+from podlife.kubelet.probe.target import NoResponseError, ProbeError, container_port
 
 __all__ = [
     "HttpRequest",

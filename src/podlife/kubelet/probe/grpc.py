@@ -5,35 +5,24 @@ from __future__ import annotations
 import asyncio
 import http
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from podlife.api.durations import format_go_duration
 from podlife.kubelet.probe.connection import connected
-from podlife.kubelet.probe.http2 import CallRefusedError, CallResponse, Connection
 from podlife.kubelet.probe.target import NoResponseError, host_port
+
+if TYPE_CHECKING:
+    from podlife.kubelet.probe.http2 import CallResponse
 
 _USER_AGENT = "kube-probe/1.36"
 _SERVING = 1
 _STATUSES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
-_CODES = (
-    "OK",
-    "Canceled",
-    "Unknown",
-    "InvalidArgument",
-    "DeadlineExceeded",
-    "NotFound",
-    "AlreadyExists",
-    "PermissionDenied",
-    "ResourceExhausted",
-    "FailedPrecondition",
-    "Aborted",
-    "OutOfRange",
-    "Unimplemented",
-    "Internal",
-    "Unavailable",
-    "DataLoss",
-    "Unauthenticated",
+_CODE_NAMES = (
+    "OK Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists PermissionDenied ResourceExhausted "
+    "FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable DataLoss Unauthenticated"
 )
+_CODES = _CODE_NAMES.split()
 # Of a server that answers with HTTP alone.
 _CODES_OF_HTTP = {
     400: "Internal",
@@ -49,6 +38,9 @@ _CODES_OF_HTTP = {
 
 async def grpc_health(host: str, port: int, service: str, *, seconds: float) -> None:
     """Returns if the service says that it serves. Raises `NoResponseError` with the reason why it counts as ill."""
+    # Most nodes never see a gRPC probe, and h2 takes a while to import.
+    from podlife.kubelet.probe.http2 import CallRefusedError, Connection
+
     address = host_port(host, port)
     is_open = False
     try:
@@ -115,7 +107,6 @@ def _check(answer: CallResponse) -> None:
 
 
 def _status(answer: CallResponse) -> tuple[str, str]:
-    """The name of the code and the message."""
     code = answer.headers.get("grpc-status")
     if code is not None:
         is_known = code.isascii() and code.isdigit() and len(code) < 3 and int(code) < len(_CODES)

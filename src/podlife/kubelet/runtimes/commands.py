@@ -1,13 +1,14 @@
-"""Runs a command in a container to its end, over any runtime's `exec`."""
+"""Commands in a container, over any runtime's `exec`: run to their end, and sessions of those whose output comes only
+then."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.kubelet.runtime import ExecResult, ExecSession, ExecTimeoutError
+from podlife.kubelet.runtime import ContainerRuntimeError, ExecError, ExecResult, ExecTimeoutError, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -18,28 +19,29 @@ _BREATH_SECONDS = 0.005
 _DRAIN_SECONDS = 1.0
 
 
-async def run_to_end(
-    session: ExecSession, command: Sequence[str], *, timeout_seconds: float | None
+async def exec_sync(
+    runtime: Runtime, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
 ) -> ExecResult:
-    """The exit code and what came out, up to a megabyte of each stream. Raises `ExecTimeoutError`."""
+    """The method of every runtime that has no such call: up to a megabyte of each stream. Raises `ExecTimeoutError`."""
     stdout, stderr = bytearray(), bytearray()
-    readers = [
-        spawn(
-            _collect(stream, into),
-            name="exec output",
-            on_failure=lambda failure: log.debug("exec: %s", failure),
-        )
-        for stream, into in ((session.stdout, stdout), (session.stderr, stderr))
-    ]
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            code = await session.wait()
-            await asyncio.wait(readers, timeout=_DRAIN_SECONDS)
-    except TimeoutError:
-        text = f"command {' '.join(command)!r} timed out after {timeout_seconds:g} s"
-        raise ExecTimeoutError(text) from None
-    finally:
-        await cancel_and_wait(*readers)
+    async with runtime.exec(container_id, command) as session:
+        readers = [
+            spawn(
+                _collect(stream, into),
+                name="exec output",
+                on_failure=lambda failure: log.debug("exec: %s", failure),
+            )
+            for stream, into in ((session.stdout, stdout), (session.stderr, stderr))
+        ]
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                code = await session.wait()
+                await asyncio.wait(readers, timeout=_DRAIN_SECONDS)
+        except TimeoutError:
+            text = f"command {' '.join(command)!r} timed out after {timeout_seconds:g} s"
+            raise ExecTimeoutError(text) from None
+        finally:
+            await cancel_and_wait(*readers)
     return ExecResult(code, bytes(stdout), bytes(stderr))
 
 
@@ -49,3 +51,52 @@ async def _collect(stream: asyncio.StreamReader, into: bytearray) -> None:
         if len(into) >= _OUTPUT_BYTES:
             # The rest is for nobody: a command that says more and more must not keep the whole node busy listening.
             await asyncio.sleep(_BREATH_SECONDS)
+
+
+class ResultSession:
+    """A command that reads nothing, and whose output comes when it has ended."""
+
+    def __init__(self, *, tty: bool) -> None:
+        self.stdout = asyncio.StreamReader()
+        self.stderr = asyncio.StreamReader()
+        self._tty = tty
+        self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def run(self, command: Callable[[], Awaitable[ExecResult]]) -> None:
+        try:
+            self.end(await command())
+        except ContainerRuntimeError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - somebody else's code, and its text is for the user
+            self._fail(ExecError(f"the command could not be run: {str(error) or type(error).__name__}"))
+        finally:
+            self._feed_eof()
+
+    def end(self, result: ExecResult) -> None:
+        self.stdout.feed_data(result.stdout)
+        (self.stdout if self._tty else self.stderr).feed_data(result.stderr)
+        self._feed_eof()
+        if not self._code.done():
+            self._code.set_result(result.exit_code)
+
+    async def write_stdin(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    async def close_stdin(self) -> None:
+        """Nobody reads it."""
+
+    def resize(self, *, columns: int, rows: int) -> None:
+        """Nobody looks at it."""
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._code)
+
+    def _feed_eof(self) -> None:
+        self.stdout.feed_eof()
+        self.stderr.feed_eof()
+
+    def _fail(self, error: ContainerRuntimeError) -> None:
+        if not self._code.done():
+            self._code.set_exception(error)
+            # Whoever asks is told; if nobody does, that is no mistake.
+            self._code.exception()

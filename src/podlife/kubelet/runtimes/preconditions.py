@@ -1,12 +1,16 @@
 """Preconditions that every runtime checks, with the same messages: unknown IDs, repeated attempts, commands for
-containers that do not run. Pure.
+containers that do not run, log paths; and that one kubelet at a time uses a folder.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from podlife.errors import ConfigError
 from podlife.kubelet.runtime import (
     ConflictInRuntimeError,
     ContainerConfig,
@@ -21,18 +25,36 @@ from podlife.kubelet.runtime import (
 X = TypeVar("X")
 
 
-def find_sandbox(sandboxes: Mapping[str, X], sandbox_id: str) -> X:
-    try:
-        return sandboxes[sandbox_id]
-    except KeyError:
-        raise NotFoundInRuntimeError(f"there is no sandbox {sandbox_id}") from None
+class FolderLock:
+    """Held by the one kubelet that uses the folder, for as long as it lives."""
+
+    def __init__(self, folder: Path, in_use: str = "") -> None:
+        """`in_use` is the message for the others."""
+        self._path = folder / "agent.lock"
+        self._in_use = in_use or f"{folder} is in use by another node agent: give each a folder of its own"
+        self._fd = -1
+
+    def acquire(self) -> None:
+        """Raises ConfigError while another kubelet has it."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            raise ConfigError(self._in_use) from None
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
-def find_container(containers: Mapping[str, X], container_id: str) -> X:
+def find(kind: str, known: Mapping[str, X], wanted_id: str) -> X:
     try:
-        return containers[container_id]
+        return known[wanted_id]
     except KeyError:
-        raise NotFoundInRuntimeError(f"there is no container {container_id}") from None
+        raise NotFoundInRuntimeError(f"there is no {kind} {wanted_id}") from None
 
 
 def check_ready(sandbox_id: str, state: SandboxState) -> None:
@@ -67,3 +89,21 @@ def check_exec(command: Sequence[str], name: str, state: ContainerState) -> None
         raise InvalidContainerError("no command was given to run in the container")
     if state is not ContainerState.RUNNING:
         raise ExecError(f"container {name!r} does not run: it is {state}")
+
+
+def log_path_of(sandbox: SandboxConfig, config: ContainerConfig) -> Path | None:
+    """Never outside of the sandbox's folder of logs: the names in it come from users."""
+    if sandbox.log_directory is None or not config.log_path:
+        return None
+    relative = PurePosixPath(config.log_path)
+    if relative.is_absolute() or ".." in relative.parts or "\0" in config.log_path or not relative.parts:
+        raise InvalidContainerError(
+            f"log path {config.log_path!r} of container {config.name!r} leaves the pod's folder of logs"
+        )
+    return Path(sandbox.log_directory) / relative
+
+
+def make_private(folder: Path) -> None:
+    """The folder and those above it that are missing, for the owner alone."""
+    for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        path.mkdir(mode=0o700, exist_ok=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from podlife.kubelet.runtime import EventKind, RuntimeEvent
 
@@ -26,11 +26,6 @@ class Subscriptions:
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[RuntimeEvent]]:
-        with self._subscribed() as subscriber:
-            yield subscriber
-
-    @contextmanager
-    def _subscribed(self) -> Iterator[_Subscriber]:
         subscriber = _Subscriber()
         self._subscribers.add(subscriber)
         try:

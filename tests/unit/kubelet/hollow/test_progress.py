@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from podlife.kubelet.hollow.progress import HollowProgress, percentile
+from podlife.kubelet.hollow import HollowProgress, percentile
 
 
 def pod(name: str, phase: str = "Pending", *, restarts: int = 0) -> dict[str, Any]:
@@ -35,9 +35,7 @@ def test_the_way_to_running_begins_when_a_pod_was_asked_for_or_else_first_seen()
     assert list(tally.start_seconds) == [5.0, 3.0]
 
 
-def test_a_pod_that_ran_when_it_was_first_seen_says_nothing_of_how_long_it_took_unless_it_was_asked_for() -> (
-    None
-):
+def test_a_pod_that_ran_when_it_was_first_seen_took_no_known_time_unless_it_was_asked_for() -> None:
     tally = HollowProgress()
     tally.put(pod("old", "Running"), 5.0)
     assert list(tally.start_seconds) == []

@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from podlife.errors import ConfigError
-from podlife.kubelet.hollow.scenario import (
-    Conduct,
-    Crash,
-    ImageRule,
-    NodeRule,
-    Stop,
-    Wait,
-)
+from podlife.kubelet.hollow.scenario import Conduct, Crash, ImageRule, NodeRule, Stop, Wait
 from podlife.kubelet.hollow.scenario_file import annotated, load_scenario, parse_scenario
 
 WHOLE = """\

@@ -58,11 +58,6 @@ def test_an_annotation_of_the_pod_counts_more_than_the_scenario() -> None:
     assert behaviour("", annotations=said).start_seconds == 9
 
 
-def test_a_wrong_annotation_keeps_the_container_from_being_created_and_says_why() -> None:
-    said = {"sim.podlife.dev/start": "soon"}
-    assert "sim.podlife.dev/start" in behaviour("", annotations=said).refusal
-
-
 def test_an_image_does_what_the_first_pattern_says_with_or_without_its_tag() -> None:
     text = "images: [{name: 'bad/app', error: unknown}, {name: 'slow/*', pull: 2s}]"
     pulling = pulling_of(parse_scenario(text), "sim-0")
@@ -76,6 +71,8 @@ def test_a_node_is_away_once_or_for_good_or_not_at_all() -> None:
     assert list(scenario.outages("a")) == [NodeOutage(10, 15)]
     assert list(scenario.outages("b")) == [NodeOutage(1, None, is_machine=True)]
     assert list(scenario.outages("c")) == []
+    # One that has no end is the last.
+    assert [each.end for each in parse_scenario("nodes: [{every: 100s}]").outages("a")] == [None]
 
 
 def test_outages_by_chance_come_one_after_the_other_and_about_as_often_as_said() -> None:
@@ -87,9 +84,3 @@ def test_outages_by_chance_come_one_after_the_other_and_about_as_often_as_said()
     assert all(gap > 0 for gap in gaps)
     assert all(10 <= (each.end or 0.0) - each.begin <= 20 for each in found)
     assert 80 < sum(gaps) / len(gaps) < 120
-
-
-def test_an_outage_that_has_no_end_is_the_last() -> None:
-    scenario = parse_scenario("nodes: [{every: 100s}]")
-    (outage,) = scenario.outages("a")
-    assert outage.end is None

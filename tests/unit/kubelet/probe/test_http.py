@@ -21,12 +21,7 @@ from podlife.kubelet.probe import (
 from tests.kit.moved_time import heard, pass_time
 from tests.kit.real_parts import free_port
 
-from .servers import (
-    answering,
-    ok,
-    own_certificate,
-    serving,
-)
+from .servers import answering, ok, own_certificate, serving
 
 CONTAINER = {"name": "a", "ports": [{"name": "web", "containerPort": 8080}, {"containerPort": 1}]}
 
@@ -37,6 +32,12 @@ def request_for(port: int | str, **action: Any) -> Any:
 
 async def get(port: int, seconds: float = 60, **action: Any) -> HttpResponse:
     return await http_get(request_for(port, **action), seconds=seconds)
+
+
+async def answered(answer: bytes, **action: Any) -> HttpResponse:
+    """What a server with this answer comes to."""
+    async with serving(answering(answer)) as port:
+        return await get(port, **action)
 
 
 async def request_of(**action: Any) -> tuple[str, list[str]]:
@@ -93,9 +94,8 @@ async def test_headers_of_the_user_replace_ours_and_an_empty_one_takes_ours_away
 
 @pytest.mark.parametrize("header", [("X", "a\r\nY: b"), ("X: 1\r\nY", "b"), ("Host", "a\nb")])
 async def test_a_header_that_breaks_out_of_its_line_is_never_sent(header: tuple[str, str]) -> None:
-    async with serving(answering(ok())) as port:
-        with pytest.raises(NoResponseError, match="invalid header field"):
-            await get(port, httpHeaders=[{"name": header[0], "value": header[1]}])
+    with pytest.raises(NoResponseError, match="invalid header field"):
+        await answered(ok(), httpHeaders=[{"name": header[0], "value": header[1]}])
 
 
 @pytest.mark.parametrize(("port", "number"), [(80, 80), ("web", 8080), ("81", 81)])
@@ -127,10 +127,9 @@ async def test_https_answered_by_plain_http_is_told_apart() -> None:
     async with serving(plain) as port:
         with pytest.raises(PlainResponseError, match="server gave HTTP response to HTTPS client"):
             await get(port, scheme="HTTPS")
-    async with serving(answering(b"\x00" * 64)) as port:
-        with pytest.raises(NoResponseError) as raised:
-            await get(port, scheme="HTTPS", seconds=0.3)
-        assert not isinstance(raised.value, PlainResponseError)
+    with pytest.raises(NoResponseError) as raised:
+        await answered(b"\x00" * 64, scheme="HTTPS", seconds=0.3)
+    assert not isinstance(raised.value, PlainResponseError)
 
 
 async def test_redirects_on_the_same_host_are_followed_with_the_headers() -> None:
@@ -149,16 +148,6 @@ async def test_redirects_on_the_same_host_are_followed_with_the_headers() -> Non
     assert f"Referer: http://127.0.0.1:{port}/here".encode() in seen[1]
 
 
-async def test_a_redirect_to_another_host_is_not_followed() -> None:
-    async with serving(answering(b"HTTP/1.1 301 M\r\nLocation: http://localhost:1/\r\n\r\ngo there")) as port:
-        assert await get(port) == HttpResponse(301, b"go there")
-
-
-async def test_a_redirect_without_a_location_is_the_answer() -> None:
-    async with serving(answering(b"HTTP/1.1 307 T\r\nContent-Length: 0\r\n\r\n")) as port:
-        assert await get(port) == HttpResponse(307, b"")
-
-
 async def test_ten_requests_in_a_circle_are_enough() -> None:
     seen: list[bytes] = []
     async with serving(answering(b"HTTP/1.1 302 F\r\nLocation: /\r\n\r\n", seen)) as port:
@@ -169,10 +158,8 @@ async def test_ten_requests_in_a_circle_are_enough() -> None:
 
 @pytest.mark.parametrize("location", ["gopher://x/", "http://[::1", "http://127.0.0.1:99999/"])
 async def test_a_location_that_is_none_is_no_answer(location: str) -> None:
-    answer = f"HTTP/1.1 302 F\r\nLocation: {location}\r\n\r\n".encode()
-    async with serving(answering(answer)) as port:
-        with pytest.raises(NoResponseError, match=r"Location header|unsupported protocol"):
-            await get(port)
+    with pytest.raises(NoResponseError, match=r"Location header|unsupported protocol"):
+        await answered(f"HTTP/1.1 302 F\r\nLocation: {location}\r\n\r\n".encode())
 
 
 async def test_a_body_of_any_length_is_read_up_to_ten_kilobytes() -> None:
@@ -187,22 +174,21 @@ async def test_a_body_of_any_length_is_read_up_to_ten_kilobytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "body"),
+    ("answer", "code", "body"),
     [
-        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", b"hi"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", b"hi"),
-        (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", b"until the end"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi and more", b"hi"),
+        # To another host, and to none.
+        (b"HTTP/1.1 301 M\r\nLocation: http://localhost:1/\r\n\r\ngo there", 301, b"go there"),
+        (b"HTTP/1.1 307 T\r\nContent-Length: 0\r\n\r\n", 307, b""),
+        # A protocol switched unasked.
+        (b"HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", 101, b""),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, b"hi"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", 200, b"hi"),
+        (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", 200, b"until the end"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi and more", 200, b"hi"),
     ],
 )
-async def test_answers_in_every_form(answer: bytes, body: bytes) -> None:
-    async with serving(answering(answer)) as port:
-        assert await get(port) == HttpResponse(200, body)
-
-
-async def test_a_protocol_switched_unasked_is_an_answer_like_others() -> None:
-    async with serving(answering(b"HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")) as port:
-        assert (await get(port)).code == 101
+async def test_answers_in_every_form(answer: bytes, code: int, body: bytes) -> None:
+    assert await answered(answer) == HttpResponse(code, body)
 
 
 async def test_nobody_there_is_no_answer() -> None:
@@ -237,9 +223,8 @@ async def test_a_body_that_does_not_come_says_nothing_about_the_container() -> N
     async with serving(stall) as port:
         with pytest.raises(ProbeError, match="while reading body"):
             await get(port, seconds=60)
-    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi")) as port:
-        with pytest.raises(ProbeError, match="unexpected EOF"):
-            await get(port)
+    with pytest.raises(ProbeError, match="unexpected EOF"):
+        await answered(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi")
 
 
 @pytest.mark.parametrize(
@@ -252,9 +237,8 @@ async def test_a_body_that_does_not_come_says_nothing_about_the_container() -> N
     ],
 )
 async def test_what_is_no_answer_is_told_in_one_line(answer: bytes, says: str) -> None:
-    async with serving(answering(answer)) as port:
-        with pytest.raises(NoResponseError) as raised:
-            await get(port)
+    with pytest.raises(NoResponseError) as raised:
+        await answered(answer)
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from podlife.clock import SystemClock
-from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from .process.process_kit import ProcessWorld, opened
 
 
 @pytest.fixture
-async def runtime(tmp_path: Path) -> AsyncIterator[ProcessRuntime]:
-    async with ProcessRuntime(ProcessSettings(tmp_path / "runtime"), SystemClock()) as opened:
-        yield opened
-        for sandbox in await opened.list_sandboxes():
-            await opened.remove_sandbox(sandbox.id)
+async def world(tmp_path: Path) -> AsyncIterator[ProcessWorld]:
+    async with opened(tmp_path) as made:
+        yield made
+        await made.clear()

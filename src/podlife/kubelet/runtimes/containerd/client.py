@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,24 @@ _NOT_YET = "server is not initialized yet"
 _NAME_TAKEN = "is reserved for"
 # Where containerd keeps what is CRI's; only its own API has to be told.
 _NAMESPACE = (("containerd-namespace", "k8s.io"),)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerdSettings:
+    """`root` holds what containerd does not keep: the files of termination messages. It also tells whose a pod is, so
+    that several kubelets, or a kubelet, may use one daemon. `cgroup_parent` is in the words of the daemon's driver."""
+
+    root: Path
+    socket: Path = Path("/run/containerd/containerd.sock")
+    cgroup_parent: str = ""
+    runtime_handler: str = ""
+    # How often everything is listed: where nobody tells what changed, and where somebody does.
+    relist_seconds: float = 1.0
+    relist_when_told_seconds: float = 10.0
+
+    @property
+    def termination_folder(self) -> Path:
+        return self.root / "termination"
 
 
 class NotOfferedError(ContainerRuntimeError):
@@ -144,7 +163,7 @@ class CriClient:
     def _failure(self, method: str, error: Any, seconds: float) -> ContainerRuntimeError:
         import grpc
 
-        code, text = error.code(), _one_line(error.details())
+        code, text = error.code(), " ".join((error.details() or "no reason was given").split())
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return RuntimeUnavailableError(f"containerd did not answer {method} within {seconds:g} s")
         if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or _NOT_YET in text:
@@ -165,10 +184,6 @@ class CriClient:
 
 def _to_bytes(request: Any) -> bytes:
     return bytes(request.SerializeToString())
-
-
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "no reason was given").split())
 
 
 def _has(module: str) -> bool:

@@ -1,7 +1,9 @@
 """Commands in a container: to their end in one CRI call, or with streams through the daemon's streaming server.
 
-A command in one call that takes too long is killed by the daemon, a streamed one whose caller leaves by
-`exec_sessions`.
+A command in one call that takes too long is killed by the daemon. A streamed one outlives its streams, and CRI has no
+call to end it: `ExecProcesses` does. containerd's own API says which processes of a container are commands, the kernel
+when each started and what belongs to it. A command belongs to the session that began last before it; where that is
+ambiguous nothing is killed. With daemons other than containerd nothing happens.
 """
 
 from __future__ import annotations
@@ -9,8 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -38,6 +45,10 @@ _OUTPUT_BYTES = 1024 * 1024
 _STATUS_BYTES = 64 * 1024
 # A command without a bound of its own still ends some day.
 _MOST_SECONDS = 24 * 3600.0
+_END_SECONDS = 5.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+# Fields of /proc/PID/stat, counted after the name of the program.
+_STAT_SESSION, _STAT_BEGAN = 3, 19
 
 
 async def run_command(
@@ -47,21 +58,13 @@ async def run_command(
     check_exec(command, container.config.name, container.state)
     seconds = _MOST_SECONDS if timeout_seconds is None else max(timeout_seconds, 0.001)
     bound = 0 if timeout_seconds is None else math.ceil(seconds)
-    ask = client.call(
-        "ExecSync", container_id=container.id, cmd=list(command), timeout=bound, seconds=seconds + 10
-    )
     try:
         async with asyncio.timeout(seconds):
-            answer = await ask
+            answer = await _call(client, "ExecSync", container, command, timeout=bound, seconds=seconds + 10)
     except TimeoutError:
         # With the call the daemon ends the command.
-        raise _too_long(command, seconds) from None
-    except (RuntimeUnavailableError, NotFoundInRuntimeError):
-        raise
-    except ContainerRuntimeError as error:
-        raise ExecError(
-            f"cannot run {command[0]!r} in container {container.config.name!r}: {error}"
-        ) from None
+        text = f"command {' '.join(command)!r} timed out after {seconds:g} s"
+        raise ExecTimeoutError(text) from None
     return ExecResult(answer.exit_code, answer.stdout[:_OUTPUT_BYTES], answer.stderr[:_OUTPUT_BYTES])
 
 
@@ -71,9 +74,11 @@ async def executing(
 ) -> AsyncIterator[StreamedCommand]:
     """Start the command with streams; raises ExecError where the daemon does not take it."""
     check_exec(command, container.config.name, container.state)
-    url = await _ask_for_streams(client, container, command, stdin=stdin, tty=tty)
+    # A terminal has one way out.
+    streams = {"tty": tty, "stdin": stdin, "stdout": True, "stderr": not tty}
+    answer = await _call(client, "Exec", container, command, **streams)
     try:
-        async with upgraded(url, _PROTOCOL) as connection:
+        async with upgraded(str(answer.url), _PROTOCOL) as connection:
             session = StreamedCommand(connection, command, stdin=stdin, tty=tty)
             pump = spawn(
                 session.pump(), name="containerd exec", on_failure=lambda error: log.debug("%s", error)
@@ -86,27 +91,17 @@ async def executing(
         raise ExecError(f"the streaming server of containerd cannot be used: {error}") from None
 
 
-async def _ask_for_streams(
-    client: CriClient, container: ContainerStatus, command: Sequence[str], *, stdin: bool, tty: bool
-) -> str:
+async def _call(
+    client: CriClient, method: str, container: ContainerStatus, command: Sequence[str], **fields: Any
+) -> Any:
     try:
-        # A terminal has one way out.
-        answer = await client.call(
-            "Exec",
-            container_id=container.id,
-            cmd=list(command),
-            tty=tty,
-            stdin=stdin,
-            stdout=True,
-            stderr=not tty,
-        )
+        return await client.call(method, container_id=container.id, cmd=list(command), **fields)
     except (RuntimeUnavailableError, NotFoundInRuntimeError):
         raise
     except ContainerRuntimeError as error:
         raise ExecError(
             f"cannot run {command[0]!r} in container {container.config.name!r}: {error}"
         ) from None
-    return str(answer.url)
 
 
 class StreamedCommand:
@@ -122,24 +117,24 @@ class StreamedCommand:
         self._has_status = asyncio.Event()
         # The server waits for all of them, and knows them by their names.
         connection.open_stream("error", self._take_status, self._has_status.set)
-        self._stdin = connection.open_stream("stdin", _ignore, lambda: None) if stdin else None
+        # Nothing comes back on the streams that only go there.
+        one_way: Any = (lambda _: None, lambda: None)
+        self._stdin = connection.open_stream("stdin", *one_way) if stdin else None
         connection.open_stream("stdout", self.stdout.feed_data, self.stdout.feed_eof)
         if tty:
             self.stderr.feed_eof()
         else:
             connection.open_stream("stderr", self.stderr.feed_data, self.stderr.feed_eof)
-        self._resize = connection.open_stream("resize", _ignore, lambda: None) if tty else None
+        self._resize = connection.open_stream("resize", *one_way) if tty else None
 
     async def pump(self) -> None:
         await self._connection.pump(self._gate.is_open)
 
     async def write_stdin(self, data: bytes) -> None:
         if self._stdin is not None:
-            try:
+            # Refused where the command reads no more.
+            with suppress(ConnectionError):
                 await self._connection.send(self._stdin, data)
-            except ConnectionError:
-                # The command reads no more.
-                return
 
     async def close_stdin(self) -> None:
         if self._stdin is None:
@@ -148,10 +143,8 @@ class StreamedCommand:
             await self.write_stdin(b"\x04")
             return
         stream, self._stdin = self._stdin, None
-        try:
+        with suppress(ConnectionError):
             await self._connection.finish(stream)
-        except ConnectionError:
-            return
 
     def resize(self, *, columns: int, rows: int) -> None:
         if self._resize is not None:
@@ -176,22 +169,19 @@ class _Gate:
     """Lets the connection wait while a stream is not read; in the role of a transport, which is what readers stop."""
 
     def __init__(self) -> None:
-        self._open = asyncio.Event()
-        self._open.set()
+        self.is_open = asyncio.Event()
+        self.is_open.set()
 
     def reader(self) -> asyncio.StreamReader:
         made = asyncio.StreamReader()
         made.set_transport(self)  # type: ignore[arg-type]
         return made
 
-    def is_open(self) -> asyncio.Event:
-        return self._open
-
     def pause_reading(self) -> None:
-        self._open.clear()
+        self.is_open.clear()
 
     def resume_reading(self) -> None:
-        self._open.set()
+        self.is_open.set()
 
 
 def _exit_code(status: bytes, command: Sequence[str]) -> int:
@@ -211,9 +201,73 @@ def _exit_code(status: bytes, command: Sequence[str]) -> int:
     raise ExecError(f"cannot run {command[0]!r} in the container: {text}")
 
 
-def _too_long(command: Sequence[str], seconds: float) -> ExecTimeoutError:
-    return ExecTimeoutError(f"command {' '.join(command)!r} timed out after {seconds:g} s")
+@dataclass(frozen=True, eq=False)
+class ExecProcess:
+    """A streamed command of a container, from before it was asked for."""
+
+    container_id: str
+    began_ticks: int
 
 
-def _ignore(data: bytes) -> None:
-    """Nothing comes back on the streams that only go there."""
+class ExecProcesses:
+    def __init__(self, client: CriClient) -> None:
+        self._client = client
+        self._open: set[ExecProcess] = set()
+
+    @contextmanager
+    def begun(self, container_id: str) -> Iterator[ExecProcess]:
+        session = ExecProcess(container_id, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
+        self._open.add(session)
+        try:
+            yield session
+        finally:
+            self._open.discard(session)
+
+    async def end_leftovers(self, session: ExecProcess) -> None:
+        """Kill what runs of a command whose end was not told. Never raises: nobody could do anything about it."""
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                processes = await self._client.processes(session.container_id)
+        except (ContainerRuntimeError, TimeoutError) as error:
+            log.debug("what is left of a command in %s cannot be ended: %s", session.container_id, error)
+            return
+        ours = [pid for pid, is_command in processes if is_command and self._owner(pid, session) is session]
+        if ours:
+            leader = min(ours, key=lambda pid: _stat(pid, _STAT_BEGAN) or 0)
+            for pid, _ in processes:
+                _kill_in_session(pid, leader)
+
+    def _owner(self, pid: int, session: ExecProcess) -> ExecProcess | None:
+        began = _stat(pid, _STAT_BEGAN)
+        if began is None:
+            return None
+        before = [
+            each
+            for each in self._open
+            if each.container_id == session.container_id and each.began_ticks <= began
+        ]
+        return max(before, key=lambda each: each.began_ticks, default=None)
+
+
+def _kill_in_session(pid: int, leader: int) -> None:
+    """runc makes every command the leader of a session; what it starts stays in it."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        # Asked once the process is held: a number that was given to another one meanwhile is not in the session.
+        if _stat(pid, _STAT_SESSION) == leader:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        return
+    finally:
+        os.close(handle)
+
+
+def _stat(pid: int, field: int) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[field])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from podlife.kubelet.runtime import (
     ContainerRuntimeError,
@@ -46,7 +45,10 @@ async def find_image(client: CriClient, image: str) -> str | None:
         raise ImagePullError(
             f'Failed to inspect image "{image}": {error}', reason="ImageInspectError"
         ) from None
-    return _reference(found) if found.id else None
+    if not found.id:
+        return None
+    # As CRI has it in a container's `image_ref`: the digest where a registry gave one.
+    return str(found.repo_digests[0] if found.repo_digests else found.id)
 
 
 async def pull_image(client: CriClient, image: str) -> str:
@@ -72,11 +74,6 @@ def check_name(image: str) -> None:
     if match is None or len(match["name"]) > _MOST_NAME:
         why = f'couldn\'t parse image name "{image}": invalid reference format'
         raise ImagePullError(f'Failed to apply default image tag "{image}": {why}', reason="InvalidImageName")
-
-
-def _reference(image: Any) -> str:
-    """As CRI has it in a container's `image_ref`: the digest where a registry gave one."""
-    return str(image.repo_digests[0] if image.repo_digests else image.id)
 
 
 def _pull_failure(image: str, text: str) -> ImagePullError:

@@ -90,24 +90,18 @@ _MESSAGE, _REPEATED, _OPTIONAL = 11, 3, 1
 @cache
 def message(name: str) -> Any:
     """The class of a message by its name in CRI, or in containerd's own API."""
-    return _classes()[name]
+    from google.protobuf import message_factory
+
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"podlife.cri.{name}"))
 
 
 @cache
-def _classes() -> dict[str, Any]:
-    from google.protobuf import descriptor_pool, message_factory
+def _pool() -> Any:
+    from google.protobuf import descriptor_pool
 
     pool = descriptor_pool.DescriptorPool()
     pool.Add(_file(_CRI + _CONTAINERD))
-    names = [line.split()[0] for line in _lines(_CRI + _CONTAINERD)]
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"podlife.cri.{name}"))
-        for name in names
-    }
-
-
-def _lines(table: str) -> list[str]:
-    return [line for line in table.splitlines() if line.strip()]
+    return pool
 
 
 def _file(table: str) -> Any:
@@ -116,8 +110,7 @@ def _file(table: str) -> Any:
     described = descriptor_pb2.FileDescriptorProto(
         name="podlife/cri.proto", package="podlife.cri", syntax="proto3"
     )
-    for line in _lines(table):
-        name, *fields = line.split()
+    for name, *fields in filter(None, map(str.split, table.splitlines())):
         made = described.message_type.add(name=name)
         for text in fields:
             _add_field(made, text)

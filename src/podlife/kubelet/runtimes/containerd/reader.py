@@ -18,10 +18,9 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
 )
 
-from .client import CriClient
+from .client import ContainerdSettings, CriClient
 from .messages import message
 from .requests import selector
-from .settings import ContainerdSettings
 from .state_diff import StateDiff
 from .statuses import (
     container_state,

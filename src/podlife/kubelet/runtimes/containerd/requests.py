@@ -15,8 +15,8 @@ import msgspec
 
 from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Resources, SandboxConfig, User
 
+from .client import ContainerdSettings
 from .messages import message
-from .settings import ContainerdSettings
 
 NOTE = "podlife.dev/config"
 SANDBOX_ID = "podlife.dev/sandbox"
@@ -42,41 +42,12 @@ _MASKED = (
 )
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 # CRI numbers the signals by their names, not as any kernel does.
+_NAMED_SIGNALS = (
+    "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS TERM "
+    "TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ RTMIN"
+)
 _SIGNAL_NAMES = (
-    *(
-        "ABRT",
-        "ALRM",
-        "BUS",
-        "CHLD",
-        "CLD",
-        "CONT",
-        "FPE",
-        "HUP",
-        "ILL",
-        "INT",
-        "IO",
-        "IOT",
-        "KILL",
-        "PIPE",
-        "POLL",
-    ),
-    *(
-        "PROF",
-        "PWR",
-        "QUIT",
-        "SEGV",
-        "STKFLT",
-        "STOP",
-        "SYS",
-        "TERM",
-        "TRAP",
-        "TSTP",
-        "TTIN",
-        "TTOU",
-        "URG",
-        "USR1",
-    ),
-    *("USR2", "VTALRM", "WINCH", "XCPU", "XFSZ", "RTMIN"),
+    *_NAMED_SIGNALS.split(),
     *(f"RTMIN+{step}" for step in range(1, 16)),
     *(f"RTMAX-{step}" for step in range(14, 0, -1)),
     "RTMAX",

@@ -8,16 +8,12 @@ their exit codes are there. Only what carries this kubelet's label is seen or to
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
-import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.errors import ConfigError
 from podlife.kubelet.runtime import (
     ConflictInRuntimeError,
     ContainerConfig,
@@ -29,24 +25,54 @@ from podlife.kubelet.runtime import (
     SandboxConfig,
     SandboxStatus,
 )
+from podlife.kubelet.runtimes.preconditions import FolderLock
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from . import images
-from .client import CriClient
-from .containers import Containers
-from .exec_sessions import ExecProcesses
-from .execution import executing, run_command
-from .pending_calls import PendingCalls
+from .client import ContainerdSettings, CriClient
+from .execution import ExecProcesses, executing, run_command
+from .pods import Pods
 from .reader import StateReader
-from .sandboxes import Sandboxes
-from .settings import ContainerdSettings
 from .state_diff import StateDiff
-from .termination_files import remove_others
+from .statuses import remove_others
 from .watch import DaemonWatch
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _OPEN_SECONDS = 5.0
+_CLOSE_SECONDS = 2.0
+
+
+class PendingCalls:
+    """Calls in flight to the daemon. A caller may stop waiting; the call continues, and its effect is observed.
+
+    Calls within one sandbox can be awaited: nothing may be created or started in a sandbox after it was stopped.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[asyncio.Task[Any], str] = {}
+
+    async def give(self, order: Coroutine[Any, Any, T], name: str, *, within: str = "") -> T:
+        """Answer what comes of it. `within` is the sandbox, or the container, that has to wait for it."""
+        task = spawn(
+            order, name=f"containerd order: {name}", on_failure=lambda error: log.debug("%s: %s", name, error)
+        )
+        self._tasks[task] = within
+        task.add_done_callback(self._tasks.pop)
+        return await asyncio.shield(task)
+
+    async def wait_for(self, *within: str) -> None:
+        """Until nothing is on its way there; every order has a deadline of its own."""
+        while waiting := [task for task, where in self._tasks.items() if where in within]:
+            await asyncio.wait(waiting)
+
+    async def close(self) -> None:
+        """Give what is on its way a little time, then no more."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+        await cancel_and_wait(*self._tasks)
 
 
 class ContainerdRuntime:
@@ -63,17 +89,15 @@ class ContainerdRuntime:
         self._mirror = StateDiff(self._subscriptions.publish)
         self._reading = StateReader(self._client, self._mirror, settings)
         self._watch = DaemonWatch(self._client, self._reading, settings)
-        self._sandboxes = Sandboxes(self._client, self._mirror, self._reading, settings)
-        self._containers = Containers(self._client, self._mirror, self._reading, settings)
+        self._pods = Pods(self._client, self._mirror, self._reading, settings)
         self._orders = PendingCalls()
         self._sessions = ExecProcesses(self._client)
         self._watching: asyncio.Task[None] | None = None
-        self._agent_lock = -1
+        self._lock = FolderLock(settings.root)
         self._starting: set[str] = set()
 
     async def __aenter__(self) -> Self:
-        self._settings.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._agent_lock = _lock_for_one(self._settings.root / "agent.lock")
+        self._lock.acquire()
         try:
             self._client.open()
             await self._look_first()
@@ -92,17 +116,18 @@ class ContainerdRuntime:
     # Sandboxes
 
     async def run_sandbox(self, config: SandboxConfig) -> str:
-        return await self._orders.give(self._sandboxes.run(config), f"run {config.namespace}/{config.name}")
+        return await self._orders.give(
+            self._pods.run_sandbox(config), f"run {config.namespace}/{config.name}"
+        )
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
-        self._sandboxes.close(sandbox_id)
+        self._pods.close(sandbox_id)
         await self._orders.wait_for(sandbox_id, *self._mirror.containers_in(sandbox_id))
-        await self._orders.give(self._sandboxes.stop(sandbox_id), f"stop sandbox {sandbox_id}")
+        await self._orders.give(self._pods.stop_sandbox(sandbox_id), f"stop sandbox {sandbox_id}")
 
     async def remove_sandbox(self, sandbox_id: str) -> None:
         await self.stop_sandbox(sandbox_id)
-        removal = self._sandboxes.remove(sandbox_id, self._containers)
-        await self._orders.give(removal, f"remove sandbox {sandbox_id}")
+        await self._orders.give(self._pods.remove_sandbox(sandbox_id), f"remove sandbox {sandbox_id}")
 
     async def sandbox_status(self, sandbox_id: str) -> SandboxStatus:
         return await self._reading.sandbox(sandbox_id)
@@ -113,7 +138,7 @@ class ContainerdRuntime:
     # Containers
 
     async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
-        order = self._create(sandbox_id, config)
+        order = self._pods.create(sandbox_id, config)
         return await self._orders.give(order, f"create {config.name}", within=sandbox_id)
 
     async def start_container(self, container_id: str) -> None:
@@ -126,11 +151,11 @@ class ContainerdRuntime:
         # A start on its way is waited for: what runs after a stop has returned would run for ever.
         await self._orders.wait_for(container_id)
         await self._reading.told_of(container_id)
-        await self._orders.give(self._containers.stop(container_id, grace_seconds), f"stop {container_id}")
+        await self._orders.give(self._pods.stop(container_id, grace_seconds), f"stop {container_id}")
 
     async def remove_container(self, container_id: str) -> None:
         await self._orders.wait_for(container_id)
-        await self._orders.give(self._containers.remove(container_id), f"remove {container_id}")
+        await self._orders.give(self._pods.remove(container_id), f"remove {container_id}")
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         return await self._reading.container(container_id)
@@ -186,34 +211,15 @@ class ContainerdRuntime:
         if self._watching is not None:
             await cancel_and_wait(self._watching)
         await self._client.close()
-        if self._agent_lock >= 0:
-            os.close(self._agent_lock)
-            self._agent_lock = -1
-
-    async def _create(self, sandbox_id: str, config: ContainerConfig) -> str:
-        return await self._containers.create(await self._sandboxes.ready(sandbox_id), config)
+        self._lock.release()
 
     async def _start(self, container_id: str) -> None:
         try:
-            status = await self._reading.container(container_id)
-            await self._sandboxes.ready(status.sandbox_id)
-            await self._containers.start(status)
+            await self._pods.start(container_id)
         finally:
             self._starting.discard(container_id)
             # What happened to it meanwhile was held back.
             self._watch.suspect(container_id)
-
-
-def _lock_for_one(path: Path) -> int:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise ConfigError(
-            f"{path.parent} is in use by another node agent: give each a folder of its own"
-        ) from None
-    return fd
 
 
 def _report(failure: BaseException) -> Any:

@@ -55,16 +55,17 @@ class SpdyConnection:
             self.post(stream_id, data[start : start + _CHUNK_BYTES])
             await self._writer.drain()
 
-    def post(self, stream_id: int, data: bytes) -> None:
+    def post(self, stream_id: int, data: bytes, *, is_last: bool = False) -> None:
         """A few bytes, without waiting."""
-        self._write_data(stream_id, data)
+        if not self._writer.is_closing():
+            self._writer.write(self._frames.data(stream_id, data, is_last=is_last))
 
     async def finish(self, stream_id: int) -> None:
         """End this direction of the stream."""
-        self._write_data(stream_id, b"", is_last=True)
+        self.post(stream_id, b"", is_last=True)
         await self._writer.drain()
 
-    async def pump(self, may_go_on: Callable[[], asyncio.Event]) -> None:
+    async def pump(self, may_go_on: asyncio.Event) -> None:
         """Take what the server sends, while `may_go_on` is set. Every stream ends with it, however this returns."""
         reader = FrameReader(max_data_bytes=_MAX_FRAME_BYTES)
         try:
@@ -73,7 +74,7 @@ class SpdyConnection:
                     self._take(frame)
                     if not self._streams or isinstance(frame, GoAway):
                         return
-                    await may_go_on().wait()
+                    await may_go_on.wait()
         finally:
             for stream_id in list(self._streams):
                 self._end(stream_id)
@@ -101,10 +102,6 @@ class SpdyConnection:
     def _end(self, stream_id: int) -> None:
         if (stream := self._streams.pop(stream_id, None)) is not None:
             stream[1]()
-
-    def _write_data(self, stream_id: int, data: bytes, *, is_last: bool = False) -> None:
-        if not self._writer.is_closing():
-            self._writer.write(self._frames.data(stream_id, data, is_last=is_last))
 
 
 @asynccontextmanager

@@ -1,8 +1,15 @@
-"""What the daemon says of sandboxes and containers, in the seam's words."""
+"""What the daemon says of sandboxes and containers, in the seam's words; and the files of termination messages.
+
+Such a file is mounted into its container, which therefore cannot replace it: what is read here is always the file that
+was created here. Processes in the container may write to it; on the node no one else can.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import secrets
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +26,6 @@ from podlife.kubelet.runtime import (
 
 from .requests import NOTE, POD_UID, SANDBOX_ID, ContainerNote
 from .state_diff import SeenContainer, SeenSandbox
-from .termination_files import read_message
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +38,8 @@ _CONTAINER_STATES = [
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What containerd says where it found a container's process gone and nobody to ask how it went.
 _UNKNOWN = "Unknown"
+# The most that a kubelet takes of one termination message.
+_MOST_BYTES = 4096
 
 
 def container_state(number: int) -> ContainerState:
@@ -56,6 +64,8 @@ def container_status(told: Any) -> ContainerStatus | None:
     if note is None:
         return None
     state = container_state(told.state)
+    # Not in a list.
+    started = getattr(told, "started_at", 0) if state is not ContainerState.CREATED else 0
     return ContainerStatus(
         id=told.id,
         sandbox_id=note.sandbox_id,
@@ -65,7 +75,7 @@ def container_status(told: Any) -> ContainerStatus | None:
         created_at=_time(told.created_at),
         image_ref=told.image_ref,
         log_path=Path(note.log_path) if note.log_path else None,
-        **(_run(told) if state is not ContainerState.CREATED else {}),
+        started_at=_time(started) if started else None,
         **(_end(told, note) if state is ContainerState.EXITED else {}),
     )
 
@@ -79,11 +89,6 @@ def seen_container(told: Any) -> SeenContainer:
     return SeenContainer(
         told.id, labels.get(SANDBOX_ID, ""), labels.get(POD_UID, ""), container_state(told.state)
     )
-
-
-def _run(told: Any) -> dict[str, Any]:
-    started = getattr(told, "started_at", 0)
-    return {"started_at": _time(started) if started else None}
 
 
 def _end(told: Any, note: ContainerNote) -> dict[str, Any]:
@@ -116,3 +121,35 @@ def _note(told: Any, kind: Any) -> Any:
 def termination_file(told: Any) -> str:
     note = _note(told, ContainerNote)
     return note.termination_file if note else ""
+
+
+def make_file(folder: Path) -> Path:
+    """A new empty file in the folder, for any user in a container."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / secrets.token_hex(16)
+    path.touch(mode=0o600)
+    # The folder keeps everybody else on the node away.
+    path.chmod(0o666)
+    return path
+
+
+def read_message(path: str) -> str:
+    """The end of what was written, empty where nothing was."""
+    if not path:
+        return ""
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _MOST_BYTES))
+            return file.read(_MOST_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def remove_others(folder: Path, keep: Iterable[str]) -> None:
+    """Forget the files of containers that are gone."""
+    kept = set(keep)
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if str(path) not in kept:
+            path.unlink(missing_ok=True)

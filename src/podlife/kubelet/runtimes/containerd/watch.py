@@ -11,13 +11,12 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Protocol
 
 from podlife.aio import wait_until_set
 from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableError
 
-from .client import CriClient, NotOfferedError
-from .settings import ContainerdSettings
+from .client import ContainerdSettings, CriClient, NotOfferedError
+from .reader import StateReader
 
 log = logging.getLogger(__name__)
 
@@ -28,20 +27,10 @@ _LOOKS = 40
 _LOOK_SECONDS = 0.025
 
 
-class DaemonReader(Protocol):
-    """Ways to see what there is; both take what they see into the mirror."""
-
-    async def relist(self) -> None: ...
-
-    async def look_at(self, container_or_sandbox_id: str) -> bool:
-        """Whether it has ended, or is not ours."""
-        ...
-
-
 class DaemonWatch:
-    def __init__(self, client: CriClient, looks: DaemonReader, settings: ContainerdSettings) -> None:
+    def __init__(self, client: CriClient, reader: StateReader, settings: ContainerdSettings) -> None:
         self._client = client
-        self._looks = looks
+        self._reader = reader
         self._settings = settings
         # When the stream that is open now began, by the loop's time.
         self._listens_since: float | None = None
@@ -95,7 +84,7 @@ class DaemonWatch:
     async def _list(self) -> None:
         while True:
             self._list_again.clear()
-            await _quietly(self._looks.relist())
+            await _quietly(self._reader.relist())
             await wait_until_set(self._list_again, seconds=self._seconds_to_the_next_listing())
 
     def _seconds_to_the_next_listing(self) -> float:
@@ -118,7 +107,7 @@ class DaemonWatch:
     async def _look_once(self, suspect: str) -> None:
         self._suspects[suspect] -= 1
         left = self._suspects[suspect]
-        ended = await _quietly(self._looks.look_at(suspect))
+        ended = await _quietly(self._reader.look_at(suspect))
         if ended or left <= 0:
             self._suspects.pop(suspect, None)
 

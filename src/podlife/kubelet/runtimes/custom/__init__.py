@@ -7,13 +7,7 @@ here. `docs/own-compute.md` shows a whole one.
 """
 
 from podlife.kubelet.runtime import ContainerConfig, ExecResult, SandboxConfig
-from podlife.kubelet.runtimes.custom.compute import (
-    Compute,
-    ComputeError,
-    End,
-    Resuming,
-    Work,
-)
+from podlife.kubelet.runtimes.custom.compute import Compute, ComputeError, End, Resuming, Work
 from podlife.kubelet.runtimes.custom.runtime import CustomRuntime
 
 __all__ = [

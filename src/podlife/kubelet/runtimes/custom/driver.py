@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable
 from typing import Any, NoReturn
 
-from podlife.aio import cancel_and_wait, spawn
+from podlife.aio import cancel_and_wait, spawn, wait_until_set
 from podlife.clock import Clock
 from podlife.kubelet.runtime import (
     ContainerState,
@@ -21,12 +21,7 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
     StartContainerError,
 )
-from podlife.kubelet.runtimes.custom.compute import (
-    Compute,
-    End,
-    Resuming,
-    Work,
-)
+from podlife.kubelet.runtimes.custom.compute import Compute, End, Resuming, Work
 from podlife.kubelet.runtimes.custom.records import Container, Records, Sandbox
 from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
@@ -196,11 +191,7 @@ class Driver:
         if container.state is not ContainerState.RUNNING:
             return
         container.news.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await container.news.wait()
-        except TimeoutError:
-            return
+        await wait_until_set(container.news, seconds=seconds)
 
     # Ends
 

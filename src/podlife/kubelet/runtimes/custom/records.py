@@ -7,7 +7,6 @@ your compute says what runs, and what nobody knows of any more is shown as unkno
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from typing import TypeVar
 
 import msgspec
 
-from podlife.errors import ConfigError
 from podlife.kubelet.runtime import (
     ContainerConfig,
     ContainerState,
@@ -116,27 +114,10 @@ class Records:
         self.sandboxes: dict[str, Sandbox] = {}
         self.containers: dict[str, Container] = {}
         self._of_pods: dict[str, dict[str, Sandbox]] = {}
-        self._folder = folder
         self._folders = {StoredSandbox: folder / "sandboxes", StoredContainer: folder / "containers"}
-        self._lock = -1
 
-    def open(self) -> None:
-        """Read what a kubelet before has left. Raises `ConfigError` while another one is at work here."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = os.open(self._folder / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise ConfigError(f"another agent uses {self._folder}: stop it, or name another folder") from None
-        self._load()
-
-    def close(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
-    def _load(self) -> None:
+    def load(self) -> None:
+        """Read what a kubelet before has left."""
         self.sandboxes, self.containers, self._of_pods = {}, {}, {}
         for folder in self._folders.values():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -18,17 +18,15 @@ from podlife.kubelet.runtime import (
     ContainerState,
     ContainerStatus,
     EventKind,
-    ExecResult,
     ExecSession,
     RuntimeEvent,
     SandboxConfig,
     SandboxState,
     SandboxStatus,
 )
-from podlife.kubelet.runtimes.commands import run_to_end
+from podlife.kubelet.runtimes.commands import ResultSession, exec_sync
 from podlife.kubelet.runtimes.custom.compute import Compute
 from podlife.kubelet.runtimes.custom.driver import Driver
-from podlife.kubelet.runtimes.custom.execution import CustomExec
 from podlife.kubelet.runtimes.custom.records import (
     Container,
     Records,
@@ -36,14 +34,14 @@ from podlife.kubelet.runtimes.custom.records import (
     StoredContainer,
     StoredSandbox,
 )
-from podlife.kubelet.runtimes.logs import log_path_of
 from podlife.kubelet.runtimes.preconditions import (
+    FolderLock,
     check_exec,
     check_new_container,
     check_new_sandbox,
     check_ready,
-    find_container,
-    find_sandbox,
+    find,
+    log_path_of,
     started_before,
 )
 
@@ -67,15 +65,17 @@ class CustomRuntime:
         self._compute = compute
         self._clock = clock
         self._ips = ips
+        self._lock = FolderLock(folder, f"another agent uses {folder}: stop it, or name another folder")
         self._records = Records(folder)
         self._driver = Driver(compute, self._records, clock)
 
     async def __aenter__(self) -> Self:
-        self._records.open()
+        self._lock.acquire()
         try:
+            self._records.load()
             await self._driver.open()
         except BaseException:
-            self._records.close()
+            self._lock.release()
             raise
         return self
 
@@ -83,7 +83,7 @@ class CustomRuntime:
         try:
             await self._driver.close()
         finally:
-            self._records.close()
+            self._lock.release()
 
     async def version(self) -> str:
         await self._driver.call(self._compute.runs())
@@ -121,7 +121,7 @@ class CustomRuntime:
             self._driver.publish(EventKind.SANDBOX_REMOVED, sandbox)
 
     async def sandbox_status(self, sandbox_id: str) -> SandboxStatus:
-        return self._sandbox(sandbox_id).status(self._ips)
+        return find("sandbox", self._records.sandboxes, sandbox_id).status(self._ips)
 
     async def list_sandboxes(self, *, pod_uid: str | None = None) -> list[SandboxStatus]:
         return [sandbox.status(self._ips) for sandbox in self._sandboxes(pod_uid)]
@@ -179,22 +179,15 @@ class CustomRuntime:
     ) -> AsyncIterator[ExecSession]:
         container = self._container(container_id)
         check_exec(command, container.stored.config.name, container.state)
-        session = CustomExec(tty=tty)
-        running = spawn(
-            session.run(lambda: self._compute.exec(container_id, command)),
-            name="exec",
-            on_failure=lambda _: None,
-        )
+        session = ResultSession(tty=tty)
+        work = session.run(lambda: self._compute.exec(container_id, command))
+        running = spawn(work, name="exec", on_failure=lambda _: None)
         try:
             yield session
         finally:
             await cancel_and_wait(running)
 
-    async def exec_sync(
-        self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
-    ) -> ExecResult:
-        async with self.exec(container_id, command) as session:
-            return await run_to_end(session, command, timeout_seconds=timeout_seconds)
+    exec_sync = exec_sync
 
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
         return self._driver.subscriptions.events()
@@ -216,13 +209,10 @@ class CustomRuntime:
     def _sandboxes(self, pod_uid: str | None) -> list[Sandbox]:
         return list(self._records.sandboxes.values()) if pod_uid is None else self._records.of_pod(pod_uid)
 
-    def _sandbox(self, sandbox_id: str) -> Sandbox:
-        return find_sandbox(self._records.sandboxes, sandbox_id)
-
     def _ready_sandbox(self, sandbox_id: str) -> Sandbox:
-        sandbox = self._sandbox(sandbox_id)
+        sandbox = find("sandbox", self._records.sandboxes, sandbox_id)
         check_ready(sandbox_id, sandbox.stored.state)
         return sandbox
 
     def _container(self, container_id: str) -> Container:
-        return find_container(self._records.containers, container_id)
+        return find("container", self._records.containers, container_id)

@@ -28,7 +28,7 @@ class Cgroups:
 
     def groups(self, container_id: str, resources: Resources) -> list[dict[str, Any]]:
         """What a supervisor is to make: folders and the values in them. Nothing for a container without limits."""
-        wanted = _values_v2(resources) if self.version == 2 else _values_v1(resources)
+        wanted = _values(resources, is_v2=self.version == 2)
         by_folder: dict[Path, dict[str, str]] = {}
         for controller, values in wanted.items():
             if values and controller in self.parents:
@@ -115,35 +115,22 @@ def _shares(millis: int) -> int:
     return min(max(millis * 1024 // 1000, 2), 262144)
 
 
-def _values_v1(resources: Resources) -> dict[str, dict[str, str]]:
-    values: dict[str, dict[str, str]] = {"cpu": {}, "memory": {}, "pids": {}}
-    if resources.cpu_request_millis is not None:
-        values["cpu"]["cpu.shares"] = str(_shares(resources.cpu_request_millis))
-    if resources.cpu_limit_millis is not None:
-        values["cpu"]["cpu.cfs_period_us"] = str(_PERIOD_MICROSECONDS)
-        values["cpu"]["cpu.cfs_quota_us"] = str(_quota(resources.cpu_limit_millis))
-    if resources.memory_limit_bytes is not None:
-        values["memory"]["memory.limit_in_bytes"] = str(resources.memory_limit_bytes)
-    if resources.pids_limit is not None:
-        values["pids"]["pids.max"] = str(resources.pids_limit)
-    return values
-
-
-def _values_v2(resources: Resources) -> dict[str, dict[str, str]]:
-    values: dict[str, dict[str, str]] = {"cpu": {}, "memory": {}, "pids": {}}
-    if resources.cpu_request_millis is not None:
+def _values(resources: Resources, *, is_v2: bool) -> dict[str, dict[str, str]]:
+    cpu: dict[str, str] = {}
+    if (request := resources.cpu_request_millis) is not None:
         # Shares of 2 to 262144 onto weights of 1 to 10000.
-        weight = 1 + (_shares(resources.cpu_request_millis) - 2) * 9999 // 262142
-        values["cpu"]["cpu.weight"] = str(weight)
-    if resources.cpu_limit_millis is not None:
-        values["cpu"]["cpu.max"] = f"{_quota(resources.cpu_limit_millis)} {_PERIOD_MICROSECONDS}"
-    if resources.memory_limit_bytes is not None:
-        values["memory"]["memory.max"] = str(resources.memory_limit_bytes)
-    if resources.pids_limit is not None:
-        values["pids"]["pids.max"] = str(resources.pids_limit)
-    return values
-
-
-def _quota(millis: int) -> int:
-    # The kernel takes no less than a millisecond.
-    return max(millis * _PERIOD_MICROSECONDS // 1000, 1000)
+        weight = 1 + (_shares(request) - 2) * 9999 // 262142
+        cpu |= {"cpu.weight": str(weight)} if is_v2 else {"cpu.shares": str(_shares(request))}
+    if (limit := resources.cpu_limit_millis) is not None:
+        # The kernel takes no less than a millisecond.
+        quota = str(max(limit * _PERIOD_MICROSECONDS // 1000, 1000))
+        period = str(_PERIOD_MICROSECONDS)
+        v1 = {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": quota}
+        cpu |= {"cpu.max": f"{quota} {period}"} if is_v2 else v1
+    memory, pids = resources.memory_limit_bytes, resources.pids_limit
+    memory_file = "memory.max" if is_v2 else "memory.limit_in_bytes"
+    return {
+        "cpu": cpu,
+        "memory": {} if memory is None else {memory_file: str(memory)},
+        "pids": {} if pids is None else {"pids.max": str(pids)},
+    }

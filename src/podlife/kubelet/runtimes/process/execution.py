@@ -1,4 +1,5 @@
-"""A command in a container: pipes or a terminal made here, their other ends given to the supervisor, which forks.
+"""Requests to a container's supervisor over its control socket; among them a command in the container: pipes or a
+terminal made here, their other ends given to the supervisor, which forks.
 
 When the connection to the supervisor closes, what runs of the command is killed; so nothing is left of a command
 whose caller, or whose kubelet, has gone.
@@ -10,15 +11,50 @@ import asyncio
 import fcntl
 import os
 import pty
+import socket
 import struct
 import termios
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from podlife.kubelet.runtime import ExecError, RuntimeUnavailableError
 
-from .supervisor_connection import SupervisorConnection, connected
+_MESSAGE_BYTES = 64 * 1024
+
+
+class SupervisorConnection:
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+
+    def send(self, order: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        socket.send_fds(self._link, [msgspec.json.encode(order)], fds)
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next answer; None when the supervisor has ended."""
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self._link, _MESSAGE_BYTES)
+        except ConnectionError:
+            return None
+        return msgspec.json.decode(data, type=dict[str, Any]) if data else None
+
+
+@asynccontextmanager
+async def connected(folder: Path) -> AsyncIterator[SupervisorConnection]:
+    """Raises OSError while nobody listens: not yet, or no longer."""
+    # Opened through its directory's descriptor: its path may be longer than a socket address may be.
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with link:
+        link.setblocking(False)
+        at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            link.connect(f"/proc/self/fd/{at}/control")
+        finally:
+            os.close(at)
+        yield SupervisorConnection(link)
 
 
 class _Reader(asyncio.StreamReaderProtocol):
@@ -84,11 +120,11 @@ class _Terminal:
 class ProcessExec:
     """A command on its way. Made by `executing`."""
 
-    def __init__(self, connection: SupervisorConnection, terminal: int | None) -> None:
+    def __init__(self, connection: SupervisorConnection) -> None:
         self.stdout = asyncio.StreamReader()
         self.stderr = asyncio.StreamReader()
         self._connection = connection
-        self._terminal = terminal
+        self._terminal: int | None = None
         self._stdin: _Pipe | _Terminal | None = None
         self._exit_code: int | None = None
         self._outputs: list[asyncio.BaseTransport] = []
@@ -116,22 +152,47 @@ class ProcessExec:
             self._exit_code = int(answer["exit_code"])
         return self._exit_code
 
-    async def read_from(self, fd: int, reader: asyncio.StreamReader) -> None:
+    # The ends for the command. Each descriptor is somebody's to close before the next one is asked for: there may be
+    # none left.
+
+    async def open_pipes(self, theirs: ExitStack, *, stdin: bool) -> tuple[int, ...]:
+        if stdin:
+            their_in, our_in = os.pipe2(os.O_CLOEXEC)
+            theirs.callback(os.close, their_in)
+            await self._write_to_pipe(our_in)
+        else:
+            their_in = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+            theirs.callback(os.close, their_in)
+        given = [their_in]
+        for reader in (self.stdout, self.stderr):
+            our_end, their_end = os.pipe2(os.O_CLOEXEC)
+            theirs.callback(os.close, their_end)
+            await self._read_from(our_end, reader)
+            given.append(their_end)
+        return tuple(given)
+
+    async def open_terminal(self, theirs: ExitStack, *, stdin: bool) -> tuple[int, ...]:
+        self._terminal, terminal = pty.openpty()
+        theirs.callback(os.close, terminal)
+        await self._read_from(self._terminal, self.stdout)
+        self.stderr.feed_eof()
+        if stdin:
+            self._stdin = _Terminal(os.dup(self._terminal))
+        return terminal, terminal, terminal
+
+    async def _read_from(self, fd: int, reader: asyncio.StreamReader) -> None:
         """Takes over the descriptor, as the others do: it is closed with the session, whatever comes after."""
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: _Reader(reader), os.fdopen(fd, "rb", buffering=0)
         )
         self._outputs.append(transport)
 
-    async def write_to_pipe(self, stdin: int) -> None:
+    async def _write_to_pipe(self, stdin: int) -> None:
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(stdin, "wb", buffering=0)
         )
         self._stdin = _Pipe(asyncio.StreamWriter(transport, protocol, None, loop))
-
-    def write_to_terminal(self, stdin: int) -> None:
-        self._stdin = _Terminal(stdin)
 
     def close(self) -> None:
         if self._stdin is not None:
@@ -146,79 +207,26 @@ async def executing(
     folder: Path, command: Sequence[str], *, stdin: bool, tty: bool
 ) -> AsyncIterator[ProcessExec]:
     """Start the command; raises `ExecError` where it cannot be."""
+    cannot_run = f"cannot run {command[0]!r} in the container"
     async with AsyncExitStack() as ours:
         try:
             connection = await ours.enter_async_context(connected(folder))
         except (FileNotFoundError, ConnectionError):
             raise ExecError("the container does not run") from None
         except OSError as failure:
-            raise ExecError(_why_not(command, failure)) from None
+            raise ExecError(f"{cannot_run}: {failure.strerror}") from None
+        session = ProcessExec(connection)
+        ours.callback(session.close)
         try:
             with ExitStack() as theirs:
-                session = await (_with_terminal if tty else _with_pipes)(
-                    connection, ours, theirs, command, stdin
-                )
+                opened = session.open_terminal if tty else session.open_pipes
+                given = await opened(theirs, stdin=stdin)
+                connection.send({"verb": "exec", "argv": list(command), "tty": tty}, given)
         except OSError as failure:
-            raise ExecError(_why_not(command, failure)) from None
-        await _until_started(connection, command)
+            raise ExecError(f"{cannot_run}: {failure.strerror}") from None
+        answer = await connection.receive()
+        if answer is None:
+            raise ExecError("the container ended before the command began")
+        if "error" in answer:
+            raise ExecError(f"{cannot_run}: {answer['error']}")
         yield session
-
-
-def _why_not(command: Sequence[str], failure: OSError) -> str:
-    return f"cannot run {command[0]!r} in the container: {failure.strerror}"
-
-
-async def _until_started(connection: SupervisorConnection, command: Sequence[str]) -> None:
-    answer = await connection.receive()
-    if answer is None:
-        raise ExecError("the container ended before the command began")
-    if "error" in answer:
-        raise ExecError(f"cannot run {command[0]!r} in the container: {answer['error']}")
-
-
-# Each descriptor is somebody's to close before the next one is asked for: there may be none left.
-
-
-async def _with_pipes(
-    connection: SupervisorConnection,
-    ours: AsyncExitStack,
-    theirs: ExitStack,
-    command: Sequence[str],
-    stdin: bool,
-) -> ProcessExec:
-    session = ProcessExec(connection, None)
-    ours.callback(session.close)
-    if stdin:
-        their_in, our_in = os.pipe2(os.O_CLOEXEC)
-        theirs.callback(os.close, their_in)
-        await session.write_to_pipe(our_in)
-    else:
-        their_in = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        theirs.callback(os.close, their_in)
-    given = [their_in]
-    for reader in (session.stdout, session.stderr):
-        our_end, their_end = os.pipe2(os.O_CLOEXEC)
-        theirs.callback(os.close, their_end)
-        await session.read_from(our_end, reader)
-        given.append(their_end)
-    connection.send({"verb": "exec", "argv": list(command), "tty": False}, tuple(given))
-    return session
-
-
-async def _with_terminal(
-    connection: SupervisorConnection,
-    ours: AsyncExitStack,
-    theirs: ExitStack,
-    command: Sequence[str],
-    stdin: bool,
-) -> ProcessExec:
-    our_side, terminal = pty.openpty()
-    theirs.callback(os.close, terminal)
-    session = ProcessExec(connection, our_side)
-    ours.callback(session.close)
-    await session.read_from(our_side, session.stdout)
-    session.stderr.feed_eof()
-    if stdin:
-        session.write_to_terminal(os.dup(our_side))
-    connection.send({"verb": "exec", "argv": list(command), "tty": True}, (terminal, terminal, terminal))
-    return session

@@ -8,9 +8,13 @@ is reported once, and every waiter is notified.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from podlife.aio import spawn
@@ -18,7 +22,7 @@ from podlife.clock import Clock
 from podlife.kubelet.runtime import ContainerRuntimeError, ContainerState
 from podlife.linux.inotify import CloseWatch
 
-from .leftover_processes import kill_survivors, signal_survivors
+from .launch import CONTAINER_ID_VARIABLE
 from .records import ContainerRecord, ExitRecord, Records
 
 log = logging.getLogger(__name__)
@@ -31,6 +35,7 @@ _LOOK_AGAIN_SECONDS = (*[0.01] * 100, *[1.0] * 60)
 # How long until one is looked at again that could not be: the kubelet has run out of descriptors, say.
 _BLIND_SECONDS = 1.0
 _CLOSE_SECONDS = 60.0
+_PATIENCE_SECONDS = 10.0
 
 
 class ExitWatcher:
@@ -192,3 +197,75 @@ class ExitWatcher:
             if not waiter.done():
                 waiter.set_result(None)
         self._told(record)
+
+
+def kill_survivors(lost: Mapping[str, Sequence[Path]]) -> bool:
+    """Kill until nobody is left of these containers, and take away their control groups, which are given with each.
+
+    The main process dies with its supervisor; its children do not. They are found by a marker in their environment or
+    by their cgroups. False if somebody would not go. Blocking: call it in a thread.
+    """
+    give_up = time.monotonic() + _PATIENCE_SECONDS
+    groups = [group for of_one in lost.values() for group in of_one]
+    while found := _marked(set(lost)) + _members(groups):
+        if time.monotonic() > give_up:
+            for pidfd in found:
+                os.close(pidfd)
+            return False
+        for pidfd in found:
+            _send(pidfd, signal.SIGKILL)
+        time.sleep(0.01)
+    for group in groups:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+    return True
+
+
+def signal_survivors(container_id: str, groups: Sequence[Path], number: int) -> None:
+    """Blocking."""
+    for pidfd in _marked({container_id}) + _members(groups):
+        _send(pidfd, number)
+
+
+def _send(pidfd: int, number: int) -> None:
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(pidfd)
+
+
+def _members(groups: Sequence[Path]) -> list[int]:
+    found: list[int] = []
+    for group in groups:
+        with contextlib.suppress(OSError):
+            for pid in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    found.append(os.pidfd_open(int(pid)))
+    return found
+
+
+def _marked(container_ids: set[str]) -> list[int]:
+    marks = {f"{CONTAINER_ID_VARIABLE}={container_id}".encode() for container_id in container_ids}
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            # Opened before it is looked at: what is killed is what was seen, not who has its number by then.
+            pidfd = os.pidfd_open(int(entry.name))
+        except OSError:
+            continue
+        if _is_marked(entry, marks):
+            found.append(pidfd)
+        else:
+            os.close(pidfd)
+    return found
+
+
+def _is_marked(process: Path, marks: set[bytes]) -> bool:
+    try:
+        return not marks.isdisjoint((process / "environ").read_bytes().split(b"\0"))
+    except OSError:
+        return False

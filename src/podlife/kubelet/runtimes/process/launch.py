@@ -13,16 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from podlife.kubelet.runtime import (
-    ContainerConfig,
-    InvalidContainerError,
-    Resources,
-    SandboxConfig,
-    User,
-)
+from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Resources, SandboxConfig, User
 
 from .cgroups import Cgroups
-from .settings import ProcessSettings
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CAP_SYS_ADMIN = 21
@@ -32,9 +25,20 @@ CONTAINER_ID_VARIABLE = "PODLIFE_CONTAINER_ID"
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchContext:
-    """Where a container will be."""
+class ProcessSettings:
+    """`root` is a folder for this runtime alone. Pods share the node's network, so `ips` are the node's."""
 
+    root: Path
+    ips: tuple[str, ...] = ("127.0.0.1",)
+    log_max_bytes: int = 10 * 1024 * 1024
+    log_max_files: int = 5
+    # How long a container has when not the kubelet but the machine asks it to end.
+    shutdown_grace_seconds: float = 10.0
+    use_cgroups: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchContext:
     container_id: str
     folder: Path
     log_path: Path | None

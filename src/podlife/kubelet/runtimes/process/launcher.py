@@ -21,25 +21,6 @@ _MAX_STARTING = 16
 _START_SECONDS = 60.0
 
 
-class _Log(msgspec.Struct):
-    path: str = ""
-    max_bytes: int = 0
-    max_files: int = 0
-
-
-class _Launch(msgspec.Struct):
-    """As much of what was decided as a supervisor knows without reading."""
-
-    tty: bool
-    stop_signal: int
-    shutdown_grace_seconds: float
-    log: _Log | None
-
-
-class _ContainerFile(msgspec.Struct):
-    launch: _Launch
-
-
 class Launcher:
     def __init__(self, lock_path: Path) -> None:
         self._lock_path = lock_path
@@ -63,7 +44,6 @@ class Launcher:
             os.close(fd)
 
     async def start(self, name: str, folder: Path, lock: Path) -> None:
-        """Start a container's supervisor and, by it, the container."""
         async with self._turns:
             try:
                 answer = await self._ask(name, folder, lock)
@@ -156,11 +136,12 @@ class Launcher:
 
 
 def _order(folder: Path, lock: Path) -> bytes:
-    """The fields in `StartOrder`'s order."""
-    launch = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).launch
-    log = launch.log or _Log()
-    fields = (folder, lock, log.path, log.max_bytes, log.max_files, int(launch.tty), launch.stop_signal)
-    return os.fsencode("\0".join(map(str, (*fields, launch.shutdown_grace_seconds))))
+    """As much of what was decided as a supervisor knows without reading, in the order of `StartOrder`'s fields."""
+    launch = msgspec.json.decode((folder / "config.json").read_bytes())["launch"]
+    log = launch["log"] or {"path": "", "max_bytes": 0, "max_files": 0}
+    of_log = (log["path"], log["max_bytes"], log["max_files"])
+    rest = (int(launch["tty"]), launch["stop_signal"], launch["shutdown_grace_seconds"])
+    return os.fsencode("\0".join(map(str, (folder, lock, *of_log, *rest))))
 
 
 def _is_free(fd: int) -> bool:

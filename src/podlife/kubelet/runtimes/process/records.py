@@ -64,6 +64,8 @@ class ContainerRecord:
 
 
 class _StoredContainer(msgspec.Struct):
+    """What config.json has of a record, and no more: its container may be able to write there."""
+
     id: str
     sandbox_id: str
     config: ContainerConfig
@@ -75,25 +77,11 @@ class _ContainerFile(msgspec.Struct):
     record: _StoredContainer
 
 
-class _Group(msgspec.Struct):
-    path: str
-
-
-class _Launched(msgspec.Struct):
-    cgroups: list[_Group]
-
-
-class _LaunchedFile(msgspec.Struct):
-    launch: _Launched
-
-
 class _Started(msgspec.Struct):
     started_at_ns: int
 
 
 class Records:
-    """The folder of a runtime."""
-
     def __init__(self, root: Path) -> None:
         self._root = root
         self.sandboxes = root / "sandboxes"
@@ -101,7 +89,6 @@ class Records:
         self.locks = root / "locks"
         self._making = root / "making"
         self._leaving = root / "leaving"
-        self.agent_lock = root / "agent.lock"
         self.starting_lock = root / "starting.lock"
 
     def prepare(self) -> list[Path]:
@@ -164,13 +151,7 @@ class Records:
         made.mkdir(mode=0o700)
         (made / "work").mkdir(mode=0o700)
         write_private(made / "termination-log", b"")
-        stored = {
-            "id": record.id,
-            "sandbox_id": record.sandbox_id,
-            "config": record.config,
-            "created_at": record.created_at,
-            "log_path": record.log_path,
-        }
+        stored = {name: getattr(record, name) for name in _StoredContainer.__struct_fields__}
         write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
 
     def take_away(self, container_id: str) -> Path:
@@ -201,8 +182,8 @@ class Records:
 
     def control_groups(self, container_id: str) -> list[Path]:
         """Those that its supervisor was to make."""
-        launched = _read(self.container(container_id) / "config.json", _LaunchedFile)
-        return [Path(group.path) for group in launched.launch.cgroups] if launched else []
+        config = _read(self.container(container_id) / "config.json", dict[str, Any])
+        return [Path(group["path"]) for group in config["launch"]["cgroups"]] if config else []
 
     def has_supervisor(self, container_id: str) -> bool:
         try:
@@ -229,13 +210,7 @@ class Records:
 
     def _load_container(self, folder: Path) -> ContainerRecord:
         stored = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).record
-        record = ContainerRecord(
-            id=stored.id,
-            sandbox_id=stored.sandbox_id,
-            config=stored.config,
-            created_at=stored.created_at,
-            log_path=stored.log_path,
-        )
+        record = ContainerRecord(**msgspec.structs.asdict(stored))
         self.refresh(record)
         record.is_end_told = record.state is ContainerState.EXITED
         return record
@@ -273,10 +248,11 @@ def _read(path: Path, kind: type[Any]) -> Any:
         return None
 
 
-def remove(path: Path) -> None:
-    """A file, or a folder with all that its container made in it. Blocking."""
-    try:
-        remove_tree(path)
-    except OSError as failure:
-        # What cannot be removed (a mount, an immutable file) the next kubelet tries again; it keeps none from starting.
-        log.warning("%s could not be removed: %s", path, failure)
+def remove(*paths: Path) -> None:
+    """Files, or folders with all that their containers made in them. Blocking."""
+    for path in paths:
+        try:
+            remove_tree(path)
+        except OSError as failure:
+            # A mount or an immutable file: the next kubelet tries again; it keeps none from starting.
+            log.warning("%s could not be removed: %s", path, failure)

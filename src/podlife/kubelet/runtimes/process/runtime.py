@@ -9,8 +9,6 @@ addresses.
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -26,7 +24,6 @@ from podlife.kubelet.runtime import (
     ContainerState,
     ContainerStatus,
     EventKind,
-    ExecResult,
     ExecSession,
     InvalidContainerError,
     NotFoundInRuntimeError,
@@ -36,27 +33,26 @@ from podlife.kubelet.runtime import (
     SandboxState,
     SandboxStatus,
 )
-from podlife.kubelet.runtimes.commands import run_to_end
-from podlife.kubelet.runtimes.logs import log_path_of
+from podlife.kubelet.runtimes.commands import exec_sync
 from podlife.kubelet.runtimes.preconditions import (
+    FolderLock,
     check_exec,
     check_new_container,
     check_new_sandbox,
     check_ready,
-    find_container,
-    find_sandbox,
+    find,
+    log_path_of,
+    make_private,
     started_before,
 )
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .cgroups import Cgroups, discover
-from .execution import executing
+from .execution import connected, executing
 from .exit_watcher import ExitWatcher
-from .launch import LaunchContext, launch_of, make_default_termination_message_path
+from .launch import LaunchContext, ProcessSettings, launch_of, make_default_termination_message_path
 from .launcher import Launcher
 from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds, remove
-from .settings import ProcessSettings
-from .supervisor_connection import connected
 
 # How much longer than its grace a container may take: the kernel, not the container, is at work then.
 _KILL_SECONDS = 60.0
@@ -80,15 +76,14 @@ class ProcessRuntime:
         self._ends = ExitWatcher(self._records, clock, self._told)
         self._subscriptions = Subscriptions()
         self._cgroups: Cgroups | None = None
-        self._agent_lock = -1
+        self._lock = FolderLock(settings.root)
         self._sandboxes: dict[str, SandboxRecord] = {}
         self._containers: dict[str, ContainerRecord] = {}
 
     async def __aenter__(self) -> Self:
         if sys.platform != "linux":
             raise ConfigError(f"the process runtime needs Linux, this is {sys.platform}: use the runtime sim")
-        self._settings.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._agent_lock = _lock_for_one(self._records.agent_lock)
+        self._lock.acquire()
         try:
             await self._open()
         except BaseException:
@@ -145,7 +140,7 @@ class ProcessRuntime:
             self._publish(EventKind.SANDBOX_REMOVED, record)
 
     async def sandbox_status(self, sandbox_id: str) -> SandboxStatus:
-        return self._sandbox_status(self._sandbox(sandbox_id))
+        return self._sandbox_status(find("sandbox", self._sandboxes, sandbox_id))
 
     async def list_sandboxes(self, *, pod_uid: str | None = None) -> list[SandboxStatus]:
         return [
@@ -168,7 +163,7 @@ class ProcessRuntime:
         record = ContainerRecord(container_id, sandbox_id, config, self._clock.now(), log_path)
         with _written(f"container {config.name!r}"):
             if place.log_path is not None:
-                _make_private(place.log_path.parent)
+                make_private(place.log_path.parent)
             self._records.save_container(record, launch)
         self._containers[container_id] = record
         self._publish(EventKind.CONTAINER_CREATED, sandbox, record)
@@ -227,11 +222,7 @@ class ProcessRuntime:
         async with executing(self._records.container(container_id), command, stdin=stdin, tty=tty) as session:
             yield session
 
-    async def exec_sync(
-        self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
-    ) -> ExecResult:
-        async with self.exec(container_id, command) as session:
-            return await run_to_end(session, command, timeout_seconds=timeout_seconds)
+    exec_sync = exec_sync
 
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
         return self._subscriptions.events()
@@ -255,14 +246,12 @@ class ProcessRuntime:
         self._containers = {record.id: record for record in self._records.load_containers()}
         await self._ends.follow(self._containers)
         if left:
-            self._ends.spawn(asyncio.to_thread(_remove_all, left), "remove what an earlier agent left")
+            self._ends.spawn(asyncio.to_thread(remove, *left), "remove what an earlier agent left")
 
     async def _close(self) -> None:
         await self._ends.close()
         await self._launcher.close()
-        if self._agent_lock >= 0:
-            os.close(self._agent_lock)
-            self._agent_lock = -1
+        self._lock.release()
 
     async def _start(self, sandbox: SandboxRecord, record: ContainerRecord) -> None:
         try:
@@ -310,25 +299,17 @@ class ProcessRuntime:
     def _publish(
         self, kind: EventKind, sandbox: SandboxRecord | None = None, container: ContainerRecord | None = None
     ) -> None:
-        self._subscriptions.publish(
-            RuntimeEvent(
-                kind,
-                pod_uid=sandbox.config.pod_uid if sandbox else "",
-                sandbox_id=sandbox.id if sandbox else "",
-                container_id=container.id if container else "",
-            )
-        )
-
-    def _sandbox(self, sandbox_id: str) -> SandboxRecord:
-        return find_sandbox(self._sandboxes, sandbox_id)
+        pod_uid, sandbox_id = (sandbox.config.pod_uid, sandbox.id) if sandbox else ("", "")
+        container_id = container.id if container else ""
+        self._subscriptions.publish(RuntimeEvent(kind, pod_uid, sandbox_id, container_id))
 
     def _ready_sandbox(self, sandbox_id: str) -> SandboxRecord:
-        record = self._sandbox(sandbox_id)
+        record = find("sandbox", self._sandboxes, sandbox_id)
         check_ready(sandbox_id, record.state)
         return record
 
     def _container(self, container_id: str) -> ContainerRecord:
-        return find_container(self._containers, container_id)
+        return find("container", self._containers, container_id)
 
     def _in_sandbox(self, sandbox_id: str) -> list[ContainerRecord]:
         return [record for record in self._containers.values() if record.sandbox_id == sandbox_id]
@@ -361,18 +342,6 @@ class ProcessRuntime:
         )
 
 
-def _lock_for_one(path: Path) -> int:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise ConfigError(
-            f"{path.parent} is in use by another node agent: give each a folder of its own"
-        ) from None
-    return fd
-
-
 @contextmanager
 def _written(what: str) -> Iterator[None]:
     """A disk that refuses is told of as what a user can see: why their pod waits."""
@@ -380,14 +349,3 @@ def _written(what: str) -> Iterator[None]:
         yield
     except OSError as failure:
         raise RuntimeUnavailableError(f"{what} cannot be kept on the disk: {failure.strerror}") from failure
-
-
-def _remove_all(paths: list[Path]) -> None:
-    for path in paths:
-        remove(path)
-
-
-def _make_private(folder: Path) -> None:
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir(mode=0o700, exist_ok=True)

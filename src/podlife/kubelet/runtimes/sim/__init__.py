@@ -1,7 +1,6 @@
 """The runtime `sim`: containers that only play a part, by the thousand, in real or virtual time."""
 
-from podlife.kubelet.runtimes.sim.behaviour import Behaviour, Pulling, Script
 from podlife.kubelet.runtimes.sim.runtime import SimRuntime
-from podlife.kubelet.runtimes.sim.world import SimWorld
+from podlife.kubelet.runtimes.sim.world import Behaviour, Pulling, Script, SimWorld
 
 __all__ = ["Behaviour", "Pulling", "Script", "SimRuntime", "SimWorld"]

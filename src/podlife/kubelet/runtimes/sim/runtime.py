@@ -22,44 +22,18 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
     StartContainerError,
 )
-from podlife.kubelet.runtimes.commands import run_to_end
-from podlife.kubelet.runtimes.logs import log_path_of
+from podlife.kubelet.runtimes.commands import ResultSession, exec_sync
 from podlife.kubelet.runtimes.preconditions import (
     check_exec,
     check_new_container,
     check_new_sandbox,
     check_ready,
-    find_container,
-    find_sandbox,
+    find,
+    log_path_of,
     started_before,
 )
 
 from .world import SimContainer, SimSandbox, SimWorld
-
-
-class SimExec:
-    """A simulated command: it has run already when it begins."""
-
-    def __init__(self, result: ExecResult, *, tty: bool) -> None:
-        self.stdout = asyncio.StreamReader()
-        self.stderr = asyncio.StreamReader()
-        self.stdout.feed_data(result.stdout)
-        (self.stdout if tty else self.stderr).feed_data(result.stderr)
-        self.stdout.feed_eof()
-        self.stderr.feed_eof()
-        self._exit_code = result.exit_code
-
-    async def write_stdin(self, data: bytes) -> None:
-        """Nobody reads it."""
-
-    async def close_stdin(self) -> None:
-        """Nobody reads it."""
-
-    def resize(self, *, columns: int, rows: int) -> None:
-        """Nobody looks at it."""
-
-    async def wait(self) -> int:
-        return self._exit_code
 
 
 class SimRuntime:
@@ -108,7 +82,7 @@ class SimRuntime:
         self._world.publish(EventKind.SANDBOX_REMOVED, sandbox)
 
     async def sandbox_status(self, sandbox_id: str) -> SandboxStatus:
-        return self._world.sandbox_status(self._sandbox(sandbox_id))
+        return self._world.sandbox_status(find("sandbox", self._world.sandboxes, sandbox_id))
 
     async def list_sandboxes(self, *, pod_uid: str | None = None) -> list[SandboxStatus]:
         world = self._world
@@ -146,10 +120,10 @@ class SimRuntime:
     async def stop_container(self, container_id: str, *, grace_seconds: float) -> None:
         container = self._container(container_id)
         if container.is_starting:
-            await self._wait_in(container, container.starters)
+            await self._wait_in(container.starters)
         self._world.ask_to_stop(container, grace_seconds)
         if container.state is ContainerState.RUNNING:
-            await self._wait_in(container, container.waiters)
+            await self._wait_in(container.waiters)
 
     async def remove_container(self, container_id: str) -> None:
         if container_id not in self._world.containers:
@@ -182,13 +156,11 @@ class SimRuntime:
         container = self._container(container_id)
         check_exec(command, container.config.name, container.state)
         answer = container.behaviour.exec
-        yield SimExec(answer(command) if answer else ExecResult(0, b"", b""), tty=tty)
+        session = ResultSession(tty=tty)
+        session.end(answer(command) if answer else ExecResult(0, b"", b""))
+        yield session
 
-    async def exec_sync(
-        self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
-    ) -> ExecResult:
-        async with self.exec(container_id, command) as session:
-            return await run_to_end(session, command, timeout_seconds=timeout_seconds)
+    exec_sync = exec_sync
 
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
         return self._world.subscriptions.events()
@@ -203,10 +175,10 @@ class SimRuntime:
             await asyncio.sleep(seconds)
             if error:
                 raise ImagePullError(error)
-            self._world.keep_image(image)
+            self._world.pulled.add(image)
         return image
 
-    async def _wait_in(self, container: SimContainer, line: list[asyncio.Future[None]]) -> None:
+    async def _wait_in(self, line: list[asyncio.Future[None]]) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(waiter)
         try:
@@ -215,13 +187,10 @@ class SimRuntime:
             if waiter in line:
                 line.remove(waiter)
 
-    def _sandbox(self, sandbox_id: str) -> SimSandbox:
-        return find_sandbox(self._world.sandboxes, sandbox_id)
-
     def _ready_sandbox(self, sandbox_id: str) -> SimSandbox:
-        sandbox = self._sandbox(sandbox_id)
+        sandbox = find("sandbox", self._world.sandboxes, sandbox_id)
         check_ready(sandbox_id, sandbox.state)
         return sandbox
 
     def _container(self, container_id: str) -> SimContainer:
-        return find_container(self._world.containers, container_id)
+        return find("container", self._world.containers, container_id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from podlife.kubelet.runtime import (
     ContainerState,
     ContainerStatus,
     EventKind,
+    ExecResult,
     RuntimeEvent,
     SandboxConfig,
     SandboxState,
@@ -25,7 +27,31 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
-from .behaviour import Behaviour, Pulling, Script
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """By default it starts at once, runs for ever and ends as soon as it is asked to.
+
+    Without `run_seconds` it does not end by itself. `stop_seconds` is how long it takes to end when asked;
+    None is: not before it is killed. `refusal` keeps it from being created, `start_error` from starting.
+    """
+
+    start_seconds: float = 0.0
+    run_seconds: float | None = None
+    exit_code: int = 0
+    stop_seconds: float | None = 0.0
+    stop_exit_code: int = 143
+    refusal: str = ""
+    start_error: str = ""
+    out_of_memory: bool = False
+    output: tuple[str, ...] = ()
+    termination_message: str = ""
+    exec: Callable[[Sequence[str]], ExecResult] | None = None
+
+
+Script = Callable[[SandboxConfig, ContainerConfig], Behaviour]
+Pulling = Callable[[str], tuple[float, str]]
+"""How many seconds an image takes to pull, and why it does not come; "" where it does."""
 
 
 @dataclass(slots=True)
@@ -66,30 +92,22 @@ def _answer(waiters: list[asyncio.Future[None]]) -> None:
     waiters.clear()
 
 
-def _ordinary(_sandbox: SandboxConfig, _container: ContainerConfig) -> Behaviour:
-    return Behaviour()
-
-
-def _at_once(_image: str) -> tuple[float, str]:
-    return 0.0, ""
-
-
 class SimWorld:
     """State and time of simulated sandboxes and containers."""
 
     def __init__(
         self,
         clock: Clock,
-        script: Script = _ordinary,
+        script: Script = lambda *_: Behaviour(),
         *,
-        pulling: Pulling = _at_once,
+        pulling: Pulling = lambda _: (0.0, ""),
         ips: tuple[str, ...] = ("127.0.0.1",),
     ) -> None:
         self.clock = clock
         self.script = script
         self._pulling = pulling
         # Images that took their time once and are here since.
-        self._pulled: set[str] = set()
+        self.pulled: set[str] = set()
         self.ips = ips
         # What pulling an image says in place of bringing it; any other image is there.
         self.image_errors: dict[str, str] = {}
@@ -119,14 +137,11 @@ class SimWorld:
 
     def missing_image(self, image: str) -> tuple[float, str] | None:
         """How long it takes to pull, and why it does not come; None for one that is here."""
-        if image in self._pulled:
+        if image in self.pulled:
             return None
         seconds, error = self._pulling(image)
         error = error or self.image_errors.get(image, "")
         return (seconds, error) if seconds or error else None
-
-    def keep_image(self, image: str) -> None:
-        self._pulled.add(image)
 
     def switch_off(self) -> None:
         """The machine is without power: nothing runs on it any more, and nobody was told how it ended."""
@@ -199,17 +214,9 @@ class SimWorld:
         elif own_end is None or kill_at < own_end:
             self._before(container, kill_at, 137)
 
-    def publish(
-        self, kind: EventKind, sandbox: SimSandbox | None = None, container: SimContainer | None = None
-    ) -> None:
-        self.subscriptions.publish(
-            RuntimeEvent(
-                kind,
-                pod_uid=sandbox.config.pod_uid if sandbox else "",
-                sandbox_id=sandbox.id if sandbox else "",
-                container_id=container.id if container else "",
-            )
-        )
+    def publish(self, kind: EventKind, sandbox: SimSandbox, container: SimContainer | None = None) -> None:
+        container_id = container.id if container else ""
+        self.subscriptions.publish(RuntimeEvent(kind, sandbox.config.pod_uid, sandbox.id, container_id))
 
     def sandbox_status(self, sandbox: SimSandbox) -> SandboxStatus:
         ips = self.ips if sandbox.state is SandboxState.READY else ()

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.kubelet.runtime import (
-    ContainerRuntimeError,
-    ImagePullError,
-    RuntimeUnavailableError,
-)
+from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, RuntimeUnavailableError
 from podlife.kubelet.runtimes.containerd import images
 
 _SHA = "a" * 64

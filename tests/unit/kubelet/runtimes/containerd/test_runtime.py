@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from podlife.errors import ConfigError
+from podlife.kubelet.runtime import RuntimeUnavailableError
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
-from podlife.kubelet.runtimes.containerd.pending_calls import PendingCalls
-from podlife.kubelet.runtimes.containerd.termination_files import make_file, read_message, remove_others
+from podlife.kubelet.runtimes.containerd.client import CriClient
+from podlife.kubelet.runtimes.containerd.runtime import PendingCalls
+from podlife.kubelet.runtimes.containerd.statuses import make_file, read_message, remove_others
 
 
 @pytest.mark.parametrize(("missing", "package"), [("grpc", "grpcio"), ("google.protobuf", "protobuf")])
@@ -31,9 +34,22 @@ def test_the_runtime_can_be_imported_without_its_libraries() -> None:
         "import sys; sys.modules['grpc'] = sys.modules['google.protobuf'] = None\n"
         "import podlife.kubelet.runtimes.containerd"
     )
-    import subprocess
-
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+async def test_a_socket_that_is_not_there_is_said_with_what_to_do(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="grpc, which the runtime containerd needs, is not installed")
+    client = CriClient(tmp_path / "containerd.sock")
+    client.open()
+    try:
+        with pytest.raises(RuntimeUnavailableError) as refused:
+            await client.call("Version", seconds=20)
+    finally:
+        await client.close()
+    assert str(refused.value) == (
+        f"containerd does not answer at {tmp_path}/containerd.sock: there is no such socket; start it, or say where "
+        "it listens with --containerd-socket"
+    )
 
 
 async def test_an_order_goes_on_when_its_caller_has_left() -> None:
@@ -54,15 +70,11 @@ async def test_an_order_goes_on_when_its_caller_has_left() -> None:
 async def test_orders_elsewhere_are_not_waited_for() -> None:
     orders, go = PendingCalls(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(orders.give(_until(go), "order", within="a"))
+        tasks.create_task(orders.give(go.wait(), "order", within="a"))
         await asyncio.sleep(0)
         async with asyncio.timeout(60):
             await orders.wait_for("b")
         go.set()
-
-
-async def _until(event: asyncio.Event) -> None:
-    await event.wait()
 
 
 def test_a_termination_message_is_for_any_user_of_the_container_and_nobody_else_of_the_node(

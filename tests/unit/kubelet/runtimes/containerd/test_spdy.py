@@ -5,30 +5,26 @@ from __future__ import annotations
 import asyncio
 import struct
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from podlife.kubelet.runtimes.containerd.spdy import upgraded
-from podlife.kubelet.spdy import SpdyError
-from podlife.kubelet.spdy.dictionary import DICTIONARY
+from podlife.kubelet.runtimes.containerd.spdy import SpdyConnection, upgraded
+from podlife.kubelet.spdy import DICTIONARY, SpdyError
+from tests.unit.kubelet.probe.servers import Script, answering, serving
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"
 
 
 @asynccontextmanager
-async def served(serve: Serve) -> AsyncIterator[str]:
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await serve(reader, writer)
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    async with server, asyncio.timeout(60):
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/exec/token"
+async def connected(script: Script) -> AsyncIterator[SpdyConnection]:
+    async with (
+        serving(script) as port,
+        asyncio.timeout(60),
+        upgraded(f"http://127.0.0.1:{port}/exec/token", "v4.channel.k8s.io") as connection,
+    ):
+        yield connection
 
 
 def is_open() -> asyncio.Event:
@@ -64,12 +60,12 @@ async def test_streams_are_opened_with_their_kind_and_data_goes_both_ways() -> N
 
     got: list[bytes] = []
     ends: list[str] = []
-    async with served(serve) as url, upgraded(url, "v4.channel.k8s.io") as connection:
+    async with connected(serve) as connection:
         stdin = connection.open_stream("stdin", got.append, lambda: ends.append("stdin"))
         connection.open_stream("stdout", got.append, lambda: ends.append("stdout"))
         await connection.send(stdin, b"data")
         await connection.finish(stdin)
-        await connection.pump(is_open)
+        await connection.pump(is_open())
         await asyncio.sleep(0.01)
     assert "POST /exec/token HTTP/1.1" in str(heard[0])
     assert "X-Stream-Protocol-Version: v4.channel.k8s.io" in str(heard[0])
@@ -82,28 +78,19 @@ async def test_streams_are_opened_with_their_kind_and_data_goes_both_ways() -> N
 
 
 async def test_a_server_that_breaks_off_ends_every_stream() -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(_SWITCHED + b"\x80\x03")
-
     ends: list[int] = []
-    async with served(serve) as url, upgraded(url, "v4.channel.k8s.io") as connection:
+    async with connected(answering(_SWITCHED + b"\x80\x03")) as connection:
         for number in (1, 2):
             connection.open_stream("stdout", lambda _: None, lambda number=number: ends.append(number))  # type: ignore[misc]
-        await connection.pump(is_open)
+        await connection.pump(is_open())
     assert ends == [1, 2]
 
 
 async def test_a_frame_that_is_far_too_long_ends_the_connection() -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(_SWITCHED + struct.pack(">II", 1, 0xFFFFFF))
-        await reader.read()
-
-    async with served(serve) as url, upgraded(url, "v4.channel.k8s.io") as connection:
+    async with connected(answering(_SWITCHED + struct.pack(">II", 1, 0xFFFFFF))) as connection:
         connection.open_stream("stdout", lambda _: None, lambda: None)
         with pytest.raises(SpdyError, match="16777215 bytes"):
-            await connection.pump(is_open)
+            await connection.pump(is_open())
 
 
 @pytest.mark.parametrize(
@@ -115,14 +102,9 @@ async def test_a_frame_that_is_far_too_long_ends_the_connection() -> None:
     ],
 )
 async def test_a_server_that_does_not_switch_is_told(answer: bytes, told: str) -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-
-    async with served(serve) as url:
-        with pytest.raises(SpdyError, match=told):
-            async with upgraded(url, "v4.channel.k8s.io"):
-                pass
+    with pytest.raises(SpdyError, match=told):
+        async with connected(answering(answer)):
+            pass
 
 
 async def test_an_address_that_is_not_plain_http_is_told() -> None:

@@ -23,12 +23,7 @@ from podlife.kubelet.runtime import (
     SandboxConfig,
     StartContainerError,
 )
-from podlife.kubelet.runtimes.custom import (
-    ComputeError,
-    CustomRuntime,
-    End,
-    Work,
-)
+from podlife.kubelet.runtimes.custom import ComputeError, CustomRuntime, End, Work
 from podlife.testing import LoopClock, virtual_time
 from tests.conformance.runtime.custom_machine import PAGE, blocks, own_compute
 
@@ -40,7 +35,8 @@ async def for_ever() -> None:
 class Fake:
     """A compute in the test's hand: `on` says what a method does before it does what it should."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.on: dict[str, Callable[[], Awaitable[None]]] = {}
         self.known: dict[str, End | None] = {}
         self.calls: list[str] = []
@@ -59,6 +55,12 @@ class Fake:
     def end(self, work_id: str, code: int) -> None:
         self.known[work_id] = End(code)
         self.has_changed.set()
+
+    async def start_and_hang(self) -> None:
+        """For `on`: the one container runs, and its start does not return."""
+        [work_id] = (path.stem for path in (self.folder / "containers").glob("*.json"))
+        self.known[work_id] = None
+        await for_ever()
 
     async def start(self, work: Work) -> None:
         await self._called("start")
@@ -92,37 +94,42 @@ async def failing() -> None:
     raise ComputeError("not today")
 
 
-@asynccontextmanager
-async def opened(compute: Fake, folder: Path) -> AsyncIterator[CustomRuntime]:
-    async with CustomRuntime(compute, folder / "state", LoopClock()) as runtime:
-        yield runtime
+@pytest.fixture
+def compute(tmp_path: Path) -> Fake:
+    return Fake(tmp_path / "state")
 
 
-async def created(runtime: CustomRuntime, folder: Path) -> str:
-    pod = SandboxConfig("uid", "default", "web", log_directory=str(folder / "logs"))
+def opened(compute: Fake) -> CustomRuntime:
+    return CustomRuntime(compute, compute.folder, LoopClock())
+
+
+async def created(runtime: CustomRuntime, compute: Fake) -> str:
+    logs = compute.folder.parent / "logs"
+    pod = SandboxConfig("uid", "default", "web", log_directory=str(logs))
     sandbox_id = await runtime.run_sandbox(pod)
     return await runtime.create_container(
         sandbox_id, ContainerConfig("c", command=("x",), log_path="c/0.log")
     )
 
 
-async def running(runtime: CustomRuntime, folder: Path) -> str:
-    container_id = await created(runtime, folder)
-    await runtime.start_container(container_id)
-    return container_id
+@asynccontextmanager
+async def one_running(compute: Fake) -> AsyncIterator[tuple[CustomRuntime, str]]:
+    async with opened(compute) as runtime:
+        container_id = await created(runtime, compute)
+        await runtime.start_container(container_id)
+        yield runtime, container_id
 
 
 @virtual_time
-async def test_a_start_cut_off_by_a_crash_is_never_made_again(tmp_path: Path) -> None:
-    compute = Fake()
+async def test_a_start_cut_off_by_a_crash_is_never_made_again(compute: Fake) -> None:
     compute.on["start"] = for_ever
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await created(runtime, tmp_path)
+    async with opened(compute) as runtime:
+        container_id = await created(runtime, compute)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
                 await runtime.start_container(container_id)
     assert compute.under_way == 0
-    async with opened(compute, tmp_path) as runtime:
+    async with opened(compute) as runtime:
         status = await runtime.container_status(container_id)
         assert (status.exit_code, status.reason) == (137, "ContainerStatusUnknown")
         with pytest.raises(ConflictInRuntimeError, match="was started before"):
@@ -131,21 +138,14 @@ async def test_a_start_cut_off_by_a_crash_is_never_made_again(tmp_path: Path) ->
 
 
 @virtual_time
-async def test_one_that_did_start_before_the_crash_is_found_running(tmp_path: Path) -> None:
-    compute = Fake()
-
-    async def then_hang() -> None:
-        [work_id] = (path.stem for path in (tmp_path / "state" / "containers").glob("*.json"))
-        compute.known[work_id] = None
-        await for_ever()
-
-    compute.on["start"] = then_hang
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await created(runtime, tmp_path)
+async def test_one_that_did_start_before_the_crash_is_found_running(compute: Fake) -> None:
+    compute.on["start"] = compute.start_and_hang
+    async with opened(compute) as runtime:
+        container_id = await created(runtime, compute)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
                 await runtime.start_container(container_id)
-    async with opened(compute, tmp_path) as runtime:
+    async with opened(compute) as runtime:
         assert (await runtime.container_status(container_id)).state is ContainerState.RUNNING
         compute.end(container_id, 5)
         await asyncio.sleep(1)
@@ -159,28 +159,27 @@ async def test_output_of_what_went_on_goes_to_the_log_of_the_next_agent(tmp_path
             await self._called("resume")
             work.write("still here\n")
 
-    compute = Lasting()
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await running(runtime, tmp_path)
+    compute = Lasting(tmp_path / "state")
+    async with one_running(compute) as (_, container_id):
+        pass
     assert "resume" not in compute.calls
-    async with opened(compute, tmp_path) as runtime:
+    async with opened(compute) as runtime:
         await asyncio.sleep(1)
         log_path = (await runtime.container_status(container_id)).log_path
         assert log_path is not None
         assert log_path.read_text().endswith(" stdout F still here\n")
         await runtime.stop_container(container_id, grace_seconds=1)
     compute.on["resume"] = failing
-    async with opened(compute, tmp_path) as runtime:
+    async with opened(compute) as runtime:
         await asyncio.sleep(1)
     assert compute.calls.count("resume") == 1, "what has ended does not go on"
 
 
 @virtual_time
-async def test_a_start_that_never_returns_is_given_up_and_what_came_of_it_is_ended(tmp_path: Path) -> None:
-    compute = Fake()
+async def test_a_start_that_never_returns_is_given_up_and_what_came_of_it_is_ended(compute: Fake) -> None:
     compute.on["start"] = for_ever
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await created(runtime, tmp_path)
+    async with opened(compute) as runtime:
+        container_id = await created(runtime, compute)
         with pytest.raises(StartContainerError, match="not started it after 300 s"):
             await runtime.start_container(container_id)
         assert "kill" in compute.calls
@@ -189,18 +188,11 @@ async def test_a_start_that_never_returns_is_given_up_and_what_came_of_it_is_end
 
 @virtual_time
 async def test_a_start_that_happened_though_it_never_returned_is_not_said_to_have_failed(
-    tmp_path: Path,
+    compute: Fake,
 ) -> None:
-    compute = Fake()
-
-    async def then_hang() -> None:
-        [work_id] = (path.stem for path in (tmp_path / "state" / "containers").glob("*.json"))
-        compute.known[work_id] = None
-        await for_ever()
-
-    compute.on["start"], compute.on["kill"] = then_hang, failing
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await created(runtime, tmp_path)
+    compute.on["start"], compute.on["kill"] = compute.start_and_hang, failing
+    async with opened(compute) as runtime:
+        container_id = await created(runtime, compute)
         with pytest.raises(RuntimeUnavailableError, match="says that it runs"):
             await runtime.start_container(container_id)
         assert (await runtime.container_status(container_id)).state is ContainerState.RUNNING
@@ -210,10 +202,8 @@ async def test_a_start_that_happened_though_it_never_returned_is_not_said_to_hav
 
 
 @virtual_time
-async def test_what_the_compute_forgets_ended_in_a_way_nobody_knows(tmp_path: Path) -> None:
-    compute = Fake()
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await running(runtime, tmp_path)
+async def test_what_the_compute_forgets_ended_in_a_way_nobody_knows(compute: Fake) -> None:
+    async with one_running(compute) as (runtime, container_id):
         compute.known.clear()
         compute.has_changed.set()
         await asyncio.sleep(1)
@@ -222,11 +212,9 @@ async def test_what_the_compute_forgets_ended_in_a_way_nobody_knows(tmp_path: Pa
 
 
 @virtual_time
-async def test_a_question_to_end_that_hangs_does_not_lengthen_the_grace(tmp_path: Path) -> None:
-    compute = Fake()
+async def test_a_question_to_end_that_hangs_does_not_lengthen_the_grace(compute: Fake) -> None:
     compute.on["ask"] = for_ever
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await running(runtime, tmp_path)
+    async with one_running(compute) as (runtime, container_id):
         await runtime.stop_container(container_id, grace_seconds=30)
         assert asyncio.get_running_loop().time() == pytest.approx(30)
         assert (await runtime.container_status(container_id)).exit_code == 137
@@ -236,12 +224,10 @@ async def test_a_question_to_end_that_hangs_does_not_lengthen_the_grace(tmp_path
 
 @virtual_time
 async def test_one_that_cannot_be_ended_is_not_said_to_have_and_is_tried_again_by_the_next(
-    tmp_path: Path,
+    compute: Fake,
 ) -> None:
-    compute = Fake()
     compute.on["kill"] = failing
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await running(runtime, tmp_path)
+    async with one_running(compute) as (runtime, container_id):
         for _ in range(2):
             with pytest.raises(RuntimeUnavailableError, match="does not end container 'c'"):
                 await runtime.stop_container(container_id, grace_seconds=0)
@@ -254,10 +240,8 @@ async def test_one_that_cannot_be_ended_is_not_said_to_have_and_is_tried_again_b
 
 
 @virtual_time
-async def test_a_compute_that_does_not_answer_is_asked_again_until_it_does(tmp_path: Path) -> None:
-    compute = Fake()
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await running(runtime, tmp_path)
+async def test_a_compute_that_does_not_answer_is_asked_again_until_it_does(compute: Fake) -> None:
+    async with one_running(compute) as (runtime, container_id):
         compute.on["changed"] = compute.on["runs"] = failing
         compute.end(container_id, 4)
         with pytest.raises(RuntimeUnavailableError, match="the compute failed: not today"):
@@ -274,13 +258,12 @@ async def test_a_compute_that_does_not_answer_is_asked_again_until_it_does(tmp_p
 
 
 @virtual_time
-async def test_an_agent_begins_while_the_compute_is_away_and_learns_later_what_ended(tmp_path: Path) -> None:
-    compute = Fake()
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await running(runtime, tmp_path)
+async def test_an_agent_begins_while_the_compute_is_away_and_learns_later_what_ended(compute: Fake) -> None:
+    async with one_running(compute) as (_, container_id):
+        pass
     compute.end(container_id, 6)
     compute.on["runs"] = failing
-    async with opened(compute, tmp_path) as runtime, runtime.events() as events:
+    async with opened(compute) as runtime, runtime.events() as events:
         assert (await runtime.container_status(container_id)).state is ContainerState.RUNNING
         await asyncio.sleep(5)
         compute.on.clear()
@@ -295,9 +278,8 @@ async def test_one_that_always_says_something_changed_stops_nobody(tmp_path: Pat
         async def changed(self) -> None:
             self.calls.append("changed")
 
-    compute = Restless()
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await running(runtime, tmp_path)
+    compute = Restless(tmp_path / "state")
+    async with one_running(compute) as (runtime, container_id):
         await asyncio.sleep(1)
         assert compute.calls.count("changed") <= 101
         await runtime.stop_container(container_id, grace_seconds=5)
@@ -305,10 +287,8 @@ async def test_one_that_always_says_something_changed_stops_nobody(tmp_path: Pat
 
 
 @virtual_time
-async def test_a_command_that_fails_or_takes_too_long_is_told_and_ended(tmp_path: Path) -> None:
-    compute = Fake()
-    async with opened(compute, tmp_path) as runtime:
-        container_id = await running(runtime, tmp_path)
+async def test_a_command_that_fails_or_takes_too_long_is_told_and_ended(compute: Fake) -> None:
+    async with one_running(compute) as (runtime, container_id):
         compute.on["exec"] = failing
         with pytest.raises(ExecError, match="could not be run: not today"):
             await runtime.exec_sync(container_id, ["x"])
@@ -322,27 +302,24 @@ async def test_a_command_that_fails_or_takes_too_long_is_told_and_ended(tmp_path
 
 
 @virtual_time
-async def test_a_folder_belongs_to_one_agent_and_its_files_to_nobody_else(tmp_path: Path) -> None:
-    compute = Fake()
-    async with opened(compute, tmp_path) as runtime:
-        await running(runtime, tmp_path)
+async def test_a_folder_belongs_to_one_agent_and_its_files_to_nobody_else(compute: Fake) -> None:
+    async with one_running(compute):
         with pytest.raises(ConfigError, match="another agent uses"):
-            await CustomRuntime(compute, tmp_path / "state", LoopClock()).__aenter__()
-        for path in (tmp_path / "state").rglob("*"):
+            await opened(compute).__aenter__()
+        for path in compute.folder.rglob("*"):
             assert path.stat().st_mode & 0o077 == 0, path
 
 
 @virtual_time
-async def test_a_record_that_cannot_be_read_is_forgotten_and_the_others_stay(tmp_path: Path) -> None:
-    compute = Fake()
-    async with opened(compute, tmp_path) as runtime:
-        kept = await running(runtime, tmp_path)
-    (tmp_path / "state" / "containers" / "half.json").write_text('{"id": ')
-    (tmp_path / "state" / "sandboxes" / "empty.json").write_text("")
-    (tmp_path / "state" / "sandboxes" / "flipped.json").write_bytes(b'{"id": "\xff"}')
-    async with opened(compute, tmp_path) as runtime:
+async def test_a_record_that_cannot_be_read_is_forgotten_and_the_others_stay(compute: Fake) -> None:
+    async with one_running(compute) as (_, kept):
+        pass
+    (compute.folder / "containers" / "half.json").write_text('{"id": ')
+    (compute.folder / "sandboxes" / "empty.json").write_text("")
+    (compute.folder / "sandboxes" / "flipped.json").write_bytes(b'{"id": "\xff"}')
+    async with opened(compute) as runtime:
         assert [status.id for status in await runtime.list_containers()] == [kept]
-    assert not (tmp_path / "state" / "containers" / "half.json").exists()
+    assert not (compute.folder / "containers" / "half.json").exists()
 
 
 def test_the_page_is_as_long_as_it_says() -> None:

@@ -16,19 +16,12 @@ from typing import Any
 
 import pytest
 
-from podlife.clock import SystemClock
 from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecTimeoutError, SandboxConfig
 from podlife.kubelet.runtimes import commands
-from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.process.records import Records
 from tests.kit.wait import until
 
-from .process_kit import (
-    ended,
-    runs,
-    said,
-    started,
-)
+from .process_kit import SLEEPS, ProcessWorld, full_disk, opened, runs, said
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
@@ -67,28 +60,27 @@ def descriptors_before() -> int:
 async def test_folders_deeper_than_any_stack_keep_no_agent_from_beginning_and_are_removed(
     tmp_path: Path,
 ) -> None:
-    settings = ProcessSettings(tmp_path / "runtime")
-    async with ProcessRuntime(settings, SystemClock()) as runtime:
-        container_id = await started(runtime, tmp_path, f'exec {sys.executable} -c "{_MANY_FOLDERS}"')
-        assert (await ended(runtime, container_id)).exit_code == 0
+    async with opened(tmp_path) as world:
+        status = await world.run(f'exec {sys.executable} -c "{_MANY_FOLDERS}"')
+        assert status.exit_code == 0
     folder = tmp_path / "runtime"
-    (folder / "containers" / container_id).rename(folder / "leaving" / container_id)
-    async with ProcessRuntime(settings, SystemClock()) as runtime:
-        assert await runtime.list_containers() == []
+    (folder / "containers" / status.id).rename(folder / "leaving" / status.id)
+    async with opened(tmp_path) as world:
+        assert await world.runtime.list_containers() == []
     assert list((folder / "leaving").iterdir()) == []
 
 
 @pytest.mark.parametrize("tty", [False, True])
 async def test_a_command_for_which_there_are_no_descriptors_takes_none_with_it(
-    runtime: ProcessRuntime, tmp_path: Path, tty: bool
+    world: ProcessWorld, tty: bool
 ) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    container_id = await world.start()
     before = descriptors_before()
     failures = 0
     for free in range(9):
         with short_of_descriptors(free=free):
             try:
-                async with runtime.exec(container_id, ["true"], stdin=True, tty=tty) as session:
+                async with world.runtime.exec(container_id, ["true"], stdin=True, tty=tty) as session:
                     await session.wait()
             except ContainerRuntimeError:
                 failures += 1
@@ -98,11 +90,11 @@ async def test_a_command_for_which_there_are_no_descriptors_takes_none_with_it(
 
 
 async def test_the_end_of_a_container_is_told_though_there_were_no_descriptors_when_it_came(
-    runtime: ProcessRuntime, tmp_path: Path
+    world: ProcessWorld,
 ) -> None:
-    pids = [tmp_path / "one", tmp_path / "other"]
+    pids = [world.folder / "one", world.folder / "other"]
     ids = [
-        await started(runtime, tmp_path, f"echo $$ > {pid}; exec sleep 1000", attempt=attempt)
+        await world.start(f"echo $$ > {pid}; exec sleep 1000", attempt=attempt)
         for attempt, pid in enumerate(pids)
     ]
     with short_of_descriptors(free=2):
@@ -112,82 +104,66 @@ async def test_the_end_of_a_container_is_told_though_there_were_no_descriptors_w
             os.kill(number, signal.SIGKILL)
         # Longer than the kernel and the supervisors take: the news comes while nothing can be opened.
         await asyncio.sleep(0.5)
-    assert [(await ended(runtime, each)).exit_code for each in ids] == [137, 137]
+    assert [(await world.ended(each)).exit_code for each in ids] == [137, 137]
 
 
 @pytest.mark.parametrize(("trap", "grace_seconds", "exit_code"), [("-", 30, 143), ("''", 0.2, 137)])
 async def test_a_container_that_removes_the_socket_of_its_orders_is_stopped_all_the_same(
-    runtime: ProcessRuntime, tmp_path: Path, trap: str, grace_seconds: float, exit_code: int
+    world: ProcessWorld, trap: str, grace_seconds: float, exit_code: int
 ) -> None:
-    gone = tmp_path / "gone"
+    gone = world.folder / "gone"
     script = f"trap {trap} TERM; rm ../control; echo gone > {gone}; while :; do sleep 0.1; done"
-    container_id = await started(runtime, tmp_path, script)
+    container_id = await world.start(script)
     await said(gone)
     async with asyncio.timeout(60):
-        await runtime.stop_container(container_id, grace_seconds=grace_seconds)
-    assert (await ended(runtime, container_id)).exit_code == exit_code
+        await world.runtime.stop_container(container_id, grace_seconds=grace_seconds)
+    assert (await world.ended(container_id)).exit_code == exit_code
 
 
-async def test_a_pod_whose_folder_of_logs_has_too_long_a_name_is_told_why(
-    runtime: ProcessRuntime, tmp_path: Path
-) -> None:
-    logs = str(tmp_path / ("n" * 300))
-    sandbox_id = await runtime.run_sandbox(SandboxConfig("uid", "default", "web", log_directory=logs))
+async def test_a_pod_whose_folder_of_logs_has_too_long_a_name_is_told_why(world: ProcessWorld) -> None:
+    logs = str(world.folder / ("n" * 300))
+    sandbox_id = await world.runtime.run_sandbox(SandboxConfig("uid", "default", "web", log_directory=logs))
     config = ContainerConfig("main", command=("true",), log_path="main/0.log")
     with pytest.raises(ContainerRuntimeError, match="File name too long"):
-        await runtime.create_container(sandbox_id, config)
-    assert await runtime.list_containers() == []
+        await world.runtime.create_container(sandbox_id, config)
+    assert await world.runtime.list_containers() == []
 
 
-async def test_a_disk_that_is_full_is_told_of_and_nothing_is_left_half_made(
-    runtime: ProcessRuntime, tmp_path: Path
-) -> None:
-    sandbox_id = await runtime.run_sandbox(SandboxConfig("uid", "default", "web"))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
+async def test_a_disk_that_is_full_is_told_of_and_nothing_is_left_half_made(world: ProcessWorld) -> None:
+    sandbox_id = await world.sandbox()
+    with full_disk():
         with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
-            await runtime.create_container(sandbox_id, ContainerConfig("main", command=("true",)))
+            await world.created(SLEEPS)
         with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
-            await runtime.run_sandbox(SandboxConfig("other", "default", "other"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
-    assert list((tmp_path / "runtime/making").iterdir()) == []
-    assert [each.id for each in await runtime.list_sandboxes()] == [sandbox_id]
+            await world.runtime.run_sandbox(SandboxConfig("other", "default", "other"))
+    assert list((world.folder / "runtime/making").iterdir()) == []
+    assert [each.id for each in await world.runtime.list_sandboxes()] == [sandbox_id]
 
 
-async def test_a_container_whose_folder_somebody_took_away_can_be_removed(
-    runtime: ProcessRuntime, tmp_path: Path
-) -> None:
-    container_id = await started(runtime, tmp_path, "true")
-    await ended(runtime, container_id)
-    shutil.rmtree(tmp_path / "runtime/containers" / container_id)
-    await runtime.remove_container(container_id)
-    assert await runtime.list_containers() == []
+async def test_a_container_whose_folder_somebody_took_away_can_be_removed(world: ProcessWorld) -> None:
+    status = await world.run("true")
+    shutil.rmtree(world.folder / "runtime/containers" / status.id)
+    await world.runtime.remove_container(status.id)
+    assert await world.runtime.list_containers() == []
 
 
 async def test_a_start_for_which_there_are_no_descriptors_says_so_and_can_be_repeated(
-    runtime: ProcessRuntime,
+    world: ProcessWorld,
 ) -> None:
-    sandbox_id = await runtime.run_sandbox(SandboxConfig("uid", "default", "web"))
-    container_id = await runtime.create_container(
-        sandbox_id, ContainerConfig("main", command=("sleep", "1000"))
-    )
+    container_id = await world.created(SLEEPS)
     before = descriptors_before()
     with short_of_descriptors(free=0), pytest.raises(ContainerRuntimeError, match="Too many open files"):
-        await runtime.start_container(container_id)
+        await world.runtime.start_container(container_id)
     assert descriptors() == before
     async with asyncio.timeout(60):
-        await runtime.start_container(container_id)
-    assert (await runtime.container_status(container_id)).is_running
+        await world.runtime.start_container(container_id)
+    assert (await world.status(container_id)).is_running
 
 
 async def test_a_command_that_never_stops_talking_keeps_nobody_busy(
-    runtime: ProcessRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: ProcessWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    container_id = await world.start()
     read, reads = asyncio.StreamReader.read, 0
 
     async def counted(self: asyncio.StreamReader, n: int = -1) -> bytes:
@@ -198,18 +174,18 @@ async def test_a_command_that_never_stops_talking_keeps_nobody_busy(
     monkeypatch.setattr(asyncio.StreamReader, "read", counted)
     began = asyncio.get_running_loop().time()
     with pytest.raises(ExecTimeoutError):
-        await runtime.exec_sync(container_id, ["yes"], timeout_seconds=2)
+        await world.runtime.exec_sync(container_id, ["yes"], timeout_seconds=2)
     # After each a breath, except for those of the first megabyte: without, there are thousands.
     assert reads < (asyncio.get_running_loop().time() - began) / commands._BREATH_SECONDS + 300
     monkeypatch.undo()
-    result = await runtime.exec_sync(container_id, ["head", "-c", "5000000", "/dev/zero"])
+    result = await world.runtime.exec_sync(container_id, ["head", "-c", "5000000", "/dev/zero"])
     assert (result.exit_code, len(result.stdout)) == (0, 1024 * 1024)
 
 
 async def test_a_container_that_nobody_saw_start_is_stopped_before_its_stop_returns(
-    runtime: ProcessRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: ProcessWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pid = tmp_path / "pid"
+    pid = world.folder / "pid"
     refresh, failures = Records.refresh, [OSError(24, "Too many open files")]
 
     def fail_at_first(*arguments: Any) -> None:
@@ -218,9 +194,9 @@ async def test_a_container_that_nobody_saw_start_is_stopped_before_its_stop_retu
         refresh(*arguments)
 
     monkeypatch.setattr(Records, "refresh", fail_at_first)
-    container_id = await started(runtime, tmp_path, f"echo $$ > {pid}; exec sleep 1000")
+    container_id = await world.start(f"echo $$ > {pid}; exec sleep 1000")
     number = await said(pid)
-    await runtime.stop_container(container_id, grace_seconds=5)
+    await world.runtime.stop_container(container_id, grace_seconds=5)
     assert failures == []
     assert not runs(number)
-    assert (await runtime.container_status(container_id)).exit_code == 143
+    assert (await world.status(container_id)).exit_code == 143

@@ -19,6 +19,10 @@ def proc(folder: Path, mountinfo: str, cgroup: str) -> Path:
     return folder / "proc"
 
 
+def version_2(folder: Path) -> Path:
+    return proc(folder, f"30 25 0:27 / {folder}/cg rw - cgroup2 none rw\n", "0::/agent.service\n")
+
+
 def test_version_1_makes_a_folder_below_the_agents_own_group_of_each_controller(tmp_path: Path) -> None:
     (tmp_path / "memory" / "agent").mkdir(parents=True)
     (tmp_path / "cpu").mkdir()
@@ -44,9 +48,7 @@ def test_a_group_that_this_mount_does_not_show_is_the_top_of_the_mount(tmp_path:
 
 def test_version_2_hands_the_controllers_down(tmp_path: Path) -> None:
     (tmp_path / "cg" / "agent.service").mkdir(parents=True)
-    found = discover(
-        proc(tmp_path, f"30 25 0:27 / {tmp_path}/cg rw - cgroup2 none rw\n", "0::/agent.service\n")
-    )
+    found = discover(version_2(tmp_path))
     parent = tmp_path / "cg/agent.service/podlife"
     assert found == Cgroups(2, {"cpu": parent, "memory": parent, "pids": parent})
     for folder in (parent.parent, parent):
@@ -57,9 +59,7 @@ def test_version_2_takes_the_top_where_the_agents_own_group_has_processes(tmp_pa
     (tmp_path / "cg" / "agent.service").mkdir(parents=True)
     # What the kernel answers with EBUSY is here a folder, which cannot be written to either.
     (tmp_path / "cg" / "agent.service" / "cgroup.subtree_control").mkdir()
-    found = discover(
-        proc(tmp_path, f"30 25 0:27 / {tmp_path}/cg rw - cgroup2 none rw\n", "0::/agent.service\n")
-    )
+    found = discover(version_2(tmp_path))
     assert found is not None
     assert found.parents["memory"] == tmp_path / "cg/podlife"
 
@@ -69,9 +69,6 @@ def test_version_2_takes_the_top_where_the_agents_own_group_has_processes(tmp_pa
 )
 def test_where_nothing_can_be_made_there_are_no_groups(tmp_path: Path, mountinfo: str) -> None:
     assert discover(proc(tmp_path, mountinfo, "0::/\n")) is None
-
-
-def test_no_proc_no_groups(tmp_path: Path) -> None:
     assert discover(tmp_path / "missing") is None
 
 

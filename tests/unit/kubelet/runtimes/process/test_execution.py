@@ -10,23 +10,18 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from podlife.clock import SystemClock
-from podlife.kubelet.runtime import (
-    ContainerState,
-    ExecError,
-    ExecTimeoutError,
-)
-from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from podlife.kubelet.runtime import ContainerState, ExecError, ExecTimeoutError
 from tests.kit.moved_time import use_up
+from tests.kit.wait import until
 
-from .process_kit import runs, said, started
+from .process_kit import ProcessWorld, opened, runs, said
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
 
-async def test_a_command_reads_what_is_written_to_it(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    async with runtime.exec(container_id, ["cat"], stdin=True) as session:
+async def test_a_command_reads_what_is_written_to_it(world: ProcessWorld) -> None:
+    container_id = await world.start()
+    async with world.runtime.exec(container_id, ["cat"], stdin=True) as session:
         await session.write_stdin(b"some ")
         await session.write_stdin(b"text")
         await session.close_stdin()
@@ -35,9 +30,11 @@ async def test_a_command_reads_what_is_written_to_it(runtime: ProcessRuntime, tm
         assert await session.wait() == 0
 
 
-async def test_a_terminal_of_a_command_can_be_resized(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    async with runtime.exec(container_id, ["sh", "-c", "read x; stty size"], stdin=True, tty=True) as session:
+async def test_a_terminal_of_a_command_can_be_resized(world: ProcessWorld) -> None:
+    container_id = await world.start()
+    async with world.runtime.exec(
+        container_id, ["sh", "-c", "read x; stty size"], stdin=True, tty=True
+    ) as session:
         session.resize(columns=132, rows=43)
         await session.write_stdin(b"\n")
         assert b"43 132" in await session.stdout.read()
@@ -51,9 +48,9 @@ def test_everything_that_is_said_in_a_terminal_arrives_on_every_loop(
 
     async def talk() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
-        async with ProcessRuntime(ProcessSettings(tmp_path / "runtime"), SystemClock()) as runtime:
-            container_id = await started(runtime, tmp_path, "exec sleep 1000")
-            async with runtime.exec(container_id, ["sh"], stdin=True, tty=True) as session:
+        async with opened(tmp_path) as world:
+            container_id = await world.start()
+            async with world.runtime.exec(container_id, ["sh"], stdin=True, tty=True) as session:
                 await session.write_stdin(b"stty -echo; seq 1 20000; echo $((40 + 2)) ends\n")
                 heard = b""
                 while b"42 ends\r\n" not in heard:
@@ -64,52 +61,47 @@ def test_everything_that_is_said_in_a_terminal_arrives_on_every_loop(
                 assert await session.wait() == 3
                 await session.write_stdin(b"nobody reads this")
             assert b"\r\n".join(b"%d" % number for number in range(1, 20001)) in heard
-            for sandbox in await runtime.list_sandboxes():
-                await runtime.remove_sandbox(sandbox.id)
+            await world.clear()
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(asyncio.wait_for(talk(), 120))
     assert complaints == []
 
 
-async def test_a_command_that_takes_too_long_is_ended(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    command = ["sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 1000"]
+async def test_a_command_that_takes_too_long_is_ended(world: ProcessWorld) -> None:
+    container_id = await world.start()
+    command = ["sh", "-c", f"echo $$ > {world.folder}/pid; sleep 1000"]
     running = asyncio.get_running_loop().create_task(
-        runtime.exec_sync(container_id, command, timeout_seconds=1000)
+        world.runtime.exec_sync(container_id, command, timeout_seconds=1000)
     )
-    pid = await said(tmp_path / "pid")
+    pid = await said(world.folder / "pid")
     assert runs(pid)
     await use_up(1000, running)
     with pytest.raises(ExecTimeoutError, match="timed out after 1000 s"):
         await running
-    async with asyncio.timeout(60):
-        while runs(pid):
-            await asyncio.sleep(0.005)
-    assert (await runtime.container_status(container_id)).state is ContainerState.RUNNING
+    await until(lambda: not runs(pid), seconds=60)
+    assert (await world.status(container_id)).state is ContainerState.RUNNING
 
 
-async def test_a_command_of_which_something_stays_does_not_keep_its_caller(
-    runtime: ProcessRuntime, tmp_path: Path
-) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+async def test_a_command_of_which_something_stays_does_not_keep_its_caller(world: ProcessWorld) -> None:
+    container_id = await world.start()
     async with asyncio.timeout(60):
-        result = await runtime.exec_sync(container_id, ["sh", "-c", "sleep 1000 & echo out"])
+        result = await world.runtime.exec_sync(container_id, ["sh", "-c", "sleep 1000 & echo out"])
     assert (result.exit_code, result.stdout) == (0, b"out\n")
 
 
-async def test_a_container_that_ends_takes_its_commands_along(
-    runtime: ProcessRuntime, tmp_path: Path
-) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    async with runtime.exec(container_id, ["sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 1000"]) as session:
-        pid = await said(tmp_path / "pid")
-        await runtime.stop_container(container_id, grace_seconds=0)
+async def test_a_container_that_ends_takes_its_commands_along(world: ProcessWorld) -> None:
+    container_id = await world.start()
+    async with world.runtime.exec(
+        container_id, ["sh", "-c", f"echo $$ > {world.folder}/pid; sleep 1000"]
+    ) as session:
+        pid = await said(world.folder / "pid")
+        await world.runtime.stop_container(container_id, grace_seconds=0)
         assert not runs(pid)
         assert await session.wait() == 137
 
 
-async def test_a_command_that_does_not_exist_is_said(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+async def test_a_command_that_does_not_exist_is_said(world: ProcessWorld) -> None:
+    container_id = await world.start()
     with pytest.raises(ExecError, match='exec: "nope": no such file, or not in'):
-        await runtime.exec_sync(container_id, ["nope"])
+        await world.runtime.exec_sync(container_id, ["nope"])

@@ -10,8 +10,8 @@ import pytest
 from podlife.kubelet.server.streaming import spdy as spdy_streams
 from podlife.kubelet.server.streaming.spdy import SpdyStreams
 from podlife.kubelet.server.streaming.streams import STDIN, StreamMessage
-from podlife.kubelet.spdy.frames import FrameWriter
-from tests.unit.kubelet.spdy.test_frames import Client
+from podlife.kubelet.spdy import FrameWriter
+from tests.unit.kubelet.test_spdy import Client
 
 
 class Transport:

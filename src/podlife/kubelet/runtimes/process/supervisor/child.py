@@ -6,6 +6,7 @@ the kubelet's environment, and dies when its supervisor does.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -20,28 +21,21 @@ Streams = tuple[int, int, int]
 _FAILURE_BYTES = 4096
 
 
-class _Program:
-    __slots__ = ("beside", "command", "tty")
+class Exec:
+    """A command to run where the container's own program is."""
 
-    def __init__(self, command: list[str], beside: int | None, tty: bool) -> None:
-        self.command = command
+    __slots__ = ("argv", "beside")
+
+    def __init__(self, argv: list[str], beside: int) -> None:
+        if not argv:
+            raise OSError("no command")
+        self.argv = argv
         self.beside = beside
-        self.tty = tty
 
 
-def start(folder: Folder, streams: Streams, *, tty: bool) -> int:
-    """Start the container's own program; answers its process ID, or raises OSError with a text for users."""
-    return _start(folder, streams, _Program([], None, tty))
-
-
-def start_beside(main: int, folder: Folder, streams: Streams, *, tty: bool, command: list[str]) -> int:
-    """Start a command where the container's own program is."""
-    if not command:
-        raise OSError("no command")
-    return _start(folder, streams, _Program(command, main, tty))
-
-
-def _start(folder: Folder, streams: Streams, program: _Program) -> int:
+def start(folder: Folder, streams: Streams, *, tty: bool, command: Exec | None = None) -> int:
+    """Start the container's own program, or a command; answers its process ID, or raises OSError with a text for
+    users."""
     reader, writer = os.pipe2(os.O_CLOEXEC)
     parent = os.getpid()
     try:
@@ -52,7 +46,7 @@ def _start(folder: Folder, streams: Streams, program: _Program) -> int:
         os.close(writer)
         raise
     if pid == 0:
-        _become(folder, program, streams, parent=parent, failures=writer)
+        _become(folder, command, streams, tty=tty, parent=parent, failures=writer)
     os.close(writer)
     # The other end closes when the program has begun; until then whatever comes is why it could not.
     failure = os.read(reader, _FAILURE_BYTES)
@@ -63,29 +57,31 @@ def _start(folder: Folder, streams: Streams, program: _Program) -> int:
     return pid
 
 
-def _become(folder: Folder, program: _Program, streams: Streams, *, parent: int, failures: int) -> None:
+def _become(
+    folder: Folder, command: Exec | None, streams: Streams, *, tty: bool, parent: int, failures: int
+) -> None:
     try:
         launch = folder.launch()
-        _prepare(launch, folder, program, streams)
+        _prepare(launch, folder, command)
+        _set_up(launch, streams, tty=tty)
         kernel.die_with_parent(parent)
         _reset_signals()
-        _execute(program.command or launch["argv"], launch["env"])
+        _execute(launch["argv"] if command is None else command.argv, launch["env"])
     except BaseException as failure:  # noqa: BLE001 - a fork: nothing may return into the supervisor's code
         os.write(failures, _explained(failure).encode(errors="replace")[:_FAILURE_BYTES])
     finally:
         os._exit(127)
 
 
-def _prepare(launch: dict[str, Any], folder: Folder, program: _Program, streams: Streams) -> None:
-    if program.beside is None:
+def _prepare(launch: dict[str, Any], folder: Folder, command: Exec | None) -> None:
+    if command is None:
         limits.apply(launch)
         if launch["mounts"]:
             mounts.show(launch["mounts"], folder.path)
     else:
         limits.join(launch)
         if launch["mounts"]:
-            mounts.enter(program.beside)
-    _set_up(launch, streams, tty=program.tty)
+            mounts.enter(command.beside)
 
 
 def _execute(argv: list[str], env: dict[str, str]) -> None:
@@ -112,7 +108,9 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
         os.dup2(high, target)
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    _score("0")
+    # Only root may lower it; then it was never raised either.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
+        score.write("0")
     # Before the user changes: the default one lies in folders that only the kubelet may enter.
     try:
         os.chdir(launch["cwd"])
@@ -129,20 +127,9 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
         kernel.allow_no_new_privileges()
 
 
-def _score(adjustment: str) -> None:
-    try:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
-            score.write(adjustment)
-    except OSError:
-        # Only root may lower it; then it was never raised either.
-        pass
-
-
 def _reset_signals() -> None:
     for number in signal.valid_signals():
         if number not in (signal.SIGKILL, signal.SIGSTOP):
-            try:
+            with contextlib.suppress(OSError, ValueError):
                 signal.signal(number, signal.SIG_DFL)
-            except (OSError, ValueError):
-                continue
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

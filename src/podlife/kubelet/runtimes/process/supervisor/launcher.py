@@ -15,7 +15,7 @@ import socket
 import sys
 
 from .folder import AlreadyClaimedError, Folder
-from .start_order import StartOrder
+from .orders import StartOrder
 from .supervise import Supervisor
 
 _MESSAGE_BYTES = 64 * 1024

@@ -6,6 +6,7 @@ resource limits that were written down in their place.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
@@ -54,10 +55,8 @@ def was_out_of_memory(launch: dict[str, Any]) -> bool:
 def kill_members(launch: dict[str, Any]) -> None:
     """All at once where the kernel can: nobody in the group can fork away from it."""
     for group in launch["cgroups"]:
-        try:
+        with contextlib.suppress(OSError):
             _write(os.path.join(group["path"], "cgroup.kill"), "1")
-        except OSError:
-            continue
 
 
 def remove(launch: dict[str, Any]) -> None:

@@ -1,14 +1,42 @@
-"""The socket at which a supervisor takes orders: a message is a JSON object, with descriptors where it needs them."""
+"""Orders: what the launcher is asked to start, and the socket at which a supervisor takes the others. There a message
+is a JSON object, with descriptors where it needs them."""
 
 from __future__ import annotations
 
 import _socket
+import contextlib
 import json
 import os
 import socket
 from typing import Any
 
 _MESSAGE_BYTES = 256 * 1024
+
+
+class StartOrder:
+    """Fields between NULs, read without building much; none can hold a NUL, since paths cannot."""
+
+    __slots__ = (
+        "folder",
+        "lock",
+        "log_max_bytes",
+        "log_max_files",
+        "log_path",
+        "shutdown_grace_seconds",
+        "stop_signal",
+        "tty",
+    )
+
+    def __init__(self, data: bytes) -> None:
+        folder, lock, log_path, max_bytes, max_files, tty, stop_signal, grace = os.fsdecode(data).split("\0")
+        self.folder = folder
+        self.lock = lock
+        self.log_path = log_path
+        self.log_max_bytes = int(max_bytes)
+        self.log_max_files = int(max_files)
+        self.tty = tty == "1"
+        self.stop_signal = int(stop_signal)
+        self.shutdown_grace_seconds = float(grace)
 
 
 class Order:
@@ -25,16 +53,12 @@ class Order:
         return str(self.content.get("verb"))
 
     def answer(self, content: dict[str, Any]) -> None:
-        try:
+        # Refused where whoever asked has gone.
+        with contextlib.suppress(OSError):
             self._connection.send(json.dumps(content).encode(), socket.MSG_NOSIGNAL)
-        except OSError:
-            # Whoever asked has gone.
-            return
 
 
 class Orders:
-    """The listening socket and its connections."""
-
     def __init__(self, path: str) -> None:
         # The plain socket of the kernel's numbers: Python's own touches a quarter of a megabyte before it listens.
         self._listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)

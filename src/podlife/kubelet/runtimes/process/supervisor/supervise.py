@@ -19,8 +19,7 @@ import time
 from . import child, kernel, limits
 from .folder import Folder
 from .logfile import LogFile
-from .orders import Order, Orders
-from .start_order import StartOrder
+from .orders import Order, Orders, StartOrder
 
 _CHUNK_BYTES = 64 * 1024
 # More than a pipe holds: what comes after the end comes from somebody outside who was given the stream.
@@ -144,13 +143,9 @@ class Supervisor:
             if self._status is not None or self._killing_since is not None:
                 raise OSError("the container has ended")
             first, second, third = order.fds
-            pid = child.start_beside(
-                self._main,
-                self._folder,
-                (first, second, third),
-                tty=order.content["tty"],
-                command=order.content["argv"],
-            )
+            command = child.Exec(order.content["argv"], self._main)
+            streams = (first, second, third)
+            pid = child.start(self._folder, streams, tty=order.content["tty"], command=command)
         except (OSError, ValueError) as failure:
             order.answer({"error": str(failure)})
         else:
@@ -288,7 +283,5 @@ def _is_in_group(pid: int, group: int) -> bool:
 
 def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):
-            continue

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import resource
-import signal
 from pathlib import Path
 
 from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
+from tests.unit.kubelet.runtimes.process.process_kit import full_disk
 
 LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) (stdout|stderr) ([FP]) (.*)")
 
@@ -104,14 +103,8 @@ def test_a_disk_that_fills_up_within_a_line_costs_that_line_and_no_other(tmp_pat
     path = tmp_path / "0.log"
     log = LogFile(str(path), max_bytes=10_000, max_files=2)
     log.feed("stdout", b"first\n")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (120, hard))
-    try:
+    with full_disk(left=120):
         log.feed("stdout", b"second\n" + b"x" * 100 + b"\n")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
     log.feed("stdout", b"last\n")
     log.end()
     assert [line.split(" ", 3)[3] for line in path.read_text().splitlines()] == ["first", "second", "last"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from pathlib import Path
 
 from podlife.aio import cancel_and_wait
 from podlife.client import Client, Flags, load
 from podlife.clock import SystemClock
-from tests.conformance.runtime.custom_machine import PAGE, own_compute
+from tests.conformance.runtime.custom_machine import own_compute
+from tests.kit.own_compute_process import POD
 from tests.kit.real_parts import Server
 from tests.real.conftest import Kubectl
 
@@ -19,7 +19,6 @@ async def test_a_pod_of_kubectl_lives_and_ends_on_own_compute(
     kube: Server, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     module = own_compute(whole=True)
-    [pod] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
     async def run(*arguments: str, stdin: str | None = None) -> str:
         done = await asyncio.to_thread(kubectl, *arguments, kubeconfig=kube.kubeconfig, stdin=stdin)
@@ -31,7 +30,7 @@ async def test_a_pod_of_kubectl_lives_and_ends_on_own_compute(
     async with Client.connect(connection) as client:
         agent = asyncio.get_running_loop().create_task(module.join(client, tmp_path, compute, SystemClock()))
         try:
-            await run("apply", "-f", "-", stdin=pod)
+            await run("apply", "-f", "-", stdin=POD)
             await run("wait", "pod/hello", "--for=condition=Ready", "--timeout=120s")
             shown = json.loads(await run("get", "pod", "hello", "-o", "json"))
             [status] = shown["status"]["containerStatuses"]

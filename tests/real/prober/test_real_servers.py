@@ -6,13 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from podlife.kubelet.probe import (
-    HttpResponse,
-    NoResponseError,
-    grpc_health,
-    http_get,
-    http_request,
-)
+from podlife.kubelet.probe import HttpResponse, NoResponseError, grpc_health, http_get, http_request
 from tests.kit.real_parts import Server
 
 CONTAINER = {"name": "a"}

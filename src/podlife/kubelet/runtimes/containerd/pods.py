@@ -1,4 +1,8 @@
-"""What is done to containers: created, started once, stopped with grace, removed with what belongs to them."""
+"""What is done to a pod's sandbox and containers in the daemon.
+
+Sandboxes are made ready, stopped for good and removed with everything in them; containers are created, started once,
+stopped with grace and removed with what belongs to them.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,27 @@ import logging
 import math
 from pathlib import Path
 
+import msgspec
+
 from podlife.kubelet.runtime import (
     ConflictInRuntimeError,
     ContainerConfig,
     ContainerRuntimeError,
     ContainerState,
-    ContainerStatus,
     NotFoundInRuntimeError,
     RuntimeUnavailableError,
+    SandboxConfig,
+    SandboxState,
     SandboxStatus,
     StartContainerError,
 )
-from podlife.kubelet.runtimes.logs import log_path_of
-from podlife.kubelet.runtimes.preconditions import started_before
+from podlife.kubelet.runtimes.preconditions import check_ready, log_path_of, make_private, started_before
 
-from .client import CriClient
+from .client import CALL_SECONDS, ContainerdSettings, CriClient
 from .reader import StateReader
 from .requests import ContainerNote, container_request, sandbox_request
-from .settings import ContainerdSettings
-from .state_diff import SeenContainer, StateDiff
-from .statuses import termination_file
-from .termination_files import make_file
+from .state_diff import SeenContainer, SeenSandbox, StateDiff
+from .statuses import make_file, termination_file
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +41,11 @@ _KILL_SECONDS = 60.0
 _MOST_GRACE_SECONDS = 10**8
 _REMOVAL_SECONDS = 0.05
 _PASSING_STATES = ("removing state", "starting state")
+# A sandbox may have to wait for its network.
+_SANDBOX_SECONDS = 2 * CALL_SECONDS
 
 
-class Containers:
+class Pods:
     def __init__(
         self, client: CriClient, mirror: StateDiff, reading: StateReader, settings: ContainerdSettings
     ) -> None:
@@ -47,15 +53,72 @@ class Containers:
         self._mirror = mirror
         self._reading = reading
         self._settings = settings
+        # Sandboxes in which nothing is created or started any more.
+        self._closed: set[str] = set()
 
-    async def create(self, sandbox: SandboxStatus, config: ContainerConfig) -> str:
+    def close(self, sandbox_id: str) -> None:
+        """From here on nothing is created or started in it."""
+        if self._mirror.has_sandbox(sandbox_id):
+            self._closed.add(sandbox_id)
+
+    async def _ready(self, sandbox_id: str) -> SandboxStatus:
+        status = await self._reading.sandbox(sandbox_id)
+        check_ready(sandbox_id, SandboxState.NOT_READY if sandbox_id in self._closed else status.state)
+        return status
+
+    async def run_sandbox(self, config: SandboxConfig) -> str:
+        if config.log_directory is not None:
+            make_private(Path(config.log_directory))
+        try:
+            answer = await self._client.call(
+                "RunPodSandbox",
+                config=sandbox_request(config, self._settings),
+                runtime_handler=self._settings.runtime_handler,
+                seconds=_SANDBOX_SECONDS,
+            )
+        except ConflictInRuntimeError as error:
+            raise ConflictInRuntimeError(
+                f"attempt {config.attempt} at pod {config.namespace}/{config.name} has a sandbox: {error}"
+            ) from None
+        sandbox_id = str(answer.pod_sandbox_id)
+        self._mirror.saw_sandbox(SeenSandbox(sandbox_id, config.pod_uid, SandboxState.READY))
+        return sandbox_id
+
+    async def stop_sandbox(self, sandbox_id: str) -> None:
+        if not await self._reading.is_our_sandbox(sandbox_id):
+            self._reading.forget_sandbox(sandbox_id)
+            return
+        try:
+            await self._client.call("StopPodSandbox", pod_sandbox_id=sandbox_id, seconds=_SANDBOX_SECONDS)
+        except NotFoundInRuntimeError:
+            self._reading.forget_sandbox(sandbox_id)
+            return
+        for container_or_sandbox_id in (sandbox_id, *self._mirror.containers_in(sandbox_id)):
+            await self._reading.look_at(container_or_sandbox_id)
+
+    async def remove_sandbox(self, sandbox_id: str) -> None:
+        if not await self._reading.is_our_sandbox(sandbox_id):
+            return
+        for status in await self._reading.containers(sandbox_id=sandbox_id):
+            await self.remove(status.id)
+        try:
+            await self._client.call("RemovePodSandbox", pod_sandbox_id=sandbox_id, seconds=_SANDBOX_SECONDS)
+        except NotFoundInRuntimeError:
+            log.debug("sandbox %s was gone already", sandbox_id)
+        self._reading.forget_sandbox(sandbox_id)
+        self._closed.discard(sandbox_id)
+
+    async def create(self, sandbox_id: str, config: ContainerConfig) -> str:
+        sandbox = await self._ready(sandbox_id)
         log_path = log_path_of(sandbox.config, config)
         note = ContainerNote(config, sandbox.id, sandbox.config.pod_uid, str(log_path) if log_path else None)
         # Looked at before a file is made for it: what cannot be asked for leaves nothing behind.
         container_request(sandbox.config, note, self._settings)
         if log_path is not None:
             make_private(log_path.parent)
-        note = self._with_termination_file(note)
+        if config.termination_message_path:
+            path = str(make_file(self._settings.termination_folder).absolute())
+            note = msgspec.structs.replace(note, termination_file=path)
         try:
             answer = await self._client.call(
                 "CreateContainer",
@@ -72,14 +135,10 @@ class Containers:
         self._mirror.saw_container(seen)
         return container_id
 
-    def _with_termination_file(self, note: ContainerNote) -> ContainerNote:
-        if not note.config.termination_message_path:
-            return note
-        path = str(make_file(self._settings.termination_folder).absolute())
-        return ContainerNote(note.config, note.sandbox_id, note.pod_uid, note.log_path, path)
-
-    async def start(self, status: ContainerStatus) -> None:
+    async def start(self, container_id: str) -> None:
         """What happens to it meanwhile is held back until it is known whether it ever ran."""
+        status = await self._reading.container(container_id)
+        await self._ready(status.sandbox_id)
         if status.state is not ContainerState.CREATED:
             raise started_before(status.config.name)
         self._mirror.starts(status.id)
@@ -159,8 +218,3 @@ def _create_failure(config: ContainerConfig, error: ContainerRuntimeError) -> Co
 def _remove_file(path: str) -> None:
     if path:
         Path(path).unlink(missing_ok=True)
-
-
-def make_private(folder: Path) -> None:
-    for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
-        path.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,5 @@
-"""SPDY/3.1 frames, without I/O: bytes in and frames out, and the other way round, for servers and clients.
+"""SPDY/3.1 frames, without I/O: bytes in and frames out, and the other way round. The kubelet's server reads them, the
+containerd runtime writes them.
 
 Only what a remote command needs: streams opened, data both ways, pings, resets, the end. Everything
 the other side can make us hold is bounded: a control frame is collected whole and small, data passes through as it
@@ -16,19 +17,9 @@ from dataclasses import dataclass
 
 from podlife.errors import PodlifeError
 
-from .dictionary import DICTIONARY
-
 _CONTROL, _VERSION = 0x80000000, 3
-_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = (
-    1,
-    2,
-    3,
-    4,
-    6,
-    7,
-    8,
-    9,
-)
+_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS = 1, 2, 3, 4
+_PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = 6, 7, 8, 9
 _FIN = 1
 _REFUSED_STREAM = 3
 _CONTROL_BYTES = 64 * 1024
@@ -36,6 +27,30 @@ _UNPACKED_BYTES = 64 * 1024
 _MOST_HEADERS = 100
 _MOST_DATA = 0xFFFFFF
 _STREAM_MASK = 0x7FFFFFFF
+
+_NAMES = (
+    "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age "
+    "allow authorization cache-control connection content-base content-encoding content-language content-length "
+    "content-location content-md5 content-range content-type date etag expect expires from host if-match "
+    "if-modified-since if-none-match if-range if-unmodified-since last-modified location max-forwards pragma "
+    "proxy-authenticate proxy-authorization range referer retry-after server te trailer transfer-encoding upgrade "
+    "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
+    "keep-alive origin"
+)
+_VALUES = (
+    "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
+    "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
+    "403 Forbidden404 Not Found500 Internal Server Error501 Not Implemented503 Service Unavailable"
+    "Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMT"
+    "chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,"
+    "text/javascript,publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
+)
+# The words that both sides know beforehand, so that headers which are made of them compress well: names, each after
+# its length in four bytes, then a run of common values.
+DICTIONARY = (
+    b"".join(len(name).to_bytes(4, "big") + name.replace("_", " ").encode() for name in _NAMES.split())
+    + _VALUES.encode()
+)
 
 
 class SpdyError(PodlifeError):
@@ -87,11 +102,11 @@ class FrameReader:
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that these bytes complete; raises SpdyError."""
         self._buffer += data
-        while (frame := self._next()) is not None:
-            if not isinstance(frame, _Nothing):
-                yield frame
+        while (frames := self._next()) is not None:
+            yield from frames
 
-    def _next(self) -> Frame | _Nothing | None:
+    def _next(self) -> list[Frame] | None:
+        """What the next step gives, which may be nothing yet; None until more bytes come."""
         if self._data is not None:
             return self._next_data(*self._data)
         if len(self._buffer) < 8:
@@ -105,7 +120,7 @@ class FrameReader:
             if length > self._max_data_bytes:
                 raise SpdyError(f"a data frame of {length} bytes")
             self._data = (first, length, bool(flags & _FIN))
-            return _NOTHING
+            return []
         if first >> 16 & 0x7FFF != _VERSION:
             raise SpdyError(f"version {first >> 16 & 0x7FFF} of SPDY is not known, only 3")
         if length > _CONTROL_BYTES:
@@ -116,33 +131,33 @@ class FrameReader:
         del self._buffer[: 8 + length]
         return self._control(first & 0xFFFF, flags, body)
 
-    def _next_data(self, stream_id: int, left: int, is_last: bool) -> StreamData | None:
+    def _next_data(self, stream_id: int, left: int, is_last: bool) -> list[Frame] | None:
         piece = bytes(self._buffer[:left])
         if left and not piece:
             return None
         del self._buffer[: len(piece)]
         left -= len(piece)
         self._data = (stream_id, left, is_last) if left else None
-        return StreamData(stream_id, piece, is_last and not left)
+        return [StreamData(stream_id, piece, is_last and not left)]
 
-    def _control(self, kind: int, flags: int, body: bytes) -> Frame | _Nothing:
+    def _control(self, kind: int, flags: int, body: bytes) -> list[Frame]:
         if kind == _SYN_STREAM:
             stream_id = _number(body, 0) & _STREAM_MASK
             if stream_id == 0:
                 raise SpdyError("a stream without a number")
-            return StreamOpened(stream_id, self._headers(body[10:]), bool(flags & _FIN))
+            return [StreamOpened(stream_id, self._headers(body[10:]), bool(flags & _FIN))]
         if kind in (_SYN_REPLY, _HEADERS):
             # Not expected; but headers are packed over all frames, so these are unpacked too.
             self._headers(body[4:])
-            return _NOTHING
+            return []
         if kind == _RST_STREAM:
-            return StreamReset(_number(body, 0) & _STREAM_MASK)
+            return [StreamReset(_number(body, 0) & _STREAM_MASK)]
         if kind == _PING:
-            return Ping(_number(body, 0))
+            return [Ping(_number(body, 0))]
         if kind == _GOAWAY:
-            return GoAway()
+            return [GoAway()]
         if kind in (_SETTINGS, _WINDOW_UPDATE):
-            return _NOTHING
+            return []
         raise SpdyError(f"a control frame of kind {kind}")
 
     def _headers(self, packed: bytes) -> dict[str, str]:
@@ -192,13 +207,6 @@ class FrameWriter:
         for text in itertools.chain.from_iterable(headers.items()):
             block += struct.pack(">I", len(text.encode())) + text.encode()
         return self._pack.compress(block) + self._pack.flush(zlib.Z_SYNC_FLUSH)
-
-
-class _Nothing:
-    """A frame that tells nothing."""
-
-
-_NOTHING = _Nothing()
 
 
 def _control(kind: int, body: bytes) -> bytes:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.kubelet.spdy.dictionary import DICTIONARY
-from podlife.kubelet.spdy.frames import (
+from podlife.kubelet.spdy import (
+    DICTIONARY,
     Frame,
     FrameReader,
     FrameWriter,

@@ -7,13 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.kit.real_parts import ROOT, Server, Settings
+from tests.kit.wait import until_blocking
 from tests.real.conftest import Kubectl
 
 SECONDS = 180.0
@@ -55,6 +55,10 @@ def test_nodes_are_ready_pods_run_and_are_deleted_and_nothing_is_left(
     def running() -> int:
         return shown("get", "pods", "--no-headers").count("Running")
 
+    def all_run() -> bool:
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        return running() == 100
+
     kubeconfig = server.kubeconfig_with_certificate("simulator")
     command = [sys.executable, "-m", "podlife", "sim", "--nodes=5", "--pods=100", "--events"]
     with (tmp_path / "log").open("wb") as log:
@@ -62,7 +66,7 @@ def test_nodes_are_ready_pods_run_and_are_deleted_and_nothing_is_left(
             [*command, "--kubeconfig", str(kubeconfig)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
     try:
-        until(lambda: running() == 100, process, tmp_path / "log")
+        until_blocking(all_run)
         nodes = shown("get", "nodes", "--no-headers").splitlines()
         assert [line.split()[1] for line in nodes] == ["Ready"] * 5
         names = shown("get", "pods", "-o", "name").split()
@@ -80,11 +84,3 @@ def test_nodes_are_ready_pods_run_and_are_deleted_and_nothing_is_left(
     assert shown("get", "pods,nodes", "-o", "name") == ""
     assert shown("get", "leases", "-n", "kube-node-lease", "-o", "name") == ""
     assert "Started" in shown("get", "events", "-o", "custom-columns=REASON:.reason")
-
-
-def until(done: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not done():
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.2)
