@@ -14,16 +14,10 @@ from __future__ import annotations
 
 from podlife.pki.csr import CertificateSigner, ClusterSigner
 
-from .auth.access import ApiAccess
-from .auth.authentication import Caller
+from .auth import ApiAccess, Caller
 from .request import HttpError
 from .served_node import ServedNode, ServedPods
-from .server import (
-    DECLARED_FEATURES,
-    Access,
-    KubeletServer,
-    ServerSettings,
-)
+from .server import DECLARED_FEATURES, Access, KubeletServer, ServerSettings
 from .serving_certificate import CertificateSettings
 
 __all__ = [

@@ -21,10 +21,6 @@ class ServedPods(Protocol):
     def pods(self) -> Iterable[Pod]: ...
 
 
-def _healthy() -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class ServedNode:
     """`trouble` says what is wrong with the kubelet; empty when it is healthy. `registry` is what `/metrics` shows."""
@@ -34,6 +30,6 @@ class ServedNode:
     runtime: Runtime
     clock: Clock
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    trouble: Callable[[], str] = _healthy
+    trouble: Callable[[], str] = str
     # How long a log or a command may stand still before its caller is given up.
     stream_idle_seconds: float = 4 * 3600.0

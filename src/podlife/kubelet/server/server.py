@@ -24,15 +24,9 @@ from podlife.errors import ConfigError
 from podlife.kubelet.runtime import ContainerRuntimeError
 from podlife.pki.csr import CertificateSigner
 
-from .auth.authentication import Caller
+from .auth import Caller
 from .connections import BoundedServer
-from .handlers import (
-    serve_health,
-    serve_metrics,
-    serve_pods,
-    serve_running_pods,
-    serve_summary,
-)
+from .handlers import serve_health, serve_metrics, serve_pods, serve_running_pods, serve_summary
 from .logs.handler import serve_logs
 from .request import HttpError, KubeletRequest, parse_request
 from .served_node import ServedNode

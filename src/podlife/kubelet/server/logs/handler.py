@@ -1,15 +1,20 @@
-"""`/containerLogs/{namespace}/{pod}/{container}`: a container's log as plain text, once or as it grows."""
+"""`/containerLogs/{namespace}/{pod}/{container}`: a container's log as plain text, once or as it grows.
+
+Invalid options are rejected in upstream's words.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 from aiohttp import web
 
 from podlife.aio import cancel_and_wait, spawn
+from podlife.api.integers import parse_int64
 from podlife.kubelet.pod_fields import bare_id
 from podlife.kubelet.runtime import (
     ContainerState,
@@ -20,19 +25,16 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.server.containers import container_to_log, pod_to_log
-from podlife.kubelet.server.logs.options import log_options
 from podlife.kubelet.server.request import HttpError, KubeletRequest
 from podlife.kubelet.server.served_node import ServedNode
+from podlife.wire import Query
 
-from .cri_format import LogOptions
-from .reader import (
-    Growth,
-    Write,
-    follow_log,
-    read_log,
-)
+from .cri_format import LogOptions, nanoseconds_of
+from .reader import Growth, Write, follow_log, read_log
 
 log = logging.getLogger(__name__)
+
+_STREAMS = ("All", "Stdout", "Stderr")
 
 
 async def serve_logs(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
@@ -109,3 +111,59 @@ async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Eve
         yield
     finally:
         await cancel_and_wait(task)
+
+
+def log_options(query: Query, now: datetime) -> LogOptions:
+    flags = {name: _flag(query, name) for name in ("follow", "previous", "timestamps")}
+    tail = query.get("tail")
+    numbers: Mapping[str, int | None] = {
+        "tailLines": None if tail == "all" else _number(tail or query.get("tailLines")),
+        "limitBytes": _number(query.get("limitBytes")),
+        "sinceSeconds": _number(query.get("sinceSeconds")),
+    }
+    stream = query.get("stream") or "All"
+    since = _since(query.get("sinceTime"), numbers["sinceSeconds"], now)
+    if not _is_sensible(numbers) or stream not in _STREAMS:
+        raise HttpError(422, '{"message": "Invalid request."}')
+    return LogOptions(
+        **flags,
+        tail_lines=numbers["tailLines"],
+        limit_bytes=numbers["limitBytes"],
+        since_nanoseconds=since,
+        stream=stream,
+    )
+
+
+def _is_sensible(numbers: Mapping[str, int | None]) -> bool:
+    tail, limit, seconds = numbers["tailLines"], numbers["limitBytes"], numbers["sinceSeconds"]
+    return (tail is None or tail >= 0) and (limit is None or limit > 0) and (seconds is None or seconds > 0)
+
+
+def _since(time: str, seconds: int | None, now: datetime) -> int | None:
+    if time:
+        moment = nanoseconds_of(time)
+        if moment is None:
+            raise _unreadable()
+        if seconds is not None:
+            raise HttpError(422, '{"message": "Invalid request."}')
+        return moment
+    if seconds is None:
+        return None
+    return (int(now.timestamp()) - seconds) * 1_000_000_000 + now.microsecond * 1000
+
+
+def _flag(query: Query, name: str) -> bool:
+    return name in query and query.get(name).lower() not in ("false", "0")
+
+
+def _number(text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        return parse_int64(text)
+    except ValueError:
+        raise _unreadable() from None
+
+
+def _unreadable() -> HttpError:
+    return HttpError(400, '{"message": "Unable to decode query."}')

@@ -13,7 +13,6 @@ from aiohttp import web
 
 from podlife.kubelet.server.request import HttpError
 from podlife.kubelet.server.served_node import ServedNode
-from podlife.kubelet.server.streaming.options import ExecOptions
 from podlife.kubelet.spdy import (
     Frame,
     FrameReader,
@@ -26,15 +25,7 @@ from podlife.kubelet.spdy import (
     StreamReset,
 )
 
-from .remote_command import run_command
-from .streams import (
-    ERROR,
-    RESIZE,
-    STDERR,
-    STDIN,
-    STDOUT,
-    StreamMessage,
-)
+from .remote_command import ERROR, RESIZE, STDERR, STDIN, STDOUT, ExecOptions, StreamMessage, run_command
 
 _PROTOCOL = "v4.channel.k8s.io"
 _ASKED_IN = "X-Stream-Protocol-Version"
@@ -72,14 +63,8 @@ async def serve_spdy(
 
 
 def _expected(options: ExecOptions) -> set[int]:
-    asked = {
-        STDIN: options.stdin,
-        STDOUT: options.stdout,
-        STDERR: options.stderr,
-        RESIZE: options.tty,
-        ERROR: True,
-    }
-    return {kind for kind, is_asked in asked.items() if is_asked}
+    asked = {STDIN: options.stdin, STDOUT: options.stdout, STDERR: options.stderr, RESIZE: options.tty}
+    return {ERROR, *(kind for kind, is_asked in asked.items() if is_asked)}
 
 
 class SpdyStreams:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from podlife.kubelet.server.logs.cri_format import LogOptions
-from podlife.kubelet.server.logs.options import log_options
+from podlife.kubelet.server.logs.handler import log_options
 from podlife.kubelet.server.request import HttpError
 from podlife.wire import Query
 
