@@ -22,19 +22,19 @@ from podlife.kubelet.envvars import DownwardContext, EnvironmentSources
 from podlife.kubelet.envvars.environment import environment
 from podlife.kubelet.interfaces import ObjectCache, VolumeError
 from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    hostname_of,
-    long_name,
-)
+from podlife.kubelet.pod_fields import Container, Pod, hostname_of, long_name
 from podlife.kubelet.runtime import Mount
 from podlife.kubelet.volumemanager.claims import Claims
-from podlife.kubelet.volumemanager.container_mounts import MountSource, container_mounts, has_expressions
+from podlife.kubelet.volumemanager.container_mounts import (
+    MountSource,
+    all_containers,
+    container_mounts,
+    has_expressions,
+    used_volumes,
+)
 from podlife.kubelet.volumemanager.hosts_file import PATH as HOSTS_PATH
 from podlife.kubelet.volumemanager.hosts_file import has_own_file, node_hosts_file, own_hosts_file
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
-from podlife.kubelet.volumemanager.mount_paths import all_containers, used_volumes
 from podlife.kubelet.volumemanager.pod_locks import PodLocks
 from podlife.kubelet.volumemanager.volume_setup import Volume, VolumeSetup, VolumeSetups
 

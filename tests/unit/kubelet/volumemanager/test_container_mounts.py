@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from podlife.kubelet.volumemanager.mount_paths import mounted_inside
+from podlife.kubelet.volumemanager.container_mounts import mounted_inside
 
 
 def test_only_the_outermost_of_what_is_mounted_inside_is_named() -> None:
