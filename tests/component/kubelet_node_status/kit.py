@@ -12,13 +12,7 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
 from podlife.client import LEASES, NODES, Client
 from podlife.errors import NotFoundError
-from podlife.kubelet.node_status import (
-    FixedMachine,
-    MachineFacts,
-    MachineUsage,
-    NodeReporter,
-    NodeSettings,
-)
+from podlife.kubelet.node_status import FixedMachine, MachineFacts, MachineUsage, NodeReporter, NodeSettings
 from podlife.kubelet.node_status.lease import NAMESPACE
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from podlife.testing import LoopClock

@@ -19,12 +19,7 @@ from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError
 from podlife.kubelet.hollow import HollowNodes, HollowSettings
 from podlife.kubelet.kubelet import Kubelet
-from podlife.kubelet.node_status import (
-    CLUSTER_FILE,
-    AnotherClusterError,
-    ClusterMembership,
-    NodeSettings,
-)
+from podlife.kubelet.node_status import CLUSTER_FILE, AnotherClusterError, ClusterMembership, NodeSettings
 from podlife.kubelet.node_status.membership import is_another_cluster
 from podlife.kubelet.runtime import ContainerState, Runtime
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings

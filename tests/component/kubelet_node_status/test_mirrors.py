@@ -11,13 +11,7 @@ import pytest
 from podlife.api.codec import Object
 from podlife.client import NODES, PODS, DeleteOptions
 from podlife.errors import NotFoundError
-from podlife.kubelet.config import (
-    HASH,
-    MIRROR,
-    ApiMirrorClient,
-    is_mirror_of,
-    read_manifest,
-)
+from podlife.kubelet.config import HASH, MIRROR, ApiMirrorClient, is_mirror_of, read_manifest
 from podlife.kubelet.node_status import NodeReporter
 from podlife.testing import virtual_time
 from tests.component.kubelet_node_status.kit import World, world

@@ -10,8 +10,7 @@ import pytest
 from podlife.clock import SystemClock
 from podlife.kubelet.interfaces import HookError
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
-from podlife.kubelet.prober.outcome import ProbeOutcome
-from podlife.kubelet.prober.prober import ProbeRequest, run_probe
+from podlife.kubelet.prober.prober import ProbeOutcome, ProbeRequest, run_probe
 from podlife.kubelet.runtime import ContainerConfig, Runtime
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from tests.conformance.kubelet.kit import container, pod

@@ -15,13 +15,7 @@ from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, Flags, lo
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
 from podlife.kubelet.config import ApiMirrorClient, is_mirror_of, read_manifest
-from podlife.kubelet.node_status import (
-    HostMachine,
-    MachineFacts,
-    MachineUsage,
-    NodeReporter,
-    NodeSettings,
-)
+from podlife.kubelet.node_status import HostMachine, MachineFacts, MachineUsage, NodeReporter, NodeSettings
 from tests.kit.real_parts import Server, Settings
 from tests.kit.wait import until
 from tests.real.conftest import Kubectl, StartControllerManager
@@ -160,7 +154,6 @@ async def test_a_node_is_taken_over_by_the_next_agent_and_told_of_in_patches(
         node = await admin.get(NODES, NAME)
         # Nothing more is to be told: what this server stores is what was meant.
         version = node["metadata"]["resourceVersion"]
-        reporter.look_again()
         await until_renewed(admin, 2)
         assert (await admin.get(NODES, NAME))["metadata"]["resourceVersion"] == version
 

@@ -9,8 +9,7 @@ from podlife.kubelet.envvars.downward_api import (
     format_map,
     resource_value,
 )
-from podlife.kubelet.envvars.environment import EnvironmentSources, command_and_args
-from podlife.kubelet.envvars.expansion import expand
+from podlife.kubelet.envvars.environment import EnvironmentSources, command_and_args, expand
 from podlife.kubelet.envvars.services import service_variables
 
 __all__ = [

@@ -10,12 +10,7 @@ from typing import Any
 
 from podlife.api.quantity import parse_nanos
 from podlife.errors import PodlifeError
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    containers_of,
-    init_containers_of,
-)
+from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of
 
 _SUBSCRIPTED = re.compile(r"(.*)\['(.*)'\]", re.DOTALL)
 _RESOURCE = re.compile(r"(limits|requests)\.(.+)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,9 @@ from podlife.kubelet.envvars.downward_api import (
     field_value,
     resource_value,
 )
-from podlife.kubelet.envvars.expansion import expand
 from podlife.kubelet.pod_fields import Container, Pod
+
+_REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 
 Reader = Callable[[str], Mapping[str, Any] | None]
 
@@ -53,6 +55,18 @@ def command_and_args(container: Container, env: Mapping[str, str]) -> tuple[list
     command: Sequence[str] = container.get("command") or ()
     args: Sequence[str] = container.get("args") or ()
     return [expand(each, env) for each in command], [expand(each, env) for each in args]
+
+
+def expand(text: str, *known: Mapping[str, str]) -> str:
+    """With each reference replaced by the value from the first mapping that has it. `$$` is a dollar sign, so that
+    `$$(NAME)` stays unexpanded; what is not known, or is no reference, stays as written."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1]:
+            return "$"
+        return next((each[match[2]] for each in known if match[2] in each), match[0])
+
+    return _REFERENCE.sub(value, text)
 
 
 class _Maker:

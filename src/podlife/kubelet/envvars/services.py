@@ -9,16 +9,13 @@ from typing import Any
 from podlife.api.codec import Object
 
 
-def has_address(service: Mapping[str, Any]) -> bool:
-    """A headless service, and one that only renames another, has none."""
-    return (service.get("spec") or {}).get("clusterIP") not in (None, "", "None")
-
-
 def service_variables(services: Iterable[Object]) -> dict[str, str]:
     """By service in the order of names, so that of two whose names become the same the later one always wins."""
     variables: dict[str, str] = {}
-    for service in sorted(filter(has_address, services), key=lambda each: each["metadata"]["name"]):
-        variables.update(_variables(service))
+    for service in sorted(services, key=lambda each: each["metadata"]["name"]):
+        # A headless service, and one that only renames another, has no address.
+        if (service.get("spec") or {}).get("clusterIP") not in (None, "", "None"):
+            variables.update(_variables(service))
     return variables
 
 

@@ -10,7 +10,6 @@ node's own object, but a cluster in which both have other UIDs is another one.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import msgspec
 from podlife.client import NODES, Client, Ref
 from podlife.client.refs import NAMESPACES, SERVICES
 from podlife.errors import ConfigError, ForbiddenError, NotFoundError
+from podlife.pki import write_private
 
 CLUSTER_FILE = "cluster.json"
 _NODE = "node"
@@ -119,16 +119,9 @@ class ClusterMembership:
         self._kept = now
         if self._file is None:
             return
-        made = self._file.with_name(f"{self._file.name}.new")
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made.unlink(missing_ok=True)
-            fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.write(msgspec.json.encode(now))
-                file.flush()
-                os.fsync(fd)
-            made.replace(self._file)
+            write_private(self._file, msgspec.json.encode(now))
         except OSError as error:
             raise ConfigError(f"cannot write {self._file}: {error.strerror}") from None
 

@@ -13,7 +13,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 
-from podlife.aio import wait_until_set
 from podlife.api.codec import Object, format_time
 from podlife.client import NODES, Client, Limiter, PatchType
 from podlife.clock import Clock
@@ -31,12 +30,7 @@ from podlife.kubelet.node_status.registration import (
     required_labels,
 )
 from podlife.kubelet.node_status.settings import NodeSettings
-from podlife.kubelet.node_status.status import (
-    Observation,
-    is_same_status,
-    node_status,
-    status_patch,
-)
+from podlife.kubelet.node_status.status import Observation, is_same_status, node_status, status_patch
 from podlife.kubelet.pod_events import EventRecorder
 
 log = logging.getLogger(__name__)
@@ -89,7 +83,6 @@ class NodeReporter:
             node_uid=lambda: self._record.uid if self._record.uid == self._accepted_uid else "",
             confirm=self._membership.check,
         )
-        self._wake = asyncio.Event()
         self._due = 0.0
         # What was seen, and of which state of the node it was found to be nothing new.
         self._nothing_new: tuple[Observation, Object | None] | None = None
@@ -116,10 +109,6 @@ class NodeReporter:
 
     def remove(self, uid: str) -> None:
         self._record.remove(uid)
-
-    def look_again(self) -> None:
-        """Something that the node tells of may have changed."""
-        self._wake.set()
 
     async def claim(self) -> None:
         """Become the kubelet of the node, before any of its pods is touched. Waits for a server that does not answer;
@@ -200,8 +189,7 @@ class NodeReporter:
         while True:
             seconds = self._settings.check_seconds if self._is_ready else _UNREADY_SECONDS
             spread = 1 + 0.04 * random.random()  # noqa: S311 - spreads load
-            await wait_until_set(self._wake, seconds=seconds * spread)
-            self._wake.clear()
+            await asyncio.sleep(seconds * spread)
             try:
                 await self._report()
             except Exception as error:  # noqa: BLE001 - the next look may go well, and pods do not depend on it

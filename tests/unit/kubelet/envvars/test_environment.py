@@ -13,8 +13,7 @@ from podlife.kubelet.envvars.downward_api import (
     field_value,
     resource_value,
 )
-from podlife.kubelet.envvars.environment import EnvironmentSources, command_and_args, environment
-from podlife.kubelet.envvars.expansion import expand
+from podlife.kubelet.envvars.environment import EnvironmentSources, command_and_args, environment, expand
 from tests.conformance.kubelet.kit import Object, container, pod
 
 AROUND = DownwardContext(("192.0.2.1", "2001:db8::1"), ("10.0.0.1", "fd00::1"), {"cpu": "4", "memory": "8Gi"})

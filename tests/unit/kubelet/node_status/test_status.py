@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.node_status.capacity import allocatable, capacity
 from podlife.kubelet.node_status.conditions import Pressure, ready_problem, with_own_conditions
 from podlife.kubelet.node_status.machine import MachineFacts, MachineUsage
-from podlife.kubelet.node_status.pressure import PressureGauge
+from podlife.kubelet.node_status.observer import PressureGauge
 from podlife.kubelet.node_status.settings import NodeSettings, Thresholds
 from podlife.kubelet.node_status.status import (
     Observation,
+    allocatable,
+    capacity,
     is_same_status,
     node_status,
     status_patch,
