@@ -15,16 +15,9 @@ from podlife.api.codec import Object
 from podlife.api.node_requirement import NodeRequirement, tolerates
 from podlife.api.pod_requests import HostPort, Quantities, add_up, amount, clash, host_address
 from podlife.kubelet.admission.sysctls import forbidden_sysctls
-from podlife.kubelet.pod_fields import (
-    Pod,
-    containers_of,
-    init_containers_of,
-    is_sidecar,
-    is_static,
-    is_terminal_phase,
-)
+from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, is_sidecar, is_static
 
-_OS_LABEL = "kubernetes.io/os"
+_OS, _OS_LABEL = "linux", "kubernetes.io/os"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +29,10 @@ class AdmissionFailure:
 class AllocatedResources:
     """What the pods of a node take of it, kept up to date: a pod that comes costs the same however many there are."""
 
-    def __init__(self, pods: Iterable[Pod] = ()) -> None:
+    def __init__(self) -> None:
         self.pods = 0
         self.amounts: Counter[str] = Counter()
         self.ports: Counter[HostPort] = Counter()
-        for pod in pods:
-            self.add(pod)
 
     def add(self, pod: Pod) -> None:
         self.pods += 1
@@ -56,40 +47,31 @@ class AllocatedResources:
 
 
 def admission_failure(
-    pod: Pod, node: Mapping[str, Any], others: Iterable[Pod] | AllocatedResources, *, os: str = "linux"
+    pod: Pod, node: Mapping[str, Any], taken: AllocatedResources
 ) -> AdmissionFailure | None:
-    """Why the node does not take the pod, if it does not. `others` are the pods that it has taken and that have not
-    ended."""
-    if not isinstance(others, AllocatedResources):
-        others = AllocatedResources(each for each in others if not _has_ended(each))
-    return next(_refusals(pod, node, others, os), None)
+    """Why the node does not take the pod, if it does not."""
+    return next(_refusals(pod, node, taken), None)
 
 
-def _has_ended(pod: Pod) -> bool:
-    return is_terminal_phase((pod.get("status") or {}).get("phase"))
-
-
-def _refusals(
-    pod: Pod, node: Mapping[str, Any], others: AllocatedResources, os: str
-) -> Iterator[AdmissionFailure]:
-    """In the order in which a kubelet looks; only the first is told."""
+def _refusals(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> Iterator[AdmissionFailure]:
+    """In the kubelet's order; only the first is reported."""
     for message in forbidden_sysctls(pod):
         yield AdmissionFailure("SysctlForbidden", message)
-    if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, os) != os:
+    if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, _OS) != _OS:
         message = f"Failed to admit pod as the `{_OS_LABEL}` label doesn't match node label"
         yield AdmissionFailure("PodOSSelectorNodeLabelDoesNotMatch", message)
-    if (pod["spec"].get("os") or {}).get("name", os) != os:
+    if (pod["spec"].get("os") or {}).get("name", _OS) != _OS:
         yield AdmissionFailure(
             "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
         )
-    yield from _lacking(pod, node, others)
-    if not is_wanted_node(pod, node):
+    yield from _lacking(pod, node, taken)
+    if not _is_wanted_node(pod, node):
         yield _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     if (pod["spec"].get("nodeName") or node["metadata"]["name"]) != node["metadata"]["name"]:
         yield _predicate("NodeName", "node(s) didn't match the requested node name")
-    if any(clash(one, two) for two in _ports(pod) for one in others.ports):
+    if any(clash(one, two) for two in _ports(pod) for one in taken.ports):
         yield _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
-    if not is_static(pod) and has_untolerated_taint(pod, node):
+    if not is_static(pod) and _has_untolerated_taint(pod, node):
         yield _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
 
 
@@ -97,16 +79,16 @@ def _predicate(name: str, said: str) -> AdmissionFailure:
     return AdmissionFailure(name, f"Predicate {name} failed: {said}")
 
 
-def _lacking(pod: Pod, node: Mapping[str, Any], others: AllocatedResources) -> Iterator[AdmissionFailure]:
+def _lacking(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> Iterator[AdmissionFailure]:
     """Resources that the node has too little of, and the number of pods first."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     if "pods" in allocatable:
-        yield from _short("pods", 1, others.pods, amount("pods", allocatable["pods"]))
+        yield from _short("pods", 1, taken.pods, amount("pods", allocatable["pods"]))
     wanted = pod_requests(pod)
     usual = ("cpu", "memory", "ephemeral-storage")
     for key in (*usual, *(key for key in wanted if key not in usual)):
         if key in wanted and (key in allocatable or not _is_extended(key)):
-            yield from _short(key, wanted[key], others.amounts[key], amount(key, allocatable.get(key, "0")))
+            yield from _short(key, wanted[key], taken.amounts[key], amount(key, allocatable.get(key, "0")))
 
 
 def _is_extended(resource: str) -> bool:
@@ -161,22 +143,21 @@ def _requests(of: Mapping[str, Any]) -> Quantities | None:
     return (of.get("resources") or {}).get("requests")
 
 
-def is_wanted_node(pod: Pod, node: Mapping[str, Any]) -> bool:
+def _is_wanted_node(pod: Pod, node: Mapping[str, Any]) -> bool:
     """By nodeSelector and required node affinity."""
     metadata = node["metadata"]
     return NodeRequirement(pod["spec"]).matches(metadata["name"], metadata.get("labels") or {})
 
 
-def has_untolerated_taint(pod: Pod, node: Mapping[str, Any], effect: str = "NoExecute") -> bool:
+def _has_untolerated_taint(pod: Pod, node: Mapping[str, Any]) -> bool:
     """A node only rejects for NoExecute: NoSchedule is checked by the scheduler."""
     tolerations = pod["spec"].get("tolerations") or ()
     taints = (node.get("spec") or {}).get("taints") or ()
     return any(
-        taint.get("effect") == effect and not any(_is_about(each, taint) for each in tolerations)
+        taint.get("effect") == "NoExecute" and not any(_is_tolerated(taint, each) for each in tolerations)
         for taint in taints
     )
 
 
-def _is_about(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    names = ("key", "effect", "value")
-    return tolerates(toleration, **{name: taint.get(name) or "" for name in names})
+def _is_tolerated(taint: Mapping[str, Any], toleration: Mapping[str, Any]) -> bool:
+    return tolerates(toleration, **{name: taint.get(name) or "" for name in ("key", "effect", "value")})
