@@ -26,7 +26,7 @@ from podlife.client.options import (
 )
 from podlife.client.refs import PODS, Ref
 from podlife.client.rest_client import Reply, RestClient
-from podlife.client.transport import NamedTransport
+from podlife.client.transport import USER_AGENT
 from podlife.client.views import BadAnswerError, Page, T, decode, decode_page
 from podlife.client.watch import Bookmark, WatchEvent, WatchTarget, watch
 from podlife.errors import ExpiredError
@@ -69,24 +69,24 @@ class Client:
         return cls(transport, timeout_seconds=timeout_seconds, namespace=connection.namespace)
 
     def with_timeout(self, seconds: float, *, limiter: Limiter | None = None) -> Client:
-        """The same client, with another deadline for each request and, where a limiter is given, a line of its
-        own to stand in: for the few requests that must never wait behind the many."""
-        return self._copy(self._calls.transport, limiter or self._calls.limiter, seconds)
+        """The same client with another deadline for each request and, with a limiter, a queue of its own: for the few
+        requests that must never wait behind the many."""
+        calls = self._calls
+        other = Client(
+            calls.transport,
+            limiter=limiter or calls.limiter,
+            timeout_seconds=seconds,
+            namespace=self.namespace,
+            on_warning=calls.on_warning,
+        )
+        other._calls.user_agent = calls.user_agent
+        other._without_streaming = self._without_streaming
+        return other
 
     def named(self, component: str) -> Client:
         """The same client with this User-Agent, which identifies it in an audit log."""
-        transport = NamedTransport(self._calls.transport, component)
-        return self._copy(transport, self._calls.limiter, self._calls.timeout_seconds)
-
-    def _copy(self, transport: Transport, limiter: Limiter, seconds: float) -> Client:
-        other = Client(
-            transport,
-            limiter=limiter,
-            timeout_seconds=seconds,
-            namespace=self.namespace,
-            on_warning=self._calls.on_warning,
-        )
-        other._without_streaming = self._without_streaming
+        other = self.apart()
+        other._calls.user_agent = f"{USER_AGENT}/{component}"
         return other
 
     def apart(self) -> Client:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podlife.api.codec import decode_object
 from podlife.api.status import from_status
@@ -50,6 +50,8 @@ class RestClient:
         self.limiter = limiter
         self.timeout_seconds = timeout_seconds
         self.on_warning = on_warning
+        # Which component of podlife the requests come from, as client-go's name theirs.
+        self.user_agent = ""
         self._heard_at: float | None = None
         self._is_withdrawn = False
         # Calls that wait for a slot or for a retry.
@@ -79,6 +81,7 @@ class RestClient:
         """Send the request until it is answered, within the deadline. Raises ApiError or UnreachableError."""
         loop = asyncio.get_running_loop()
         await self.transport.prepare()
+        request = self._named(request)
         deadline = loop.time() + self.timeout_seconds
         failures = 0
         while True:
@@ -94,6 +97,7 @@ class RestClient:
     async def open(self, request: Request) -> TransportResponse:
         """Begin a stream, which has no deadline as a whole. One attempt; the slot is free once it has begun."""
         await self.transport.prepare()
+        request = self._named(request)
         deadline = asyncio.get_running_loop().time() + self.timeout_seconds
         slot = await self._enter(deadline)
         try:
@@ -108,6 +112,11 @@ class RestClient:
             return answer
         finally:
             self.limiter.leave(slot)
+
+    def _named(self, request: Request) -> Request:
+        if not self.user_agent:
+            return request
+        return replace(request, headers={**request.headers, "User-Agent": self.user_agent})
 
     async def _attempt(self, request: Request, deadline: float) -> Reply:
         slot = await self._enter(deadline)

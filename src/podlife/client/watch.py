@@ -21,7 +21,6 @@ import msgspec
 
 from podlife.api.status import from_status
 from podlife.client.lenient_json import decode_lenient
-from podlife.client.line_splitter import LineSplitter, LineTooLongError
 from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
 from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
@@ -80,6 +79,41 @@ _line_decoder = msgspec.json.Decoder(_Line)
 @lru_cache(maxsize=256)
 def _event_decoder(view: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(_Event[dict[str, Any] if view is None else view])  # type: ignore[misc]
+
+
+class LineSplitter:
+    """Splits a stream into lines, in linear time however long a line is. Empty lines are left out."""
+
+    def __init__(self, *, most_bytes: int = 32 * 1024 * 1024) -> None:
+        self._most_bytes = most_bytes
+        # The pieces of the line that is not whole yet. Only a new piece is searched, and they are joined once.
+        self._begun: list[bytes] = []
+        self._begun_bytes = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that this piece completes; raises BadAnswerError for one that is too long."""
+        head, newline, _ = piece.partition(b"\n")
+        if not newline:
+            self._keep(piece)
+            return []
+        self._keep(head)
+        lines = [b"".join(self._begun)]
+        *whole, rest = piece[len(head) + 1 :].split(b"\n")
+        lines += whole
+        self._begun, self._begun_bytes = [], 0
+        self._keep(rest)
+        return [line for line in lines if line and not line.isspace()]
+
+    def rest(self) -> bytes:
+        """The incomplete last line."""
+        return b"".join(self._begun).strip()
+
+    def _keep(self, part: bytes) -> None:
+        self._begun_bytes += len(part)
+        if self._begun_bytes > self._most_bytes:
+            raise BadAnswerError(f"a line of the stream is longer than {self._most_bytes} bytes")
+        if part:
+            self._begun.append(part)
 
 
 class CutError(UnreachableError):
@@ -155,14 +189,14 @@ async def connect(
     request = Request("GET", target.path, Query(raw), {"Accept": accept})
     lines = LineSplitter(most_bytes=options.most_line_bytes)
     answer = await calls.open(request)
-    is_alive = options.on_alive or _nobody_asks
+    is_alive = options.on_alive or _nothing
     is_listing = "sendInitialEvents" in parameters
     try:
         is_alive()
         while piece := await answer.next_piece(seconds=options.read_seconds):
             calls.note_life()
             is_alive()
-            for line in _split(lines, piece):
+            for line in lines.feed(piece):
                 try:
                     event = decode_line(line, target.view)
                 except BadAnswerError as error:
@@ -178,15 +212,7 @@ async def connect(
         await answer.close()
 
 
-def _nobody_asks() -> None:
-    pass
-
-
-def _split(lines: LineSplitter, piece: bytes) -> list[bytes]:
-    try:
-        return lines.feed(piece)
-    except LineTooLongError as error:
-        raise BadAnswerError(str(error)) from None
+def _nothing() -> None: ...
 
 
 class WatchOutage:

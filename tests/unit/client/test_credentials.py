@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from podlife.client import BasicAuth, ExecAuth, ProviderAuth, TokenAuth, TokenFileAuth
-from podlife.client.credential import Credential
-from podlife.client.credentials import credentials_for
+from podlife.client.credentials import Credential, credentials_for
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
 from podlife.testing import virtual_time

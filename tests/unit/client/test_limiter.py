@@ -7,15 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.client.limiter import (
-    Finished,
-    Limiter,
-    LimiterSettings,
-    LimiterState,
-    Started,
-    may_start,
-    step,
-)
+from podlife.client.limiter import Finished, Limiter, LimiterSettings, LimiterState, Started, may_start, step
 from podlife.testing import virtual_time
 
 SETTINGS = LimiterSettings(initial=4, least=1, most=8, quick_seconds=0.25)

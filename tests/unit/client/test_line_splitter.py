@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.client.line_splitter import LineSplitter, LineTooLongError
+from podlife.client import BadAnswerError
+from podlife.client.watch import LineSplitter
 
 
 @given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line and line.strip())), st.data())
@@ -33,7 +34,7 @@ def test_what_was_begun_and_not_ended_is_the_rest() -> None:
 def test_a_line_past_the_bound_is_refused_even_if_it_never_ends() -> None:
     splitter = LineSplitter(most_bytes=10)
     splitter.feed(b"12345678")
-    with pytest.raises(LineTooLongError, match="longer than 10 bytes"):
+    with pytest.raises(BadAnswerError, match="longer than 10 bytes"):
         splitter.feed(b"901")
 
 
