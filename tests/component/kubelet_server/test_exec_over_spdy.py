@@ -17,14 +17,7 @@ import pytest
 import pytest_asyncio
 
 from podlife.kubelet.spdy.dictionary import DICTIONARY
-from podlife.kubelet.spdy.frames import (
-    FrameReader,
-    FrameWriter,
-    GoAway,
-    Ping,
-    StreamData,
-    StreamReset,
-)
+from podlife.kubelet.spdy.frames import FrameReader, FrameWriter, GoAway, Ping, StreamData, StreamReset
 from tests.component.kubelet_server.kit import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
