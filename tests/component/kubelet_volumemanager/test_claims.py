@@ -12,8 +12,7 @@ from podlife.client import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PatchTy
 from podlife.kubelet.interfaces import VolumeError
 from podlife.testing import virtual_time
 from tests.component.kubelet_volumemanager.conftest import needs_root
-from tests.component.kubelet_volumemanager.node import Node, contents, started
-from tests.component.kubelet_volumemanager.server import pod
+from tests.component.kubelet_volumemanager.node import Node, contents, pod
 
 DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "mine"}}
 UNABLE = (
@@ -55,8 +54,7 @@ def on(node_name: str) -> Object:
 
 
 @virtual_time
-async def test_a_claim_of_a_host_path_shows_it_and_leaves_it(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
+async def test_a_claim_of_a_host_path_shows_it_and_leaves_it(node: Node, tmp_path: Path) -> None:
     host = tmp_path / "host"
     await bind(node, {"hostPath": {"path": str(host), "type": "DirectoryOrCreate"}})
     mine = pod(DATA)
@@ -70,7 +68,7 @@ async def test_a_claim_of_a_host_path_shows_it_and_leaves_it(root: Path, tmp_pat
 async def test_a_local_volume_is_shown_on_its_own_node_alone(root: Path, tmp_path: Path) -> None:
     labels = {"kubernetes.io/hostname": "n1"}
     here = {"metadata": {"name": "n1", "labels": labels}}
-    node = await started(root, node=lambda: here)
+    node = Node(root, node=lambda: here)
     (tmp_path / "disk").mkdir()
     await bind(node, {"local": {"path": str(tmp_path / "disk")}}, nodeAffinity=on("n1"))
     assert (await node.mount(pod(DATA)))["data"] == tmp_path / "disk"
@@ -82,9 +80,8 @@ async def test_a_local_volume_is_shown_on_its_own_node_alone(root: Path, tmp_pat
 @needs_root
 @virtual_time
 async def test_a_local_volume_is_given_to_the_group_once_and_a_host_path_never(
-    root: Path, tmp_path: Path
+    node: Node, tmp_path: Path
 ) -> None:
-    node = await started(root)
     (tmp_path / "disk").mkdir()
     await bind(node, {"local": {"path": str(tmp_path / "disk")}}, nodeAffinity=on("n1"))
     (tmp_path / "host").mkdir()
@@ -100,8 +97,7 @@ async def test_a_local_volume_is_given_to_the_group_once_and_a_host_path_never(
 
 
 @virtual_time
-async def test_a_claim_that_is_read_only_is_shown_read_only(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
+async def test_a_claim_that_is_read_only_is_shown_read_only(node: Node, tmp_path: Path) -> None:
     await bind(node, {"hostPath": {"path": str(tmp_path)}})
     mine = pod({"name": "data", "persistentVolumeClaim": {"claimName": "mine", "readOnly": True}})
     await node.mount(mine)
@@ -110,8 +106,7 @@ async def test_a_claim_that_is_read_only_is_shown_read_only(root: Path, tmp_path
 
 
 @virtual_time
-async def test_a_claim_of_the_pods_own_must_be_owned_by_it(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
+async def test_a_claim_of_the_pods_own_must_be_owned_by_it(node: Node, tmp_path: Path) -> None:
     await bind(node, {"hostPath": {"path": str(tmp_path)}}, name="web-data", owner="uid-1")
     volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": {}}}
     assert (await node.mount(pod(volume)))["data"] == tmp_path
@@ -120,8 +115,7 @@ async def test_a_claim_of_the_pods_own_must_be_owned_by_it(root: Path, tmp_path:
 
 
 @virtual_time
-async def test_a_claim_that_is_not_there_or_not_bound_says_so(root: Path) -> None:
-    node = await started(root)
+async def test_a_claim_that_is_not_there_or_not_bound_says_so(node: Node) -> None:
     with pytest.raises(VolumeError) as failure:
         await node.mount(pod(DATA))
     missing = 'failed to fetch PVC from API server: persistentvolumeclaims "mine" not found'
@@ -133,8 +127,7 @@ async def test_a_claim_that_is_not_there_or_not_bound_says_so(root: Path) -> Non
 
 
 @virtual_time
-async def test_a_volume_that_belongs_to_another_claim_is_refused(root: Path) -> None:
-    node = await started(root)
+async def test_a_volume_that_belongs_to_another_claim_is_refused(node: Node) -> None:
     other = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "mine", "uid": "other"}
     await bind(node, {"hostPath": {"path": "/"}}, claimRef=other)
     with pytest.raises(VolumeError, match=r"its pv\.Spec\.ClaimRef\.UID other does not point to claim\.UID"):
@@ -157,8 +150,7 @@ async def test_a_volume_that_belongs_to_another_claim_is_refused(root: Path) -> 
         ),
     ],
 )
-async def test_what_needs_a_driver_is_refused_by_its_name(root: Path, source: Object, message: str) -> None:
-    node = await started(root)
+async def test_what_needs_a_driver_is_refused_by_its_name(node: Node, source: Object, message: str) -> None:
     await bind(node, source)
     with pytest.raises(VolumeError) as failure:
         await node.mount(pod(DATA))
