@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 
 import aiohttp
 import pytest
-import pytest_asyncio
 
 from tests.component.kubelet_server.kit import World
 
@@ -66,12 +65,6 @@ async def calling(
     async with world.caller().ws_connect(url, protocols=[protocol]) as socket:
         assert socket.protocol == protocol
         yield Exec(socket)
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def web(world: World) -> World:
-    await world.pods.run("web", "sleep 100")
-    return world
 
 
 @pytest.mark.parametrize("version", [4, 5])

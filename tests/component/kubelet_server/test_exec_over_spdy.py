@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import ssl
 import struct
 import zlib
 from collections.abc import AsyncIterator, Mapping
@@ -14,7 +13,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-import pytest_asyncio
 
 from podlife.kubelet.spdy.dictionary import DICTIONARY
 from podlife.kubelet.spdy.frames import FrameReader, FrameWriter, GoAway, Ping, StreamData, StreamReset
@@ -86,11 +84,8 @@ class Caller:
 async def calling(
     world: World, *command: str, options: str = "output=1&error=1", protocol: str = "v4.channel.k8s.io"
 ) -> AsyncIterator[Caller]:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.load_cert_chain(*world.pki.issue_client("kube-apiserver-kubelet-client", "system:masters"))
-    reader, writer = await asyncio.open_connection("127.0.0.1", world.endpoint.port, ssl=context)
+    port = world.endpoint.port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=world.trusting())
     query = urlencode([("command", part) for part in command])
     writer.write(
         f"POST /exec/default/web/main?{options}&{query} HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\n"
@@ -104,12 +99,6 @@ async def calling(
         yield Caller(reader, writer)
     finally:
         writer.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def web(world: World) -> World:
-    await world.pods.run("web", "sleep 100")
-    return world
 
 
 async def test_a_command_is_heard_on_both_streams_and_every_stream_is_closed(web: World) -> None:
