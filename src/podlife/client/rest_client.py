@@ -197,7 +197,8 @@ class RestClient:
     async def _refuse(self, answer: TransportResponse, slot: Slot, deadline: float) -> None:
         error = error_of(answer, await self._read(answer, slot, deadline))
         if is_trouble(error):
-            slot.report_trouble(retry_after=float(_retry_after(error) or 0))
+            asked = error.retry_after_seconds if error.code in (429, 503) else None
+            slot.report_trouble(retry_after=float(asked or 0))
         raise error
 
     def _pass_on_warnings(self, headers: Mapping[str, str]) -> None:
@@ -212,10 +213,6 @@ def _withdrawn() -> WithdrawnError:
 
 def _left(deadline: float) -> float:
     return max(0.0, deadline - asyncio.get_running_loop().time())
-
-
-def _retry_after(error: PodlifeError) -> int | None:
-    return error.retry_after_seconds if isinstance(error, ApiError) and error.code in (429, 503) else None
 
 
 def error_of(answer: TransportResponse, body: bytes) -> ApiError:

@@ -20,10 +20,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from podlife.api.status import from_status
-from podlife.client.lenient_json import decode_lenient
 from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
-from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
+from podlife.client.views import BadAnswerError, T, decode, decode_lenient, envelope_decoder, misfit
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Query, Request
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.admission.predicates import (
+from podlife.kubelet.admission import (
     AdmissionFailure,
     AllocatedResources,
     admission_failure,
     pod_requests,
+    sysctls_of,
 )
-from podlife.kubelet.admission.sysctls import sysctls_of
 from tests.conformance.kubelet.kit import Object, container, pod, sidecar, static
 
 

@@ -78,12 +78,10 @@ class NodeLease:
         confirm: Callable[[], Awaitable[None]],
     ) -> None:
         self._client = client
+        self._settings = settings
         self._name = settings.name
-        self._takes_over = settings.takes_over
         self._identity = identity
         self._confirm = confirm
-        self._lease_seconds = settings.lease_seconds
-        self._renew_seconds = settings.renew_seconds
         self._clock = clock
         self._node_uid = node_uid
         self._latest: Object | None = None
@@ -99,7 +97,7 @@ class NodeLease:
             self._latest = await self._write(None, self._node_uid())
         except ConflictError:
             found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
-            if not self._takes_over:
+            if not self._settings.takes_over:
                 await self._wait_for_release(found)
             self._latest = await self._write(found, self._node_uid())
 
@@ -117,11 +115,12 @@ class NodeLease:
                 await asyncio.sleep(self._note_failure(error))
                 continue
             self._note_success()
-            await asyncio.sleep(self._renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
+            await asyncio.sleep(self._settings.renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
 
     async def _is_orphan(self, lease: Object) -> bool:
         """Its node was deleted: that is an order to let the name go, and its kubelet does not renew it any more."""
-        uid = _owner_uid(lease)
+        owners = lease["metadata"].get("ownerReferences") or ()
+        uid = next((str(each["uid"]) for each in owners if each["kind"] == "Node"), "")
         if not uid:
             return False
         try:
@@ -171,7 +170,7 @@ class NodeLease:
         """The lease, if the kubelet that it names does not renew it; raises `NameInUseError` if it does."""
         if hold_of(found, self._identity.text, self._clock.now()) is LeaseHold.FREE:
             return found
-        seconds = self._lease_seconds / 2
+        seconds = self._settings.lease_seconds / 2
         log.warning(
             "node %s: its lease names another agent; taking it back unless that agent renews it within %gs",
             self._name,
@@ -221,7 +220,7 @@ class NodeLease:
             metadata["ownerReferences"] = [owner]
         spec = {
             **(lease.get("spec") or {}),
-            "leaseDurationSeconds": self._lease_seconds,
+            "leaseDurationSeconds": self._settings.lease_seconds,
             "renewTime": format_micro_time(self._clock.now()),
         }
         return {**lease, "metadata": metadata, "spec": spec}
@@ -247,12 +246,6 @@ def _version(lease: Object) -> object:
 
 def _agent_of(lease: Object) -> str:
     return str((lease["metadata"].get("annotations") or {}).get(_AGENT) or "")
-
-
-def _owner_uid(lease: Object) -> str:
-    """Of the node that it belongs to; "" where it does not say."""
-    owners = lease["metadata"].get("ownerReferences") or ()
-    return next((str(each["uid"]) for each in owners if each["kind"] == "Node"), "")
 
 
 def lease_seconds(lease: Object) -> int:

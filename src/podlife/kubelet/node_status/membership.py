@@ -70,7 +70,8 @@ class ClusterMembership:
     async def _compare(self) -> None:
         known = self._load()
         found: dict[str, str] = {}
-        for name, (ref, object_name, namespace) in self._objects().items():
+        own = {_NODE: (NODES, self._node, "")} if self._node else {}
+        for name, (ref, object_name, namespace) in {**_CLUSTER_WIDE, **own}.items():
             uid = await self._uid_of(ref, object_name, namespace)
             if uid is None:
                 continue
@@ -86,9 +87,6 @@ class ClusterMembership:
         if self._node:
             known = self._load()
             self._save(known, {**known, _NODE: uid})
-
-    def _objects(self) -> Mapping[str, tuple[Ref, str, str]]:
-        return {**_CLUSTER_WIDE, **({_NODE: (NODES, self._node, "")} if self._node else {})}
 
     async def _uid_of(self, ref: Ref, name: str, namespace: str) -> str | None:
         try:

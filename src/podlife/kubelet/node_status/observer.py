@@ -43,8 +43,7 @@ class Observer:
         self._machine = machine
         self._runtime = runtime
         self._problems = problems
-        self._most_seconds = settings.check_seconds
-        self._patience_seconds = settings.runtime_patience_seconds
+        self._settings = settings
         self._gauge = PressureGauge(settings.thresholds, hold_seconds=settings.pressure_seconds)
         self._version = "Unknown"
         # When the runtime answered last, in the loop's time.
@@ -66,16 +65,16 @@ class Observer:
         """A runtime that is restarted is not told of: it has some time to come back."""
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._most_seconds):
+            async with asyncio.timeout(self._settings.check_seconds):
                 self._version = await self._runtime.version()
         except (ContainerRuntimeError, TimeoutError) as error:
-            reason = str(error) or f"no answer within {self._most_seconds:g}s"
+            reason = str(error) or f"no answer within {self._settings.check_seconds:g}s"
         else:
             self._answered_at = loop.time()
             return []
         if self._answered_at is None:
             return [_NOT_YET, f"container runtime not ready: {reason}"]
-        if loop.time() - self._answered_at < self._patience_seconds:
+        if loop.time() - self._answered_at < self._settings.runtime_patience_seconds:
             return []
         return [_DOWN, f"container runtime not ready: {reason}"]
 

@@ -207,14 +207,12 @@ class NodeReporter:
         self._note_schedulable()
         node = self._record.node
         is_forced = asyncio.get_running_loop().time() >= self._due
-        if not is_forced and self._is_known_already(seen, node):
+        # Most looks end here, for a few comparisons: many nodes live in one process.
+        known = self._nothing_new
+        if not is_forced and known is not None and node is known[1] and seen == known[0]:
             return
         await self._send(seen, required_labels(node, seen.facts), is_forced=is_forced)
         self._nothing_new = (seen, self._record.node)
-
-    def _is_known_already(self, seen: Observation, node: Object) -> bool:
-        """Most looks end here, for a few comparisons: many nodes live in one process."""
-        return self._nothing_new is not None and node is self._nothing_new[1] and seen == self._nothing_new[0]
 
     async def _find_again(self) -> None:
         """Somebody has deleted the node. It is nobody's but theirs to make again."""
@@ -243,7 +241,10 @@ class NodeReporter:
             metadata = {"uid": node["metadata"]["uid"], **({"labels": labels} if labels else {})}
             patch = {"metadata": metadata, "status": status_patch(old, new)}
             try:
-                self._record.put(await self._patch(patch))
+                patched: Object = await self._client.patch(
+                    NODES, self._settings.name, patch, type=PatchType.STRATEGIC, subresource="status"
+                )
+                self._record.put(patched)
             except NotFoundError:
                 self._record.remove(metadata["uid"])
                 return
@@ -258,12 +259,6 @@ class NodeReporter:
             for reason in events:
                 self._event(reason, f"Node {self._settings.name} status is now: {reason}")
             return
-
-    async def _patch(self, patch: Object) -> Object:
-        node: Object = await self._client.patch(
-            NODES, self._settings.name, patch, type=PatchType.STRATEGIC, subresource="status"
-        )
-        return node
 
     def _plan_next_report(self, *, is_changed: bool) -> None:
         """After a change at a time of its own, so that nodes which changed together do not report together for ever."""

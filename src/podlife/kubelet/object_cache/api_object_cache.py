@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.envvars import service_variables
 from podlife.kubelet.object_cache.object_store import TTL_SECONDS, Key, ObjectStore
-from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
 from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 from podlife.kubelet.object_cache.token_manager import TokenManager
 from podlife.kubelet.pod_fields import Pod, is_static
@@ -168,3 +167,34 @@ class _ServiceLister:
             services = tuple((await self._client.list_all(SERVICES, namespace)).items)
         found = self._kept[key] = _List(services, asked_at)
         return found
+
+
+def named_config_maps(pod: Pod) -> frozenset[str]:
+    """Those that a pod refers to, in any of its fields."""
+    names = (each.get("name") for each in _sources(pod, "configMap", "configMapRef", "configMapKeyRef"))
+    return frozenset(name for name in names if name)
+
+
+def named_secrets(pod: Pod) -> frozenset[str]:
+    """Also those with which images are pulled."""
+    sources = [*_sources(pod, "secret", "secretRef", "secretKeyRef"), *_spec(pod, "imagePullSecrets")]
+    # A volume says secretName, everything else says name.
+    names = (each.get("secretName") or each.get("name") for each in sources)
+    return frozenset(name for name in names if name)
+
+
+def _spec(pod: Pod, field: str) -> list[Mapping[str, Any]]:
+    return (pod.get("spec") or {}).get(field) or []
+
+
+def _sources(pod: Pod, volume: str, from_all: str, from_key: str) -> Iterator[Mapping[str, Any]]:
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for container in _spec(pod, field):
+            for each in container.get("envFrom") or ():
+                yield each.get(from_all) or {}
+            for each in container.get("env") or ():
+                yield (each.get("valueFrom") or {}).get(from_key) or {}
+    for each in _spec(pod, "volumes"):
+        yield each.get(volume) or {}
+        for source in (each.get("projected") or {}).get("sources") or ():
+            yield source.get(volume) or {}

@@ -15,8 +15,7 @@ from __future__ import annotations
 from podlife.pki.csr import CertificateSigner, ClusterSigner
 
 from .auth import ApiAccess, Caller
-from .request import HttpError
-from .served_node import ServedNode, ServedPods
+from .request import HttpError, ServedNode, ServedPods
 from .server import DECLARED_FEATURES, Access, KubeletServer, ServerSettings
 from .serving_certificate import CertificateSettings
 

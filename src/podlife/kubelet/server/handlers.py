@@ -11,8 +11,7 @@ from podlife.api.codec import Object, encode, format_time
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
 
-from .request import HttpError, KubeletRequest
-from .served_node import ServedNode
+from .request import HttpError, KubeletRequest, ServedNode
 
 
 async def serve_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:

@@ -28,8 +28,7 @@ from .auth import Caller
 from .connections import BoundedServer
 from .handlers import serve_health, serve_metrics, serve_pods, serve_running_pods, serve_summary
 from .logs.handler import serve_logs
-from .request import HttpError, KubeletRequest, parse_request
-from .served_node import ServedNode
+from .request import HttpError, KubeletRequest, ServedNode, parse_request
 from .serving_certificate import CertificateSettings, ServingCertificate
 from .streaming.exec_handler import serve_exec
 

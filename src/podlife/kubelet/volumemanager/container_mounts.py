@@ -70,14 +70,8 @@ def has_expressions(container: Container) -> bool:
 
 def container_mounts(
     layout: Layout, uid: str, container: Container, shown: Mapping[str, MountSource], env: Mapping[str, str]
-) -> tuple[Mount, ...]:
-    """`env` is the container's own, for the paths that are made of it. Raises `ContainerConfigError`."""
-    return tuple(_mounts(layout, uid, container, shown, env))
-
-
-def _mounts(
-    layout: Layout, uid: str, container: Container, shown: Mapping[str, MountSource], env: Mapping[str, str]
 ) -> Iterator[Mount]:
+    """`env` is the container's own, for the paths that are made of it. Raises `ContainerConfigError`."""
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         name = mount["name"]
         if (volume := shown.get(name)) is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -90,9 +89,12 @@ class Layout:
                 kernel.unmount(point)
             if left := kernel.mount_points(folder):
                 raise OSError(f"{left[0]} is still mounted")
-        # Not even a mount that was overlooked is gone into: only what is empty goes.
-        for path in _innermost_first(sub_paths):
-            remove_empty(path)
+        # Innermost first: volume, container, mount. Not even a mount that was overlooked is gone into: only what is
+        # empty goes.
+        for depth in ("*/*/*", "*/*", "*"):
+            for path in sub_paths.glob(depth):
+                remove_empty(path)
+        remove_empty(sub_paths)
         remove_tree(volumes)
         if not any(pod.iterdir()):
             pod.rmdir()
@@ -166,10 +168,3 @@ def _make_private(folder: Path) -> None:
         raise SetUpError(f"{folder} is in the way: it is not a folder")
     if stat.S_IMODE(found.st_mode) != 0o700:
         folder.chmod(0o700)
-
-
-def _innermost_first(top: Path) -> Iterator[Path]:
-    """Three levels, as they are made: volume, container, mount."""
-    for depth in ("*/*/*", "*/*", "*"):
-        yield from top.glob(depth)
-    yield top

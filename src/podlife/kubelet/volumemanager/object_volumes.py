@@ -69,10 +69,13 @@ class _Collecting:
         match kind:
             case "configMap":
                 found = await self._object("configmap", self._objects.config_map, source)
-                return _config_map_files(source, found, self._mode)
+                texts = {key: value.encode() for key, value in ((found or {}).get("data") or {}).items()}
+                data = {**texts, **_decoded(found, "binaryData")}
+                return _chosen(source, data, self._mode, "configmap references non-existent config key: {}")
             case "secret":
                 found = await self._object("secret", self._objects.secret, source)
-                return _secret_files(source, found, self._mode)
+                data = _decoded(found, "data")
+                return _chosen(source, data, self._mode, "references non-existent secret key: {}")
             case "downwardAPI":
                 return _downward_files(source.get("items"), self._pod, self._context, self._mode)
             case "serviceAccountToken":
@@ -102,17 +105,6 @@ class _Collecting:
         # Only for whom it is meant; a group gets its right with all other files of the volume.
         is_private = user is not None or fs_group_of(self._pod) is not None
         return File(token.encode(), 0o600 if is_private else self._mode, user)
-
-
-def _config_map_files(source: Mapping[str, Any], found: Object | None, default_mode: int) -> _Files:
-    """`source` is what the pod says of it; an optional object that there is not has no files."""
-    texts = {key: value.encode() for key, value in ((found or {}).get("data") or {}).items()}
-    data = {**texts, **_decoded(found, "binaryData")}
-    return _chosen(source, data, default_mode, "configmap references non-existent config key: {}")
-
-
-def _secret_files(source: Mapping[str, Any], found: Object | None, default_mode: int) -> _Files:
-    return _chosen(source, _decoded(found, "data"), default_mode, "references non-existent secret key: {}")
 
 
 def _downward_files(
@@ -153,6 +145,7 @@ def _downward(item: Mapping[str, Any], pod: Pod, context: DownwardContext) -> st
 
 
 def _chosen(source: Mapping[str, Any], data: Mapping[str, bytes], default_mode: int, missing: str) -> _Files:
+    """`source` is what the pod says of an object; an optional object that is missing has no files."""
     if not (items := source.get("items")):
         return {key: File(value, default_mode) for key, value in data.items()}
     files = {}

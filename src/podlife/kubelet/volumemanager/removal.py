@@ -71,7 +71,7 @@ class _Removal:
 def _is_removed(name: str, parent: int) -> bool:
     """False for a folder with something in it. One that is a mount is refused by the kernel, before anybody looks
     whether it is empty: so a folder that is gone into is none."""
-    if not _is_folder(name, parent):
+    if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=parent)
         return True
     try:
@@ -81,10 +81,6 @@ def _is_removed(name: str, parent: int) -> bool:
             raise
         return False
     return True
-
-
-def _is_folder(name: str, parent: int) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
 
 
 def _some_names(folder: int) -> list[str]:

@@ -18,10 +18,9 @@ from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars import DownwardContext, EnvironmentSources
-from podlife.kubelet.envvars.environment import environment
+from podlife.kubelet.envvars import DownwardContext, EnvironmentSources, environment
 from podlife.kubelet.interfaces import ObjectCache, VolumeError
-from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
+from podlife.kubelet.object_cache import named_config_maps, named_secrets
 from podlife.kubelet.pod_fields import Container, Pod, hostname_of, long_name
 from podlife.kubelet.runtime import Mount
 from podlife.kubelet.volumemanager.claims import Claims
@@ -127,7 +126,7 @@ class VolumeManager:
             env = environment(
                 pod, container, EnvironmentSources(known.config_map, known.secret, known.services, context)
             )
-        return container_mounts(self._layout, uid, container, mounted.shown, env)
+        return tuple(container_mounts(self._layout, uid, container, mounted.shown, env))
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
         """Written in place, so that containers that have it see another address of their pod."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 
@@ -25,8 +25,7 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.server.containers import container_to_log, pod_to_log
-from podlife.kubelet.server.request import HttpError, KubeletRequest
-from podlife.kubelet.server.served_node import ServedNode
+from podlife.kubelet.server.request import HttpError, KubeletRequest, ServedNode
 from podlife.wire import Query
 
 from .cri_format import LogOptions, nanoseconds_of
@@ -114,29 +113,20 @@ async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Eve
 
 
 def log_options(query: Query, now: datetime) -> LogOptions:
-    flags = {name: _flag(query, name) for name in ("follow", "previous", "timestamps")}
-    tail = query.get("tail")
-    numbers: Mapping[str, int | None] = {
-        "tailLines": None if tail == "all" else _number(tail or query.get("tailLines")),
-        "limitBytes": _number(query.get("limitBytes")),
-        "sinceSeconds": _number(query.get("sinceSeconds")),
+    flags = {
+        name: name in query and query.get(name).lower() not in ("false", "0")
+        for name in ("follow", "previous", "timestamps")
     }
+    tail = query.get("tail")
+    lines = None if tail == "all" else _number(tail or query.get("tailLines"))
+    limit, seconds = _number(query.get("limitBytes")), _number(query.get("sinceSeconds"))
     stream = query.get("stream") or "All"
-    since = _since(query.get("sinceTime"), numbers["sinceSeconds"], now)
-    if not _is_sensible(numbers) or stream not in _STREAMS:
-        raise HttpError(422, '{"message": "Invalid request."}')
-    return LogOptions(
-        **flags,
-        tail_lines=numbers["tailLines"],
-        limit_bytes=numbers["limitBytes"],
-        since_nanoseconds=since,
-        stream=stream,
-    )
-
-
-def _is_sensible(numbers: Mapping[str, int | None]) -> bool:
-    tail, limit, seconds = numbers["tailLines"], numbers["limitBytes"], numbers["sinceSeconds"]
-    return (tail is None or tail >= 0) and (limit is None or limit > 0) and (seconds is None or seconds > 0)
+    since = _since(query.get("sinceTime"), seconds, now)
+    # The least that makes sense of each.
+    numbers = ((lines, 0), (limit, 1), (seconds, 1))
+    if any(number is not None and number < least for number, least in numbers) or stream not in _STREAMS:
+        raise _invalid()
+    return LogOptions(**flags, tail_lines=lines, limit_bytes=limit, since_nanoseconds=since, stream=stream)
 
 
 def _since(time: str, seconds: int | None, now: datetime) -> int | None:
@@ -145,15 +135,11 @@ def _since(time: str, seconds: int | None, now: datetime) -> int | None:
         if moment is None:
             raise _unreadable()
         if seconds is not None:
-            raise HttpError(422, '{"message": "Invalid request."}')
+            raise _invalid()
         return moment
     if seconds is None:
         return None
     return (int(now.timestamp()) - seconds) * 1_000_000_000 + now.microsecond * 1000
-
-
-def _flag(query: Query, name: str) -> bool:
-    return name in query and query.get(name).lower() not in ("false", "0")
 
 
 def _number(text: str) -> int | None:
@@ -167,3 +153,7 @@ def _number(text: str) -> int | None:
 
 def _unreadable() -> HttpError:
     return HttpError(400, '{"message": "Unable to decode query."}')
+
+
+def _invalid() -> HttpError:
+    return HttpError(422, '{"message": "Invalid request."}')

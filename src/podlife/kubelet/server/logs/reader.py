@@ -198,11 +198,11 @@ def _close_after(read: asyncio.Future[Any], fd: int) -> None:
 
 
 def _seek_tail(fd: int, lines: int) -> None:
+    os.lseek(fd, _tail_start(fd, lines), os.SEEK_SET)
+
+
+def _tail_start(fd: int, lines: int) -> int:
     size = os.fstat(fd).st_size
-    os.lseek(fd, _tail_start(fd, size, lines), os.SEEK_SET)
-
-
-def _tail_start(fd: int, size: int, lines: int) -> int:
     if lines <= 0:
         return size
     # The end of the last line ends nothing before it.

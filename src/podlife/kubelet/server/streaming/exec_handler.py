@@ -10,8 +10,7 @@ from aiohttp import WSMsgType, web
 
 from podlife.kubelet.pod_fields import bare_id
 from podlife.kubelet.server.containers import container_to_exec, pod_to_exec
-from podlife.kubelet.server.request import HttpError, KubeletRequest
-from podlife.kubelet.server.served_node import ServedNode
+from podlife.kubelet.server.request import HttpError, KubeletRequest, ServedNode
 from podlife.wire import WEBSOCKET_MESSAGE_BYTES
 
 from .remote_command import (

@@ -11,8 +11,7 @@ from collections import deque
 
 from aiohttp import web
 
-from podlife.kubelet.server.request import HttpError
-from podlife.kubelet.server.served_node import ServedNode
+from podlife.kubelet.server.request import HttpError, ServedNode
 from podlife.kubelet.spdy import (
     Frame,
     FrameReader,

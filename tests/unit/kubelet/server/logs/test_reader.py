@@ -14,6 +14,7 @@ import pytest
 from podlife.kubelet.server.logs import reader as log_reader
 from podlife.kubelet.server.logs.cri_format import LogOptions
 from podlife.kubelet.server.logs.reader import Growth, follow_log, read_log
+from tests.kit.wait import until
 
 LINE = "2030-01-01T00:00:00Z stdout F {}\n"
 FOLLOW = LogOptions(follow=True)
@@ -129,9 +130,7 @@ async def test_a_file_is_not_closed_while_a_thread_reads_it(
     await asyncio.wait([task])
     go_on.set()
     monkeypatch.undo()
-    async with asyncio.timeout(60):
-        while not seen or _has_open(tmp_path / "0.log"):
-            await asyncio.sleep(0.01)
+    await until(lambda: seen and not _has_open(tmp_path / "0.log"))
     assert seen == [True]
 
 

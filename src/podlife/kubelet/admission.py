@@ -1,23 +1,47 @@
-"""Whether the node takes a pod that was bound to it, and the reason if not (ST-18, ST-19). Pure.
+"""Whether the node takes a pod that was bound to it, and the reason if not (ST-18, ST-19).
 
-The scheduler has checked already; this is for pods that came another way, and for what changed in between. Reasons and
-messages are upstream's. Preempting other pods for critical ones is not implemented.
+The scheduler has checked already; this is for pods that came another way, and for what changed in between. Resources,
+ports, affinity, taints and sysctls are checked; reasons and messages are upstream's. Preempting other pods for critical
+ones is not implemented. `admission_failure` decides and is pure; `Admitter` remembers which pods have a place.
+
+A sysctl is safe if it belongs to a namespace that the pod has to itself. Others are rejected, as by a kubelet without
+`--allowed-unsafe-sysctls`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.node_requirement import NodeRequirement, tolerates
 from podlife.api.pod_requests import HostPort, Quantities, add_up, amount, clash, host_address
-from podlife.kubelet.admission.sysctls import forbidden_sysctls
+from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, is_sidecar, is_static
 
 _OS, _OS_LABEL = "linux", "kubernetes.io/os"
+_IPC, _NET = "IPC", "Net"
+_SAFE = {
+    "kernel.shm_rmid_forced": _IPC,
+    **dict.fromkeys(
+        (
+            "net.ipv4.ip_local_port_range",
+            "net.ipv4.ip_local_reserved_ports",
+            "net.ipv4.ip_unprivileged_port_start",
+            "net.ipv4.ping_group_range",
+            "net.ipv4.tcp_fin_timeout",
+            "net.ipv4.tcp_keepalive_intvl",
+            "net.ipv4.tcp_keepalive_probes",
+            "net.ipv4.tcp_keepalive_time",
+            "net.ipv4.tcp_rmem",
+            "net.ipv4.tcp_syncookies",
+            "net.ipv4.tcp_wmem",
+        ),
+        _NET,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +79,7 @@ def admission_failure(
 
 def _refusals(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> Iterator[AdmissionFailure]:
     """In the kubelet's order; only the first is reported."""
-    for message in forbidden_sysctls(pod):
+    for message in _forbidden_sysctls(pod):
         yield AdmissionFailure("SysctlForbidden", message)
     if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, _OS) != _OS:
         message = f"Failed to admit pod as the `{_OS_LABEL}` label doesn't match node label"
@@ -161,3 +185,66 @@ def _has_untolerated_taint(pod: Pod, node: Mapping[str, Any]) -> bool:
 
 def _is_tolerated(taint: Mapping[str, Any], toleration: Mapping[str, Any]) -> bool:
     return tolerates(toleration, **{name: taint.get(name) or "" for name in ("key", "effect", "value")})
+
+
+def sysctls_of(pod: Pod) -> dict[str, str]:
+    """By name, with dots between its parts; slashes may have been written instead."""
+    listed = (pod["spec"].get("securityContext") or {}).get("sysctls") or ()
+    return {_normalized(each["name"]): str(each.get("value") or "") for each in listed}
+
+
+def _forbidden_sysctls(pod: Pod) -> Iterator[str]:
+    """What a kubelet says of each that it does not allow."""
+    spec = pod["spec"]
+    shared = {_IPC: bool(spec.get("hostIPC")), _NET: bool(spec.get("hostNetwork"))}
+    for name in sysctls_of(pod):
+        namespace = _SAFE.get(name)
+        if namespace is None:
+            yield f'forbidden sysctl: "{name}" not allowlisted'
+        elif shared[namespace]:
+            yield f'forbidden sysctl: "{name}" not allowed with host {namespace} enabled'
+
+
+def _normalized(name: str) -> str:
+    """Where a slash comes first, slashes stand between the parts and dots are in them."""
+    first = next((each for each in name if each in "./"), "")
+    return name.translate(str.maketrans("./", "/.")) if first == "/" else name
+
+
+class Admitter:
+    """A pod keeps its place until nothing of it runs any more; a rejected pod never had one."""
+
+    def __init__(self, node: Callable[[], Object]) -> None:
+        self._node = node
+        self._taken = AllocatedResources()
+        self._pods: dict[str, NodePod] = {}
+
+    @property
+    def pods(self) -> frozenset[str]:
+        """UIDs of the pods that have a place."""
+        return frozenset(self._pods)
+
+    def admit(self, pod: NodePod) -> AdmissionFailure | None:
+        """Why it is refused; otherwise it has a place from now on."""
+        if pod.uid in self._pods:
+            return None
+        refused = admission_failure(pod, self._node(), self._taken)
+        if refused is None:
+            self.take(pod)
+        return refused
+
+    def take(self, pod: NodePod) -> None:
+        """It has a place without being asked: it takes up what it has until nothing of it runs (HC-17)."""
+        if pod.uid not in self._pods:
+            self._pods[pod.uid] = pod
+            self._taken.add(pod)
+
+    def release(self, uid: str) -> None:
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            self._taken.remove(pod)
+
+    def keep_only(self, is_wanted: Callable[[str], bool]) -> None:
+        """Pods that ended before they began were told of by nobody."""
+        for uid in [each for each in self._pods if not is_wanted(each)]:
+            self.release(uid)
