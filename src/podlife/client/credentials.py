@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -74,9 +75,9 @@ def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credential
         case TokenFileAuth():
             return _TokenFile(auth)
         case ExecAuth():
-            return _ExecPlugin(auth, clock or SystemClock())
+            return _Login(lambda: _log_in_by_plugin(auth), clock or SystemClock())
         case ProviderAuth():
-            return _Provider(auth)
+            return _Login(lambda: _log_in_by_library(auth), clock or SystemClock())
 
 
 def _bearer(token: str, origin: str) -> Credential:
@@ -126,57 +127,17 @@ class _TokenFile:
         return await self.current() != refused
 
 
-class _Provider:
-    """kubernetes_asyncio logs in; podlife does not know these logins itself."""
-
-    def __init__(self, auth: ProviderAuth) -> None:
-        self._auth = auth
-        self._credential: Credential | None = None
-        self._lock = asyncio.Lock()
-
-    async def current(self) -> Credential:
-        async with self._lock:
-            if self._credential is None:
-                self._credential = await self._log_in()
-            return self._credential
-
-    async def renew(self, refused: Credential) -> bool:
-        async with self._lock:
-            if self._credential == refused:
-                self._credential = None
-        return await self.current() != refused
-
-    async def _log_in(self) -> Credential:
-        what = f"{self._auth.origin}: auth-provider {self._auth.name!r}"
-        try:
-            client = importlib.import_module("kubernetes_asyncio.client")
-            config = importlib.import_module("kubernetes_asyncio.config")
-        except ImportError:
-            raise ConfigError(
-                f"{what} needs kubernetes_asyncio, which is not installed: install podlife[kubeconfig]"
-            ) from None
-        configuration = client.Configuration()
-        try:
-            await config.load_kube_config_from_dict(
-                dict(self._auth.kubeconfig), context=self._auth.context, client_configuration=configuration
-            )
-        except Exception as error:  # noqa: BLE001 - a foreign loader raises what it likes; the user gets one line
-            raise ConfigError(f"{what} failed: {' '.join(str(error).split())[:300]}; log in again") from None
-        token = configuration.api_key.get("BearerToken") or configuration.api_key.get("authorization")
-        if not token:
-            raise ConfigError(f"{what} gave no token; log in again, or use an exec plugin")
-        return Credential(token if " " in token else f"Bearer {token}")
-
-
 @dataclass(frozen=True, slots=True)
 class _Issued:
     credential: Credential
-    expires_at: datetime | None
+    expires_at: datetime | None = None
 
 
-class _ExecPlugin:
-    def __init__(self, auth: ExecAuth, clock: Clock) -> None:
-        self._auth = auth
+class _Login:
+    """A credential that is issued by `log_in`; concurrent requests share one login."""
+
+    def __init__(self, log_in: Callable[[], Awaitable[_Issued]], clock: Clock) -> None:
+        self._log_in = log_in
         self._clock = clock
         self._issued: _Issued | None = None
         self._lock = asyncio.Lock()
@@ -187,7 +148,7 @@ class _ExecPlugin:
             return issued.credential
         async with self._lock:
             if self._issued is None or not self._is_fresh(self._issued):
-                self._issued = _parse_credential(await _run_plugin(self._auth), self._auth)
+                self._issued = await self._log_in()
             return self._issued.credential
 
     def _is_fresh(self, issued: _Issued) -> bool:
@@ -199,6 +160,33 @@ class _ExecPlugin:
             if self._issued is not None and self._issued.credential == refused:
                 self._issued = None
         return await self.current() != refused
+
+
+async def _log_in_by_library(auth: ProviderAuth) -> _Issued:
+    """kubernetes_asyncio logs in; podlife does not know these logins itself."""
+    what = f"{auth.origin}: auth-provider {auth.name!r}"
+    try:
+        client = importlib.import_module("kubernetes_asyncio.client")
+        config = importlib.import_module("kubernetes_asyncio.config")
+    except ImportError:
+        raise ConfigError(
+            f"{what} needs kubernetes_asyncio, which is not installed: install podlife[kubeconfig]"
+        ) from None
+    configuration = client.Configuration()
+    try:
+        await config.load_kube_config_from_dict(
+            dict(auth.kubeconfig), context=auth.context, client_configuration=configuration
+        )
+    except Exception as error:  # noqa: BLE001 - a foreign loader raises what it likes; the user gets one line
+        raise ConfigError(f"{what} failed: {' '.join(str(error).split())[:300]}; log in again") from None
+    token = configuration.api_key.get("BearerToken") or configuration.api_key.get("authorization")
+    if not token:
+        raise ConfigError(f"{what} gave no token; log in again, or use an exec plugin")
+    return _Issued(Credential(token if " " in token else f"Bearer {token}"))
+
+
+async def _log_in_by_plugin(auth: ExecAuth) -> _Issued:
+    return _parse_credential(await _run_plugin(auth), auth)
 
 
 def _parse_credential(output: bytes, auth: ExecAuth) -> _Issued:

@@ -24,8 +24,8 @@ import uvloop
 
 from podlife.client import PODS, Client, Connection, HttpTransport, LogOptions, NotSentError, TokenAuth
 from podlife.client.credentials import Credential
-from podlife.client.dialer import _not_connected, target_of
-from podlife.errors import ConfigError, UnreachableError
+from podlife.client.dialer import _not_connected
+from podlife.errors import UnreachableError
 from podlife.wire import Query, Request
 from tests.component.client.authority import Authority
 from tests.component.client.servers import HEAD, Renewable, listen, pod, serve_raw, tunnel_of, whole
@@ -396,87 +396,6 @@ async def test_tls_goes_through_a_proxy_that_is_spoken_to_over_tls(
                 assert await client.get(PODS, name, "ns") == {"metadata": {"name": name}}
     assert len(asked) == 1
     assert b"secret" not in asked[0]
-
-
-def test_over_plain_http_no_credential_goes_to_a_proxy_even_for_this_machine() -> None:
-    connection = Connection("http://127.0.0.1:8001", auth=TokenAuth("abc"), proxy_url="http://proxy.example")
-    transport = HttpTransport(connection)
-    assert asyncio.run(transport._credentials.current()) == Credential()
-
-
-@pytest.mark.parametrize(
-    "server",
-    [
-        "https://me:s3cret@api.example",
-        "http://me@api.example",
-        "https://api.example:99999",
-        "https://api.example:port",
-        "https://[::1",
-        "https://[nonsense]:1",
-        "https://api example",
-        "https://a..example",
-        f"https://{'a' * 64}.example",
-        f"https://{'é' * 64}.example",
-        "https://api.example\r\nX: y",
-    ],
-)
-def test_an_address_that_cannot_be_used_is_told_in_one_line_without_its_secrets(server: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        Connection(server)
-    assert "\n" not in str(raised.value)
-    assert "s3cret" not in str(raised.value)
-
-
-@pytest.mark.parametrize("name", ["a..b", "a" * 64, ".x", "é" * 80, "\0"])
-def test_a_tls_server_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="tls-server-name"):
-        Connection("https://api.example", tls_server_name=name)
-
-
-@pytest.mark.parametrize(
-    "server",
-    ["https://bücher.example", "https://api.example.", "https://[fe80::1%eth0]:1", "http://127.0.0.1"],
-)
-def test_an_unusual_address_may_be_used(server: str) -> None:
-    assert target_of(Connection(server)).host
-
-
-@pytest.mark.parametrize("token", ["a\nX: y", "é", "\udc80"])
-def test_a_token_that_no_header_can_carry_is_told_in_one_line(token: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        HttpTransport(Connection("https://api.example", auth=TokenAuth(token)))
-    assert token not in str(raised.value)
-
-
-@pytest.mark.parametrize("proxy", ["http://", "http://p:99999", "http://[::1", "http://me:s3cret@p:x"])
-def test_a_proxys_address_that_cannot_be_used_is_told_in_one_line_without_its_secrets(proxy: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        Connection("https://api.example", proxy_url=proxy)
-    assert "s3cret" not in str(raised.value)
-
-
-def test_an_ipv6_address_is_named_as_the_wire_wants_it() -> None:
-    target = target_of(Connection("https://[2001:db8::1]:6443/k8s"))
-    assert (target.host, target.port, target.host_header) == ("2001:db8::1", 6443, "[2001:db8::1]:6443")
-    assert target.server_name == "2001:db8::1"
-    assert target.origin == "https://[2001:db8::1]:6443/k8s"
-
-
-@on_both_loops
-async def test_a_path_in_the_servers_address_is_quoted_once() -> None:
-    seen: list[bytes] = []
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append((await reader.readuntil(b"\r\n")).rstrip())
-        writer.write(pod("a"))
-        await reader.read()
-
-    async with (
-        listen(talk) as port,
-        Client.connect(Connection(f"http://127.0.0.1:{port}/a b/c%20d/é")) as client,
-    ):
-        await client.get(PODS, "a", "ns")
-    assert seen == [b"GET /a%20b/c%20d/%C3%A9/api/v1/namespaces/ns/pods/a HTTP/1.1"]
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,18 @@ async def test_credentials_and_impersonation_go_with_every_request() -> None:
     assert seen[0].headers["Accept"] == "application/json"
 
 
-@pytest.mark.parametrize("host", ["api.example", "127.0.0.1.example", "127.example", "localhost.example"])
-def test_over_plain_http_no_credential_leaves_this_machine(host: str) -> None:
-    transport = HttpTransport(Connection(f"http://{host}", auth=TokenAuth("abc")))
+@pytest.mark.parametrize(
+    ("host", "proxy"),
+    [
+        ("api.example", ""),
+        ("127.0.0.1.example", ""),
+        ("127.example", ""),
+        ("localhost.example", ""),
+        ("127.0.0.1:8001", "http://proxy.example"),
+    ],
+)
+def test_over_plain_http_no_credential_leaves_this_machine(host: str, proxy: str) -> None:
+    transport = HttpTransport(Connection(f"http://{host}", auth=TokenAuth("abc"), proxy_url=proxy))
     assert asyncio.run(transport._credentials.current()) == Credential()
 
 
@@ -87,12 +96,12 @@ async def test_a_path_under_the_servers_address_and_a_name_that_needs_quoting_ar
         seen.append(request.raw_path)
         return web.json_response({})
 
-    async with serve(handler) as server, Client.connect(Connection(f"{server}/k8s/c-1/")) as client:
+    async with serve(handler) as server, Client.connect(Connection(f"{server}/k8s/c 1/d%20e/é/")) as client:
         await client.get(PODS, "system:a b", "ns")
         await client.request("GET", "/version", query={"labelSelector": "a in (b,c)"})
     assert seen == [
-        "/k8s/c-1/api/v1/namespaces/ns/pods/system:a%20b",
-        "/k8s/c-1/version?labelSelector=a+in+%28b%2Cc%29",
+        "/k8s/c%201/d%20e/%C3%A9/api/v1/namespaces/ns/pods/system:a%20b",
+        "/k8s/c%201/d%20e/%C3%A9/version?labelSelector=a+in+%28b%2Cc%29",
     ]
 
 
@@ -195,16 +204,6 @@ async def test_a_closed_client_sends_nothing() -> None:
         await client.close()
         with pytest.raises(NotSentError, match="closed"):
             await client.get(PODS, "a", "ns")
-
-
-async def test_a_large_compressed_answer_is_read_whole() -> None:
-    async def handler(request: web.Request) -> web.Response:
-        answer = web.json_response({"data": {"a": "x" * 500_000}})
-        answer.enable_compression()
-        return answer
-
-    async with serve(handler) as server, Client.connect(Connection(server)) as client:
-        assert len((await client.get(PODS, "a", "ns"))["data"]["a"]) == 500_000
 
 
 @pytest.fixture(scope="module")
@@ -397,12 +396,6 @@ async def test_a_connection_that_the_server_ends_is_not_used_again() -> None:
 async def test_a_body_without_a_length_ends_with_its_connection() -> None:
     script = answering(HEAD + b"\r\n" + json.dumps(POD).encode(), is_left_open=False)
     async with client_of(script) as client:
-        assert await client.get(PODS, "a", "ns") == POD
-
-
-async def test_what_comes_before_the_answer_is_passed_over() -> None:
-    hints = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
-    async with client_of(answering(hints, whole(json.dumps(POD).encode()))) as client:
         assert await client.get(PODS, "a", "ns") == POD
 
 

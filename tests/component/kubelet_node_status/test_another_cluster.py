@@ -61,9 +61,10 @@ class Node:
         return sum(each.state is ContainerState.RUNNING for each in await self._runtime.list_containers())
 
     async def until_running(self, count: int) -> None:
-        async with asyncio.timeout(60):
-            while await self.running() != count:
-                await asyncio.sleep(0.05)
+        async def are_running() -> bool:
+            return await self.running() == count
+
+        await until(are_running, seconds=60)
 
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[asyncio.Task[None]]:
@@ -81,10 +82,8 @@ class Warnings:
 
     async def until(self, module: str, times: int = 1) -> str:
         """The module of the agent has said so often that this is another cluster."""
-        async with asyncio.timeout(120):
-            while len(said := self._said(module)) < times:
-                await asyncio.sleep(0.05)
-        return said[-1]
+        await until(lambda: len(self._said(module)) >= times)
+        return self._said(module)[-1]
 
     def _said(self, module: str) -> list[str]:
         return [

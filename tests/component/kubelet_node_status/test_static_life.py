@@ -22,6 +22,7 @@ from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.component.kubelet_node_status.kit import FACTS
 from tests.kit.embedded import connect, refusal, start
+from tests.kit.wait import until
 
 
 def text(name: str = "web", image: str = "app:1") -> str:
@@ -40,17 +41,18 @@ class Node:
         return {pod["metadata"]["name"]: pod for pod in found.items}
 
     async def until_running(self, name: str = "web-n1", *, not_uid: str = "") -> Object:
-        async with asyncio.timeout(60):
-            while True:
-                pod = (await self.pods()).get(name)
-                if pod and pod["metadata"]["uid"] != not_uid and pod["status"]["phase"] == "Running":
-                    return pod
-                await asyncio.sleep(0.1)
+        async def running() -> Object | None:
+            pod = (await self.pods()).get(name)
+            is_another = pod is not None and pod["metadata"]["uid"] != not_uid
+            return pod if is_another and pod["status"]["phase"] == "Running" else None
+
+        return await until(running, seconds=60)
 
     async def until_idle(self) -> None:
-        async with asyncio.timeout(120):
-            while await self.pods() or self.running():
-                await asyncio.sleep(0.1)
+        async def is_idle() -> bool:
+            return not (await self.pods() or self.running())
+
+        await until(is_idle)
 
     def running(self) -> list[tuple[str, str]]:
         """Pod and image of what runs."""
@@ -147,9 +149,7 @@ async def test_a_mirror_that_could_not_be_deleted_goes_when_the_server_is_back(t
         await here.until_running()
         refuses.append(True)
         (tmp_path / "web.yaml").unlink()
-        async with asyncio.timeout(60):
-            while here.running():
-                await asyncio.sleep(0.1)
+        await until(lambda: not here.running(), seconds=60)
         await asyncio.sleep(60)
         assert await here.pods()
         refuses.append(False)
@@ -177,9 +177,7 @@ async def test_static_pods_run_without_an_api_server_and_are_shown_when_there_is
     (tmp_path / "web.yaml").write_text(text())
     refuses = [True]
     async with node(tmp_path, refuses=refuses) as here:
-        async with asyncio.timeout(60):
-            while not here.running():
-                await asyncio.sleep(0.1)
+        await until(here.running, seconds=60)
         assert await here.pods() == {}
         refuses.append(False)
         await here.until_running()

@@ -24,6 +24,7 @@ from podlife.kubelet.server import (
     connections,
 )
 from tests.component.kubelet_server.kit import NoSigning, trusting_anybody
+from tests.kit.wait import until
 
 
 class Everybody:
@@ -79,9 +80,7 @@ async def test_beyond_so_many_connections_the_next_is_refused(tmp_path: Path) ->
         for _, writer in held:
             writer.close()
             await writer.wait_closed()
-        async with asyncio.timeout(60):
-            while not await _is_answered(port):
-                await asyncio.sleep(0.01)
+        await until(lambda: _is_answered(port))
 
 
 async def _is_answered(port: int) -> bool:

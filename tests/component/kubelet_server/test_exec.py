@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from tests.component.kubelet_server.kit import World
+from tests.kit.wait import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -123,9 +124,7 @@ async def test_a_caller_that_goes_away_takes_its_command_along(web: World) -> No
     async with calling(web, "sh", "-c", f"echo $$ > {mark}; echo here; exec sleep 100") as call:
         await call.until(STDOUT, b"here")
     pid = int(mark.read_text())
-    async with asyncio.timeout(60):
-        while _runs(pid):
-            await asyncio.sleep(0.01)
+    await until(lambda: not _runs(pid))
 
 
 async def test_a_lot_of_output_comes_whole(web: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.clock import SystemClock
-from podlife.kubelet.envvars.downward_api import ContainerConfigError
+from podlife.kubelet.envvars import ContainerConfigError
 from podlife.kubelet.runtime import ContainerConfig, ContainerState, ContainerStatus, EventKind, SandboxConfig
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from tests.component.kubelet_volumemanager.conftest import needs_root

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podlife.api.codec import Object
-from podlife.kubelet.envvars.downward_api import ContainerConfigError
+from podlife.kubelet.envvars import ContainerConfigError
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.testing import virtual_time
 from tests.component.kubelet_volumemanager.conftest import needs_root

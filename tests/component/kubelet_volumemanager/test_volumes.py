@@ -15,7 +15,7 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS
-from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import VolumeError
 from podlife.kubelet.volumemanager import atomic_writer
 from podlife.kubelet.volumemanager import mount as kernel
@@ -444,24 +444,6 @@ async def test_names_that_lead_elsewhere_are_refused_and_removed_nowhere(node: N
     for uid in ("..", "../../precious", "", "."):
         await node.volumes.unmount(uid)
     assert (tmp_path / "precious").is_dir()
-
-
-@virtual_time
-async def test_a_pod_of_any_shape_leaves_nothing_behind(node: Node, root: Path) -> None:
-    mine = pod({"name": "scratch", "emptyDir": {}})
-    folder = (await node.mount(mine))["scratch"]
-    deep = folder
-    for _ in range(50):
-        deep = deep / "d"
-    deep.mkdir(parents=True)
-    (deep / "file").write_text("")
-    os.mkfifo(folder / "fifo")
-    (folder / "locked").mkdir()
-    (folder / "locked/file").write_text("")
-    (folder / "locked").chmod(0)
-    (folder / os.fsdecode(b"not \xff utf-8\n")).write_text("")
-    await node.volumes.unmount("uid-1")
-    assert list((root / "pods").iterdir()) == []
 
 
 async def test_what_is_still_being_written_when_its_pod_goes_is_removed_as_well(

@@ -158,21 +158,6 @@ async def test_a_node_is_taken_over_by_the_next_agent_and_told_of_in_patches(
         assert (await admin.get(NODES, NAME))["metadata"]["resourceVersion"] == version
 
 
-async def test_another_node_of_the_name_is_noticed_with_the_next_status(
-    server: Server, admin: Client, tmp_path: Path
-) -> None:
-    async with running(server, tmp_path, settings(watches=False, report_seconds=1.0)) as reporter:
-        await forget(admin)
-        other = await admin.create(NODES, {"metadata": {"name": NAME}})
-
-        async def is_told() -> bool:
-            conditions = (await admin.get(NODES, NAME))["status"].get("conditions") or ()
-            return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-        await until(is_told)
-        assert reporter.uid == other["metadata"]["uid"]
-
-
 async def test_mirrors_are_made_and_replaced_with_the_rights_of_a_node(
     server: Server, admin: Client, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from podlife.pki.csr import CertificateSigner, ClusterSigner
 
 from .auth import ApiAccess, Caller
-from .request import HttpError, ServedNode, ServedPods
+from .request import HttpError, ServedNode
 from .server import DECLARED_FEATURES, Access, KubeletServer, ServerSettings
 from .serving_certificate import CertificateSettings
 
@@ -30,6 +30,5 @@ __all__ = [
     "HttpError",
     "KubeletServer",
     "ServedNode",
-    "ServedPods",
     "ServerSettings",
 ]

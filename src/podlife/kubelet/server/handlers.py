@@ -15,7 +15,7 @@ from .request import HttpError, KubeletRequest, ServedNode
 
 
 async def serve_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
-    return _json(_list(node.pods.pods()))
+    return _pod_list(node.pods.pods())
 
 
 async def serve_running_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
@@ -30,7 +30,7 @@ async def serve_running_pods(node: ServedNode, asked: KubeletRequest) -> web.Str
         for sandbox in sandboxes
         if sandbox.state is SandboxState.READY or sandbox.id in containers
     ]
-    return _json(_list(running))
+    return _pod_list(running)
 
 
 async def serve_health(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
@@ -67,8 +67,9 @@ def _running_pod(sandbox: SandboxStatus, containers: Iterable[ContainerStatus]) 
     return {"metadata": metadata, "spec": {"containers": shown}, "status": {}}
 
 
-def _list(pods: Iterable[Pod]) -> Object:
-    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [dict(pod) for pod in pods]}
+def _pod_list(pods: Iterable[Pod]) -> web.Response:
+    items = [dict(pod) for pod in pods]
+    return _json({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
 
 
 def _json(value: Object) -> web.Response:
