@@ -14,6 +14,7 @@ from aiohttp import web
 
 from podlife.client import Client, Connection
 from podlife.client.credentials import Credential
+from tests.component.client.authority import Authority
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -106,8 +107,8 @@ async def serve_raw(script: Script) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def listen(talk: Script, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """A server that says what it likes from the first byte on; gives its port."""
+async def listen(talk: Script, authority: Authority | None = None) -> AsyncIterator[Connection]:
+    """A server that says what it likes from the first byte on, over TLS with an authority; the connection to it."""
     talks: set[asyncio.Task[Any]] = set()
 
     async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -121,9 +122,11 @@ async def listen(talk: Script, context: ssl.SSLContext | None = None) -> AsyncIt
             talks.discard(task)
             writer.transport.abort()
 
+    context = authority.server_context() if authority else None
     server = await asyncio.start_server(guarded, "127.0.0.1", 0, ssl=context)
+    address = f"{'https' if authority else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield Connection(address, certificate_authority=authority.pem if authority else b"")
     finally:
         server.close()
         for task in list(talks):

@@ -16,6 +16,7 @@ import ssl
 import threading
 import warnings
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,20 +68,6 @@ async def _within(story: Coroutine[Any, Any, None], seconds: float) -> None:
         await story
 
 
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority()
-
-
-@pytest.fixture
-def context(authority: Authority, tmp_path: Path) -> ssl.SSLContext:
-    certificate, key = authority.issue("localhost")
-    (tmp_path / "server.pem").write_bytes(certificate + key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem")
-    return context
-
-
 async def echo_names(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Answers each request with the last part of its path: whoever gets another one's answer will see it."""
     while True:
@@ -95,7 +82,7 @@ async def echo_names(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 
 @on_both_loops
 async def test_whoever_gives_up_at_any_moment_leaves_the_others_their_own_answers(
-    authority: Authority, context: ssl.SSLContext
+    authority: Authority,
 ) -> None:
     chance = random.Random(7)
 
@@ -104,22 +91,20 @@ async def test_whoever_gives_up_at_any_moment_leaves_the_others_their_own_answer
         assert (await client.get(PODS, name, "ns"))["metadata"]["name"] == name
 
     loop = asyncio.get_running_loop()
-    async with listen(echo_names, context) as port:
-        connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
-        async with Client.connect(connection) as client:
-            for round_ in range(60):
-                tasks = [loop.create_task(ask(client, round_ * 10 + n)) for n in range(8)]
-                for task in tasks[::2]:
-                    await asyncio.sleep(chance.choice((0, 0, 0.0005, 0.001, 0.002)))
-                    task.cancel()
-                ended = await asyncio.gather(*tasks, return_exceptions=True)
-                assert [each for each in ended if each and not isinstance(each, asyncio.CancelledError)] == []
-            assert client.limiter.state.in_flight == 0
-            transport = client._calls.transport
-            assert isinstance(transport, HttpTransport)
-            assert transport._pool is not None
-            assert transport._pool.requests._free._value == 128
-            assert transport._pool.requests._used == set()
+    async with listen(echo_names, authority) as connection, Client.connect(connection) as client:
+        for round_ in range(60):
+            tasks = [loop.create_task(ask(client, round_ * 10 + n)) for n in range(8)]
+            for task in tasks[::2]:
+                await asyncio.sleep(chance.choice((0, 0, 0.0005, 0.001, 0.002)))
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert [each for each in ended if each and not isinstance(each, asyncio.CancelledError)] == []
+        assert client.limiter.state.in_flight == 0
+        transport = client._calls.transport
+        assert isinstance(transport, HttpTransport)
+        assert transport._pool is not None
+        assert transport._pool.requests._free._value == 128
+        assert transport._pool.requests._used == set()
 
 
 @on_both_loops
@@ -139,10 +124,10 @@ async def test_a_connection_that_ends_at_any_byte_of_an_answer_gives_the_whole_a
         writer.close()
         await writer.wait_closed()
 
-    async with listen(talk) as port:
+    async with listen(talk) as connection:
         for each in answers:
             answer = each
-            async with Client.connect(Connection(f"http://127.0.0.1:{port}")) as client:
+            async with Client.connect(connection) as client:
                 for length in range(len(answer)):
                     cut = length
                     with pytest.raises(UnreachableError):
@@ -153,7 +138,7 @@ async def test_a_connection_that_ends_at_any_byte_of_an_answer_gives_the_whole_a
 
 @on_both_loops
 async def test_a_large_body_over_tls_arrives_whole_though_its_reader_is_slow_and_its_server_gone(
-    authority: Authority, context: ssl.SSLContext
+    authority: Authority,
 ) -> None:
     body = random.Random(1).randbytes(6 << 20)
 
@@ -163,14 +148,12 @@ async def test_a_large_body_over_tls_arrives_whole_though_its_reader_is_slow_and
         writer.close()
         await writer.wait_closed()
 
-    async with listen(talk, context) as port:
-        connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
-        async with Client.connect(connection) as client:
-            got = bytearray()
-            async for piece in client.logs("a", "ns"):
-                got += piece
-                await asyncio.sleep(0.005)
-            assert got == body
+    async with listen(talk, authority) as connection, Client.connect(connection) as client:
+        got = bytearray()
+        async for piece in client.logs("a", "ns"):
+            got += piece
+            await asyncio.sleep(0.005)
+        assert got == body
 
 
 @on_both_loops
@@ -185,7 +168,7 @@ async def test_a_reader_that_paused_and_went_on_leaves_a_connection_that_works()
             writer.write(whole(b"x" * (3 << 20)))
             await writer.drain()
 
-    async with listen(talk) as port, Client.connect(Connection(f"http://127.0.0.1:{port}")) as client:
+    async with listen(talk) as connection, Client.connect(connection) as client:
         for _ in range(3):
             length = 0
             async for piece in client.logs("a", "ns"):
@@ -211,8 +194,8 @@ async def test_who_waits_for_a_connection_when_the_client_closes_sends_nothing(
         await reader.read()
 
     loop = asyncio.get_running_loop()
-    async with listen(talk) as port:
-        transport = HttpTransport(Connection(f"http://127.0.0.1:{port}"))
+    async with listen(talk) as connection:
+        transport = HttpTransport(connection)
         tasks = [loop.create_task(transport.send(request(f"/{n}"), seconds=60)) for n in range(4)]
         while len(seen) < 2:
             await asyncio.sleep(0.001)
@@ -225,9 +208,7 @@ async def test_who_waits_for_a_connection_when_the_client_closes_sends_nothing(
 
 
 @on_both_loops
-async def test_who_is_connecting_when_the_client_closes_sends_nothing(
-    authority: Authority, context: ssl.SSLContext
-) -> None:
+async def test_who_is_connecting_when_the_client_closes_sends_nothing(authority: Authority) -> None:
     seen: list[bytes] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -235,8 +216,7 @@ async def test_who_is_connecting_when_the_client_closes_sends_nothing(
         writer.write(pod("a"))
         await reader.read()
 
-    async with listen(talk, context) as port:
-        connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
+    async with listen(talk, authority) as connection:
         transport = HttpTransport(connection)
         task = asyncio.get_running_loop().create_task(transport.send(request(), seconds=60))
         await asyncio.sleep(0)
@@ -269,20 +249,20 @@ async def test_a_connection_that_ended_or_spoke_behind_our_back_takes_no_request
 
     def serve_apart() -> None:
         async def serve() -> None:
-            async with listen(talk) as port:
-                ports.put(port)
+            async with listen(talk) as connection:
+                connections_made.put(connection)
                 while not is_over.is_set():
                     await asyncio.sleep(0.002)
 
         asyncio.run(serve())
 
-    ports: queue.Queue[int] = queue.Queue()
+    connections_made: queue.Queue[Connection] = queue.Queue()
     is_over = threading.Event()
 
     server = threading.Thread(target=serve_apart)
     server.start()
     try:
-        async with Client.connect(Connection(f"http://127.0.0.1:{ports.get()}")) as client:
+        async with Client.connect(connections_made.get()) as client:
             created = await client.create(PODS, {"metadata": {"name": "a"}}, "ns")
             assert created == {"metadata": {"name": "pod-1"}}
             # The loop stands still: what the server does now it cannot have told of.
@@ -297,7 +277,7 @@ async def test_a_connection_that_ended_or_spoke_behind_our_back_takes_no_request
 
 @on_both_loops
 async def test_a_stream_under_an_old_certificate_goes_on_and_ends_with_the_client(
-    authority: Authority, context: ssl.SSLContext
+    authority: Authority,
 ) -> None:
     has_ended = asyncio.Event()
     go_on = asyncio.Event()
@@ -317,8 +297,7 @@ async def test_a_stream_under_an_old_certificate_goes_on_and_ends_with_the_clien
             has_ended.set()
 
     credentials = Renewable(*authority.issue("me"))
-    async with listen(talk, context) as port:
-        connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
+    async with listen(talk, authority) as connection:
         client = Client(HttpTransport(connection, credentials))
         pieces = client.logs("a", "ns", LogOptions(follow=True))
         assert await anext(pieces) == b"a"
@@ -343,8 +322,8 @@ async def test_a_proxy_that_does_not_finish_its_answer_has_not_agreed(
         await writer.drain()
         writer.close()
 
-    async with listen(talk) as port:
-        connection = Connection("https://api.example", proxy_url=f"http://127.0.0.1:{port}")
+    async with listen(talk) as proxy:
+        connection = Connection("https://api.example", proxy_url=proxy.server)
         async with Client.connect(connection, timeout_seconds=60) as client:
             with pytest.raises(
                 NotSentError, match=r"^the proxy on the way to https://api\.example cannot be"
@@ -367,8 +346,8 @@ async def test_a_proxy_that_says_nothing_more_meets_the_deadline(authority: Auth
         finally:
             open_ -= 1
 
-    async with listen(talk) as port:
-        connection = Connection("https://api.example", proxy_url=f"http://127.0.0.1:{port}")
+    async with listen(talk) as proxy:
+        connection = Connection("https://api.example", proxy_url=proxy.server)
         async with Client.connect(connection, timeout_seconds=0.1) as client:
             with pytest.raises(UnreachableError):
                 await client.get(PODS, "a", "ns")
@@ -378,19 +357,14 @@ async def test_a_proxy_that_says_nothing_more_meets_the_deadline(authority: Auth
 
 @on_both_loops
 async def test_tls_goes_through_a_proxy_that_is_spoken_to_over_tls(
-    authority: Authority, context: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "authority.pem").write_bytes(authority.pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
     asked: list[bytes] = []
 
-    async with listen(echo_names, context) as port, listen(tunnel_of(asked), context) as proxy:
-        connection = Connection(
-            f"https://127.0.0.1:{port}",
-            certificate_authority=authority.pem,
-            proxy_url=f"https://127.0.0.1:{proxy}",
-            auth=TokenAuth("secret"),
-        )
+    async with listen(echo_names, authority) as server, listen(tunnel_of(asked), authority) as proxy:
+        connection = replace(server, proxy_url=proxy.server, auth=TokenAuth("secret"))
         async with Client.connect(connection, timeout_seconds=60) as client:
             for name in ("a", "b"):
                 assert await client.get(PODS, name, "ns") == {"metadata": {"name": name}}
@@ -426,7 +400,7 @@ async def test_connections_that_nobody_uses_any_more_end(monkeypatch: pytest.Mon
         finally:
             open_ -= 1
 
-    async with listen(talk) as port, Client.connect(Connection(f"http://127.0.0.1:{port}")) as client:
+    async with listen(talk) as connection, Client.connect(connection) as client:
         await asyncio.gather(*(client.get(PODS, f"pod-{n}", "ns") for n in range(8)))
         # Some of them may have ended again by now.
         assert most > 2
@@ -437,13 +411,8 @@ async def test_connections_that_nobody_uses_any_more_end(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("is_tls", [True, False])
 @on_both_loops
-async def test_an_unread_answer_is_not_left_for_the_next_request(
-    authority: Authority, context: ssl.SSLContext, is_tls: bool
-) -> None:
-    async with listen(echo_names, context if is_tls else None) as port:
-        scheme = "https" if is_tls else "http"
-        authority_pem = authority.pem if is_tls else b""
-        connection = Connection(f"{scheme}://127.0.0.1:{port}", certificate_authority=authority_pem)
+async def test_an_unread_answer_is_not_left_for_the_next_request(authority: Authority, is_tls: bool) -> None:
+    async with listen(echo_names, authority if is_tls else None) as connection:
         transport = HttpTransport(connection)
         for _ in range(5):
             answer = await transport.send(request("/left"), seconds=60)

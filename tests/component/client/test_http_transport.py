@@ -7,7 +7,6 @@ import gc
 import gzip
 import json
 import socket
-import ssl
 import threading
 import warnings
 from contextlib import aclosing
@@ -206,21 +205,6 @@ async def test_a_closed_client_sends_nothing() -> None:
             await client.get(PODS, "a", "ns")
 
 
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority()
-
-
-def server_context(authority: Authority, tmp_path: Path, name: str = "localhost") -> ssl.SSLContext:
-    certificate, key = authority.issue(name)
-    (tmp_path / "server.pem").write_bytes(certificate + key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem")
-    context.load_verify_locations(cadata=authority.pem.decode())
-    context.verify_mode = ssl.CERT_OPTIONAL
-    return context
-
-
 async def who(request: web.Request) -> web.Response:
     assert request.transport is not None
     certificate = request.transport.get_extra_info("peercert") or {}
@@ -235,7 +219,7 @@ async def test_a_client_certificate_given_inline_proves_who_we_are_and_leaves_no
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     certificate, key = authority.issue("me")
-    async with serve(who, server_context(authority, tmp_path)) as server:
+    async with serve(who, authority.server_context()) as server:
         connection = Connection(
             server, certificate_authority=authority.pem, client_certificate=certificate, client_key=key
         )
@@ -263,7 +247,7 @@ async def test_a_login_that_fails_after_a_401_is_what_the_caller_hears_of() -> N
 
 async def test_a_new_client_certificate_is_used_from_then_on(authority: Authority, tmp_path: Path) -> None:
     credentials = Renewable(*authority.issue("first"))
-    async with serve(who, server_context(authority, tmp_path)) as server:
+    async with serve(who, authority.server_context()) as server:
         connection = Connection(server, certificate_authority=authority.pem)
         async with Client(HttpTransport(connection, credentials)) as client:
             assert await client.get(PODS, "a", "ns") == {"user": "first"}
@@ -274,7 +258,7 @@ async def test_a_new_client_certificate_is_used_from_then_on(authority: Authorit
 async def test_a_server_that_is_not_trusted_is_refused_in_one_line_and_not_tried_again(
     authority: Authority, tmp_path: Path
 ) -> None:
-    async with serve(who, server_context(authority, tmp_path)) as server:
+    async with serve(who, authority.server_context()) as server:
         stranger = Connection(server, certificate_authority=Authority().pem)
         async with Client.connect(stranger) as client:
             with pytest.raises(
@@ -289,7 +273,7 @@ async def test_a_server_that_is_not_trusted_is_refused_in_one_line_and_not_tried
 async def test_tls_server_name_is_what_the_certificate_is_held_against(
     authority: Authority, tmp_path: Path
 ) -> None:
-    async with serve(who, server_context(authority, tmp_path, "inner.example")) as server:
+    async with serve(who, authority.server_context("inner.example")) as server:
         by_name = Connection(server, certificate_authority=authority.pem, tls_server_name="inner.example")
         async with Client.connect(by_name) as client:
             assert await client.get(PODS, "a", "ns") == {"user": ""}
@@ -447,11 +431,11 @@ async def test_tls_goes_through_a_proxy_that_only_passes_bytes_on(
 ) -> None:
     asked: list[bytes] = []
 
-    async with serve(who, server_context(authority, tmp_path)) as server, listen(tunnel_of(asked)) as port:
+    async with serve(who, authority.server_context()) as server, listen(tunnel_of(asked)) as proxy:
         connection = Connection(
             server,
             certificate_authority=authority.pem,
-            proxy_url=f"http://me:secret@127.0.0.1:{port}",
+            proxy_url=proxy.server.replace("//", "//me:secret@"),
             auth=TokenAuth("for the server alone"),
         )
         async with Client.connect(connection) as client:
@@ -473,7 +457,7 @@ async def test_a_proxy_that_refuses_is_named(authority: Authority, answer: bytes
 def test_a_stream_that_is_left_waits_for_no_farewell_of_its_server(
     authority: Authority, tmp_path: Path
 ) -> None:
-    context = server_context(authority, tmp_path)
+    context = authority.server_context()
     is_over = threading.Event()
 
     def stay_silent(listener: socket.socket) -> None:
