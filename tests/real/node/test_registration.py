@@ -44,8 +44,9 @@ def server(request: pytest.FixtureRequest) -> Server:
     return found
 
 
-def connect(server: Server, who: str = "admin") -> Client:
-    flags = Flags(server=server.url, token=server.tokens[who], certificate_authority=str(server.ca_file))
+def connect(server: Server, who: str = "admin", *, token: str = "") -> Client:
+    token = token or server.tokens[who]
+    flags = Flags(server=server.url, token=token, certificate_authority=str(server.ca_file))
     return Client.connect(load(flags, {}), timeout_seconds=PATIENCE_SECONDS)
 
 
@@ -145,10 +146,7 @@ async def test_a_node_is_taken_over_by_the_next_agent_and_told_of_in_patches(
         assert [each["address"] for each in node["status"]["addresses"]] == ["127.0.0.1", "::1", "127.0.0.1"]
         await admin.patch(NODES, NAME, {"metadata": {"labels": {"mine": "2"}}})
 
-        async def is_seen() -> bool:
-            return bool(reporter.node()["metadata"]["labels"]["mine"] == "2")
-
-        await until(is_seen)
+        await until(lambda: reporter.node()["metadata"]["labels"]["mine"] == "2")
         # By then it has told whatever it had to tell.
         await until_renewed(admin, 2)
         node = await admin.get(NODES, NAME)
