@@ -145,24 +145,19 @@ def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes, orig
 
 async def connect(target: DialTarget, tls: Tls, most_buffered: int) -> HttpConnection:
     """A connection that is ready for its first request. Raises NotSentError."""
-    loop = asyncio.get_running_loop()
-
-    def make() -> HttpConnection:
-        return HttpConnection(most_buffered)
-
+    if target.proxy is not None:
+        return await _connect_through(target.proxy, target, tls, most_buffered)
     try:
-        if target.proxy is None:
-            _, connection = await loop.create_connection(
-                make,
-                target.host,
-                target.port,
-                ssl=tls.server,
-                server_hostname=target.server_name if tls.server is not None else None,
-            )
-            return connection
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: HttpConnection(most_buffered),
+            target.host,
+            target.port,
+            ssl=tls.server,
+            server_hostname=target.server_name if tls.server is not None else None,
+        )
     except OSError as error:
         raise _not_connected(error, target.origin) from None
-    return await _connect_through(target.proxy, target, tls, most_buffered)
+    return connection
 
 
 async def _connect_through(proxy: Proxy, target: DialTarget, tls: Tls, most_buffered: int) -> HttpConnection:

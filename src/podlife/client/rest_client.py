@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from podlife.api.codec import decode_object
@@ -139,12 +140,8 @@ class RestClient:
 
     async def _wait_in_line(self, deadline: float) -> Slot:
         try:
-            async with asyncio.timeout_at(deadline) as wait:
-                self._waits.add(wait)
-                try:
-                    slot = await self.limiter.enter()
-                finally:
-                    self._waits.discard(wait)
+            async with self._waiting(deadline):
+                slot = await self.limiter.enter()
         except TimeoutError:
             if self._is_withdrawn:
                 raise _withdrawn() from None
@@ -157,14 +154,20 @@ class RestClient:
             raise _withdrawn()
         return slot
 
+    @asynccontextmanager
+    async def _waiting(self, deadline: float | None) -> AsyncIterator[None]:
+        """Raises TimeoutError at the deadline, and as soon as the client withdraws."""
+        async with asyncio.timeout_at(deadline) as wait:
+            self._waits.add(wait)
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)
+
     async def _pause(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(None) as wait:
-                self._waits.add(wait)
-                try:
-                    await asyncio.sleep(seconds)
-                finally:
-                    self._waits.discard(wait)
+            async with self._waiting(None):
+                await asyncio.sleep(seconds)
         except TimeoutError:
             raise _withdrawn() from None
 

@@ -274,11 +274,8 @@ async def test_a_server_that_asks_to_wait_for_ever_is_not_obeyed_for_ever(asked:
         if answers > 1:
             writer.write(pod("a"))
             return
-        body = (
-            b'{"kind":"Status","details":{"retryAfterSeconds":%s}}' % asked.encode()
-            if where == "body"
-            else b"{}"
-        )
+        status = b'{"kind":"Status","details":{"retryAfterSeconds":%s}}' % asked.encode()
+        body = status if where == "body" else b"{}"
         header = b"Retry-After: %s\r\n" % asked.encode() if where == "header" else b""
         writer.write(b"HTTP/1.1 429 No\r\n" + header + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 

@@ -139,6 +139,18 @@ async def kept(place: Place, node: Node, warnings: Warnings) -> None:
         assert not serving.done()
 
 
+async def moved_to_another_cluster(folder: Path) -> tuple[Place, Node]:
+    """An agent was stopped while its pod runs; when it comes back, another cluster is served at its address."""
+    place = Place(await cluster())
+    node = sim(place, folder)
+    async with node.begun():
+        async with connect(place.now) as client:
+            await client.create(PODS, pod(), "default")
+        await node.until_running(1)
+    place.serve(await cluster())
+    return place, node
+
+
 @pytest.mark.parametrize("is_restricted", [False, True])
 @virtual_time
 async def test_simulated_containers_outlive_a_server_that_lost_its_data(
@@ -159,13 +171,7 @@ async def test_processes_outlive_a_server_that_lost_its_data(
 
 @virtual_time
 async def test_an_agent_that_starts_on_another_cluster_ends_before_it_touches_a_pod(tmp_path: Path) -> None:
-    place = Place(await cluster())
-    node = sim(place, tmp_path)
-    async with node.begun():
-        async with connect(place.now) as client:
-            await client.create(PODS, pod(), "default")
-        await node.until_running(1)
-    place.serve(await cluster())
+    place, node = await moved_to_another_cluster(tmp_path)
     again = Node(place, node._runtime, LoopClock(), tmp_path)
     async with again.begun() as task:
         with pytest.raises(AnotherClusterError, match=f"remove {again.file} to accept this cluster"):
@@ -175,13 +181,7 @@ async def test_an_agent_that_starts_on_another_cluster_ends_before_it_touches_a_
 
 @virtual_time
 async def test_removing_the_file_accepts_the_new_cluster(tmp_path: Path) -> None:
-    place = Place(await cluster())
-    node = sim(place, tmp_path)
-    async with node.begun():
-        async with connect(place.now) as client:
-            await client.create(PODS, pod(), "default")
-        await node.until_running(1)
-    place.serve(await cluster())
+    place, node = await moved_to_another_cluster(tmp_path)
     node.file.unlink()
     again = Node(place, node._runtime, LoopClock(), tmp_path)
     async with again.begun():

@@ -213,6 +213,7 @@ ODD = [
     {"renewTime": "9999-12-31T23:59:59.999999Z"},
     {"renewTime": "0001-01-01T00:00:00.000000Z"},
     {"renewTime": format_micro_time(NOW), "leaseDurationSeconds": 2**31 - 1},
+    {"leaseDurationSeconds": 5},
     {},
 ]
 

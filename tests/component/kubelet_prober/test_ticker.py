@@ -80,13 +80,8 @@ async def test_a_command_the_runtime_never_answers_for_is_given_up() -> None:
         here.probe_running(livenessProbe=probe())
         await at(40)
         assert here.times == [0, 11, 22, 33]
-        assert here.events == [
-            (
-                "spec.containers{a}",
-                "Unhealthy",
-                "Liveness probe errored and resulted in unknown state: the runtime did not answer in time",
-            )
-        ]
+        message = "Liveness probe errored and resulted in unknown state: the runtime did not answer in time"
+        assert here.events == [("spec.containers{a}", "Unhealthy", message)]
         assert here.probes.result(LIVENESS, "1") is OK
 
 

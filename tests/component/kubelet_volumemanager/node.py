@@ -12,13 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from podlife.api.codec import Object, format_time
-from podlife.client import CONFIG_MAPS, SECRETS, SERVICES, Client
+from podlife.client import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    SECRETS,
+    SERVICES,
+    Client,
+)
 from podlife.errors import AlreadyExistsError
 from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.volumemanager import VolumeManager, VolumeSettings
 from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
 from tests.kit import embedded
+
+CONFIG: Object = {"name": "config", "configMap": {"name": "settings"}}
+SCRATCH: Object = {"name": "scratch", "emptyDir": {}}
 
 
 class Server:
@@ -128,3 +138,30 @@ def contents(folder: Path) -> dict[str, bytes]:
             path = Path(top, name)
             found[str(path.relative_to(folder))] = path.read_bytes()
     return found
+
+
+async def bind(
+    client: Client,
+    source: Object,
+    *,
+    name: str = "mine",
+    namespace: str = "default",
+    phase: str = "Bound",
+    owner: str = "",
+    **spec: Any,
+) -> None:
+    """A claim and the volume `pv` behind it, bound to each other as a controller would."""
+    modes = {"accessModes": ["ReadWriteOnce"]}
+    metadata: Object = {"name": name}
+    if owner:
+        reference = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": owner, "controller": True}
+        metadata["ownerReferences"] = [reference]
+    resources = {"requests": {"storage": "1Gi"}}
+    wanted = {**modes, "resources": resources, "volumeName": "pv", "storageClassName": ""}
+    claims = PERSISTENT_VOLUME_CLAIMS
+    claim = await client.create(claims, {"metadata": metadata, "spec": wanted}, namespace)
+    await client.patch(claims, name, {"status": {"phase": phase}}, namespace, subresource="status")
+    bound_to = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": name}
+    claim_ref = {**bound_to, "uid": claim["metadata"]["uid"]}
+    said = {**modes, "capacity": {"storage": "1Gi"}, "claimRef": claim_ref, **source, **spec}
+    await client.create(PERSISTENT_VOLUMES, {"metadata": {"name": "pv"}, "spec": said})

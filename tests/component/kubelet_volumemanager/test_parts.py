@@ -12,9 +12,7 @@ from podlife.kubelet.envvars import ContainerConfigError
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.testing import virtual_time
 from tests.component.kubelet_volumemanager.conftest import needs_root
-from tests.component.kubelet_volumemanager.node import Node, contents, pod
-
-SCRATCH = {"name": "scratch", "emptyDir": {}}
+from tests.component.kubelet_volumemanager.node import SCRATCH, Node, contents, pod
 
 
 def part(path: str = "", **said: Any) -> Object:

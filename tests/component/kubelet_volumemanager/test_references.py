@@ -12,10 +12,8 @@ from podlife.errors import ApiError, NotFoundError
 from podlife.kubelet.object_cache import object_store as kept_objects
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.kubelet_volumemanager.node import Node, pod
+from tests.component.kubelet_volumemanager.node import CONFIG, Node, pod
 from tests.kit import embedded
-
-CONFIG = {"name": "config", "configMap": {"name": "settings"}}
 
 
 def down(request: Request) -> Response:

@@ -22,7 +22,7 @@ from podlife.kubelet.volumemanager import mount as kernel
 from podlife.testing import virtual_time
 from podlife.wire import Response
 from tests.component.kubelet_volumemanager.conftest import needs_root
-from tests.component.kubelet_volumemanager.node import Node, contents, pod
+from tests.component.kubelet_volumemanager.node import CONFIG, SCRATCH, Node, contents, pod
 from tests.kit import embedded
 
 SET_UP = 'MountVolume.SetUp failed for volume "x" : '
@@ -37,7 +37,7 @@ def mode(path: Path) -> int:
 async def test_a_config_map_is_files_where_every_node_has_them(node: Node, root: Path) -> None:
     binary = base64.b64encode(b"\xff\x00\xfe").decode()
     await node.server.put_config_map("settings", {"a.conf": "one", "b": "zwei ü"}, binaryData={"raw": binary})
-    found = await node.mount(pod({"name": "config", "configMap": {"name": "settings"}}))
+    found = await node.mount(pod(CONFIG))
     assert found["config"] == root / "pods/uid-1/volumes/kubernetes.io~configmap/config"
     assert contents(found["config"]) == {"a.conf": b"one", "b": "zwei ü".encode(), "raw": b"\xff\x00\xfe"}
     assert mode(found["config"] / "a.conf") == 0o644
@@ -48,7 +48,7 @@ async def test_a_config_map_is_files_where_every_node_has_them(node: Node, root:
 async def test_every_folder_between_the_root_and_a_volume_is_private(node: Node, root: Path) -> None:
     root.mkdir(mode=0o755)
     (root / "pods").mkdir(mode=0o777)
-    found = await node.mount(pod({"name": "scratch", "emptyDir": {}}))
+    found = await node.mount(pod(SCRATCH))
     above = [each for each in found["scratch"].parents if root in each.parents]
     assert {str(each): mode(each) for each in above} == {str(each): 0o700 for each in above}
     assert mode(found["scratch"]) == 0o777
@@ -69,7 +69,7 @@ async def test_items_choose_keys_paths_and_modes(node: Node) -> None:
 @virtual_time
 async def test_a_change_arrives_and_what_is_gone_goes(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1", "b": "2"})
-    mine = pod({"name": "config", "configMap": {"name": "settings"}})
+    mine = pod(CONFIG)
     folder = (await node.mount(mine))["config"]
     before = str((folder / "..data").readlink())
     await node.mount(mine)
@@ -137,7 +137,7 @@ async def test_what_cannot_be_mounted_says_why(node: Node, volume: Object, messa
 async def test_one_volume_that_fails_keeps_no_other_from_being_ready(node: Node, root: Path) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
     missing = [{"name": f"m{number}", "configMap": {"name": f"none-{number}"}} for number in (1, 2)]
-    mine = pod(missing[0], {"name": "config", "configMap": {"name": "settings"}}, missing[1])
+    mine = pod(missing[0], CONFIG, missing[1])
     with pytest.raises(VolumeError, match=r'"none-1" not found; .*"none-2" not found'):
         await node.mount(mine)
     assert contents(root / "pods/uid-1/volumes/kubernetes.io~configmap/config") == {"a": b"1"}
@@ -164,7 +164,7 @@ async def test_what_is_optional_may_be_missing_and_comes_when_it_is_there(node: 
 @virtual_time
 async def test_a_volume_that_was_ready_keeps_what_it_has_when_its_object_goes(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
-    mine = pod({"name": "config", "configMap": {"name": "settings"}})
+    mine = pod(CONFIG)
     await node.mount(mine)
     await node.server.client.delete(CONFIG_MAPS, "settings", "default")
     await asyncio.sleep(61)
@@ -241,11 +241,8 @@ async def test_where_nothing_can_be_mounted_secrets_are_private_files(
 
     monkeypatch.setattr(kernel, "mount_memory", refuse)
     await node.server.put_secret("key", {"a": b"1"})
-    volumes: list[Object] = [
-        {"name": "s", "secret": {"secretName": "key"}},
-        {"name": "fast", "emptyDir": {"medium": "Memory"}},
-    ]
-    found = await node.mount(pod(*volumes))
+    fast = {"name": "fast", "emptyDir": {"medium": "Memory"}}
+    found = await node.mount(pod({"name": "s", "secret": {"secretName": "key"}}, fast))
     assert contents(found["s"]) == {"a": b"1"}
     assert mode(found["fast"]) == 0o777
     await node.volumes.unmount("uid-1")
@@ -325,7 +322,7 @@ async def test_without_tokens_on_the_server_the_volume_says_so(node: Node) -> No
 async def test_what_a_container_wrote_to_an_empty_dir_stays_until_its_pod_goes(
     node: Node, root: Path
 ) -> None:
-    mine = pod({"name": "scratch", "emptyDir": {}})
+    mine = pod(SCRATCH)
     folder = (await node.mount(mine))["scratch"]
     (folder / "work").write_text("kept")
     folder.chmod(0o750)
@@ -366,12 +363,8 @@ async def test_an_empty_dir_in_memory_is_as_large_as_the_least_bound_and_goes_wi
 @virtual_time
 async def test_files_belong_to_the_group_of_the_pod(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
-    volumes: list[Object] = [
-        {"name": "config", "configMap": {"name": "settings", "defaultMode": 0o400}},
-        {"name": "scratch", "emptyDir": {}},
-    ]
-    mine = pod(*volumes, securityContext={"fsGroup": 2345})
-    found = await node.mount(mine)
+    config = {"name": "config", "configMap": {"name": "settings", "defaultMode": 0o400}}
+    found = await node.mount(pod(config, SCRATCH, securityContext={"fsGroup": 2345}))
     file = (found["config"] / "a").stat()
     assert (file.st_gid, stat.S_IMODE(file.st_mode)) == (2345, 0o440)
     assert (found["scratch"].stat().st_gid, mode(found["scratch"])) == (2345, 0o2777)
@@ -387,12 +380,9 @@ async def test_a_volume_that_no_container_mounts_is_not_set_up(node: Node) -> No
 @virtual_time
 async def test_a_volume_mounted_inside_of_another_finds_its_folder_there(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
-    volumes: list[Object] = [
-        {"name": "outer", "configMap": {"name": "settings"}},
-        {"name": "inner", "emptyDir": {}},
-    ]
-    mounts = [{"name": "outer", "mountPath": "/etc/app"}, {"name": "inner", "mountPath": "/etc/app/var/run"}]
-    folder = (await node.mount(pod(*volumes, mounts=mounts)))["outer"]
+    paths = {"config": "/etc/app", "scratch": "/etc/app/var/run"}
+    mounts = [{"name": name, "mountPath": path} for name, path in paths.items()]
+    folder = (await node.mount(pod(CONFIG, SCRATCH, mounts=mounts)))["config"]
     assert (folder / "var/run").is_dir()
     assert contents(folder) == {"a": b"1"}
 
@@ -401,7 +391,7 @@ async def test_a_volume_mounted_inside_of_another_finds_its_folder_there(node: N
 async def test_a_host_path_is_shown_and_never_removed(node: Node, root: Path, tmp_path: Path) -> None:
     host = tmp_path / "host"
     source = {"path": str(host), "type": "DirectoryOrCreate"}
-    mine = pod({"name": "host", "hostPath": source}, {"name": "scratch", "emptyDir": {}})
+    mine = pod({"name": "host", "hostPath": source}, SCRATCH)
     found = await node.mount(mine)
     assert found["host"] == host
     (host / "precious").write_text("1")
@@ -414,23 +404,16 @@ async def test_a_host_path_is_shown_and_never_removed(node: Node, root: Path, tm
 @virtual_time
 async def test_what_is_read_only_is_shown_read_only(node: Node, tmp_path: Path) -> None:
     await node.server.put_config_map("settings", {})
-    volumes: list[Object] = [
-        {"name": "config", "configMap": {"name": "settings"}},
-        {"name": "scratch", "emptyDir": {}},
-    ]
     mounts = [
         {"name": "config", "mountPath": "/config"},
         {"name": "scratch", "mountPath": "/read", "readOnly": True},
         {"name": "scratch", "mountPath": "write"},
     ]
-    mine = pod(*volumes, mounts=mounts)
+    mine = pod(CONFIG, SCRATCH, mounts=mounts)
     await node.mount(mine)
     shown = node.volumes.mounts(mine, mine["spec"]["containers"][0])
-    assert [(each.container_path, each.readonly) for each in shown] == [
-        ("/config", True),
-        ("/read", True),
-        ("/write", False),
-    ]
+    is_readonly = {each.container_path: each.readonly for each in shown}
+    assert is_readonly == {"/config": True, "/read": True, "/write": False}
 
 
 @virtual_time

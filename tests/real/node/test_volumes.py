@@ -12,14 +12,12 @@ from podlife.api.codec import Object
 from podlife.client import (
     CONFIG_MAPS,
     NAMESPACES,
-    PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
     SECRETS,
     SERVICE_ACCOUNTS,
     Client,
     DeleteOptions,
-    PatchType,
     Ref,
 )
 from podlife.clock import SystemClock
@@ -27,6 +25,7 @@ from podlife.kubelet.interfaces import VolumeError
 from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.volumemanager import VolumeManager
 from podlife.kubelet.volumemanager import mount as kernel
+from tests.component.kubelet_volumemanager.node import bind
 from tests.kit.real_parts import Server
 from tests.real.node.test_registration import connect
 
@@ -43,7 +42,7 @@ async def admin(kube: Server) -> AsyncIterator[Client]:
         pod = await client.get(PODS, "web", NAMESPACE)
         await client.delete(PODS, "web", NAMESPACE, options=DeleteOptions(0, uid=pod["metadata"]["uid"]))
         await client.delete(NAMESPACES, NAMESPACE)
-        await client.delete(PERSISTENT_VOLUMES, "disk")
+        await client.delete(PERSISTENT_VOLUMES, "pv")
 
 
 @pytest.fixture
@@ -73,38 +72,9 @@ async def make_pod(admin: Client, host: Path) -> Object:
         "containers": [{"name": "main", "image": "none", "volumeMounts": mounts}],
         "volumes": volumes,
     }
-    await make_claim(admin, host)
+    await bind(admin, {"hostPath": {"path": str(host)}}, namespace=NAMESPACE)
     pod: Object = await admin.create(PODS, {"metadata": {"name": "web"}, "spec": spec}, NAMESPACE)
     return pod
-
-
-async def make_claim(admin: Client, host: Path) -> None:
-    wanted: Object = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "volumeName": "disk",
-        "storageClassName": "",
-    }
-    claim = await admin.create(
-        PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": "mine"}, "spec": wanted}, NAMESPACE
-    )
-    bound = {"status": {"phase": "Bound"}}
-    await admin.patch(
-        PERSISTENT_VOLUME_CLAIMS, "mine", bound, NAMESPACE, type=PatchType.MERGE, subresource="status"
-    )
-    reference = {
-        "kind": "PersistentVolumeClaim",
-        "namespace": NAMESPACE,
-        "name": "mine",
-        "uid": claim["metadata"]["uid"],
-    }
-    spec = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "claimRef": reference,
-        "hostPath": {"path": str(host)},
-    }
-    await admin.create(PERSISTENT_VOLUMES, {"metadata": {"name": "disk"}, "spec": spec})
 
 
 async def mount(volumes: VolumeManager, pod: Object) -> None:

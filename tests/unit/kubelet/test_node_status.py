@@ -36,9 +36,8 @@ def test_huge_pages_are_taken_from_the_memory_that_pods_get() -> None:
     facts = MachineFacts(2, 8 * GIB, 10 * GIB, hugepages=((2**21, 512), (GIB, 2)))
     amounts = capacity(facts, NodeSettings("n"), {})
     assert (amounts["hugepages-2Mi"], amounts["hugepages-1Gi"]) == ("1Gi", "2Gi")
-    assert (
-        allocatable(amounts, facts, NodeSettings("n", thresholds=Thresholds(None, None)))["memory"] == "5Gi"
-    )
+    without_thresholds = NodeSettings("n", thresholds=Thresholds(None, None))
+    assert allocatable(amounts, facts, without_thresholds)["memory"] == "5Gi"
 
 
 def test_what_is_reserved_or_kept_free_is_not_for_pods_and_nothing_is_below_zero() -> None:
@@ -76,12 +75,8 @@ def test_a_patch_holds_only_what_has_changed_and_the_nodes_own_conditions() -> N
     old = status_of({"conditions": [{"type": "Mine", "status": "True"}]})
     patch = status_patch(old, status_of(old, LATER))
     assert patch.keys() == {"conditions"}
-    assert [each["type"] for each in patch["conditions"]] == [
-        "MemoryPressure",
-        "DiskPressure",
-        "PIDPressure",
-        "Ready",
-    ]
+    own = ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"]
+    assert [each["type"] for each in patch["conditions"]] == own
     assert status_patch({}, old).keys() == {
         "addresses",
         "allocatable",
@@ -152,11 +147,8 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 def test_facts_and_usage_are_those_of_the_files(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        "proc/meminfo",
-        "MemTotal: 2048 kB\nMemAvailable: 512 kB\nSwapTotal: 4 kB\nHugePages_Total: 3\n",
-    )
+    memory = "MemTotal: 2048 kB\nMemAvailable: 512 kB\nSwapTotal: 4 kB\nHugePages_Total: 3\n"
+    write(tmp_path, "proc/meminfo", memory)
     write(tmp_path, "etc/machine-id", "abc\n")
     write(tmp_path, "proc/sys/kernel/random/boot_id", "boot\n")
     write(tmp_path, "proc/sys/kernel/pid_max", "200\n")

@@ -67,7 +67,7 @@ class CommandStreams(Protocol):
 
 
 class _CallerGoneError(Exception):
-    """Nobody is there to hear how the command ended."""
+    """Nobody is there to hear how the command ended. No OSError: a runtime would take that for a failure of its own."""
 
 
 async def run_command(
