@@ -300,13 +300,8 @@ class Client:
         view: type[T] | None = None,
     ) -> T:
         path = ref.path(namespace, _required(name), subresource)
-        reply = await self.request(
-            "PATCH",
-            path,
-            query=(options or WriteOptions()).parameters(),
-            body=patch,
-            headers={"Content-Type": type.value},
-        )
+        query, headers = (options or WriteOptions()).parameters(), {"Content-Type": type.value}
+        reply = await self.request("PATCH", path, query=query, body=patch, headers=headers)
         return decode(reply.body, view, f"PATCH {path}")
 
     async def delete(
@@ -344,11 +339,8 @@ class Client:
 
     async def evict(self, name: str, namespace: str, *, options: DeleteOptions | None = None) -> Object:
         """Ask for the pod to be deleted as far as disruption budgets allow; TooManyRequestsError is a no."""
-        eviction: Object = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": name, "namespace": namespace},
-        }
+        metadata = {"name": name, "namespace": namespace}
+        eviction: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         if options is not None:
             eviction["deleteOptions"] = options.body()
         path = PODS.path(namespace, _required(name), "eviction")
@@ -358,12 +350,8 @@ class Client:
     async def bind(self, name: str, namespace: str, node: str, *, uid: str = "") -> Object:
         """Give the pod to a node; with `uid`, only the pod that is meant."""
         metadata = {"name": name, "namespace": namespace, **({"uid": uid} if uid else {})}
-        binding: Object = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": metadata,
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding: Object = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         path = PODS.path(namespace, _required(name), "binding")
         reply = await self.request("POST", path, body=binding)
         return decode(reply.body, None, f"POST {path}")

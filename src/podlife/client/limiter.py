@@ -147,13 +147,8 @@ class Limiter:
 
     def leave(self, slot: Slot) -> None:
         now = asyncio.get_running_loop().time()
-        ended = Finished(
-            round=slot.round,
-            seconds=now - slot.started_at,
-            is_trouble=slot.is_trouble,
-            retry_after=slot.retry_after,
-            is_silent=not slot.is_answered,
-        )
+        seconds, is_silent = now - slot.started_at, not slot.is_answered
+        ended = Finished(slot.round, seconds, slot.is_trouble, slot.retry_after, is_silent)
         self._state = step(self._state, ended, now, self._settings)
         self._let_in()
 

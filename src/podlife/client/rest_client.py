@@ -82,7 +82,8 @@ class RestClient:
         """Send the request until it is answered, within the deadline. Raises ApiError or UnreachableError."""
         loop = asyncio.get_running_loop()
         await self.transport.prepare()
-        request = self._named(request)
+        if self.user_agent:
+            request = self._named(request)
         deadline = loop.time() + self.timeout_seconds
         failures = 0
         while True:
@@ -98,7 +99,8 @@ class RestClient:
     async def open(self, request: Request) -> TransportResponse:
         """Begin a stream, which has no deadline as a whole. One attempt; the slot is free once it has begun."""
         await self.transport.prepare()
-        request = self._named(request)
+        if self.user_agent:
+            request = self._named(request)
         deadline = asyncio.get_running_loop().time() + self.timeout_seconds
         slot = await self._enter(deadline)
         try:
@@ -115,8 +117,6 @@ class RestClient:
             self.limiter.leave(slot)
 
     def _named(self, request: Request) -> Request:
-        if not self.user_agent:
-            return request
         return replace(request, headers={**request.headers, "User-Agent": self.user_agent})
 
     async def _attempt(self, request: Request, deadline: float) -> Reply:

@@ -23,7 +23,8 @@ from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, i
 
 _OS, _OS_LABEL = "linux", "kubernetes.io/os"
 _IPC, _NET = "IPC", "Net"
-_SAFE = {
+# By name: the namespace that it belongs to.
+_SAFE_SYSCTLS = {
     "kernel.shm_rmid_forced": _IPC,
     **dict.fromkeys(
         (
@@ -141,11 +142,8 @@ def _ports(pod: Pod) -> list[HostPort]:
 
 def rejected_status(refused: AdmissionFailure) -> Object:
     """The status of a pod that the node does not take (ST-18)."""
-    return {
-        "phase": "Failed",
-        "reason": refused.reason,
-        "message": f"Pod was rejected: {refused.message}",
-    }
+    message = f"Pod was rejected: {refused.message}"
+    return {"phase": "Failed", "reason": refused.reason, "message": message}
 
 
 def in_order_of_admission(pods: Iterable[Pod]) -> list[Pod]:
@@ -198,7 +196,7 @@ def _forbidden_sysctls(pod: Pod) -> Iterator[str]:
     spec = pod["spec"]
     shared = {_IPC: bool(spec.get("hostIPC")), _NET: bool(spec.get("hostNetwork"))}
     for name in sysctls_of(pod):
-        namespace = _SAFE.get(name)
+        namespace = _SAFE_SYSCTLS.get(name)
         if namespace is None:
             yield f'forbidden sysctl: "{name}" not allowlisted'
         elif shared[namespace]:

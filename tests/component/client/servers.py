@@ -33,6 +33,18 @@ def pod(name: str) -> bytes:
     return whole(json.dumps({"metadata": {"name": name}}).encode())
 
 
+class Recording:
+    """Answers every request with this object, and remembers what it was asked."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.requests: list[web.Request] = []
+
+    async def __call__(self, request: web.Request) -> web.Response:
+        self.requests.append(request)
+        return web.json_response(self.answer)
+
+
 class Renewable:
     """Credentials with a certificate that can be replaced, as a plugin's is."""
 

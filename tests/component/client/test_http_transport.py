@@ -34,6 +34,7 @@ from podlife.errors import ConfigError, UnauthorizedError, UnreachableError
 from tests.component.client.authority import Authority
 from tests.component.client.servers import (
     HEAD,
+    Recording,
     Renewable,
     answering,
     client_of,
@@ -48,29 +49,18 @@ from tests.kit.moved_time import heard, pass_time
 POD = {"metadata": {"name": "a", "namespace": "ns"}}
 
 
-async def answer_pod(request: web.Request) -> web.Response:
-    return web.json_response(POD)
-
-
 async def test_credentials_and_impersonation_go_with_every_request() -> None:
-    seen: list[web.Request] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        seen.append(request)
-        return web.json_response(POD)
-
-    async with serve(handler) as server:
-        connection = Connection(
-            server,
-            auth=TokenAuth("abc"),
-            impersonation=(("Impersonate-Group", "a"), ("Impersonate-Group", "b")),
-        )
+    seen = Recording(POD)
+    groups = (("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
+    async with serve(seen) as server:
+        connection = Connection(server, auth=TokenAuth("abc"), impersonation=groups)
         async with Client.connect(connection) as client:
             assert await client.get(PODS, "a", "ns") == POD
-    assert seen[0].headers["Authorization"] == "Bearer abc"
-    assert seen[0].headers.getall("Impersonate-Group") == ["a", "b"]
-    assert seen[0].headers["User-Agent"].startswith("podlife/")
-    assert seen[0].headers["Accept"] == "application/json"
+    headers = seen.requests[0].headers
+    assert headers["Authorization"] == "Bearer abc"
+    assert headers.getall("Impersonate-Group") == ["a", "b"]
+    assert headers["User-Agent"].startswith("podlife/")
+    assert headers["Accept"] == "application/json"
 
 
 @pytest.mark.parametrize(
@@ -89,16 +79,11 @@ def test_over_plain_http_no_credential_leaves_this_machine(host: str, proxy: str
 
 
 async def test_a_path_under_the_servers_address_and_a_name_that_needs_quoting_arrive_whole() -> None:
-    seen: list[str] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        seen.append(request.raw_path)
-        return web.json_response({})
-
-    async with serve(handler) as server, Client.connect(Connection(f"{server}/k8s/c 1/d%20e/é/")) as client:
+    seen = Recording({})
+    async with serve(seen) as server, Client.connect(Connection(f"{server}/k8s/c 1/d%20e/é/")) as client:
         await client.get(PODS, "system:a b", "ns")
         await client.request("GET", "/version", query={"labelSelector": "a in (b,c)"})
-    assert seen == [
+    assert [each.raw_path for each in seen.requests] == [
         "/k8s/c%201/d%20e/%C3%A9/api/v1/namespaces/ns/pods/system:a%20b",
         "/k8s/c%201/d%20e/%C3%A9/version?labelSelector=a+in+%28b%2Cc%29",
     ]
@@ -197,7 +182,7 @@ async def test_a_server_that_is_not_there_is_told_in_one_line() -> None:
 
 
 async def test_a_closed_client_sends_nothing() -> None:
-    async with serve(answer_pod) as server:
+    async with serve(Recording(POD)) as server:
         client = Client.connect(Connection(server))
         await client.get(PODS, "a", "ns")
         await client.close()
@@ -312,17 +297,13 @@ async def test_an_encrypted_key_is_refused_without_asking_for_its_password(autho
 
 
 async def test_requests_go_through_the_proxy_that_is_configured() -> None:
-    seen: list[str] = []
-
-    async def proxy(request: web.Request) -> web.Response:
-        seen.append(str(request.url))
-        return web.json_response(POD)
-
+    proxy = Recording(POD)
     async with serve(proxy) as address:
         connection = Connection("http://api.example:8080", proxy_url=address)
         async with Client.connect(connection) as client:
             assert await client.get(PODS, "a", "ns") == POD
-    assert seen == ["http://api.example:8080/api/v1/namespaces/ns/pods/a"]
+    asked = [str(each.url) for each in proxy.requests]
+    assert asked == ["http://api.example:8080/api/v1/namespaces/ns/pods/a"]
 
 
 async def test_a_stream_that_its_reader_leaves_ends_at_the_server_too() -> None:
@@ -421,7 +402,7 @@ async def test_a_server_that_sends_faster_than_is_read_has_to_wait() -> None:
 
 @pytest.mark.parametrize("value", ["a\r\nX-Injected: b", "a\nb", "a\rb"])
 async def test_a_line_break_in_a_header_never_reaches_the_wire(value: str) -> None:
-    async with serve(answer_pod) as server, Client.connect(Connection(server)) as client:
+    async with serve(Recording(POD)) as server, Client.connect(Connection(server)) as client:
         with pytest.raises(ValueError, match="line break"):
             await client.request("GET", "/version", headers={"X-Name": value})
 

@@ -473,18 +473,13 @@ async def test_a_login_that_takes_long_takes_nothing_from_the_deadline_of_the_re
 # A caller who withdraws: what is on the wire is finished, and nothing else is sent.
 
 
-class SlowServer:
-    """Answers after ten seconds, or with what it is told to."""
+async def after_ten_seconds() -> Response:
+    await asyncio.sleep(10)
+    return answer({})
 
-    def __init__(self, answer: Response | None = None) -> None:
-        self.asked: list[str] = []
-        self._answer = answer
 
-    async def __call__(self, request: Request) -> Response:
-        self.asked.append(request.path.rpartition("/")[2])
-        if self._answer is None:
-            await asyncio.sleep(10)
-        return self._answer or Response(200, b"{}")
+def names_asked(server: Server) -> list[str]:
+    return [request.path.rpartition("/")[2] for request in server.requests]
 
 
 async def outcomes(client: Client, names: str) -> list[object]:
@@ -494,36 +489,36 @@ async def outcomes(client: Client, names: str) -> list[object]:
 
 @virtual_time
 async def test_calls_on_the_wire_are_answered_and_those_in_line_are_never_sent() -> None:
-    server = SlowServer()
+    server = Server(after_ten_seconds)
     limiter = Limiter(LimiterSettings(initial=2))
-    client = Client(InProcessTransport(server), limiter=limiter)
+    client = server.client(limiter=limiter)
     loop = asyncio.get_running_loop()
     loop.call_later(1, client.withdraw)
     answers = await outcomes(client, "abcde")
     assert [isinstance(answer, WithdrawnError) for answer in answers] == [False, False, True, True, True]
-    assert (answers[:2], server.asked) == ([{}, {}], ["a", "b"])
+    assert (answers[:2], names_asked(server)) == ([{}, {}], ["a", "b"])
     assert (loop.time(), limiter.waiting, limiter.state.in_flight) == (10, 0, 0)
 
 
 @virtual_time
 async def test_whoever_waits_to_try_again_withdraws_at_once() -> None:
-    server = SlowServer(failure(429, "TooManyRequests", retryAfterSeconds=30))
-    client = Client(InProcessTransport(server))
+    server = Server(failure(429, "TooManyRequests", retryAfterSeconds=30))
+    client = server.client()
     loop = asyncio.get_running_loop()
     loop.call_later(1, client.withdraw)
     answers = await outcomes(client, "ab")
     assert all(isinstance(answer, WithdrawnError) for answer in answers)
     # The second stands behind the first, which was told to come back: it was never sent.
-    assert (loop.time(), server.asked) == (1, ["a"])
+    assert (loop.time(), names_asked(server)) == (1, ["a"])
 
 
 @virtual_time
 async def test_afterwards_nothing_is_sent_but_by_others_on_the_same_connection() -> None:
-    server = SlowServer(Response(200, b"{}"))
-    client = Client(InProcessTransport(server))
+    server = Server(answer({}))
+    client = server.client()
     apart = client.apart()
     apart.withdraw()
     [refused] = await outcomes(apart, "a")
     assert isinstance(refused, PodlifeError)
     assert await outcomes(client, "b") == [{}]
-    assert server.asked == ["b"]
+    assert names_asked(server) == ["b"]

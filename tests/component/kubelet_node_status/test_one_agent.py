@@ -18,7 +18,7 @@ from podlife.kubelet.hollow import HollowNodes, HollowSettings
 from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import FixedMachine, MachineFacts, NameInUseError, NodeSettings
 from podlife.kubelet.node_status.lease import NAMESPACE, LeaseHold, hold_of, lease_seconds
-from podlife.kubelet.node_status.node_record import NodeRecord
+from podlife.kubelet.node_status.node_object import NodeRecord
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.settings import KubeletSettings

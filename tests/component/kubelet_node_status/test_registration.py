@@ -8,7 +8,7 @@ import pytest
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.client import LEASES, NODES, DeleteOptions
-from podlife.kubelet.node_status.node_record import NodeRecord, follow_node
+from podlife.kubelet.node_status.node_object import NodeRecord, follow_node
 from podlife.testing import virtual_time
 from tests.component.kubelet_node_status.kit import world
 

@@ -21,14 +21,15 @@ from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
 from podlife.kubelet.node_status.lease import NodeLease
 from podlife.kubelet.node_status.machine import Machine
 from podlife.kubelet.node_status.membership import AnotherClusterError, ClusterMembership
-from podlife.kubelet.node_status.node_record import NodeRecord, follow_node
-from podlife.kubelet.node_status.observer import Observer, VersionedRuntime
-from podlife.kubelet.node_status.registration import (
+from podlife.kubelet.node_status.node_object import (
+    NodeRecord,
     corrected_labels,
     create_or_get,
+    follow_node,
     initial_node,
     required_labels,
 )
+from podlife.kubelet.node_status.observer import Observer, VersionedRuntime
 from podlife.kubelet.node_status.settings import NodeSettings
 from podlife.kubelet.node_status.status import Observation, is_same_status, node_status, status_patch
 from podlife.kubelet.pod_events import EventRecorder

@@ -115,9 +115,7 @@ def _without_heartbeats(conditions: Sequence[Mapping[str, Any]]) -> dict[str, Ob
 def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
     """A strategic merge patch of what differs, always with the conditions that are this kubelet's, which carry the
     time: what another controller has changed meanwhile in anything else is not undone."""
-    patch: Object = {
-        "conditions": [each for each in new["conditions"] if each["type"] in OWN_CONDITIONS],
-    }
+    patch: Object = {"conditions": [each for each in new["conditions"] if each["type"] in OWN_CONDITIONS]}
     if old.get("addresses") != new["addresses"]:
         # By the key that lists of addresses are merged by, a second address of one type would take the first's place.
         patch["addresses"] = [*new["addresses"], {"$patch": "replace"}]

@@ -89,13 +89,9 @@ class ApiObjectCache:
         if before is not None and before.wish == wish:
             return
         namespace = metadata["namespace"]
-        now = _Registered(
-            namespace,
-            wish,
-            frozenset((namespace, name) for name in named_config_maps(pod)),
-            frozenset((namespace, name) for name in named_secrets(pod)),
-            asyncio.get_running_loop().time(),
-        )
+        config_maps = frozenset((namespace, name) for name in named_config_maps(pod))
+        secrets = frozenset((namespace, name) for name in named_secrets(pod))
+        now = _Registered(namespace, wish, config_maps, secrets, asyncio.get_running_loop().time())
         self._pods[uid] = now
         self._config_maps.add(now.config_maps)
         self._secrets.add(now.secrets)
@@ -137,14 +133,11 @@ class _ServiceLister:
     async def get(self, key: Key, since: float) -> tuple[Object, ...]:
         wanted_since = max(since, asyncio.get_running_loop().time() - TTL_SECONDS)
         found = kept = self._kept.get(key)
+        seconds = None if kept is None else PATIENCE_SECONDS
+        task_name = f"services of {key[0]}"
         try:
             while found is None or found.asked_at < wanted_since:
-                found = await self._calls.join(
-                    key,
-                    f"services of {key[0]}",
-                    lambda: self._read(key),
-                    seconds=None if kept is None else PATIENCE_SECONDS,
-                )
+                found = await self._calls.join(key, task_name, lambda: self._read(key), seconds=seconds)
         except (PodlifeError, TimeoutError):
             # A container that starts again does not wait for a server that is gone.
             if kept is None:

@@ -137,11 +137,8 @@ class ProbeEvent:
 
 def result_of(outcome: ProbeOutcome) -> ProbeResult:
     """Of a probe that was carried out; the result of one that was not is thrown away."""
-    return (
-        ProbeResult.SUCCESS
-        if outcome in (ProbeOutcome.SUCCESS, ProbeOutcome.WARNING)
-        else ProbeResult.FAILURE
-    )
+    is_success = outcome in (ProbeOutcome.SUCCESS, ProbeOutcome.WARNING)
+    return ProbeResult.SUCCESS if is_success else ProbeResult.FAILURE
 
 
 def probe_event(type_: ProbeType, outcome: ProbeOutcome, output: str, error: str = "") -> ProbeEvent | None:
@@ -175,9 +172,6 @@ def exec_outcome(exit_code: int | None) -> ProbeOutcome:
 
 def exec_command(container: Container, command: Sequence[str]) -> list[str]:
     """Only plain values of the container's environment are known here; other references stay as written (PR-14)."""
-    known = {
-        each["name"]: each.get("value") or ""
-        for each in container.get("env") or ()
-        if "valueFrom" not in each
-    }
+    plain = [each for each in container.get("env") or () if "valueFrom" not in each]
+    known = {each["name"]: each.get("value") or "" for each in plain}
     return [expand(each, known) for each in command]

@@ -109,13 +109,8 @@ class ApiAccess:
         return allowed
 
     def _review(self, caller: Caller, verb: str, subresource: str) -> Object:
-        attributes = {
-            "verb": verb,
-            "version": "v1",
-            "resource": "nodes",
-            "subresource": subresource,
-            "name": self._node_name,
-        }
+        node = {"version": "v1", "resource": "nodes", "subresource": subresource, "name": self._node_name}
+        attributes = {"verb": verb, **node}
         spec: Object = {"user": caller.name, "resourceAttributes": attributes}
         if caller.uid:
             spec["uid"] = caller.uid

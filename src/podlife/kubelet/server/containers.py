@@ -11,10 +11,7 @@ from .request import HttpError, ServedPods
 
 _IN_SPEC = ("containers", "initContainers", "ephemeralContainers")
 _IN_STATUS = ("ephemeralContainerStatuses", "initContainerStatuses", "containerStatuses")
-_PULLING = {
-    "ErrImagePull": "image can't be pulled",
-    "ImagePullBackOff": "trying and failing to pull image",
-}
+_PULLING = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
 
 
 def pod_to_log(pods: ServedPods, namespace: str, name: str, container: str) -> Pod:
