@@ -47,7 +47,7 @@ class HttpTransport:
         )
         self._credentials = credentials or credentials_for(connection.auth if is_private else None)
         self._pool: _Pool | None = None
-        # Pools of earlier identities whose streams go on.
+        # Pools of earlier identities whose streams continue.
         self._retired: list[_Pool] = []
         self._is_closed = False
         self._common_head = self._make_common_head()

@@ -55,8 +55,8 @@ class TransportResponse(Protocol):
 
 class Transport(Protocol):
     async def prepare(self) -> None:
-        """Have credentials at hand. Asked before each request and outside its deadline, since somebody may
-        have to log in; raises ConfigError when that fails."""
+        """Have credentials at hand. Called before each request and outside its deadline, since the user may have to log
+        in; raises ConfigError when that fails."""
         ...
 
     async def send(

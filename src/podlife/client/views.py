@@ -132,8 +132,8 @@ def decode(data: bytes | msgspec.Raw, view: type[T] | None, what: str) -> T:
 def decode_page(
     data: bytes, view: type[T] | None, what: str, report: Callable[[BadAnswerError], None] | None = None
 ) -> Page[T]:
-    """The list in `data`. Objects that do not fit the view are told to `report` and left out; without it they
-    are raised, as is what is no list at all."""
+    """The list in `data`. Objects that do not fit the view are passed to `report` and left out; without it they
+    are raised, as is anything but a list."""
     item = dict[str, Any] if view is None else view
     try:
         page: _List[T] = _decode(data, _List[item], what)  # type: ignore[valid-type]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 # A streaming list comes object by object. Waiting this long lets many of them gather, to be read at once: it takes
-# a third of the work away, and nobody can use the list before it is whole.
+# a third of the work away, and no caller can use the list before it is complete.
 _GATHER_SECONDS = 0.01
 # A stream that ends sooner than this without having brought anything was no stream.
 _LEAST_SECONDS = 1.0
@@ -46,7 +46,7 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[T]):
-    """One change. After a deletion `object` is the last state; `resource_version` is where to go on from, and
+    """One change. After a deletion `object` is the last state; `resource_version` is where to resume, and
     empty for the objects of an initial list, from which no watch may start."""
 
     type: EventType
@@ -120,8 +120,8 @@ class CutError(UnreachableError):
 
 
 def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
-    """Raises the ApiError that the line tells of, CutError for what is no event at all, and BadAnswerError for
-    an object that does not fit the view."""
+    """Raises the ApiError that the line describes, CutError for anything but an event, and BadAnswerError for an object
+    that does not fit the view."""
     try:
         # Nearly every line: read once, straight into the view.
         event = _event_decoder(view).decode(line)  # type: ignore[arg-type] # every type is hashable
@@ -173,7 +173,7 @@ async def connect(
     calls: RestClient, target: WatchTarget[T], parameters: dict[str, str]
 ) -> AsyncGenerator[WatchEvent[T] | Bookmark | BadAnswerError, None]:
     """The events of one connection, until the server ends it. An object that does not fit is handed out as the
-    error it is: the stream goes on after it. Raises ApiError or UnreachableError."""
+    error it is: the stream continues after it. Raises ApiError or UnreachableError."""
     options = target.options
     seconds = options.timeout_seconds or random.randint(300, 600)  # noqa: S311 - spreads load, guards nothing
     query = {

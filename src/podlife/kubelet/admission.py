@@ -243,6 +243,6 @@ class Admitter:
             self._taken.remove(pod)
 
     def keep_only(self, is_wanted: Callable[[str], bool]) -> None:
-        """Pods that ended before they began were told of by nobody."""
+        """Releases pods that ended before they began, of which no event came."""
         for uid in [each for each in self._pods if not is_wanted(each)]:
             self.release(uid)

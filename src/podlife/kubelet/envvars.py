@@ -76,7 +76,7 @@ def command_and_args(container: Container, env: Mapping[str, str]) -> tuple[list
 
 def expand(text: str, *known: Mapping[str, str]) -> str:
     """With each reference replaced by the value from the first mapping that has it. `$$` is a dollar sign, so that
-    `$$(NAME)` stays unexpanded; what is not known, or is no reference, stays as written."""
+    `$$(NAME)` stays unexpanded; unknown references, and anything else, stay as written."""
 
     def value(match: re.Match[str]) -> str:
         if match[1]:

@@ -1,7 +1,7 @@
-"""The conditions of a node, with a kubelet's reasons and messages, and the events that tell of their changes.
+"""The conditions of a node, with a kubelet's reasons and messages, and the events for their changes.
 
 Pure. Conditions of others (NetworkUnavailable, those of a problem detector) are neither read nor touched. A shortage
-keeps the reason it was first told with for as long as it lasts, as with a kubelet.
+keeps its first reason for as long as it lasts, as with a kubelet.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def with_own_conditions(
         if before.get("status") != found[type_]["status"]:
             events.append(event)
         else:
-            # A shortage keeps the reason and message it was first told with.
+            # A shortage keeps its first reason and message.
             found[type_] = {**before, "lastHeartbeatTime": now}
     before = found.get(READY) or {}
     reason, message = "KubeletReady", "kubelet is posting ready status"

@@ -1,8 +1,8 @@
 """The heartbeat of a node: its Lease in kube-node-lease, renewed every few seconds for as long as the kubelet lives.
 
-A renewal is one request, built on the lease as it was last written. It stands in a line of its own and has a deadline
-shorter than the lease, so neither a busy kubelet nor a server that has stalled goes unnoticed. What fails is tried
-again soon, then less and less often. Without a node there is no lease: it belongs to the node, and goes with it.
+A renewal is one request, built on the lease as it was last written. It has a rate limit of its own and a deadline
+shorter than the lease, so neither a busy kubelet nor a stalled server delays it unnoticed. Failures are retried with a
+backoff. Without a node there is no lease: it belongs to the node, and goes with it.
 
 The lease also says which kubelet serves the node (an annotation, since a kubelet's holderIdentity is the node's name).
 A kubelet claims it before it runs anything: a second kubelet under the name of a live one is refused, and one that was
@@ -40,7 +40,7 @@ _MOST_SKEW_SECONDS = 600.0
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.2, 7.0
 # As upstream: enough that nodes which start together do not stay together.
 _JITTER = 0.04
-# A lease that names another agent is looked at this often, for half of its time: agents renew it after a quarter.
+# How often a lease that names another agent is read within half of its duration: agents renew it after a quarter.
 _LOOKS = 10
 
 
@@ -64,7 +64,7 @@ class NameInUseError(ConfigError):
 
 
 class NodeLease:
-    """`node_uid` tells which node it is for, "" while there is none; `confirm` raises if the server is not that of the
+    """`node_uid` is the UID of its node, "" while there is none; `confirm` raises if the server is not that of the
     node's cluster."""
 
     def __init__(
@@ -193,7 +193,7 @@ class NodeLease:
         return found
 
     async def _write(self, found: Object | None, uid: str) -> Object:
-        """Raises `ConflictError` if somebody else has written it meanwhile."""
+        """Raises `ConflictError` if it was changed meanwhile."""
         if found is not None:
             return await self._client.update(LEASES, self._renewed(found, uid))
         try:

@@ -1,4 +1,4 @@
-"""The machine under a node, as the node tells of it: this one, or whatever a simulated node is said to have.
+"""The machine under a node, as the node reports it: this one, or the settings of a simulated node.
 
 `facts` are what does not change while the kubelet runs; `usage` is what is free right now, and costs two small reads.
 `HostMachine` reads /proc, /sys and /etc. What cannot be read is left empty, except for what a node cannot be without:
@@ -49,7 +49,7 @@ class MachineUsage:
 
 class Machine(Protocol):
     def facts(self) -> MachineFacts:
-        """Raises `ConfigError` where this is no machine that a node can be on."""
+        """Raises `ConfigError` if no node can run on this machine."""
         ...
 
     def usage(self) -> MachineUsage: ...

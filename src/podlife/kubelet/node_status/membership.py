@@ -46,7 +46,7 @@ def is_another_cluster(known: Uids, found: Uids) -> bool:
 
 class ClusterMembership:
     """Without a `file` the cluster is remembered until the process ends; without a `node` its object is not compared.
-    A file that somebody removes is an order to accept whichever cluster there is now."""
+    Removing the file accepts whichever cluster there is now."""
 
     def __init__(self, client: Client, node: str = "", file: Path | None = None) -> None:
         self._client = client

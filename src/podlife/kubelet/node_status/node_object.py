@@ -1,7 +1,7 @@
 """The Node object: as a kubelet creates it, what it sets of one that was there already, and its newest known state.
 
-Labels and taints are given at creation. Of a node that exists, only the labels that a kubelet answers for are put
-right; its taints, its provider's ID and everything else belong to whoever has set them since.
+Labels and taints are given at creation. Of a node that exists, only the labels that a kubelet owns are
+corrected; its taints, its provider's ID and everything else belong to others.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def corrected_labels(node: Mapping[str, Any], settings: NodeSettings, facts: Mac
 
 
 def required_labels(node: Mapping[str, Any], facts: MachineFacts) -> dict[str, str]:
-    """Which labels have to be set that no node is ever without, whoever has changed them."""
+    """Labels that every node must have and that have to be set again."""
     return _differing(node, {_OS: facts.operating_system, _ARCH: facts.architecture})
 
 
@@ -83,7 +83,7 @@ async def create_or_get(client: Client, node: Object) -> tuple[Object, bool]:
     try:
         return await client.create(NODES, node), True
     except (AlreadyExistsError, ForbiddenError) as error:
-        # Who may not create nodes may still be one that somebody else has created.
+        # A kubelet that may not create its Node may use one that was created for it.
         refused = error
     try:
         return await client.get(NODES, node["metadata"]["name"]), False
@@ -92,8 +92,8 @@ async def create_or_get(client: Client, node: Object) -> tuple[Object, bool]:
 
 
 class NodeRecord:
-    """The newest known state: what the server returned, and what a watch has brought since. `node` is None while there
-    is no such node, or none yet."""
+    """The newest known state: what the server returned, and what a watch has brought since. `node` is None while
+    it does not exist."""
 
     def __init__(self) -> None:
         self.node: Object | None = None
@@ -103,7 +103,7 @@ class NodeRecord:
         return str(self.node["metadata"]["uid"]) if self.node is not None else ""
 
     def put(self, node: Object) -> None:
-        """What comes late is left out: an answer to a write is newer than the watch that has yet to tell of it."""
+        """An older state is ignored: the response to a write may be newer than the next event of the watch."""
         if self.node is None or not _is_older(node, self.node):
             self.node = node
 

@@ -30,7 +30,7 @@ class VersionedRuntime(Protocol):
 
 
 class Observer:
-    """`problems` tells what else keeps the node from being ready, one text each."""
+    """`problems` returns what else keeps the node from being ready, one text each."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Observer:
         )
 
     async def _ask_runtime(self) -> list[str]:
-        """A runtime that is restarted is not told of: it has some time to come back."""
+        """A runtime that restarts is not reported: it has some time to come back."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._settings.check_seconds):
@@ -80,7 +80,7 @@ class Observer:
 
 
 class PressureGauge:
-    """`hold_seconds` is for how long a shortage that is over is still told of."""
+    """`hold_seconds` is how long a shortage that is over is still reported."""
 
     def __init__(self, thresholds: Thresholds, *, hold_seconds: float) -> None:
         self._thresholds = thresholds

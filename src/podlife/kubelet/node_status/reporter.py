@@ -39,16 +39,16 @@ log = logging.getLogger(__name__)
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.1, 7.0
 # How often one status is tried with the node as the server has it now, before the next look.
 _TRIES = 5
-# A node that is not ready is looked at more often: it should not stay so for longer than it must.
+# A node that is not ready is checked more often, so that it becomes ready without delay.
 _UNREADY_SECONDS = 1.0
 
 
 class NodeReporter:
-    """One per node. `problems` tells what keeps the node from being ready, one text each. `limiter` is the line in
-    which heartbeats stand; where none is given they have one of their own. `membership` knows the node's cluster, and
+    """One per node. `problems` returns what keeps the node from being ready, one text each. `limiter` admits the
+    heartbeats; by default they have one of their own. `membership` knows the node's cluster, and
     `identity` this kubelet; without them both last as long as the process."""
 
-    def __init__(  # noqa: PLR0913 - whom to tell, of whom, and the four things that are told of
+    def __init__(  # noqa: PLR0913 - the client, the node, and what is reported of it
         self,
         client: Client,
         settings: NodeSettings,
@@ -105,7 +105,7 @@ class NodeReporter:
         return self._record.uid
 
     def put(self, node: Object) -> None:
-        """The node has changed on the server: told by whoever watches for many."""
+        """The node has changed on the server: for an informer that many kubelets share."""
         self._record.put(node)
 
     def remove(self, uid: str) -> None:
@@ -119,8 +119,8 @@ class NodeReporter:
             self._is_claimed = True
 
     async def run(self) -> None:
-        """Register, then keep the node true until cancelled. Raises `ConfigError` where there is no machine to tell
-        of, or if another kubelet serves the node."""
+        """Register, then keep the node up to date until cancelled. Raises `ConfigError` if no node can run on the
+        machine or another kubelet serves the node."""
         await self.claim()
         self._event("Starting", "Starting kubelet.")
         await self._register()
@@ -216,7 +216,7 @@ class NodeReporter:
         self._nothing_new = (seen, self._record.node)
 
     async def _find_again(self) -> None:
-        """Somebody has deleted the node. It is nobody's but theirs to make again."""
+        """The node was deleted. Only a user may create it again, unless the settings say otherwise."""
         await self._membership.check()
         if self._settings.register_again:
             await self._register()
@@ -228,7 +228,7 @@ class NodeReporter:
             raise
 
     async def _send(self, seen: Observation, labels: dict[str, str], *, is_forced: bool) -> None:
-        """Raises what the client raises; a node that is gone is no failure here."""
+        """Raises what the client raises; a node that is gone is not a failure here."""
         for attempt in range(_TRIES):
             node = self._record.node
             if node is None:

@@ -22,7 +22,7 @@ OWN_CONDITIONS = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "Re
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was found when the node was last looked at. `problem` is why it is not ready, "" when it is."""
+    """The last observation of the node. `problem` is why it is not ready, "" when it is."""
 
     facts: MachineFacts
     # As in a node's containerRuntimeVersion: process://1.2.
@@ -131,7 +131,7 @@ def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
 
 
 def capacity(facts: MachineFacts, settings: NodeSettings, known: Mapping[str, str]) -> dict[str, str]:
-    """`known` is the capacity the node has now: what others have told of in it (devices) stays."""
+    """`known` is the capacity the node has now: what others report in it (devices) stays."""
     foreign = {name: amount for name, amount in known.items() if not name.startswith(_HUGEPAGES)}
     return {
         **foreign,

@@ -33,7 +33,7 @@ _STATIC_SECONDS = 2.0
 @dataclass(frozen=True, slots=True)
 class _Registered:
     namespace: str
-    # What a user may change of a pod; its status is no reason to ask for anything again.
+    # What a user may change of a pod; a changed status invalidates nothing.
     wish: tuple[Any, ...]
     config_maps: frozenset[Key]
     secrets: frozenset[Key]

@@ -34,9 +34,9 @@ MAX_TRIES = 3
 
 _TITLES = {ProbeType.LIVENESS: "Liveness", ProbeType.READINESS: "Readiness", ProbeType.STARTUP: "Startup"}
 _MOST_OUTPUT_BYTES = 10 * 1024
-# A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is not waited for.
+# A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is given up.
 _RUNTIME_SECONDS = 10.0
-# An answer that is late by so much was not waited for in time: the kubelet itself was held up.
+# If an answer is late by so much, the kubelet itself was held up.
 _HELD_UP_SECONDS = 0.5
 
 

@@ -102,7 +102,7 @@ def probe_spec(container: Container, type_: ProbeType) -> dict[str, int]:
 
 
 class Prober:
-    """One type of probe of one container. `agent_started` tells containers of a kubelet before from new ones."""
+    """One type of probe of one container. `agent_started` separates containers of an earlier kubelet from new ones."""
 
     def __init__(self, pod: Pod, container: Container, type_: ProbeType, agent_started: datetime) -> None:
         self._container = container

@@ -122,7 +122,7 @@ class ProberWorker:
         decision = self._prober.decide(self._state, self.pod, status, context.clock.now())
         self._apply(decision)
         if self._is_stopped:
-            # Whoever was told of the verdict has ended this prober.
+            # The listener for the result has stopped this prober.
             return
         if decision.next is Next.STOP:
             self._on_end(self)

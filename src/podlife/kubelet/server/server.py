@@ -136,7 +136,7 @@ class KubeletServer:
             raise
         except (ContainerRuntimeError, OSError) as failure:
             if request.writer.output_size:
-                # The answer has begun: only cutting it off can tell the caller that it is not whole.
+                # The answer has begun: only cutting it off shows the caller that it is incomplete.
                 raise ConnectionResetError(str(failure)) from None
             return web.Response(status=500, text=str(failure))
 
@@ -152,7 +152,7 @@ class KubeletServer:
 
 
 def _handler(asked: KubeletRequest) -> Handler:
-    """Who answers this path; raises HttpError where nobody does."""
+    """The handler of this path; raises HttpError if there is none."""
     methods, counts, handler = _ROUTES.get(asked.root, ((), (), None))
     if (
         handler is None

@@ -116,7 +116,7 @@ class ServingCertificate:
             return False
 
     def _load_kept(self, name: str) -> bool:
-        """Also one that is due: it is better than none that anybody trusts."""
+        """Even one that is due for renewal: it is still trusted, a self-signed one is not."""
         if not self._is_fresh(name, left_over=0.0):
             return False
         try:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MountSource:
-    """A volume that is ready: where it is on the node, and whether nobody may write to it."""
+    """A volume that is ready: where it is on the node, and whether it is read-only."""
 
     path: str
     readonly: bool
@@ -136,7 +136,7 @@ def _show_part(
             layout.make_parents(target)
             return str(mount_sub_path(found, target))
     except (OSError, ValueError, SetUpError) as error:
-        # What is wrong could tell a user of the node's own files: it is for the log.
+        # The reason could reveal the node's own files to a user: it goes to the log only.
         log.warning("subPath %r of volume %r of pod %s: %s", sub_path, name, uid, error)
         raise ContainerConfigError(
             f'failed to prepare subPath for volumeMount "{name}" of container "{container["name"]}"'

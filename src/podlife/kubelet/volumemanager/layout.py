@@ -18,7 +18,7 @@ from podlife.kubelet.volumemanager.removal import remove_empty, remove_tree
 
 
 class SetUpError(PodlifeError):
-    """Why a volume could not be set up; whoever knows its name says of which."""
+    """Why a volume could not be set up; the caller adds the name of the volume."""
 
 
 class Layout:

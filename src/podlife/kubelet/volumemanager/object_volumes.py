@@ -110,8 +110,8 @@ class _Collecting:
 def _downward_files(
     items: Sequence[Mapping[str, Any]] | None, pod: Pod, context: DownwardContext, default_mode: int
 ) -> _Files:
-    """What a file may tell of its pod is less than what a variable may: nothing that changes while it runs but
-    labels and annotations."""
+    """A file may show less of its pod than a variable: of what changes while the pod runs only labels and
+    annotations."""
     files, problems = {}, []
     for item in items or ():
         try:

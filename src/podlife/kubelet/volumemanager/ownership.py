@@ -59,7 +59,7 @@ def _if_allowed() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # The last one is for somebody whom this user namespace does not know.
+        # EINVAL: an ID that is not mapped in this user namespace.
         if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS, errno.EINVAL):
             raise
 

@@ -43,7 +43,7 @@ _MOUNT_SECONDS = 123.0
 _UNMOUNT_SECONDS = 600.0
 # Among the volumes, and removed with them.
 _HOSTS_PLUGIN = "podlife.dev~hosts"
-# A pod from a file was not looked at by any API server.
+# A pod from a file was not validated by an API server.
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -60,8 +60,8 @@ def _log(pod: Pod, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VolumeSettings:
-    """What the kubelet tells its volumes: what a pod does not say itself, the Node as it is known, and whom to tell
-    of a volume that is ready and could not be brought up to date (a FailedMount event)."""
+    """What volumes need of the kubelet: what a pod does not define itself, the Node as it is known, and a callback for
+    a volume that is ready and could not be updated (a FailedMount event)."""
 
     context: Callable[[Pod], DownwardContext] = context_of_status
     node: Callable[[], Object | None] = lambda: None
@@ -183,7 +183,7 @@ class VolumeManager:
         return steps, failures
 
     async def _sources(self, pod: Pod) -> EnvironmentSources:
-        """Read ahead, for containers that make paths of their environment: nobody can wait while one is created."""
+        """Read ahead, for containers that make paths of their environment: creating a container must not wait."""
         containers = [each for each in all_containers(pod) if has_expressions(each)]
         if not containers:
             return EnvironmentSources()

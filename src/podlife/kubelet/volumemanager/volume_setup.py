@@ -124,7 +124,7 @@ def _give(place: Path, group: int | None) -> None:
 
 
 def _make_folder(path: Path, group: int | None) -> None:
-    """For everybody to write to; once it is there, what its containers made of it stays."""
+    """Writable by all users. Once it exists, what its containers made of it stays."""
     if path.is_dir():
         return
     # Made aside: a folder that is there is ready, whenever the kubelet ended.

@@ -44,7 +44,7 @@ async def serve_logs(node: ServedNode, asked: KubeletRequest) -> web.StreamRespo
     status = await _status(node.runtime, container_id)
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     response.enable_chunked_encoding()
-    # Before the first line: whoever follows a container that is silent learns that it is followed.
+    # Before the first line: the caller learns that a silent container is being followed.
     await response.prepare(asked.request)
 
     async def write(text: bytes) -> None:
@@ -82,14 +82,14 @@ async def _is_running(runtime: Runtime, container_id: str) -> bool:
     except NotFoundInRuntimeError:
         return False
     except RuntimeUnavailableError:
-        # It may go on running without the one who could tell.
+        # The container may still run while its runtime is down.
         return True
     return status.state in (ContainerState.RUNNING, ContainerState.CREATED)
 
 
 @asynccontextmanager
 async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Event) -> AsyncIterator[None]:
-    """Set `changed` whenever the runtime tells of this container."""
+    """Set `changed` on every runtime event of this container."""
     listening = asyncio.Event()
 
     async def listen() -> None:
@@ -100,7 +100,7 @@ async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Eve
                     changed.set()
 
     def failed(error: BaseException) -> None:
-        # Whoever follows looks again by itself from time to time.
+        # `follow_log` polls from time to time as well.
         log.warning("status of container %s unavailable: %s", container_id, error)
         listening.set()
 

@@ -1,8 +1,8 @@
 """Runs a command in a container between two ends of streams, and reports how it ended.
 
 A caller that goes away ends its command; so does one that is idle for too long. All output of a command arrives,
-however slowly its caller reads; processes that it left running with its output open are not waited for once nothing
-more comes.
+however slowly its caller reads; processes that it left running with its output open do not keep the
+connection once they are silent.
 
 The caller sends `StreamMessage`s, and None when it has gone; the command's side writes to `STDOUT`, `STDERR` and, once
 and last, `ERROR`.
@@ -67,7 +67,7 @@ class CommandStreams(Protocol):
 
 
 class _CallerGoneError(Exception):
-    """Nobody is there to hear how the command ended. No OSError: a runtime would take that for a failure of its own."""
+    """The caller has gone. Not an OSError: a runtime would take that for a failure of its own."""
 
 
 async def run_command(
@@ -94,7 +94,7 @@ async def run_command(
 
 
 class _Noticed:
-    """Streams whose every use is told."""
+    """Streams that call `heard` on every use."""
 
     def __init__(self, streams: CommandStreams, heard: Callable[[], None]) -> None:
         self._streams = streams
