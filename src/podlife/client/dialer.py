@@ -13,7 +13,6 @@ import os
 import re
 import socket
 import ssl
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -127,6 +126,9 @@ def _tls_context(connection: Connection, certificate: bytes, key: bytes) -> ssl.
 
 
 def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes, origin: str) -> None:
+    # Only here: most clients have no certificate.
+    import tempfile
+
     def no_password() -> str:
         raise ConfigError(f"{origin}: the client key is encrypted; decrypt it first")
 

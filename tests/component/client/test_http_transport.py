@@ -221,10 +221,7 @@ async def test_a_login_that_fails_after_a_401_is_what_the_caller_hears_of() -> N
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=401)
 
-    async with (
-        serve(handler) as server,
-        Client(HttpTransport(Connection(server), Failing())) as client,
-    ):
+    async with serve(handler) as server, Client(HttpTransport(Connection(server), Failing())) as client:
         with pytest.raises(ConfigError, match="log in again"):
             await client.get(PODS, "a", "ns")
         assert client.limiter.state.in_flight == 0
@@ -455,10 +452,7 @@ def test_a_stream_that_is_left_waits_for_no_farewell_of_its_server(
             async with aclosing(pieces):
                 assert await anext(pieces) == b"a"
 
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        warnings.catch_warnings(record=True) as warned,
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as listener, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         # What earlier tests have left to the collector is no complaint of this one.
         gc.collect()

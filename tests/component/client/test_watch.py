@@ -148,10 +148,7 @@ async def test_a_stream_that_ends_is_taken_up_where_it_was(end: list[Any]) -> No
 
 @pytest.mark.parametrize(
     ("end", "said", "seconds"),
-    [
-        (3600.0, "the server was silent for 30 s", 30),
-        (b'{"type"', "the stream ended within a line", 0),
-    ],
+    [(3600.0, "the server was silent for 30 s", 30), (b'{"type"', "the stream ended within a line", 0)],
 )
 @virtual_time
 async def test_what_a_watch_gets_over_is_reported(end: Any, said: str, seconds: float) -> None:

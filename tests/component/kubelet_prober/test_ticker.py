@@ -5,17 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from podlife.testing import virtual_time
-from tests.component.kubelet_prober.kit import (
-    BAD,
-    LIVENESS,
-    OK,
-    READINESS,
-    at,
-    node,
-    probe,
-    running,
-    status,
-)
+from tests.component.kubelet_prober.kit import BAD, LIVENESS, OK, READINESS, at, node, probe, running, status
 from tests.conformance.kubelet.kit import container, pod
 
 

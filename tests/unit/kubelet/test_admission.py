@@ -149,8 +149,7 @@ GONE = {"key": "gone", "value": "yes", "effect": "NoExecute"}
 )
 def test_a_taint_that_the_pod_does_not_bear_keeps_it_away(tolerations: list[Object], is_borne: bool) -> None:
     expected = AdmissionFailure(
-        "TaintToleration",
-        "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate",
+        "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
     )
     of_pod = pod(tolerations=tolerations)
     assert refusal(of_pod, node(taints=[GONE])) == (None if is_borne else expected)

@@ -128,10 +128,7 @@ def made(**fields: Any) -> dict[str, str]:
 
 def test_services_are_replaced_by_whole_maps_and_those_by_single_variables() -> None:
     env = made(
-        envFrom=[
-            {"configMapRef": {"name": "settings"}},
-            {"prefix": "KEY_", "secretRef": {"name": "keys"}},
-        ],
+        envFrom=[{"configMapRef": {"name": "settings"}}, {"prefix": "KEY_", "secretRef": {"name": "keys"}}],
         env=[{"name": "size", "value": "XL"}],
     )
     assert env == {"SVC_HOST": "10.0.0.10", "color": "red", "size": "XL", "KEY_password": "s3cret"}
