@@ -26,7 +26,7 @@ from podlife.client.options import (
 )
 from podlife.client.refs import PODS, Ref
 from podlife.client.rest_client import Reply, RestClient
-from podlife.client.transport import NamedTransport
+from podlife.client.transport import USER_AGENT
 from podlife.client.views import BadAnswerError, Page, T, decode, decode_page
 from podlife.client.watch import Bookmark, WatchEvent, WatchTarget, watch
 from podlife.errors import ExpiredError
@@ -69,24 +69,24 @@ class Client:
         return cls(transport, timeout_seconds=timeout_seconds, namespace=connection.namespace)
 
     def with_timeout(self, seconds: float, *, limiter: Limiter | None = None) -> Client:
-        """The same client, with another deadline for each request and, where a limiter is given, a line of its
-        own to stand in: for the few requests that must never wait behind the many."""
-        return self._copy(self._calls.transport, limiter or self._calls.limiter, seconds)
+        """The same client with another deadline for each request and, with a limiter, a queue of its own: for the few
+        requests that must never wait behind the many."""
+        calls = self._calls
+        other = Client(
+            calls.transport,
+            limiter=limiter or calls.limiter,
+            timeout_seconds=seconds,
+            namespace=self.namespace,
+            on_warning=calls.on_warning,
+        )
+        other._calls.user_agent = calls.user_agent
+        other._without_streaming = self._without_streaming
+        return other
 
     def named(self, component: str) -> Client:
         """The same client with this User-Agent, which identifies it in an audit log."""
-        transport = NamedTransport(self._calls.transport, component)
-        return self._copy(transport, self._calls.limiter, self._calls.timeout_seconds)
-
-    def _copy(self, transport: Transport, limiter: Limiter, seconds: float) -> Client:
-        other = Client(
-            transport,
-            limiter=limiter,
-            timeout_seconds=seconds,
-            namespace=self.namespace,
-            on_warning=self._calls.on_warning,
-        )
-        other._without_streaming = self._without_streaming
+        other = self.apart()
+        other._calls.user_agent = f"{USER_AGENT}/{component}"
         return other
 
     def apart(self) -> Client:
@@ -300,13 +300,8 @@ class Client:
         view: type[T] | None = None,
     ) -> T:
         path = ref.path(namespace, _required(name), subresource)
-        reply = await self.request(
-            "PATCH",
-            path,
-            query=(options or WriteOptions()).parameters(),
-            body=patch,
-            headers={"Content-Type": type.value},
-        )
+        query, headers = (options or WriteOptions()).parameters(), {"Content-Type": type.value}
+        reply = await self.request("PATCH", path, query=query, body=patch, headers=headers)
         return decode(reply.body, view, f"PATCH {path}")
 
     async def delete(
@@ -344,11 +339,8 @@ class Client:
 
     async def evict(self, name: str, namespace: str, *, options: DeleteOptions | None = None) -> Object:
         """Ask for the pod to be deleted as far as disruption budgets allow; TooManyRequestsError is a no."""
-        eviction: Object = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": name, "namespace": namespace},
-        }
+        metadata = {"name": name, "namespace": namespace}
+        eviction: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         if options is not None:
             eviction["deleteOptions"] = options.body()
         path = PODS.path(namespace, _required(name), "eviction")
@@ -358,12 +350,8 @@ class Client:
     async def bind(self, name: str, namespace: str, node: str, *, uid: str = "") -> Object:
         """Give the pod to a node; with `uid`, only the pod that is meant."""
         metadata = {"name": name, "namespace": namespace, **({"uid": uid} if uid else {})}
-        binding: Object = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": metadata,
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding: Object = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         path = PODS.path(namespace, _required(name), "binding")
         reply = await self.request("POST", path, body=binding)
         return decode(reply.body, None, f"POST {path}")

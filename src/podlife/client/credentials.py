@@ -2,6 +2,10 @@
 
 `current()` is called before every request and is cheap while nothing has changed. After a 401, `renew(refused)`
 reports whether another attempt may use a different credential. No `repr` shows a secret.
+
+An exec plugin (client.authentication.k8s.io/v1 and v1beta1) runs if there is no credential, if it has expired or if a
+server has refused it; concurrent requests share one run. It has a timeout, and every failure is one line that names
+the plugin.
 """
 
 from __future__ import annotations
@@ -9,7 +13,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import importlib
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 
+from podlife.api.codec import decode_object, parse_time
 from podlife.client.connection import (
     Auth,
     BasicAuth,
@@ -19,13 +33,34 @@ from podlife.client.connection import (
     TokenFileAuth,
     read_file,
 )
-from podlife.client.credential import Credential, Credentials
-from podlife.client.exec_plugin import ExecCredentials
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 
 # A projected service account token is renewed long before it ends; client-go looks as often.
 _TOKEN_FILE_SECONDS = 60.0
+# A credential that ends while the request is on its way is of no use.
+_LEEWAY = timedelta(seconds=5)
+# Interactive logins get this many times the timeout.
+_PATIENCE_WITH_PEOPLE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a request carries: an Authorization header, a client certificate, both or neither."""
+
+    authorization: str = field(default="", repr=False)
+    certificate: bytes = field(default=b"", repr=False)
+    key: bytes = field(default=b"", repr=False)
+
+
+class Credentials(Protocol):
+    async def current(self) -> Credential:
+        """The current credential; raises ConfigError if there is none."""
+        ...
+
+    async def renew(self, refused: Credential) -> bool:
+        """Forget the credential that a server has refused; says whether the next one may differ."""
+        ...
 
 
 def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credentials:
@@ -40,9 +75,9 @@ def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credential
         case TokenFileAuth():
             return _TokenFile(auth)
         case ExecAuth():
-            return ExecCredentials(auth, clock or SystemClock())
+            return _Login(lambda: _log_in_by_plugin(auth), clock or SystemClock())
         case ProviderAuth():
-            return _Provider(auth)
+            return _Login(lambda: _log_in_by_library(auth), clock or SystemClock())
 
 
 def _bearer(token: str, origin: str) -> Credential:
@@ -92,43 +127,169 @@ class _TokenFile:
         return await self.current() != refused
 
 
-class _Provider:
-    """kubernetes_asyncio logs in; podlife does not know these logins itself."""
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    credential: Credential
+    expires_at: datetime | None = None
 
-    def __init__(self, auth: ProviderAuth) -> None:
-        self._auth = auth
-        self._credential: Credential | None = None
+
+class _Login:
+    """A credential that is issued by `log_in`; concurrent requests share one login."""
+
+    def __init__(self, log_in: Callable[[], Awaitable[_Issued]], clock: Clock) -> None:
+        self._log_in = log_in
+        self._clock = clock
+        self._issued: _Issued | None = None
         self._lock = asyncio.Lock()
 
     async def current(self) -> Credential:
+        issued = self._issued
+        if issued is not None and self._is_fresh(issued):
+            return issued.credential
         async with self._lock:
-            if self._credential is None:
-                self._credential = await self._log_in()
-            return self._credential
+            if self._issued is None or not self._is_fresh(self._issued):
+                self._issued = await self._log_in()
+            return self._issued.credential
+
+    def _is_fresh(self, issued: _Issued) -> bool:
+        return issued.expires_at is None or self._clock.now() + _LEEWAY < issued.expires_at
 
     async def renew(self, refused: Credential) -> bool:
         async with self._lock:
-            if self._credential == refused:
-                self._credential = None
+            # Another request may have renewed it already.
+            if self._issued is not None and self._issued.credential == refused:
+                self._issued = None
         return await self.current() != refused
 
-    async def _log_in(self) -> Credential:
-        what = f"{self._auth.origin}: auth-provider {self._auth.name!r}"
-        try:
-            client = importlib.import_module("kubernetes_asyncio.client")
-            config = importlib.import_module("kubernetes_asyncio.config")
-        except ImportError:
-            raise ConfigError(
-                f"{what} needs kubernetes_asyncio, which is not installed: install podlife[kubeconfig]"
-            ) from None
-        configuration = client.Configuration()
-        try:
-            await config.load_kube_config_from_dict(
-                dict(self._auth.kubeconfig), context=self._auth.context, client_configuration=configuration
-            )
-        except Exception as error:  # noqa: BLE001 - a foreign loader raises what it likes; the user gets one line
-            raise ConfigError(f"{what} failed: {' '.join(str(error).split())[:300]}; log in again") from None
-        token = configuration.api_key.get("BearerToken") or configuration.api_key.get("authorization")
-        if not token:
-            raise ConfigError(f"{what} gave no token; log in again, or use an exec plugin")
-        return Credential(token if " " in token else f"Bearer {token}")
+
+async def _log_in_by_library(auth: ProviderAuth) -> _Issued:
+    """kubernetes_asyncio logs in; podlife does not know these logins itself."""
+    what = f"{auth.origin}: auth-provider {auth.name!r}"
+    try:
+        client = importlib.import_module("kubernetes_asyncio.client")
+        config = importlib.import_module("kubernetes_asyncio.config")
+    except ImportError:
+        raise ConfigError(
+            f"{what} needs kubernetes_asyncio, which is not installed: install podlife[kubeconfig]"
+        ) from None
+    configuration = client.Configuration()
+    try:
+        await config.load_kube_config_from_dict(
+            dict(auth.kubeconfig), context=auth.context, client_configuration=configuration
+        )
+    except Exception as error:  # noqa: BLE001 - a foreign loader raises what it likes; the user gets one line
+        raise ConfigError(f"{what} failed: {' '.join(str(error).split())[:300]}; log in again") from None
+    token = configuration.api_key.get("BearerToken") or configuration.api_key.get("authorization")
+    if not token:
+        raise ConfigError(f"{what} gave no token; log in again, or use an exec plugin")
+    return _Issued(Credential(token if " " in token else f"Bearer {token}"))
+
+
+async def _log_in_by_plugin(auth: ExecAuth) -> _Issued:
+    return _parse_credential(await _run_plugin(auth), auth)
+
+
+def _parse_credential(output: bytes, auth: ExecAuth) -> _Issued:
+    """What the program has printed, as a credential; raises ConfigError, never with its secrets."""
+    try:
+        printed = decode_object(output)
+    except ValueError:
+        raise ConfigError(
+            f"{auth.origin}: {auth.command} did not print an ExecCredential; run it by hand"
+        ) from None
+    version, status = printed.get("apiVersion"), printed.get("status")
+    if printed.get("kind") != "ExecCredential" or version != auth.api_version:
+        raise ConfigError(
+            f"{auth.origin}: {auth.command} printed {version} {printed.get('kind')}, not {auth.api_version} "
+            "ExecCredential; make both the same"
+        )
+    status = status if isinstance(status, dict) else {}
+    token, certificate, key = (
+        _text(status, name) for name in ("token", "clientCertificateData", "clientKeyData")
+    )
+    if bool(certificate) != bool(key) or not (token or certificate):
+        raise ConfigError(
+            f"{auth.origin}: {auth.command} gave neither a token nor a certificate with its key; log in again"
+        )
+    expires = _text(status, "expirationTimestamp")
+    try:
+        expires_at = parse_time(expires) if expires else None
+    except ValueError:
+        raise ConfigError(
+            f"{auth.origin}: {auth.command} gave a bad expirationTimestamp {expires!r}"
+        ) from None
+    credential = Credential(f"Bearer {token}" if token else "", certificate.encode(), key.encode())
+    return _Issued(credential, expires_at)
+
+
+def _text(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _is_interactive(auth: ExecAuth) -> bool:
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if auth.interactive_mode == "Always" and not has_terminal:
+        raise ConfigError(f"{auth.origin}: {auth.command} must ask you something; run this in a terminal")
+    return has_terminal and auth.interactive_mode != "Never"
+
+
+async def _run_plugin(auth: ExecAuth) -> bytes:
+    """Run the program to its end and give what it has printed; raises ConfigError."""
+    interactive = _is_interactive(auth)
+    spec: dict[str, Any] = {"interactive": interactive}
+    if auth.cluster is not None:
+        spec["cluster"] = auth.cluster
+    information = {"kind": "ExecCredential", "apiVersion": auth.api_version, "spec": spec}
+    environment = {**os.environ, **dict(auth.environment), "KUBERNETES_EXEC_INFO": json.dumps(information)}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            auth.command,
+            *auth.arguments,
+            env=environment,
+            stdin=None if interactive else DEVNULL,
+            stdout=PIPE,
+            # A program that asks must be able to show its question.
+            stderr=None if interactive else PIPE,
+            # Alone in its group it can be ended with everything it has started; but then it has no terminal.
+            start_new_session=not interactive,
+        )
+    except OSError as error:
+        hint = auth.install_hint.strip().splitlines()[0] if auth.install_hint.strip() else "check the command"
+        raise ConfigError(
+            f"{auth.origin}: cannot run {auth.command}: {error.strerror or error}; {hint}"
+        ) from None
+    seconds = auth.timeout_seconds * (_PATIENCE_WITH_PEOPLE if interactive else 1)
+    try:
+        async with asyncio.timeout(seconds):
+            output, complaint = await process.communicate()
+    except TimeoutError:
+        raise ConfigError(
+            f"{auth.origin}: {auth.command} did not end within {seconds:g} s; run it by hand"
+        ) from None
+    finally:
+        await _end(process, with_group=not interactive)
+    if process.returncode:
+        lines = (complaint or b"").decode(errors="replace").strip().splitlines()
+        said = f": {lines[-1][:300]}" if lines else ""
+        raise ConfigError(
+            f"{auth.origin}: {auth.command} failed with {process.returncode}{said}; log in again"
+        )
+    return output
+
+
+async def _end(process: Process, *, with_group: bool) -> None:
+    if process.returncode is not None:
+        return
+    try:
+        if with_group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    except ProcessLookupError:
+        return
+    try:
+        async with asyncio.timeout(5):
+            await process.wait()
+    except TimeoutError:
+        pass

@@ -1,6 +1,8 @@
 """Opens connections: TCP, TLS, and through an HTTP proxy if one is configured.
 
 Every failure before a request is sent is a `NotSentError` with a one-line reason that says whether a retry can help.
+Python loads a client's key from files only, so an inline key passes through a private temporary file that is removed
+before the first connection.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import re
 import socket
 import ssl
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 from urllib.parse import quote, unquote, urlsplit
 
 from podlife.client.connection import Connection
 from podlife.client.http_connection import HttpConnection
 from podlife.client.transport import NotSentError
+from podlife.errors import ConfigError
 
 _MOST_PROXY_ANSWER = 1 << 14
 # Valid characters of a path; a percent sign, because the path is already encoded.
@@ -89,26 +93,73 @@ def _proxy_of(text: str) -> Proxy:
     return Proxy(url.hostname or "", url.port or (443 if is_tls else 80), is_tls, authorization)
 
 
+def tls_for(connection: Connection, target: DialTarget, identity: tuple[bytes, bytes]) -> Tls:
+    """A certificate and key given here (a plugin's) replace the configured ones."""
+    return Tls(
+        server=_tls_context(connection, *identity) if target.is_tls else None,
+        proxy=ssl.create_default_context() if target.proxy is not None and target.proxy.is_tls else None,
+    )
+
+
+def _tls_context(connection: Connection, certificate: bytes, key: bytes) -> ssl.SSLContext:
+    try:
+        authority = connection.certificate_authority.decode("ascii") or None
+        context = ssl.create_default_context(cadata=authority)
+    except (ssl.SSLError, ValueError):
+        raise ConfigError(
+            f"{connection.origin}: the certificate authority is not PEM; check certificate-authority"
+        ) from None
+    # As Go does: whatever certificate is given as trusted is trusted, and authorities that clusters made for
+    # themselves need not have every extension that Python 3.13 asks for.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # As Go: no renegotiation.
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["http/1.1"])
+    if connection.is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    certificate, key = certificate or connection.client_certificate, key or connection.client_key
+    if certificate:
+        _load_identity(context, certificate, key, connection.origin)
+    return context
+
+
+def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes, origin: str) -> None:
+    # Only here: most clients have no certificate.
+    import tempfile
+
+    def no_password() -> str:
+        raise ConfigError(f"{origin}: the client key is encrypted; decrypt it first")
+
+    # The directory has mode 0700 and the file 0600, so other users can never open it.
+    with tempfile.TemporaryDirectory(prefix="podlife-") as folder:
+        path = Path(folder) / "identity.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(certificate.rstrip() + b"\n" + key)
+        try:
+            context.load_cert_chain(path, password=no_password)
+        except (ssl.SSLError, ValueError):
+            raise ConfigError(
+                f"{origin}: the client certificate and key are not PEM or do not belong together; renew them"
+            ) from None
+
+
 async def connect(target: DialTarget, tls: Tls, most_buffered: int) -> HttpConnection:
     """A connection that is ready for its first request. Raises NotSentError."""
-    loop = asyncio.get_running_loop()
-
-    def make() -> HttpConnection:
-        return HttpConnection(most_buffered)
-
+    if target.proxy is not None:
+        return await _connect_through(target.proxy, target, tls, most_buffered)
     try:
-        if target.proxy is None:
-            _, connection = await loop.create_connection(
-                make,
-                target.host,
-                target.port,
-                ssl=tls.server,
-                server_hostname=target.server_name if tls.server is not None else None,
-            )
-            return connection
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: HttpConnection(most_buffered),
+            target.host,
+            target.port,
+            ssl=tls.server,
+            server_hostname=target.server_name if tls.server is not None else None,
+        )
     except OSError as error:
         raise _not_connected(error, target.origin) from None
-    return await _connect_through(target.proxy, target, tls, most_buffered)
+    return connection
 
 
 async def _connect_through(proxy: Proxy, target: DialTarget, tls: Tls, most_buffered: int) -> HttpConnection:

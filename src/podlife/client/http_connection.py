@@ -85,8 +85,8 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing has come since, not even an end that the loop has had no time to tell of: a request that
-        is sent into it would be lost, and nobody could say whether it was executed."""
+        """Whether nothing has come since, not even an end that the loop has not reported yet: a request sent now
+        would be lost, and it would be unknown whether it was executed."""
         return self._poll is None or not self._poll.poll(0)
 
     async def exchange(self, message: bytes, *, seconds: float | None) -> None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from podlife.client.connection import Connection, is_this_machine
-from podlife.client.credential import Credential, Credentials
-from podlife.client.credentials import credentials_for
+from podlife.client.credentials import Credential, Credentials, credentials_for
 from podlife.client.transport import USER_AGENT, DeadlineError, NotSentError, SilenceError
 from podlife.errors import UnreachableError
 from podlife.wire import Request
@@ -48,7 +47,7 @@ class HttpTransport:
         )
         self._credentials = credentials or credentials_for(connection.auth if is_private else None)
         self._pool: _Pool | None = None
-        # Pools of earlier identities whose streams go on.
+        # Pools of earlier identities whose streams continue.
         self._retired: list[_Pool] = []
         self._is_closed = False
         self._common_head = self._make_common_head()
@@ -165,8 +164,10 @@ class _Pool:
     """The connections made under one identity; after it has been replaced they end with their last user."""
 
     def __init__(self, connection: Connection, target: DialTarget, identity: tuple[bytes, bytes]) -> None:
+        from podlife.client.dialer import tls_for
+
         self.identity = identity
-        tls = _tls(connection, target, identity)
+        tls = tls_for(connection, target, identity)
         self.requests = _Line(target, tls, _REQUEST_CONNECTIONS, _REQUEST_BUFFER)
         self.streams = _Line(target, tls, _STREAM_CONNECTIONS, _STREAM_BUFFER)
 
@@ -181,19 +182,6 @@ class _Pool:
     def close(self) -> None:
         self.requests.close()
         self.streams.close()
-
-
-def _tls(connection: Connection, target: DialTarget, identity: tuple[bytes, bytes]) -> Tls:
-    import ssl
-
-    from podlife.client.dialer import Tls
-    from podlife.client.tls import tls_context
-
-    certificate, key = identity
-    return Tls(
-        server=tls_context(connection, certificate=certificate, key=key) if target.is_tls else None,
-        proxy=ssl.create_default_context() if target.proxy is not None and target.proxy.is_tls else None,
-    )
 
 
 class _Line:

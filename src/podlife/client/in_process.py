@@ -33,26 +33,20 @@ class InProcessTransport:
     ) -> InProcessResponse:
         if self._is_closed:
             raise NotSentError("the transport is closed", is_lasting=True)
-        sent = Request(
-            method=request.method,
-            path=request.path,
-            query=request.query,
-            headers={**self._headers, **request.headers},
-            body=request.body,
-            peer=self._peer,
-        )
+        headers = {**self._headers, **request.headers}
+        sent = Request(request.method, request.path, request.query, headers, request.body, self._peer)
         try:
             async with asyncio.timeout(seconds):
                 response = await self._handler(sent)
         except TimeoutError:
             raise DeadlineError(f"no answer to {request.method} {request.path}") from None
         pairs = response.headers.items() if isinstance(response.headers, Mapping) else response.headers
-        headers: dict[str, str] = {}
+        answered: dict[str, str] = {}
         for name, value in pairs:
-            known = headers.get(name.lower())
-            headers[name.lower()] = value if known is None else f"{known}, {value}"
-        headers.setdefault("content-type", response.content_type)
-        return InProcessResponse(response.status, headers, response.body)
+            known = answered.get(name.lower())
+            answered[name.lower()] = value if known is None else f"{known}, {value}"
+        answered.setdefault("content-type", response.content_type)
+        return InProcessResponse(response.status, answered, response.body)
 
     async def close(self) -> None:
         self._is_closed = True

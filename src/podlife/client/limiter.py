@@ -127,38 +127,30 @@ class Limiter:
 
     async def enter(self) -> Slot:
         """Wait for a slot. The caller must `leave` it."""
-        return Slot(await self._let_me_in(), asyncio.get_running_loop().time())
-
-    def leave(self, slot: Slot) -> None:
-        now = asyncio.get_running_loop().time()
-        ended = Finished(
-            round=slot.round,
-            seconds=now - slot.started_at,
-            is_trouble=slot.is_trouble,
-            retry_after=slot.retry_after,
-            is_silent=not slot.is_answered,
-        )
-        self._state = step(self._state, ended, now, self._settings)
-        self._let_in()
-
-    async def _let_me_in(self) -> int:
         if (slot := self.enter_at_once()) is not None:
-            return slot.round
-        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            return slot
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[int] = loop.create_future()
         self._waiters.append(waiter)
         self._let_in()
         try:
-            return await waiter
+            return Slot(await waiter, loop.time())
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
                 # Admitted and cancelled at the same time: the slot goes to the next caller.
                 given_up = Finished(waiter.result(), is_silent=True)
-                now = asyncio.get_running_loop().time()
-                self._state = step(self._state, given_up, now, self._settings)
+                self._state = step(self._state, given_up, loop.time(), self._settings)
             elif waiter in self._waiters:
                 self._waiters.remove(waiter)
             self._let_in()
             raise
+
+    def leave(self, slot: Slot) -> None:
+        now = asyncio.get_running_loop().time()
+        seconds, is_silent = now - slot.started_at, not slot.is_answered
+        ended = Finished(slot.round, seconds, slot.is_trouble, slot.retry_after, is_silent)
+        self._state = step(self._state, ended, now, self._settings)
+        self._let_in()
 
     def _let_in(self) -> None:
         loop = asyncio.get_running_loop()

@@ -67,7 +67,7 @@ class WatchOptions:
     metadata_only: bool = False
     # Called when the stream is opened and for each chunk received.
     on_alive: Callable[[], None] | None = None
-    # Told of everything that a watch got over: a cut, a silence, an object that did not fit its view. Without
+    # Called with every error that a watch survives: a cut, a silence, an object that did not fit its view. Without
     # it such an object ends the watch.
     report: Callable[[PodlifeError], None] | None = None
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 
 from podlife.api.codec import decode_object
 from podlife.api.status import from_status
@@ -50,6 +51,8 @@ class RestClient:
         self.limiter = limiter
         self.timeout_seconds = timeout_seconds
         self.on_warning = on_warning
+        # Which component of podlife the requests come from, as client-go's name theirs.
+        self.user_agent = ""
         self._heard_at: float | None = None
         self._is_withdrawn = False
         # Calls that wait for a slot or for a retry.
@@ -79,6 +82,8 @@ class RestClient:
         """Send the request until it is answered, within the deadline. Raises ApiError or UnreachableError."""
         loop = asyncio.get_running_loop()
         await self.transport.prepare()
+        if self.user_agent:
+            request = self._named(request)
         deadline = loop.time() + self.timeout_seconds
         failures = 0
         while True:
@@ -94,6 +99,8 @@ class RestClient:
     async def open(self, request: Request) -> TransportResponse:
         """Begin a stream, which has no deadline as a whole. One attempt; the slot is free once it has begun."""
         await self.transport.prepare()
+        if self.user_agent:
+            request = self._named(request)
         deadline = asyncio.get_running_loop().time() + self.timeout_seconds
         slot = await self._enter(deadline)
         try:
@@ -108,6 +115,9 @@ class RestClient:
             return answer
         finally:
             self.limiter.leave(slot)
+
+    def _named(self, request: Request) -> Request:
+        return replace(request, headers={**request.headers, "User-Agent": self.user_agent})
 
     async def _attempt(self, request: Request, deadline: float) -> Reply:
         slot = await self._enter(deadline)
@@ -130,12 +140,8 @@ class RestClient:
 
     async def _wait_in_line(self, deadline: float) -> Slot:
         try:
-            async with asyncio.timeout_at(deadline) as wait:
-                self._waits.add(wait)
-                try:
-                    slot = await self.limiter.enter()
-                finally:
-                    self._waits.discard(wait)
+            async with self._waiting(deadline):
+                slot = await self.limiter.enter()
         except TimeoutError:
             if self._is_withdrawn:
                 raise _withdrawn() from None
@@ -148,14 +154,20 @@ class RestClient:
             raise _withdrawn()
         return slot
 
+    @asynccontextmanager
+    async def _waiting(self, deadline: float | None) -> AsyncIterator[None]:
+        """Raises TimeoutError at the deadline, and as soon as the client withdraws."""
+        async with asyncio.timeout_at(deadline) as wait:
+            self._waits.add(wait)
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)
+
     async def _pause(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(None) as wait:
-                self._waits.add(wait)
-                try:
-                    await asyncio.sleep(seconds)
-                finally:
-                    self._waits.discard(wait)
+            async with self._waiting(None):
+                await asyncio.sleep(seconds)
         except TimeoutError:
             raise _withdrawn() from None
 
@@ -188,7 +200,8 @@ class RestClient:
     async def _refuse(self, answer: TransportResponse, slot: Slot, deadline: float) -> None:
         error = error_of(answer, await self._read(answer, slot, deadline))
         if is_trouble(error):
-            slot.report_trouble(retry_after=float(_retry_after(error) or 0))
+            asked = error.retry_after_seconds if error.code in (429, 503) else None
+            slot.report_trouble(retry_after=float(asked or 0))
         raise error
 
     def _pass_on_warnings(self, headers: Mapping[str, str]) -> None:
@@ -203,10 +216,6 @@ def _withdrawn() -> WithdrawnError:
 
 def _left(deadline: float) -> float:
     return max(0.0, deadline - asyncio.get_running_loop().time())
-
-
-def _retry_after(error: PodlifeError) -> int | None:
-    return error.retry_after_seconds if isinstance(error, ApiError) and error.code in (429, 503) else None
 
 
 def error_of(answer: TransportResponse, body: bytes) -> ApiError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Protocol
 
 from podlife import __version__
@@ -56,8 +55,8 @@ class TransportResponse(Protocol):
 
 class Transport(Protocol):
     async def prepare(self) -> None:
-        """Have credentials at hand. Asked before each request and outside its deadline, since somebody may
-        have to log in; raises ConfigError when that fails."""
+        """Have credentials at hand. Called before each request and outside its deadline, since the user may have to log
+        in; raises ConfigError when that fails."""
         ...
 
     async def send(
@@ -86,23 +85,3 @@ async def read_all(answer: TransportResponse, *, seconds: float) -> bytes:
     finally:
         await answer.close()
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-class NamedTransport:
-    """Another transport, whose requests say which component of podlife they come from, as client-go's do."""
-
-    def __init__(self, transport: Transport, component: str) -> None:
-        self._transport = transport
-        self._agent = f"{USER_AGENT}/{component}"
-
-    async def prepare(self) -> None:
-        await self._transport.prepare()
-
-    async def send(
-        self, request: Request, *, seconds: float | None, is_stream: bool = False
-    ) -> TransportResponse:
-        named = replace(request, headers={**request.headers, "User-Agent": self._agent})
-        return await self._transport.send(named, seconds=seconds, is_stream=is_stream)
-
-    async def close(self) -> None:
-        await self._transport.close()

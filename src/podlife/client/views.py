@@ -2,10 +2,16 @@
 
 A view is a `msgspec.Struct` that declares only the fields its reader needs and is decoded directly from the bytes.
 Decoders are created once per view.
+
+kube-apiserver sends JSON that strict decoders reject: where the API allows arbitrary JSON (ControllerRevisions), it
+passes on what users wrote: unpaired surrogates, invalid UTF-8, ten thousand levels of nesting. One such object must not
+make a whole list unreadable. Invalid characters become U+FFFD, as in Go. A value that is nested too deeply becomes a
+number that no type can hold: a view that needs the value is refused, all others decode.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from podlife.client.lenient_json import decode_lenient
 from podlife.errors import PodlifeError
 
 if TYPE_CHECKING:
@@ -29,6 +34,15 @@ else:
 V = TypeVar("V")
 
 _MOST_WHY = 200
+_MOST_LEVELS = 200
+_TOKEN = re.compile(rb'"(?:[^"\\]+|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_UNREADABLE = b"1e999"
+# Any escape, so that a backslash that is escaped itself begins none; a half that has no other half is the group.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_NO_LETTER = b"\\ufffd"
 
 
 class BadAnswerError(PodlifeError):
@@ -118,8 +132,8 @@ def decode(data: bytes | msgspec.Raw, view: type[T] | None, what: str) -> T:
 def decode_page(
     data: bytes, view: type[T] | None, what: str, report: Callable[[BadAnswerError], None] | None = None
 ) -> Page[T]:
-    """The list in `data`. Objects that do not fit the view are told to `report` and left out; without it they
-    are raised, as is what is no list at all."""
+    """The list in `data`. Objects that do not fit the view are passed to `report` and left out; without it they
+    are raised, as is anything but a list."""
     item = dict[str, Any] if view is None else view
     try:
         page: _List[T] = _decode(data, _List[item], what)  # type: ignore[valid-type]
@@ -162,3 +176,37 @@ def _decode(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         # It says where, and that may be two hundred levels down.
         raise BadAnswerError(f"the answer to {what} cannot be read: {str(error)[:_MOST_WHY]}") from None
+
+
+def decode_lenient(decoder: msgspec.json.Decoder[V], data: bytes) -> V:
+    """Decode what the strict decoder rejected. Raises as a decoder if it is still invalid."""
+    data = _with_letters(data)
+    try:
+        return decoder.decode(data)
+    except RecursionError:
+        return decoder.decode(_shallow(data))
+
+
+def _with_letters(data: bytes) -> bytes:
+    """The same JSON with invalid characters replaced."""
+    data = data.decode(errors="replace").encode()
+    return _ESCAPE.sub(lambda escape: _NO_LETTER if escape[1] else escape[0], data)
+
+
+def _shallow(data: bytes) -> bytes:
+    """The same JSON without values that are nested too deeply. Invalid JSON stays invalid."""
+    kept: list[bytes] = []
+    level = start = 0
+    for token in _TOKEN.finditer(data):
+        first = data[token.start()]
+        if first in b"[{":
+            level += 1
+            if level == _MOST_LEVELS + 1:
+                kept += (data[start : token.start()], _UNREADABLE)
+                start = len(data)
+        elif first in b"]}":
+            if level == _MOST_LEVELS + 1:
+                start = token.end()
+            level -= 1
+    kept.append(data[start:])
+    return b"".join(kept)

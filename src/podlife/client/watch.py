@@ -20,11 +20,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from podlife.api.status import from_status
-from podlife.client.lenient_json import decode_lenient
-from podlife.client.line_splitter import LineSplitter, LineTooLongError
 from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
-from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
+from podlife.client.views import BadAnswerError, T, decode, decode_lenient, envelope_decoder, misfit
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Query, Request
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 # A streaming list comes object by object. Waiting this long lets many of them gather, to be read at once: it takes
-# a third of the work away, and nobody can use the list before it is whole.
+# a third of the work away, and no caller can use the list before it is complete.
 _GATHER_SECONDS = 0.01
 # A stream that ends sooner than this without having brought anything was no stream.
 _LEAST_SECONDS = 1.0
@@ -48,7 +46,7 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[T]):
-    """One change. After a deletion `object` is the last state; `resource_version` is where to go on from, and
+    """One change. After a deletion `object` is the last state; `resource_version` is where to resume, and
     empty for the objects of an initial list, from which no watch may start."""
 
     type: EventType
@@ -82,13 +80,48 @@ def _event_decoder(view: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(_Event[dict[str, Any] if view is None else view])  # type: ignore[misc]
 
 
+class LineSplitter:
+    """Splits a stream into lines, in linear time however long a line is. Empty lines are left out."""
+
+    def __init__(self, *, most_bytes: int = 32 * 1024 * 1024) -> None:
+        self._most_bytes = most_bytes
+        # The pieces of the line that is not whole yet. Only a new piece is searched, and they are joined once.
+        self._begun: list[bytes] = []
+        self._begun_bytes = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that this piece completes; raises BadAnswerError for one that is too long."""
+        head, newline, _ = piece.partition(b"\n")
+        if not newline:
+            self._keep(piece)
+            return []
+        self._keep(head)
+        lines = [b"".join(self._begun)]
+        *whole, rest = piece[len(head) + 1 :].split(b"\n")
+        lines += whole
+        self._begun, self._begun_bytes = [], 0
+        self._keep(rest)
+        return [line for line in lines if line and not line.isspace()]
+
+    def rest(self) -> bytes:
+        """The incomplete last line."""
+        return b"".join(self._begun).strip()
+
+    def _keep(self, part: bytes) -> None:
+        self._begun_bytes += len(part)
+        if self._begun_bytes > self._most_bytes:
+            raise BadAnswerError(f"a line of the stream is longer than {self._most_bytes} bytes")
+        if part:
+            self._begun.append(part)
+
+
 class CutError(UnreachableError):
     """The stream broke within a line."""
 
 
 def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
-    """Raises the ApiError that the line tells of, CutError for what is no event at all, and BadAnswerError for
-    an object that does not fit the view."""
+    """Raises the ApiError that the line describes, CutError for anything but an event, and BadAnswerError for an object
+    that does not fit the view."""
     try:
         # Nearly every line: read once, straight into the view.
         event = _event_decoder(view).decode(line)  # type: ignore[arg-type] # every type is hashable
@@ -140,7 +173,7 @@ async def connect(
     calls: RestClient, target: WatchTarget[T], parameters: dict[str, str]
 ) -> AsyncGenerator[WatchEvent[T] | Bookmark | BadAnswerError, None]:
     """The events of one connection, until the server ends it. An object that does not fit is handed out as the
-    error it is: the stream goes on after it. Raises ApiError or UnreachableError."""
+    error it is: the stream continues after it. Raises ApiError or UnreachableError."""
     options = target.options
     seconds = options.timeout_seconds or random.randint(300, 600)  # noqa: S311 - spreads load, guards nothing
     query = {
@@ -155,14 +188,14 @@ async def connect(
     request = Request("GET", target.path, Query(raw), {"Accept": accept})
     lines = LineSplitter(most_bytes=options.most_line_bytes)
     answer = await calls.open(request)
-    is_alive = options.on_alive or _nobody_asks
+    is_alive = options.on_alive or _nothing
     is_listing = "sendInitialEvents" in parameters
     try:
         is_alive()
         while piece := await answer.next_piece(seconds=options.read_seconds):
             calls.note_life()
             is_alive()
-            for line in _split(lines, piece):
+            for line in lines.feed(piece):
                 try:
                     event = decode_line(line, target.view)
                 except BadAnswerError as error:
@@ -178,15 +211,7 @@ async def connect(
         await answer.close()
 
 
-def _nobody_asks() -> None:
-    pass
-
-
-def _split(lines: LineSplitter, piece: bytes) -> list[bytes]:
-    try:
-        return lines.feed(piece)
-    except LineTooLongError as error:
-        raise BadAnswerError(str(error)) from None
+def _nothing() -> None: ...
 
 
 class WatchOutage:

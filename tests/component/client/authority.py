@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import ssl
+import tempfile
 from ipaddress import ip_address
 
 from cryptography import x509
@@ -25,6 +27,17 @@ class Authority:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         return certificate.public_bytes(serialization.Encoding.PEM), private
+
+    def server_context(self, name: str = "localhost") -> ssl.SSLContext:
+        """Of a server that also takes certificates of this authority from its clients."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"".join(self.issue(name)))
+            file.flush()
+            context.load_cert_chain(file.name)
+        context.load_verify_locations(cadata=self.pem.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        return context
 
     @property
     def pem(self) -> bytes:

@@ -4,8 +4,9 @@ proxies that lie. Nothing leaks, nothing is sent that should not be, and nobody 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import functools
 import gc
+import inspect
 import json
 import os
 import queue
@@ -14,8 +15,8 @@ import socket
 import ssl
 import threading
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,92 +24,48 @@ import pytest
 import uvloop
 
 from podlife.client import PODS, Client, Connection, HttpTransport, LogOptions, NotSentError, TokenAuth
-from podlife.client.credential import Credential
-from podlife.client.dialer import _not_connected, target_of
-from podlife.errors import ConfigError, UnreachableError
+from podlife.client.credentials import Credential
+from podlife.client.dialer import _not_connected
+from podlife.errors import UnreachableError
 from podlife.wire import Query, Request
 from tests.component.client.authority import Authority
-from tests.component.client.servers import serve_raw
-from tests.component.client.test_hostile_servers import HEAD, SMUGGLED, pod, whole
-
-Run = Callable[[Coroutine[Any, Any, None]], None]
+from tests.component.client.servers import HEAD, Renewable, listen, pod, serve_raw, tunnel_of, whole
+from tests.component.client.test_hostile_servers import SMUGGLED
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    """Runs a story on one of the loops, and fails it for whatever the loop complains of afterwards."""
-    complaints: list[str] = []
+def on_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Runs a test on asyncio's loop and on uvloop, and fails it for whatever the loop complains of afterwards."""
 
-    def run_story(story: Coroutine[Any, Any, None]) -> None:
+    @pytest.mark.parametrize(
+        "new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+    )
+    @functools.wraps(test)
+    def run(*, new_loop: Callable[[], asyncio.AbstractEventLoop], **fixtures: Any) -> None:
+        complaints: list[str] = []
         with warnings.catch_warnings():
             # What earlier tests have left to the collector is no complaint of this one.
             warnings.simplefilter("ignore")
             gc.collect()
-        with (
-            warnings.catch_warnings(record=True) as warned,
-            asyncio.Runner(loop_factory=request.param) as runner,
-        ):
+        with warnings.catch_warnings(record=True) as warned, asyncio.Runner(loop_factory=new_loop) as runner:
             warnings.simplefilter("always")
-            loop = runner.get_loop()
-            loop.set_exception_handler(lambda _, context: complaints.append(str(context)))
-            runner.run(_within(story, 120))
+            runner.get_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
+            runner.run(_within(test(**fixtures), 120))
         with warnings.catch_warnings(record=True) as warned_later:
             warnings.simplefilter("always")
             gc.collect()
-        complaints.extend(
-            str(each.message) for each in [*warned, *warned_later] if each.category is ResourceWarning
-        )
+        warned += warned_later
+        complaints += [str(each.message) for each in warned if each.category is ResourceWarning]
+        assert complaints == []
 
-    yield run_story
-    assert complaints == []
+    signature = inspect.signature(test)
+    new_loop = inspect.Parameter("new_loop", inspect.Parameter.KEYWORD_ONLY)
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), new_loop])  # type: ignore[attr-defined]
+    return run
 
 
 async def _within(story: Coroutine[Any, Any, None], seconds: float) -> None:
     async with asyncio.timeout(seconds):
         await story
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority()
-
-
-@pytest.fixture
-def context(authority: Authority, tmp_path: Path) -> ssl.SSLContext:
-    certificate, key = authority.issue("localhost")
-    (tmp_path / "server.pem").write_bytes(certificate + key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem")
-    return context
-
-
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@asynccontextmanager
-async def listen(talk: Talk, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """A server that says what it likes from the first byte on; gives its port."""
-    talks: set[asyncio.Task[Any]] = set()
-
-    async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        talks.add(task)
-        try:
-            with contextlib.suppress(asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
-                await talk(reader, writer)
-        finally:
-            talks.discard(task)
-            writer.transport.abort()
-
-    server = await asyncio.start_server(guarded, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in list(talks):
-            task.cancel()
-        await asyncio.sleep(0.01)
 
 
 async def echo_names(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -123,8 +80,9 @@ async def echo_names(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         writer.write(answer[cut:])
 
 
-def test_whoever_gives_up_at_any_moment_leaves_the_others_their_own_answers(
-    run: Run, authority: Authority, context: ssl.SSLContext
+@on_both_loops
+async def test_whoever_gives_up_at_any_moment_leaves_the_others_their_own_answers(
+    authority: Authority,
 ) -> None:
     chance = random.Random(7)
 
@@ -132,64 +90,55 @@ def test_whoever_gives_up_at_any_moment_leaves_the_others_their_own_answers(
         name = f"pod-{number}"
         assert (await client.get(PODS, name, "ns"))["metadata"]["name"] == name
 
-    async def story() -> None:
-        loop = asyncio.get_running_loop()
-        async with listen(echo_names, context) as port:
-            connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
-            async with Client.connect(connection) as client:
-                for round_ in range(60):
-                    tasks = [loop.create_task(ask(client, round_ * 10 + n)) for n in range(8)]
-                    for task in tasks[::2]:
-                        await asyncio.sleep(chance.choice((0, 0, 0.0005, 0.001, 0.002)))
-                        task.cancel()
-                    ended = await asyncio.gather(*tasks, return_exceptions=True)
-                    assert [
-                        each for each in ended if each and not isinstance(each, asyncio.CancelledError)
-                    ] == []
-                assert client.limiter.state.in_flight == 0
-                transport = client._calls.transport
-                assert isinstance(transport, HttpTransport)
-                assert transport._pool is not None
-                assert transport._pool.requests._free._value == 128
-                assert transport._pool.requests._used == set()
-
-    run(story())
+    loop = asyncio.get_running_loop()
+    async with listen(echo_names, authority) as connection, Client.connect(connection) as client:
+        for round_ in range(60):
+            tasks = [loop.create_task(ask(client, round_ * 10 + n)) for n in range(8)]
+            for task in tasks[::2]:
+                await asyncio.sleep(chance.choice((0, 0, 0.0005, 0.001, 0.002)))
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert [each for each in ended if each and not isinstance(each, asyncio.CancelledError)] == []
+        assert client.limiter.state.in_flight == 0
+        transport = client._calls.transport
+        assert isinstance(transport, HttpTransport)
+        assert transport._pool is not None
+        assert transport._pool.requests._free._value == 128
+        assert transport._pool.requests._used == set()
 
 
-def test_a_connection_that_ends_at_any_byte_of_an_answer_gives_the_whole_answer_or_none(run: Run) -> None:
+@on_both_loops
+async def test_a_connection_that_ends_at_any_byte_of_an_answer_gives_the_whole_answer_or_none() -> None:
     answers = [
         pod("a"),
         HEAD + b'Transfer-Encoding: chunked\r\n\r\n8;x=y\r\n{"a": 1}\r\n0\r\nX: y\r\n\r\n',
         b"HTTP/1.1 100 Continue\r\n\r\n" + pod("a"),
     ]
+    cut = 0
+    answer = b""
 
-    async def story() -> None:
-        cut = 0
-        answer = b""
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer[:cut])
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
 
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(answer[:cut])
-            await writer.drain()
-            writer.close()
-            await writer.wait_closed()
-
-        async with listen(talk) as port:
-            for each in answers:
-                answer = each
-                async with Client.connect(Connection(f"http://127.0.0.1:{port}")) as client:
-                    for length in range(len(answer)):
-                        cut = length
-                        with pytest.raises(UnreachableError):
-                            await client.request("POST", "/x")
-                    cut = len(answer)
-                    assert (await client.request("POST", "/x")).status == 200
-
-    run(story())
+    async with listen(talk) as connection:
+        for each in answers:
+            answer = each
+            async with Client.connect(connection) as client:
+                for length in range(len(answer)):
+                    cut = length
+                    with pytest.raises(UnreachableError):
+                        await client.request("POST", "/x")
+                cut = len(answer)
+                assert (await client.request("POST", "/x")).status == 200
 
 
-def test_a_large_body_over_tls_arrives_whole_though_its_reader_is_slow_and_its_server_gone(
-    run: Run, authority: Authority, context: ssl.SSLContext
+@on_both_loops
+async def test_a_large_body_over_tls_arrives_whole_though_its_reader_is_slow_and_its_server_gone(
+    authority: Authority,
 ) -> None:
     body = random.Random(1).randbytes(6 << 20)
 
@@ -199,20 +148,16 @@ def test_a_large_body_over_tls_arrives_whole_though_its_reader_is_slow_and_its_s
         writer.close()
         await writer.wait_closed()
 
-    async def story() -> None:
-        async with listen(talk, context) as port:
-            connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
-            async with Client.connect(connection) as client:
-                got = bytearray()
-                async for piece in client.logs("a", "ns"):
-                    got += piece
-                    await asyncio.sleep(0.005)
-                assert got == body
-
-    run(story())
+    async with listen(talk, authority) as connection, Client.connect(connection) as client:
+        got = bytearray()
+        async for piece in client.logs("a", "ns"):
+            got += piece
+            await asyncio.sleep(0.005)
+        assert got == body
 
 
-def test_a_reader_that_paused_and_went_on_leaves_a_connection_that_works(run: Run) -> None:
+@on_both_loops
+async def test_a_reader_that_paused_and_went_on_leaves_a_connection_that_works() -> None:
     connections = 0
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -223,25 +168,23 @@ def test_a_reader_that_paused_and_went_on_leaves_a_connection_that_works(run: Ru
             writer.write(whole(b"x" * (3 << 20)))
             await writer.drain()
 
-    async def story() -> None:
-        async with listen(talk) as port, Client.connect(Connection(f"http://127.0.0.1:{port}")) as client:
-            for _ in range(3):
-                length = 0
-                async for piece in client.logs("a", "ns"):
-                    length += len(piece)
-                    await asyncio.sleep(0.005)
-                assert length == 3 << 20
-        assert connections == 1
-
-    run(story())
+    async with listen(talk) as connection, Client.connect(connection) as client:
+        for _ in range(3):
+            length = 0
+            async for piece in client.logs("a", "ns"):
+                length += len(piece)
+                await asyncio.sleep(0.005)
+            assert length == 3 << 20
+    assert connections == 1
 
 
 def request(path: str = "/x") -> Request:
     return Request("GET", path, Query(""), {})
 
 
-def test_who_waits_for_a_connection_when_the_client_closes_sends_nothing(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+@on_both_loops
+async def test_who_waits_for_a_connection_when_the_client_closes_sends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("podlife.client.http_transport._REQUEST_CONNECTIONS", 2)
     seen: list[bytes] = []
@@ -250,26 +193,22 @@ def test_who_waits_for_a_connection_when_the_client_closes_sends_nothing(
         seen.append((await reader.readuntil(b"\r\n\r\n")).split()[1])
         await reader.read()
 
-    async def story() -> None:
-        loop = asyncio.get_running_loop()
-        async with listen(talk) as port:
-            transport = HttpTransport(Connection(f"http://127.0.0.1:{port}"))
-            tasks = [loop.create_task(transport.send(request(f"/{n}"), seconds=60)) for n in range(4)]
-            while len(seen) < 2:
-                await asyncio.sleep(0.001)
-            await transport.close()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-            assert all(isinstance(each, UnreachableError) for each in ended)
-            assert all(isinstance(each, NotSentError) and each.is_lasting for each in ended[2:])
-            await asyncio.sleep(0.02)
-        assert len(seen) == 2
-
-    run(story())
+    loop = asyncio.get_running_loop()
+    async with listen(talk) as connection:
+        transport = HttpTransport(connection)
+        tasks = [loop.create_task(transport.send(request(f"/{n}"), seconds=60)) for n in range(4)]
+        while len(seen) < 2:
+            await asyncio.sleep(0.001)
+        await transport.close()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(each, UnreachableError) for each in ended)
+        assert all(isinstance(each, NotSentError) and each.is_lasting for each in ended[2:])
+        await asyncio.sleep(0.02)
+    assert len(seen) == 2
 
 
-def test_who_is_connecting_when_the_client_closes_sends_nothing(
-    run: Run, authority: Authority, context: ssl.SSLContext
-) -> None:
+@on_both_loops
+async def test_who_is_connecting_when_the_client_closes_sends_nothing(authority: Authority) -> None:
     seen: list[bytes] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -277,23 +216,20 @@ def test_who_is_connecting_when_the_client_closes_sends_nothing(
         writer.write(pod("a"))
         await reader.read()
 
-    async def story() -> None:
-        async with listen(talk, context) as port:
-            connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
-            transport = HttpTransport(connection)
-            task = asyncio.get_running_loop().create_task(transport.send(request(), seconds=60))
-            await asyncio.sleep(0)
-            await transport.close()
-            with pytest.raises(NotSentError):
-                await task
-            await asyncio.sleep(0.02)
-        assert seen == []
-
-    run(story())
+    async with listen(talk, authority) as connection:
+        transport = HttpTransport(connection)
+        task = asyncio.get_running_loop().create_task(transport.send(request(), seconds=60))
+        await asyncio.sleep(0)
+        await transport.close()
+        with pytest.raises(NotSentError):
+            await task
+        await asyncio.sleep(0.02)
+    assert seen == []
 
 
 @pytest.mark.parametrize("farewell", [b"", SMUGGLED])
-def test_a_connection_that_ended_or_spoke_behind_our_back_takes_no_request(run: Run, farewell: bytes) -> None:
+@on_both_loops
+async def test_a_connection_that_ended_or_spoke_behind_our_back_takes_no_request(farewell: bytes) -> None:
     connections = 0
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -313,96 +249,72 @@ def test_a_connection_that_ended_or_spoke_behind_our_back_takes_no_request(run: 
 
     def serve_apart() -> None:
         async def serve() -> None:
-            async with listen(talk) as port:
-                ports.put(port)
+            async with listen(talk) as connection:
+                connections_made.put(connection)
                 while not is_over.is_set():
                     await asyncio.sleep(0.002)
 
         asyncio.run(serve())
 
-    ports: queue.Queue[int] = queue.Queue()
+    connections_made: queue.Queue[Connection] = queue.Queue()
     is_over = threading.Event()
-
-    async def story() -> None:
-        async with Client.connect(Connection(f"http://127.0.0.1:{ports.get()}")) as client:
-            assert await client.create(PODS, {"metadata": {"name": "a"}}, "ns") == {
-                "metadata": {"name": "pod-1"}
-            }
-            # The loop stands still: what the server does now it cannot have told of.
-            may_leave.set()
-            has_left.wait(60)
-            assert await client.create(PODS, {"metadata": {"name": "a"}}, "ns") == {
-                "metadata": {"name": "pod-2"}
-            }
 
     server = threading.Thread(target=serve_apart)
     server.start()
     try:
-        run(story())
+        async with Client.connect(connections_made.get()) as client:
+            created = await client.create(PODS, {"metadata": {"name": "a"}}, "ns")
+            assert created == {"metadata": {"name": "pod-1"}}
+            # The loop stands still: what the server does now it cannot have told of.
+            may_leave.set()
+            has_left.wait(60)
+            created = await client.create(PODS, {"metadata": {"name": "a"}}, "ns")
+            assert created == {"metadata": {"name": "pod-2"}}
     finally:
         is_over.set()
         server.join()
 
 
-class Renewed:
-    """Credentials whose certificate is replaced when the test says so."""
-
-    def __init__(self, authority: Authority) -> None:
-        self._authority = authority
-        self.replace()
-
-    def replace(self) -> None:
-        self._credential = Credential("", *self._authority.issue("me"))
-
-    async def current(self) -> Credential:
-        return self._credential
-
-    async def renew(self, refused: Credential) -> bool:
-        return False
-
-
-def test_a_stream_under_an_old_certificate_goes_on_and_ends_with_the_client(
-    run: Run, authority: Authority, context: ssl.SSLContext
+@on_both_loops
+async def test_a_stream_under_an_old_certificate_goes_on_and_ends_with_the_client(
+    authority: Authority,
 ) -> None:
-    async def story() -> None:
-        has_ended = asyncio.Event()
-        go_on = asyncio.Event()
+    has_ended = asyncio.Event()
+    go_on = asyncio.Event()
 
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            head = await reader.readuntil(b"\r\n\r\n")
-            if b"follow" not in head:
-                writer.write(pod("a"))
-                await reader.read()
-                return
-            writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-            await go_on.wait()
-            writer.write(b"1\r\nb\r\n")
-            try:
-                await reader.read()
-            finally:
-                has_ended.set()
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b"follow" not in head:
+            writer.write(pod("a"))
+            await reader.read()
+            return
+        writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+        await go_on.wait()
+        writer.write(b"1\r\nb\r\n")
+        try:
+            await reader.read()
+        finally:
+            has_ended.set()
 
-        credentials = Renewed(authority)
-        async with listen(talk, context) as port:
-            connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
-            client = Client(HttpTransport(connection, credentials))
-            pieces = client.logs("a", "ns", LogOptions(follow=True))
-            assert await anext(pieces) == b"a"
-            credentials.replace()
-            await client.get(PODS, "a", "ns")
-            go_on.set()
-            assert await anext(pieces) == b"b"
-            await client.close()
-            await has_ended.wait()
-            with pytest.raises(UnreachableError):
-                await anext(pieces)
-
-    run(story())
+    credentials = Renewable(*authority.issue("me"))
+    async with listen(talk, authority) as connection:
+        client = Client(HttpTransport(connection, credentials))
+        pieces = client.logs("a", "ns", LogOptions(follow=True))
+        assert await anext(pieces) == b"a"
+        credentials.credential = Credential("", *authority.issue("me"))
+        await client.get(PODS, "a", "ns")
+        go_on.set()
+        assert await anext(pieces) == b"b"
+        await client.close()
+        await has_ended.wait()
+        with pytest.raises(UnreachableError):
+            await anext(pieces)
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000])
-def test_a_proxy_that_does_not_finish_its_answer_has_not_agreed(
-    run: Run, authority: Authority, answer: bytes
+@on_both_loops
+async def test_a_proxy_that_does_not_finish_its_answer_has_not_agreed(
+    authority: Authority, answer: bytes
 ) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -410,173 +322,54 @@ def test_a_proxy_that_does_not_finish_its_answer_has_not_agreed(
         await writer.drain()
         writer.close()
 
-    async def story() -> None:
-        async with listen(talk) as port:
-            connection = Connection("https://api.example", proxy_url=f"http://127.0.0.1:{port}")
-            async with Client.connect(connection, timeout_seconds=60) as client:
-                with pytest.raises(
-                    NotSentError, match=r"^the proxy on the way to https://api\.example cannot be"
-                ):
-                    await client.get(PODS, "a", "ns")
-
-    run(story())
+    async with listen(talk) as proxy:
+        connection = Connection("https://api.example", proxy_url=proxy.server)
+        async with Client.connect(connection, timeout_seconds=60) as client:
+            with pytest.raises(
+                NotSentError, match=r"^the proxy on the way to https://api\.example cannot be"
+            ):
+                await client.get(PODS, "a", "ns")
 
 
 @pytest.mark.parametrize("after", [b"", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_a_proxy_that_says_nothing_more_meets_the_deadline(
-    run: Run, authority: Authority, after: bytes
-) -> None:
-    async def story() -> None:
-        open_ = 0
+@on_both_loops
+async def test_a_proxy_that_says_nothing_more_meets_the_deadline(authority: Authority, after: bytes) -> None:
+    open_ = 0
 
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal open_
-            open_ += 1
-            try:
-                await reader.readuntil(b"\r\n\r\n")
-                writer.write(after)
-                await reader.read()
-            finally:
-                open_ -= 1
-
-        async with listen(talk) as port:
-            connection = Connection("https://api.example", proxy_url=f"http://127.0.0.1:{port}")
-            async with Client.connect(connection, timeout_seconds=0.1) as client:
-                with pytest.raises(UnreachableError):
-                    await client.get(PODS, "a", "ns")
-            while open_:
-                await asyncio.sleep(0.001)
-
-    run(story())
-
-
-def tunnel_of(asked: list[bytes]) -> Talk:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        asked.append(head)
-        host, _, port = head.split()[1].decode().rpartition(":")
-        to_reader, to_writer = await asyncio.open_connection(host.strip("[]"), int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-
-        async def pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            with contextlib.suppress(OSError):
-                while data := await source.read(65536):
-                    sink.write(data)
-            sink.transport.abort()
-
+        nonlocal open_
+        open_ += 1
         try:
-            await asyncio.gather(pass_on(reader, to_writer), pass_on(to_reader, writer))
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(after)
+            await reader.read()
         finally:
-            to_writer.close()
+            open_ -= 1
 
-    return talk
+    async with listen(talk) as proxy:
+        connection = Connection("https://api.example", proxy_url=proxy.server)
+        async with Client.connect(connection, timeout_seconds=0.1) as client:
+            with pytest.raises(UnreachableError):
+                await client.get(PODS, "a", "ns")
+        while open_:
+            await asyncio.sleep(0.001)
 
 
-def test_tls_goes_through_a_proxy_that_is_spoken_to_over_tls(
-    run: Run, authority: Authority, context: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@on_both_loops
+async def test_tls_goes_through_a_proxy_that_is_spoken_to_over_tls(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "authority.pem").write_bytes(authority.pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
     asked: list[bytes] = []
 
-    async def story() -> None:
-        async with listen(echo_names, context) as port, listen(tunnel_of(asked), context) as proxy:
-            connection = Connection(
-                f"https://127.0.0.1:{port}",
-                certificate_authority=authority.pem,
-                proxy_url=f"https://127.0.0.1:{proxy}",
-                auth=TokenAuth("secret"),
-            )
-            async with Client.connect(connection, timeout_seconds=60) as client:
-                for name in ("a", "b"):
-                    assert await client.get(PODS, name, "ns") == {"metadata": {"name": name}}
-        assert len(asked) == 1
-        assert b"secret" not in asked[0]
-
-    run(story())
-
-
-def test_over_plain_http_no_credential_goes_to_a_proxy_even_for_this_machine() -> None:
-    connection = Connection("http://127.0.0.1:8001", auth=TokenAuth("abc"), proxy_url="http://proxy.example")
-    transport = HttpTransport(connection)
-    assert asyncio.run(transport._credentials.current()) == Credential()
-
-
-@pytest.mark.parametrize(
-    "server",
-    [
-        "https://me:s3cret@api.example",
-        "http://me@api.example",
-        "https://api.example:99999",
-        "https://api.example:port",
-        "https://[::1",
-        "https://[nonsense]:1",
-        "https://api example",
-        "https://a..example",
-        f"https://{'a' * 64}.example",
-        f"https://{'é' * 64}.example",
-        "https://api.example\r\nX: y",
-    ],
-)
-def test_an_address_that_cannot_be_used_is_told_in_one_line_without_its_secrets(server: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        Connection(server)
-    assert "\n" not in str(raised.value)
-    assert "s3cret" not in str(raised.value)
-
-
-@pytest.mark.parametrize("name", ["a..b", "a" * 64, ".x", "é" * 80, "\0"])
-def test_a_tls_server_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="tls-server-name"):
-        Connection("https://api.example", tls_server_name=name)
-
-
-@pytest.mark.parametrize(
-    "server",
-    ["https://bücher.example", "https://api.example.", "https://[fe80::1%eth0]:1", "http://127.0.0.1"],
-)
-def test_an_unusual_address_may_be_used(server: str) -> None:
-    assert target_of(Connection(server)).host
-
-
-@pytest.mark.parametrize("token", ["a\nX: y", "é", "\udc80"])
-def test_a_token_that_no_header_can_carry_is_told_in_one_line(token: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        HttpTransport(Connection("https://api.example", auth=TokenAuth(token)))
-    assert token not in str(raised.value)
-
-
-@pytest.mark.parametrize("proxy", ["http://", "http://p:99999", "http://[::1", "http://me:s3cret@p:x"])
-def test_a_proxys_address_that_cannot_be_used_is_told_in_one_line_without_its_secrets(proxy: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        Connection("https://api.example", proxy_url=proxy)
-    assert "s3cret" not in str(raised.value)
-
-
-def test_an_ipv6_address_is_named_as_the_wire_wants_it() -> None:
-    target = target_of(Connection("https://[2001:db8::1]:6443/k8s"))
-    assert (target.host, target.port, target.host_header) == ("2001:db8::1", 6443, "[2001:db8::1]:6443")
-    assert target.server_name == "2001:db8::1"
-    assert target.origin == "https://[2001:db8::1]:6443/k8s"
-
-
-def test_a_path_in_the_servers_address_is_quoted_once(run: Run) -> None:
-    seen: list[bytes] = []
-
-    async def story() -> None:
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            seen.append((await reader.readuntil(b"\r\n")).rstrip())
-            writer.write(pod("a"))
-            await reader.read()
-
-        async with (
-            listen(talk) as port,
-            Client.connect(Connection(f"http://127.0.0.1:{port}/a b/c%20d/é")) as client,
-        ):
-            await client.get(PODS, "a", "ns")
-        assert seen == [b"GET /a%20b/c%20d/%C3%A9/api/v1/namespaces/ns/pods/a HTTP/1.1"]
-
-    run(story())
+    async with listen(echo_names, authority) as server, listen(tunnel_of(asked), authority) as proxy:
+        connection = replace(server, proxy_url=proxy.server, auth=TokenAuth("secret"))
+        async with Client.connect(connection, timeout_seconds=60) as client:
+            for name in ("a", "b"):
+                assert await client.get(PODS, name, "ns") == {"metadata": {"name": name}}
+    assert len(asked) == 1
+    assert b"secret" not in asked[0]
 
 
 @pytest.mark.parametrize(
@@ -593,7 +386,8 @@ def test_what_passes_is_tried_again_and_what_lasts_is_not(error: OSError, is_las
     assert _not_connected(error, "https://api.example").is_lasting is is_lasting
 
 
-def test_connections_that_nobody_uses_any_more_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_both_loops
+async def test_connections_that_nobody_uses_any_more_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("podlife.client.http_transport._IDLE_SECONDS", 0.05)
     open_ = most = 0
 
@@ -606,40 +400,30 @@ def test_connections_that_nobody_uses_any_more_end(run: Run, monkeypatch: pytest
         finally:
             open_ -= 1
 
-    async def story() -> None:
-        async with listen(talk) as port, Client.connect(Connection(f"http://127.0.0.1:{port}")) as client:
-            await asyncio.gather(*(client.get(PODS, f"pod-{n}", "ns") for n in range(8)))
-            # Some of them may have ended again by now.
-            assert most > 2
-            while open_ > 1:
-                await client.get(PODS, "a", "ns")
-                await asyncio.sleep(0.005)
-
-    run(story())
+    async with listen(talk) as connection, Client.connect(connection) as client:
+        await asyncio.gather(*(client.get(PODS, f"pod-{n}", "ns") for n in range(8)))
+        # Some of them may have ended again by now.
+        assert most > 2
+        while open_ > 1:
+            await client.get(PODS, "a", "ns")
+            await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize("is_tls", [True, False])
-def test_an_unread_answer_is_not_left_for_the_next_request(
-    run: Run, authority: Authority, context: ssl.SSLContext, is_tls: bool
-) -> None:
-    async def story() -> None:
-        async with listen(echo_names, context if is_tls else None) as port:
-            scheme = "https" if is_tls else "http"
-            authority_pem = authority.pem if is_tls else b""
-            connection = Connection(f"{scheme}://127.0.0.1:{port}", certificate_authority=authority_pem)
-            transport = HttpTransport(connection)
-            for _ in range(5):
-                answer = await transport.send(request("/left"), seconds=60)
-                await answer.close()
-                answer = await transport.send(request("/read"), seconds=60)
-                body = b""
-                while piece := await answer.next_piece(seconds=60):
-                    body += piece
-                await answer.close()
-                assert json.loads(body) == {"metadata": {"name": "read"}}
-            await transport.close()
-
-    run(story())
+@on_both_loops
+async def test_an_unread_answer_is_not_left_for_the_next_request(authority: Authority, is_tls: bool) -> None:
+    async with listen(echo_names, authority if is_tls else None) as connection:
+        transport = HttpTransport(connection)
+        for _ in range(5):
+            answer = await transport.send(request("/left"), seconds=60)
+            await answer.close()
+            answer = await transport.send(request("/read"), seconds=60)
+            body = b""
+            while piece := await answer.next_piece(seconds=60):
+                body += piece
+            await answer.close()
+            assert json.loads(body) == {"metadata": {"name": "read"}}
+        await transport.close()
 
 
 async def test_a_server_that_hangs_in_the_tls_handshake_meets_the_deadline() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import gzip
 import json
 import socket
-import ssl
 import threading
 import warnings
 from contextlib import aclosing
@@ -31,60 +29,63 @@ from podlife.client import (
     TokenAuth,
     TokenFileAuth,
 )
-from podlife.client.credential import Credential
+from podlife.client.credentials import Credential
 from podlife.errors import ConfigError, UnauthorizedError, UnreachableError
 from tests.component.client.authority import Authority
-from tests.component.client.servers import serve, serve_raw
+from tests.component.client.servers import (
+    HEAD,
+    Recording,
+    Renewable,
+    answering,
+    client_of,
+    listen,
+    serve,
+    serve_raw,
+    tunnel_of,
+    whole,
+)
 from tests.kit.moved_time import heard, pass_time
 
 POD = {"metadata": {"name": "a", "namespace": "ns"}}
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-
-
-async def answer_pod(request: web.Request) -> web.Response:
-    return web.json_response(POD)
 
 
 async def test_credentials_and_impersonation_go_with_every_request() -> None:
-    seen: list[web.Request] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        seen.append(request)
-        return web.json_response(POD)
-
-    async with serve(handler) as server:
-        connection = Connection(
-            server,
-            auth=TokenAuth("abc"),
-            impersonation=(("Impersonate-Group", "a"), ("Impersonate-Group", "b")),
-        )
+    seen = Recording(POD)
+    groups = (("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
+    async with serve(seen) as server:
+        connection = Connection(server, auth=TokenAuth("abc"), impersonation=groups)
         async with Client.connect(connection) as client:
             assert await client.get(PODS, "a", "ns") == POD
-    assert seen[0].headers["Authorization"] == "Bearer abc"
-    assert seen[0].headers.getall("Impersonate-Group") == ["a", "b"]
-    assert seen[0].headers["User-Agent"].startswith("podlife/")
-    assert seen[0].headers["Accept"] == "application/json"
+    headers = seen.requests[0].headers
+    assert headers["Authorization"] == "Bearer abc"
+    assert headers.getall("Impersonate-Group") == ["a", "b"]
+    assert headers["User-Agent"].startswith("podlife/")
+    assert headers["Accept"] == "application/json"
 
 
-@pytest.mark.parametrize("host", ["api.example", "127.0.0.1.example", "127.example", "localhost.example"])
-def test_over_plain_http_no_credential_leaves_this_machine(host: str) -> None:
-    transport = HttpTransport(Connection(f"http://{host}", auth=TokenAuth("abc")))
+@pytest.mark.parametrize(
+    ("host", "proxy"),
+    [
+        ("api.example", ""),
+        ("127.0.0.1.example", ""),
+        ("127.example", ""),
+        ("localhost.example", ""),
+        ("127.0.0.1:8001", "http://proxy.example"),
+    ],
+)
+def test_over_plain_http_no_credential_leaves_this_machine(host: str, proxy: str) -> None:
+    transport = HttpTransport(Connection(f"http://{host}", auth=TokenAuth("abc"), proxy_url=proxy))
     assert asyncio.run(transport._credentials.current()) == Credential()
 
 
 async def test_a_path_under_the_servers_address_and_a_name_that_needs_quoting_arrive_whole() -> None:
-    seen: list[str] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        seen.append(request.raw_path)
-        return web.json_response({})
-
-    async with serve(handler) as server, Client.connect(Connection(f"{server}/k8s/c-1/")) as client:
+    seen = Recording({})
+    async with serve(seen) as server, Client.connect(Connection(f"{server}/k8s/c 1/d%20e/é/")) as client:
         await client.get(PODS, "system:a b", "ns")
         await client.request("GET", "/version", query={"labelSelector": "a in (b,c)"})
-    assert seen == [
-        "/k8s/c-1/api/v1/namespaces/ns/pods/system:a%20b",
-        "/k8s/c-1/version?labelSelector=a+in+%28b%2Cc%29",
+    assert [each.raw_path for each in seen.requests] == [
+        "/k8s/c%201/d%20e/%C3%A9/api/v1/namespaces/ns/pods/system:a%20b",
+        "/k8s/c%201/d%20e/%C3%A9/version?labelSelector=a+in+%28b%2Cc%29",
     ]
 
 
@@ -135,10 +136,7 @@ async def test_a_body_that_stops_halfway_meets_the_deadline() -> None:
         pass_time(60)
         await reader.read()
 
-    async with (
-        serve_raw(script) as server,
-        Client.connect(Connection(server), timeout_seconds=60) as client,
-    ):
+    async with client_of(script) as client:
         with pytest.raises(DeadlineError, match="not complete"):
             await client.get(PODS, "a", "ns")
 
@@ -153,7 +151,7 @@ async def test_a_read_whose_body_is_cut_off_is_repeated_until_it_is_whole() -> N
         writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % len(body))
         writer.write(body if requests == 3 else body[:5])
 
-    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+    async with client_of(script) as client:
         assert await client.get(PODS, "a", "ns") == {"metadata": {"name": "a"}}
     assert requests == 3
 
@@ -167,7 +165,7 @@ async def test_a_write_whose_answer_is_cut_off_is_never_repeated() -> None:
         if requests == 1:
             writer.write(HEAD + b"Content-Length: 100\r\n\r\n{")
 
-    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+    async with client_of(script) as client:
         with pytest.raises(UnreachableError, match="cut off"):
             await client.create(PODS, POD)
         with pytest.raises(UnreachableError, match="closed the connection"):
@@ -184,37 +182,12 @@ async def test_a_server_that_is_not_there_is_told_in_one_line() -> None:
 
 
 async def test_a_closed_client_sends_nothing() -> None:
-    async with serve(answer_pod) as server:
+    async with serve(Recording(POD)) as server:
         client = Client.connect(Connection(server))
         await client.get(PODS, "a", "ns")
         await client.close()
         with pytest.raises(NotSentError, match="closed"):
             await client.get(PODS, "a", "ns")
-
-
-async def test_a_large_compressed_answer_is_read_whole() -> None:
-    async def handler(request: web.Request) -> web.Response:
-        answer = web.json_response({"data": {"a": "x" * 500_000}})
-        answer.enable_compression()
-        return answer
-
-    async with serve(handler) as server, Client.connect(Connection(server)) as client:
-        assert len((await client.get(PODS, "a", "ns"))["data"]["a"]) == 500_000
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority()
-
-
-def server_context(authority: Authority, tmp_path: Path, name: str = "localhost") -> ssl.SSLContext:
-    certificate, key = authority.issue(name)
-    (tmp_path / "server.pem").write_bytes(certificate + key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem")
-    context.load_verify_locations(cadata=authority.pem.decode())
-    context.verify_mode = ssl.CERT_OPTIONAL
-    return context
 
 
 async def who(request: web.Request) -> web.Response:
@@ -231,7 +204,7 @@ async def test_a_client_certificate_given_inline_proves_who_we_are_and_leaves_no
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     certificate, key = authority.issue("me")
-    async with serve(who, server_context(authority, tmp_path)) as server:
+    async with serve(who, authority.server_context()) as server:
         connection = Connection(
             server, certificate_authority=authority.pem, client_certificate=certificate, client_key=key
         )
@@ -240,50 +213,34 @@ async def test_a_client_certificate_given_inline_proves_who_we_are_and_leaves_no
     assert list(folder.iterdir()) == []
 
 
-class Rotating:
-    """Credentials with a certificate that can be replaced, as a plugin's is."""
-
-    def __init__(self, certificate: bytes, key: bytes) -> None:
-        self.credential = Credential(certificate=certificate, key=key)
-
-    async def current(self) -> Credential:
-        return self.credential
-
-    async def renew(self, refused: Credential) -> bool:
-        return False
-
-
 async def test_a_login_that_fails_after_a_401_is_what_the_caller_hears_of() -> None:
-    class Failing(Rotating):
+    class Failing(Renewable):
         async def renew(self, refused: Credential) -> bool:
             raise ConfigError("log in again")
 
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=401)
 
-    async with (
-        serve(handler) as server,
-        Client(HttpTransport(Connection(server), Failing(b"", b""))) as client,
-    ):
+    async with serve(handler) as server, Client(HttpTransport(Connection(server), Failing())) as client:
         with pytest.raises(ConfigError, match="log in again"):
             await client.get(PODS, "a", "ns")
         assert client.limiter.state.in_flight == 0
 
 
 async def test_a_new_client_certificate_is_used_from_then_on(authority: Authority, tmp_path: Path) -> None:
-    credentials = Rotating(*authority.issue("first"))
-    async with serve(who, server_context(authority, tmp_path)) as server:
+    credentials = Renewable(*authority.issue("first"))
+    async with serve(who, authority.server_context()) as server:
         connection = Connection(server, certificate_authority=authority.pem)
         async with Client(HttpTransport(connection, credentials)) as client:
             assert await client.get(PODS, "a", "ns") == {"user": "first"}
-            credentials.credential = Rotating(*authority.issue("second")).credential
+            credentials.credential = Credential("", *authority.issue("second"))
             assert await client.get(PODS, "a", "ns") == {"user": "second"}
 
 
 async def test_a_server_that_is_not_trusted_is_refused_in_one_line_and_not_tried_again(
     authority: Authority, tmp_path: Path
 ) -> None:
-    async with serve(who, server_context(authority, tmp_path)) as server:
+    async with serve(who, authority.server_context()) as server:
         stranger = Connection(server, certificate_authority=Authority().pem)
         async with Client.connect(stranger) as client:
             with pytest.raises(
@@ -298,7 +255,7 @@ async def test_a_server_that_is_not_trusted_is_refused_in_one_line_and_not_tried
 async def test_tls_server_name_is_what_the_certificate_is_held_against(
     authority: Authority, tmp_path: Path
 ) -> None:
-    async with serve(who, server_context(authority, tmp_path, "inner.example")) as server:
+    async with serve(who, authority.server_context("inner.example")) as server:
         by_name = Connection(server, certificate_authority=authority.pem, tls_server_name="inner.example")
         async with Client.connect(by_name) as client:
             assert await client.get(PODS, "a", "ns") == {"user": ""}
@@ -337,17 +294,13 @@ async def test_an_encrypted_key_is_refused_without_asking_for_its_password(autho
 
 
 async def test_requests_go_through_the_proxy_that_is_configured() -> None:
-    seen: list[str] = []
-
-    async def proxy(request: web.Request) -> web.Response:
-        seen.append(str(request.url))
-        return web.json_response(POD)
-
+    proxy = Recording(POD)
     async with serve(proxy) as address:
         connection = Connection("http://api.example:8080", proxy_url=address)
         async with Client.connect(connection) as client:
             assert await client.get(PODS, "a", "ns") == POD
-    assert seen == ["http://api.example:8080/api/v1/namespaces/ns/pods/a"]
+    asked = [str(each.url) for each in proxy.requests]
+    assert asked == ["http://api.example:8080/api/v1/namespaces/ns/pods/a"]
 
 
 async def test_a_stream_that_its_reader_leaves_ends_at_the_server_too() -> None:
@@ -358,7 +311,7 @@ async def test_a_stream_that_its_reader_leaves_ends_at_the_server_too() -> None:
         await reader.read()
         has_ended.set()
 
-    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+    async with client_of(script) as client:
         stream = client.logs("a", "ns")
         assert await anext(stream) == b"line"
         assert not has_ended.is_set()
@@ -393,67 +346,28 @@ async def test_a_connection_that_the_server_ends_is_not_used_again() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal seen
         seen += 1
-        body = json.dumps(POD).encode()
-        writer.write(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        writer.write(whole(json.dumps(POD).encode(), b"Connection: close"))
         await reader.read()
 
-    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+    async with client_of(script) as client:
         for _ in range(3):
             assert await client.get(PODS, "a", "ns") == POD
     assert seen == 3
 
 
 async def test_a_body_without_a_length_ends_with_its_connection() -> None:
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"\r\n" + json.dumps(POD).encode())
-        await writer.drain()
-
-    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+    script = answering(HEAD + b"\r\n" + json.dumps(POD).encode(), is_left_open=False)
+    async with client_of(script) as client:
         assert await client.get(PODS, "a", "ns") == POD
-
-
-async def test_what_comes_before_the_answer_is_passed_over() -> None:
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        body = json.dumps(POD).encode()
-        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
-        writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        await reader.read()
-
-    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
-        assert await client.get(PODS, "a", "ns") == POD
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"SSH-2.0-OpenSSH_9.2\r\n",
-        HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
-        HEAD + b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello",
-        HEAD + b"X: " + b"x" * 200_000 + b"\r\nContent-Length: 2\r\n\r\n{}",
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
-    ],
-    ids=["no HTTP", "two lengths", "no gzip", "endless head", "another protocol"],
-)
-async def test_what_is_no_answer_is_told_in_one_line(answer: bytes) -> None:
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer)
-        await reader.read()
-
-    async with serve_raw(script) as server, Client.connect(Connection(server), timeout_seconds=60) as client:
-        with pytest.raises(UnreachableError) as raised:
-            await client.create(PODS, {**POD}, "ns")
-    assert "\n" not in str(raised.value)
 
 
 async def test_a_small_answer_that_unpacks_to_much_is_read_in_pieces() -> None:
     large = b"a" * (8 << 20)
     packed = gzip.compress(large)
 
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed)
-        await reader.read()
-
-    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+    async with client_of(
+        answering(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed)
+    ) as client:
         pieces = [piece async for piece in client.logs("a", "ns")]
     assert b"".join(pieces) == large
     assert max(map(len, pieces)) <= 1 << 20
@@ -475,7 +389,7 @@ async def test_a_server_that_sends_faster_than_is_read_has_to_wait() -> None:
         except TimeoutError:
             is_stuck.set()
 
-    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+    async with client_of(script) as client:
         pieces = client.logs("a", "ns")
         async with aclosing(pieces):
             await anext(pieces)
@@ -485,7 +399,7 @@ async def test_a_server_that_sends_faster_than_is_read_has_to_wait() -> None:
 
 @pytest.mark.parametrize("value", ["a\r\nX-Injected: b", "a\nb", "a\rb"])
 async def test_a_line_break_in_a_header_never_reaches_the_wire(value: str) -> None:
-    async with serve(answer_pod) as server, Client.connect(Connection(server)) as client:
+    async with serve(Recording(POD)) as server, Client.connect(Connection(server)) as client:
         with pytest.raises(ValueError, match="line break"):
             await client.request("GET", "/version", headers={"X-Name": value})
 
@@ -495,33 +409,15 @@ async def test_tls_goes_through_a_proxy_that_only_passes_bytes_on(
 ) -> None:
     asked: list[bytes] = []
 
-    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        asked.append(head)
-        host, _, port = head.split()[1].decode().rpartition(":")
-        to_reader, to_writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-
-        async def pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            with contextlib.suppress(ConnectionError):
-                while data := await source.read(65536):
-                    sink.write(data)
-            sink.close()
-
-        await asyncio.gather(pass_on(reader, to_writer), pass_on(to_reader, writer))
-
-    async with serve(who, server_context(authority, tmp_path)) as server:
-        listener = await asyncio.start_server(proxy, "127.0.0.1", 0)
-        async with listener:
-            port = listener.sockets[0].getsockname()[1]
-            connection = Connection(
-                server,
-                certificate_authority=authority.pem,
-                proxy_url=f"http://me:secret@127.0.0.1:{port}",
-                auth=TokenAuth("for the server alone"),
-            )
-            async with Client.connect(connection) as client:
-                assert await client.get(PODS, "a", "ns") == {"user": ""}
+    async with serve(who, authority.server_context()) as server, listen(tunnel_of(asked)) as proxy:
+        connection = Connection(
+            server,
+            certificate_authority=authority.pem,
+            proxy_url=proxy.server.replace("//", "//me:secret@"),
+            auth=TokenAuth("for the server alone"),
+        )
+        async with Client.connect(connection) as client:
+            assert await client.get(PODS, "a", "ns") == {"user": ""}
     assert asked[0].startswith(b"CONNECT 127.0.0.1:")
     assert b"Proxy-Authorization: Basic bWU6c2VjcmV0" in asked[0]
     assert b"for the server alone" not in b"".join(asked)
@@ -529,10 +425,7 @@ async def test_tls_goes_through_a_proxy_that_only_passes_bytes_on(
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", b""])
 async def test_a_proxy_that_refuses_is_named(authority: Authority, answer: bytes) -> None:
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer)
-
-    async with serve_raw(script) as proxy:
+    async with serve_raw(answering(answer, is_left_open=False)) as proxy:
         connection = Connection("https://127.0.0.1:1", certificate_authority=authority.pem, proxy_url=proxy)
         async with Client.connect(connection, timeout_seconds=60) as client:
             with pytest.raises(NotSentError, match=r"^the proxy on the way to https://\S+ cannot be used"):
@@ -542,7 +435,7 @@ async def test_a_proxy_that_refuses_is_named(authority: Authority, answer: bytes
 def test_a_stream_that_is_left_waits_for_no_farewell_of_its_server(
     authority: Authority, tmp_path: Path
 ) -> None:
-    context = server_context(authority, tmp_path)
+    context = authority.server_context()
     is_over = threading.Event()
 
     def stay_silent(listener: socket.socket) -> None:
@@ -559,10 +452,7 @@ def test_a_stream_that_is_left_waits_for_no_farewell_of_its_server(
             async with aclosing(pieces):
                 assert await anext(pieces) == b"a"
 
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        warnings.catch_warnings(record=True) as warned,
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as listener, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         # What earlier tests have left to the collector is no complaint of this one.
         gc.collect()

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from podlife.client import PODS, BadAnswerError, Client, DeadlineError, WatchEvent, WatchOptions
+from podlife.client import PODS, BadAnswerError, DeadlineError, WatchEvent, WatchOptions
 from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, UnreachableError
 from podlife.testing import virtual_time
 from podlife.wire import Response
 from tests.component.client.test_watch import Server, View, added, bookmark, line, pod, refusal, status, take
 
 
-def listed(*pods: dict[str, Any], revision: str = "8") -> Response:
-    return Response(200, json.dumps({"metadata": {"resourceVersion": revision}, "items": pods}).encode())
+def page(*pods: dict[str, Any], token: str = "") -> Response:
+    metadata = {"resourceVersion": "8", "continue": token}
+    return Response(200, json.dumps({"metadata": metadata, "items": pods}).encode())
 
 
 class SpecView(View):
@@ -56,7 +57,7 @@ OLD_ETCD = {
 @virtual_time
 async def test_a_server_without_streaming_lists_is_read_in_pages_and_not_asked_again(no: Any) -> None:
     watching = [added("c", 9), 60.0]
-    pages = listed(pod("a", 5), pod("b", 2))
+    pages = page(pod("a", 5), pod("b", 2))
     server = Server(no, pages, list(watching), pages, list(watching))
     client = server.client()
     for namespace in ("", "ns"):
@@ -68,11 +69,6 @@ async def test_a_server_without_streaming_lists_is_read_in_pages_and_not_asked_a
     assert asked == [True, False, False, False, False]
     assert all(request.query.get("labelSelector") == "x=y" for request in server.requests)
     assert server.revisions[2] == "8"
-
-
-def page(*pods: dict[str, Any], token: str = "") -> Response:
-    metadata = {"resourceVersion": "8", "continue": token}
-    return Response(200, json.dumps({"metadata": metadata, "items": pods}).encode())
 
 
 @virtual_time
@@ -135,7 +131,7 @@ async def test_a_page_that_is_cut_is_no_page_whoever_listens() -> None:
 
 @virtual_time
 async def test_a_server_that_takes_no_notice_of_the_parameter_is_read_in_pages_the_next_time() -> None:
-    server = Server([added("a", 5), 3600.0], listed(pod("a", 5)), [60.0])
+    server = Server([added("a", 5), 3600.0], page(pod("a", 5)), [60.0])
     client = server.client()
     with pytest.raises(DeadlineError):
         async with aclosing(client.list_watch(PODS)) as events:
@@ -185,22 +181,17 @@ async def test_a_revision_lost_after_the_list_is_for_the_caller_to_start_over() 
             await anext(events)
 
 
+@pytest.mark.parametrize(
+    ("no", "error"),
+    [(refusal(403, "Forbidden"), ForbiddenError), (UnreachableError("reset"), UnreachableError)],
+)
 @virtual_time
-async def test_a_refusal_is_raised_and_says_nothing_about_streaming() -> None:
-    server = Server(refusal(403, "Forbidden"), [bookmark(8, is_synced=True), 60.0])
-    client: Client = server.client()
-    with pytest.raises(ForbiddenError):
-        await anext(client.list_watch(PODS))
-    async with aclosing(client.list_watch(PODS)) as events:
-        assert await take(events, 1) == ["synced 8"]
-    assert "sendInitialEvents" in server.requests[1].query
-
-
-@virtual_time
-async def test_a_server_that_does_not_answer_at_all_says_nothing_about_streaming() -> None:
-    server = Server(UnreachableError("reset"), [bookmark(8, is_synced=True), 60.0])
+async def test_a_refusal_or_no_answer_is_raised_and_says_nothing_about_streaming(
+    no: Response | Exception, error: type[Exception]
+) -> None:
+    server = Server(no, [bookmark(8, is_synced=True), 60.0])
     client = server.client()
-    with pytest.raises(UnreachableError):
+    with pytest.raises(error):
         await anext(client.list_watch(PODS))
     async with aclosing(client.list_watch(PODS)) as events:
         assert await take(events, 1) == ["synced 8"]

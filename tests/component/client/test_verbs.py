@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import unquote_plus
 
 import msgspec
 import pytest
@@ -27,6 +28,7 @@ from podlife.client import (
     LogOptions,
     NotSentError,
     PatchType,
+    WithdrawnError,
     WriteOptions,
 )
 from podlife.errors import (
@@ -35,6 +37,7 @@ from podlife.errors import (
     ConflictError,
     ExpiredError,
     NotFoundError,
+    PodlifeError,
     TooManyRequestsError,
     UnreachableError,
 )
@@ -75,126 +78,80 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-SENT: list[tuple[str, Callable[[Client], Awaitable[Any]], tuple[str, str, dict[str, str], Any]]] = [
-    (
-        "get",
-        lambda c: c.get(PODS, "a", "ns", resource_version="0"),
-        ("GET", "/api/v1/namespaces/ns/pods/a", {"resourceVersion": "0"}, None),
-    ),
-    (
-        "get a cluster-wide object's status",
-        lambda c: c.get(NODES, "n1", subresource="status"),
-        ("GET", "/api/v1/nodes/n1/status", {}, None),
-    ),
-    (
-        "list with selectors",
-        lambda c: c.list(
-            PODS,
-            options=ListOptions(
-                label_selector=parse_label_selector("app in (b,a)"),
-                field_selector="status.phase=Running",
-                limit=5,
-            ),
-        ),
+POD_PATH = "/api/v1/namespaces/ns/pods/a"
+DELETE_OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1"}
+
+
+@pytest.mark.parametrize(
+    ("call", "line", "body"),
+    [
+        (lambda c: c.get(PODS, "a", "ns", resource_version="0"), f"GET {POD_PATH}?resourceVersion=0", None),
+        (lambda c: c.get(NODES, "n1", subresource="status"), "GET /api/v1/nodes/n1/status?", None),
         (
-            "GET",
-            "/api/v1/pods",
-            {"labelSelector": "app in (a,b)", "fieldSelector": "status.phase=Running", "limit": "5"},
+            lambda c: c.list(
+                PODS,
+                options=ListOptions(
+                    label_selector=parse_label_selector("app in (b,a)"),
+                    field_selector="status.phase=Running",
+                    limit=5,
+                ),
+            ),
+            "GET /api/v1/pods?labelSelector=app in (a,b)&fieldSelector=status.phase=Running&limit=5",
             None,
         ),
-    ),
-    (
-        "create in the object's namespace",
-        lambda c: c.create(PODS, POD, options=WriteOptions(dry_run=True, field_validation="Strict")),
-        ("POST", "/api/v1/namespaces/ns/pods", {"dryRun": "All", "fieldValidation": "Strict"}, POD),
-    ),
-    (
-        "create what has no namespace",
-        lambda c: c.create(NAMESPACES, {"metadata": {"name": "x"}}),
-        ("POST", "/api/v1/namespaces", {}, {"metadata": {"name": "x"}}),
-    ),
-    ("update", lambda c: c.update(PODS, POD), ("PUT", "/api/v1/namespaces/ns/pods/a", {}, POD)),
-    (
-        "update the status",
-        lambda c: c.update_status(PODS, POD),
-        ("PUT", "/api/v1/namespaces/ns/pods/a/status", {}, POD),
-    ),
-    (
-        "patch",
-        lambda c: c.patch(PODS, "a", {"spec": None}, "ns", type=PatchType.STRATEGIC),
-        ("PATCH", "/api/v1/namespaces/ns/pods/a", {}, {"spec": None}),
-    ),
-    (
-        "apply",
-        lambda c: c.patch(
-            PODS, "a", POD, "ns", type=PatchType.APPLY, options=WriteOptions(field_manager="me", force=True)
-        ),
-        ("PATCH", "/api/v1/namespaces/ns/pods/a", {"fieldManager": "me", "force": "true"}, POD),
-    ),
-    (
-        "delete with everything",
-        lambda c: c.delete(
-            PODS,
-            "a",
-            "ns",
-            options=DeleteOptions(
-                grace_period_seconds=0,
-                propagation_policy="Foreground",
-                uid="u1",
-                resource_version="7",
-                dry_run=True,
-            ),
+        (
+            lambda c: c.create(PODS, POD, options=WriteOptions(dry_run=True, field_validation="Strict")),
+            "POST /api/v1/namespaces/ns/pods?dryRun=All&fieldValidation=Strict",
+            POD,
         ),
         (
-            "DELETE",
-            "/api/v1/namespaces/ns/pods/a",
-            {},
+            lambda c: c.create(NAMESPACES, {"metadata": {"name": "x"}}),
+            "POST /api/v1/namespaces?",
+            {"metadata": {"name": "x"}},
+        ),
+        (lambda c: c.update(PODS, POD), f"PUT {POD_PATH}?", POD),
+        (lambda c: c.update_status(PODS, POD), f"PUT {POD_PATH}/status?", POD),
+        (
+            lambda c: c.patch(PODS, "a", {"spec": None}, "ns", type=PatchType.STRATEGIC),
+            f"PATCH {POD_PATH}?",
+            {"spec": None},
+        ),
+        (
+            lambda c: c.patch(PODS, "a", POD, "ns", options=WriteOptions(field_manager="me", force=True)),
+            f"PATCH {POD_PATH}?fieldManager=me&force=true",
+            POD,
+        ),
+        (
+            lambda c: c.delete(
+                PODS, "a", "ns", options=DeleteOptions(0, "Foreground", "u1", "7", dry_run=True)
+            ),
+            f"DELETE {POD_PATH}?",
             {
-                "kind": "DeleteOptions",
-                "apiVersion": "v1",
+                **DELETE_OPTIONS,
                 "gracePeriodSeconds": 0,
                 "propagationPolicy": "Foreground",
                 "preconditions": {"uid": "u1", "resourceVersion": "7"},
                 "dryRun": ["All"],
             },
         ),
-    ),
-    (
-        "delete a collection",
-        lambda c: c.delete_collection(PODS, "ns", selection=ListOptions(label_selector="a=b")),
         (
-            "DELETE",
-            "/api/v1/namespaces/ns/pods",
-            {"labelSelector": "a=b"},
-            {"kind": "DeleteOptions", "apiVersion": "v1"},
+            lambda c: c.delete_collection(PODS, "ns", selection=ListOptions(label_selector="a=b")),
+            "DELETE /api/v1/namespaces/ns/pods?labelSelector=a=b",
+            DELETE_OPTIONS,
         ),
-    ),
-    (
-        "evict",
-        lambda c: c.evict("a", "ns", options=DeleteOptions(uid="u1")),
         (
-            "POST",
-            "/api/v1/namespaces/ns/pods/a/eviction",
-            {},
+            lambda c: c.evict("a", "ns", options=DeleteOptions(uid="u1")),
+            f"POST {POD_PATH}/eviction?",
             {
                 "apiVersion": "policy/v1",
                 "kind": "Eviction",
                 "metadata": {"name": "a", "namespace": "ns"},
-                "deleteOptions": {
-                    "kind": "DeleteOptions",
-                    "apiVersion": "v1",
-                    "preconditions": {"uid": "u1"},
-                },
+                "deleteOptions": {**DELETE_OPTIONS, "preconditions": {"uid": "u1"}},
             },
         ),
-    ),
-    (
-        "bind",
-        lambda c: c.bind("a", "ns", "n1", uid="u1"),
         (
-            "POST",
-            "/api/v1/namespaces/ns/pods/a/binding",
-            {},
+            lambda c: c.bind("a", "ns", "n1", uid="u1"),
+            f"POST {POD_PATH}/binding?",
             {
                 "apiVersion": "v1",
                 "kind": "Binding",
@@ -202,26 +159,19 @@ SENT: list[tuple[str, Callable[[Client], Awaitable[Any]], tuple[str, str, dict[s
                 "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
             },
         ),
-    ),
-    (
-        "scale",
-        lambda c: c.scale(DEPLOYMENTS, "d", "ns", 3),
-        ("PATCH", "/apis/apps/v1/namespaces/ns/deployments/d/scale", {}, {"spec": {"replicas": 3}}),
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "expected"), [row[1:] for row in SENT], ids=[row[0] for row in SENT])
+        (
+            lambda c: c.scale(DEPLOYMENTS, "d", "ns", 3),
+            "PATCH /apis/apps/v1/namespaces/ns/deployments/d/scale?",
+            {"spec": {"replicas": 3}},
+        ),
+    ],
+)
 @virtual_time
-async def test_a_verb_sends(
-    call: Callable[[Client], Awaitable[Any]], expected: tuple[str, str, dict[str, str], Any]
-) -> None:
+async def test_a_verb_sends(call: Callable[[Client], Awaitable[Any]], line: str, body: Any) -> None:
     server = Server(answer({"metadata": {}}))
     await call(server.client())
-    method, path, query, body = expected
     (request,) = server.requests
-    assert (request.method, request.path) == (method, path)
-    assert {name: request.query.get(name) for name in request.query._values} == query
+    assert f"{request.method} {request.path}?{unquote_plus(request.query.raw)}" == line
     assert (json.loads(request.body) if request.body else None) == body
 
 
@@ -373,12 +323,22 @@ async def test_an_eviction_that_a_budget_forbids_is_an_answer_that_slows_nobody_
     assert client.limiter.state.paused_until == 0
 
 
+async def never() -> Response:
+    await asyncio.sleep(3600)
+    raise AssertionError
+
+
+@virtual_time
+async def test_the_time_that_was_allowed_is_told_whatever_was_left_for_the_last_attempt() -> None:
+    """Calls that fail alike say the same: a sweep tells of them together."""
+    server = Server(answer({}, 429, **{"Retry-After": "1"}), never)
+    with pytest.raises(UnreachableError, match=r"^no answer to GET /api/v1/namespaces/ns/pods/a in 8 s$"):
+        await server.client(timeout_seconds=8).get(PODS, "a", "ns")
+    assert (len(server.requests), now()) == (2, 8)
+
+
 @virtual_time
 async def test_a_deadline_that_passes_without_an_answer_halves_the_limit() -> None:
-    async def never() -> Response:
-        await asyncio.sleep(3600)
-        raise AssertionError
-
     client = Server(never).client(timeout_seconds=30)
     with pytest.raises(DeadlineError):
         await client.get(PODS, "a", "ns")
@@ -508,3 +468,57 @@ async def test_a_login_that_takes_long_takes_nothing_from_the_deadline_of_the_re
     client = Client(LoggingIn(Server(answer(POD))), timeout_seconds=60)
     assert await client.get(PODS, "a", "ns") == POD
     assert now() == 100
+
+
+# A caller who withdraws: what is on the wire is finished, and nothing else is sent.
+
+
+async def after_ten_seconds() -> Response:
+    await asyncio.sleep(10)
+    return answer({})
+
+
+def names_asked(server: Server) -> list[str]:
+    return [request.path.rpartition("/")[2] for request in server.requests]
+
+
+async def outcomes(client: Client, names: str) -> list[object]:
+    calls = (client.delete(PODS, name, "ns") for name in names)
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+@virtual_time
+async def test_calls_on_the_wire_are_answered_and_those_in_line_are_never_sent() -> None:
+    server = Server(after_ten_seconds)
+    limiter = Limiter(LimiterSettings(initial=2))
+    client = server.client(limiter=limiter)
+    loop = asyncio.get_running_loop()
+    loop.call_later(1, client.withdraw)
+    answers = await outcomes(client, "abcde")
+    assert [isinstance(answer, WithdrawnError) for answer in answers] == [False, False, True, True, True]
+    assert (answers[:2], names_asked(server)) == ([{}, {}], ["a", "b"])
+    assert (loop.time(), limiter.waiting, limiter.state.in_flight) == (10, 0, 0)
+
+
+@virtual_time
+async def test_whoever_waits_to_try_again_withdraws_at_once() -> None:
+    server = Server(failure(429, "TooManyRequests", retryAfterSeconds=30))
+    client = server.client()
+    loop = asyncio.get_running_loop()
+    loop.call_later(1, client.withdraw)
+    answers = await outcomes(client, "ab")
+    assert all(isinstance(answer, WithdrawnError) for answer in answers)
+    # The second stands behind the first, which was told to come back: it was never sent.
+    assert (loop.time(), names_asked(server)) == (1, ["a"])
+
+
+@virtual_time
+async def test_afterwards_nothing_is_sent_but_by_others_on_the_same_connection() -> None:
+    server = Server(answer({}))
+    client = server.client()
+    apart = client.apart()
+    apart.withdraw()
+    [refused] = await outcomes(apart, "a")
+    assert isinstance(refused, PodlifeError)
+    assert await outcomes(client, "b") == [{}]
+    assert names_asked(server) == ["b"]

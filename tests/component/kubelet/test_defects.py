@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podlife.client import PODS
-from podlife.kubelet.admission import admitter as admitting
+from podlife.kubelet import admission as admitting
 from podlife.kubelet.config import api as api_pods
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtime import ExecResult

@@ -10,15 +10,9 @@ from typing import Any
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
-from podlife.client import LEASES, NODES, Client
+from podlife.client import LEASES, NODES, Client, DeleteOptions
 from podlife.errors import NotFoundError
-from podlife.kubelet.node_status import (
-    FixedMachine,
-    MachineFacts,
-    MachineUsage,
-    NodeReporter,
-    NodeSettings,
-)
+from podlife.kubelet.node_status import FixedMachine, MachineFacts, MachineUsage, NodeReporter, NodeSettings
 from podlife.kubelet.node_status.lease import NAMESPACE
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from podlife.testing import LoopClock
@@ -98,6 +92,12 @@ class World:
 
     async def node(self) -> Object:
         return await self.client.get(NODES, "n1")
+
+    async def delete_node(self) -> str:
+        """Its UID."""
+        uid = str((await self.node())["metadata"]["uid"])
+        await self.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        return uid
 
     async def has_node(self) -> bool:
         try:

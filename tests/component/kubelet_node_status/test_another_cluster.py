@@ -19,12 +19,7 @@ from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError
 from podlife.kubelet.hollow import HollowNodes, HollowSettings
 from podlife.kubelet.kubelet import Kubelet
-from podlife.kubelet.node_status import (
-    CLUSTER_FILE,
-    AnotherClusterError,
-    ClusterMembership,
-    NodeSettings,
-)
+from podlife.kubelet.node_status import CLUSTER_FILE, AnotherClusterError, ClusterMembership, NodeSettings
 from podlife.kubelet.node_status.membership import is_another_cluster
 from podlife.kubelet.runtime import ContainerState, Runtime
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
@@ -66,9 +61,10 @@ class Node:
         return sum(each.state is ContainerState.RUNNING for each in await self._runtime.list_containers())
 
     async def until_running(self, count: int) -> None:
-        async with asyncio.timeout(60):
-            while await self.running() != count:
-                await asyncio.sleep(0.05)
+        async def are_running() -> bool:
+            return await self.running() == count
+
+        await until(are_running, seconds=60)
 
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[asyncio.Task[None]]:
@@ -86,10 +82,8 @@ class Warnings:
 
     async def until(self, module: str, times: int = 1) -> str:
         """The module of the agent has said so often that this is another cluster."""
-        async with asyncio.timeout(120):
-            while len(said := self._said(module)) < times:
-                await asyncio.sleep(0.05)
-        return said[-1]
+        await until(lambda: len(self._said(module)) >= times)
+        return self._said(module)[-1]
 
     def _said(self, module: str) -> list[str]:
         return [
@@ -145,6 +139,18 @@ async def kept(place: Place, node: Node, warnings: Warnings) -> None:
         assert not serving.done()
 
 
+async def moved_to_another_cluster(folder: Path) -> tuple[Place, Node]:
+    """An agent was stopped while its pod runs; when it comes back, another cluster is served at its address."""
+    place = Place(await cluster())
+    node = sim(place, folder)
+    async with node.begun():
+        async with connect(place.now) as client:
+            await client.create(PODS, pod(), "default")
+        await node.until_running(1)
+    place.serve(await cluster())
+    return place, node
+
+
 @pytest.mark.parametrize("is_restricted", [False, True])
 @virtual_time
 async def test_simulated_containers_outlive_a_server_that_lost_its_data(
@@ -165,13 +171,7 @@ async def test_processes_outlive_a_server_that_lost_its_data(
 
 @virtual_time
 async def test_an_agent_that_starts_on_another_cluster_ends_before_it_touches_a_pod(tmp_path: Path) -> None:
-    place = Place(await cluster())
-    node = sim(place, tmp_path)
-    async with node.begun():
-        async with connect(place.now) as client:
-            await client.create(PODS, pod(), "default")
-        await node.until_running(1)
-    place.serve(await cluster())
+    place, node = await moved_to_another_cluster(tmp_path)
     again = Node(place, node._runtime, LoopClock(), tmp_path)
     async with again.begun() as task:
         with pytest.raises(AnotherClusterError, match=f"remove {again.file} to accept this cluster"):
@@ -181,13 +181,7 @@ async def test_an_agent_that_starts_on_another_cluster_ends_before_it_touches_a_
 
 @virtual_time
 async def test_removing_the_file_accepts_the_new_cluster(tmp_path: Path) -> None:
-    place = Place(await cluster())
-    node = sim(place, tmp_path)
-    async with node.begun():
-        async with connect(place.now) as client:
-            await client.create(PODS, pod(), "default")
-        await node.until_running(1)
-    place.serve(await cluster())
+    place, node = await moved_to_another_cluster(tmp_path)
     node.file.unlink()
     again = Node(place, node._runtime, LoopClock(), tmp_path)
     async with again.begun():

@@ -9,15 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from podlife.api.codec import Object
-from podlife.client import NODES, PODS, DeleteOptions
+from podlife.client import NODES, PODS
 from podlife.errors import NotFoundError
-from podlife.kubelet.config import (
-    HASH,
-    MIRROR,
-    ApiMirrorClient,
-    is_mirror_of,
-    read_manifest,
-)
+from podlife.kubelet.config import HASH, MIRROR, ApiMirrorClient, is_mirror_of, read_manifest
 from podlife.kubelet.node_status import NodeReporter
 from podlife.testing import virtual_time
 from tests.component.kubelet_node_status.kit import World, world
@@ -77,35 +71,6 @@ async def test_a_mirror_that_is_right_is_left_alone() -> None:
 
 
 @virtual_time
-async def test_a_mirror_of_what_the_file_said_before_is_replaced() -> None:
-    async with mirrors() as (here, them, _):
-        old = await them.ensure(static(), None)
-        assert old is not None
-        new = await them.ensure(static("walk"), old)
-        assert new is not None
-        assert new["metadata"]["uid"] != old["metadata"]["uid"]
-        assert (await on_server(here) or {})["spec"]["containers"][0]["command"] == ["walk"]
-
-
-@virtual_time
-async def test_a_mirror_that_somebody_deletes_comes_back() -> None:
-    async with mirrors() as (here, them, _):
-        pod = static()
-        old = await them.ensure(pod, None)
-        assert old is not None
-        uid = old["metadata"]["uid"]
-        # With grace: the server waits for the node to say that the pod has ended.
-        await here.client.delete(PODS, "web-n1", "default", options=DeleteOptions(uid=uid))
-        leaving = await on_server(here)
-        assert leaving is not None
-        assert leaving["metadata"]["deletionTimestamp"]
-        new = await them.ensure(pod, leaving)
-        assert new is not None
-        assert new["metadata"]["uid"] != uid
-        assert "deletionTimestamp" not in (await on_server(here) or {})["metadata"]
-
-
-@virtual_time
 async def test_a_mirror_that_nobody_told_of_is_found() -> None:
     async with mirrors() as (_, them, _reporter):
         pod = static()
@@ -133,8 +98,8 @@ async def test_a_pod_of_somebody_else_with_that_name_is_left_alone_and_told_of_o
 
 @virtual_time
 async def test_a_node_that_is_gone_has_no_mirrors() -> None:
-    async with mirrors() as (here, them, reporter):
-        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=reporter.uid))
+    async with mirrors() as (here, them, _):
+        await here.delete_node()
         await asyncio.sleep(1)
         here.requests.clear()
         assert await them.ensure(static(), None) is None
@@ -146,7 +111,7 @@ async def test_a_node_that_is_gone_has_no_mirrors() -> None:
 async def test_a_node_that_is_to_go_gets_no_mirrors() -> None:
     async with mirrors() as (here, them, reporter):
         await here.client.patch(NODES, "n1", {"metadata": {"finalizers": ["test.example/hold"]}})
-        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=reporter.uid))
+        await here.delete_node()
         await asyncio.sleep(1)
         assert reporter.uid
         assert await them.ensure(static(), None) is None
@@ -171,12 +136,3 @@ async def test_a_delete_that_does_not_say_what_it_means_is_refused(full_name: st
     async with mirrors() as (_, them, _reporter):
         with pytest.raises(ValueError, match="names no mirror pod"):
             await them.delete(full_name, uid)
-
-
-@virtual_time
-async def test_a_server_that_refuses_fails_nobody_and_is_asked_again() -> None:
-    async with mirrors() as (here, them, _):
-        here.weather = 403
-        assert await them.ensure(static(), None) is None
-        here.weather = None
-        assert await them.ensure(static(), None) is not None

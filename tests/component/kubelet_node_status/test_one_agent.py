@@ -16,15 +16,9 @@ from podlife.client import LEASES, NODES, PODS, Client
 from podlife.errors import ConfigError
 from podlife.kubelet.hollow import HollowNodes, HollowSettings
 from podlife.kubelet.kubelet import Kubelet
-from podlife.kubelet.node_status import (
-    FixedMachine,
-    MachineFacts,
-    NameInUseError,
-    NodeSettings,
-)
-from podlife.kubelet.node_status.lease import NAMESPACE
-from podlife.kubelet.node_status.lease_hold import LeaseHold, hold_of, lease_seconds
-from podlife.kubelet.node_status.node_record import NodeRecord
+from podlife.kubelet.node_status import FixedMachine, MachineFacts, NameInUseError, NodeSettings
+from podlife.kubelet.node_status.lease import NAMESPACE, LeaseHold, hold_of, lease_seconds
+from podlife.kubelet.node_status.node_object import NodeRecord
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.settings import KubeletSettings
@@ -32,6 +26,7 @@ from podlife.testing import LoopClock, virtual_time
 from tests.component.kubelet.node_world import pod
 from tests.component.kubelet_node_status.kit import FACTS, World, world
 from tests.kit.embedded import connect, start
+from tests.kit.wait import until
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -66,6 +61,12 @@ class Machine:
             await cancel_and_wait(task, registered)
 
 
+@asynccontextmanager
+async def two_machines(folder: Path) -> AsyncIterator[tuple[Client, Machine, Machine]]:
+    async with connect(await start()) as client:
+        yield client, Machine(client, folder / "1"), Machine(client, folder / "2")
+
+
 def why_ended(task: asyncio.Task[None]) -> NameInUseError:
     failure = task.exception()
     assert isinstance(failure, NameInUseError), failure
@@ -74,24 +75,20 @@ def why_ended(task: asyncio.Task[None]) -> NameInUseError:
 
 async def run_pod(client: Client, machine: Machine) -> None:
     await client.create(PODS, pod(), "default")
-    async with asyncio.timeout(60):
-        while not machine.running:
-            await asyncio.sleep(0.1)
+    await until(lambda: machine.running, seconds=60)
 
 
 @virtual_time
 async def test_a_second_agent_under_a_live_name_is_refused_and_runs_nothing(tmp_path: Path) -> None:
-    async with connect(await start()) as client:
-        first, second = Machine(client, tmp_path / "1"), Machine(client, tmp_path / "2")
-        async with first.begun() as serving:
-            await run_pod(client, first)
-            async with second.begun() as refused:
-                said = str(why_ended(refused))
-                assert said.startswith("node 'n1' is already served by another agent, its lease was renewed ")
-                assert "--take-over" in said
-            await asyncio.sleep(60)
-            assert (first.running, second.running) == (1, 0)
-            assert not serving.done()
+    async with two_machines(tmp_path) as (client, first, second), first.begun() as serving:
+        await run_pod(client, first)
+        async with second.begun() as refused:
+            said = str(why_ended(refused))
+            assert said.startswith("node 'n1' is already served by another agent, its lease was renewed ")
+            assert "--take-over" in said
+        await asyncio.sleep(60)
+        assert (first.running, second.running) == (1, 0)
+        assert not serving.done()
 
 
 @virtual_time
@@ -108,8 +105,7 @@ async def test_the_same_agent_is_accepted_at_once_when_it_is_started_again(tmp_p
 
 @virtual_time
 async def test_another_agent_takes_the_name_once_the_lease_of_the_first_has_expired(tmp_path: Path) -> None:
-    async with connect(await start()) as client:
-        first, second = Machine(client, tmp_path / "1"), Machine(client, tmp_path / "2")
+    async with two_machines(tmp_path) as (client, first, second):
         async with first.begun():
             pass
         async with second.begun() as refused:
@@ -123,8 +119,7 @@ async def test_another_agent_takes_the_name_once_the_lease_of_the_first_has_expi
 @virtual_time
 async def test_a_node_that_was_deleted_leaves_its_name_to_another_agent(tmp_path: Path) -> None:
     """Its lease may still be there: whoever collects it takes a while."""
-    async with connect(await start()) as client:
-        first, second = Machine(client, tmp_path / "1"), Machine(client, tmp_path / "2")
+    async with two_machines(tmp_path) as (client, first, second):
         async with first.begun():
             # By then the lease belongs to the node.
             await asyncio.sleep(20)
@@ -136,8 +131,7 @@ async def test_a_node_that_was_deleted_leaves_its_name_to_another_agent(tmp_path
 @virtual_time
 async def test_a_live_agent_whose_clock_is_behind_is_still_recognised(tmp_path: Path) -> None:
     """By its renewal time the lease is over; that it changes shows that it is not."""
-    async with connect(await start()) as client:
-        first, second = Machine(client, tmp_path / "1"), Machine(client, tmp_path / "2")
+    async with two_machines(tmp_path) as (_, first, second):
         first._clock = LoopClock(off_seconds=-90)
         async with first.begun(), second.begun() as refused:
             why_ended(refused)
@@ -145,16 +139,14 @@ async def test_a_live_agent_whose_clock_is_behind_is_still_recognised(tmp_path: 
 
 @virtual_time
 async def test_an_agent_that_is_told_to_take_over_does_and_the_first_one_ends(tmp_path: Path) -> None:
-    async with connect(await start()) as client:
-        first, second = Machine(client, tmp_path / "1"), Machine(client, tmp_path / "2")
-        async with first.begun() as replaced:
-            await run_pod(client, first)
-            async with second.begun(takes_over=True) as serving:
-                await asyncio.wait((replaced,), timeout=60)
-                why_ended(replaced)
-                # It ends no pod: whoever takes a name over sees to what the first one left.
-                assert first.running == 1
-                assert not serving.done()
+    async with two_machines(tmp_path) as (client, first, second), first.begun() as replaced:
+        await run_pod(client, first)
+        async with second.begun(takes_over=True) as serving:
+            await asyncio.wait((replaced,), timeout=60)
+            why_ended(replaced)
+            # It ends no pod: whoever takes a name over sees to what the first one left.
+            assert first.running == 1
+            assert not serving.done()
 
 
 @virtual_time
@@ -189,9 +181,7 @@ async def test_a_second_fleet_of_the_same_name_is_refused_and_a_restarted_one_is
         await cancel_and_wait(first)
         again = fleet(client, "1")
         restarted = loop.create_task(again.run())
-        async with asyncio.timeout(5):
-            while again.ready < 3:
-                await asyncio.sleep(0.1)
+        await until(lambda: again.ready >= 3, seconds=5)
         await cancel_and_wait(restarted)
 
 
@@ -223,6 +213,7 @@ ODD = [
     {"renewTime": "9999-12-31T23:59:59.999999Z"},
     {"renewTime": "0001-01-01T00:00:00.000000Z"},
     {"renewTime": format_micro_time(NOW), "leaseDurationSeconds": 2**31 - 1},
+    {"leaseDurationSeconds": 5},
     {},
 ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.client import LEASES, NODES, DeleteOptions
-from podlife.kubelet.node_status.node_record import NodeRecord, follow_node
+from podlife.kubelet.node_status.node_object import NodeRecord, follow_node
 from podlife.testing import virtual_time
 from tests.component.kubelet_node_status.kit import world
 
@@ -137,8 +137,7 @@ async def test_a_node_that_may_neither_create_nor_see_itself_says_which_right_is
 @virtual_time
 async def test_another_node_of_the_name_is_noticed_with_the_next_status_where_nobody_watches() -> None:
     async with world() as here, here.running(watches=False) as reporter:
-        uid = reporter.uid
-        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        await here.delete_node()
         other = await here.client.create(NODES, {"metadata": {"name": "n1", "labels": {"new": "1"}}})
         here.problems.append("something")
         await asyncio.sleep(11)
@@ -178,8 +177,7 @@ async def test_what_others_change_is_known_to_whoever_asks_for_the_node() -> Non
 @virtual_time
 async def test_a_node_that_was_deleted_stays_away_as_a_kubelets_does() -> None:
     async with world() as here, here.running() as reporter:
-        uid = (await here.node())["metadata"]["uid"]
-        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        await here.delete_node()
         lease = await here.lease()
         # What the collector does with what the node has owned.
         await here.client.delete(
@@ -197,8 +195,7 @@ async def test_a_node_that_was_deleted_stays_away_as_a_kubelets_does() -> None:
 @virtual_time
 async def test_a_node_that_somebody_made_again_is_told_of_and_owns_the_lease() -> None:
     async with world() as here, here.running():
-        uid = (await here.node())["metadata"]["uid"]
-        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        await here.delete_node()
         await asyncio.sleep(15)
         other = await here.client.create(NODES, {"metadata": {"name": "n1"}})
         await asyncio.sleep(25)
@@ -209,8 +206,7 @@ async def test_a_node_that_somebody_made_again_is_told_of_and_owns_the_lease() -
 @virtual_time
 async def test_a_node_may_be_told_to_come_back_by_itself() -> None:
     async with world() as here, here.running(register_again=True, watches=False):
-        uid = (await here.node())["metadata"]["uid"]
-        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        uid = await here.delete_node()
         # Nobody watches: it is noticed with the next status.
         await asyncio.sleep(500)
         node = await here.node()

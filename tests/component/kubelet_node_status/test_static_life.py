@@ -22,6 +22,7 @@ from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.component.kubelet_node_status.kit import FACTS
 from tests.kit.embedded import connect, refusal, start
+from tests.kit.wait import until
 
 
 def text(name: str = "web", image: str = "app:1") -> str:
@@ -40,17 +41,18 @@ class Node:
         return {pod["metadata"]["name"]: pod for pod in found.items}
 
     async def until_running(self, name: str = "web-n1", *, not_uid: str = "") -> Object:
-        async with asyncio.timeout(60):
-            while True:
-                pod = (await self.pods()).get(name)
-                if pod and pod["metadata"]["uid"] != not_uid and pod["status"]["phase"] == "Running":
-                    return pod
-                await asyncio.sleep(0.1)
+        async def running() -> Object | None:
+            pod = (await self.pods()).get(name)
+            is_another = pod is not None and pod["metadata"]["uid"] != not_uid
+            return pod if is_another and pod["status"]["phase"] == "Running" else None
+
+        return await until(running, seconds=60)
 
     async def until_idle(self) -> None:
-        async with asyncio.timeout(120):
-            while await self.pods() or self.running():
-                await asyncio.sleep(0.1)
+        async def is_idle() -> bool:
+            return not (await self.pods() or self.running())
+
+        await until(is_idle)
 
     def running(self) -> list[tuple[str, str]]:
         """Pod and image of what runs."""
@@ -63,7 +65,8 @@ class Node:
 
 @asynccontextmanager
 async def node(folder: Path, *, refuses: list[bool] | None = None) -> AsyncIterator[Node]:
-    """`refuses` is looked at with each request of the agent: while it holds True, none is answered well."""
+    """With the file `web.yaml`. While the last of `refuses` is True, the server refuses every request of the agent."""
+    (folder / "web.yaml").write_text(text())
 
     async def weather(request: Request, handler: Handler) -> Response:
         return refusal(503) if refuses and refuses[-1] else await handler(request)
@@ -89,7 +92,6 @@ async def node(folder: Path, *, refuses: list[bool] | None = None) -> AsyncItera
 
 @virtual_time
 async def test_a_file_becomes_a_pod_that_runs_and_a_mirror_that_says_so(tmp_path: Path) -> None:
-    (tmp_path / "web.yaml").write_text(text())
     async with node(tmp_path) as here:
         mirror = await here.until_running()
         (pod,) = here.agent.pod_manager
@@ -103,7 +105,6 @@ async def test_a_pod_that_an_api_server_would_refuse_does_not_run_in_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "bad.yaml").write_text(text("bad", image="''"))
-    (tmp_path / "web.yaml").write_text(text())
     async with node(tmp_path) as here:
         await here.until_running()
         assert here.running() == [("web-n1", "app:1")]
@@ -113,7 +114,6 @@ async def test_a_pod_that_an_api_server_would_refuse_does_not_run_in_secret(
 
 @virtual_time
 async def test_a_file_that_says_something_else_is_another_pod(tmp_path: Path) -> None:
-    (tmp_path / "web.yaml").write_text(text())
     async with node(tmp_path) as here:
         old = await here.until_running()
         (tmp_path / "web.yaml").write_text(text(image="app:2"))
@@ -125,7 +125,6 @@ async def test_a_file_that_says_something_else_is_another_pod(tmp_path: Path) ->
 
 @virtual_time
 async def test_a_file_that_is_taken_away_ends_its_pod_and_its_mirror(tmp_path: Path) -> None:
-    (tmp_path / "web.yaml").write_text(text())
     (tmp_path / "db.yaml").write_text(text("db"))
     async with node(tmp_path) as here:
         await here.until_running()
@@ -141,15 +140,12 @@ async def test_a_file_that_is_taken_away_ends_its_pod_and_its_mirror(tmp_path: P
 
 @virtual_time
 async def test_a_mirror_that_could_not_be_deleted_goes_when_the_server_is_back(tmp_path: Path) -> None:
-    (tmp_path / "web.yaml").write_text(text())
     refuses = [False]
     async with node(tmp_path, refuses=refuses) as here:
         await here.until_running()
         refuses.append(True)
         (tmp_path / "web.yaml").unlink()
-        async with asyncio.timeout(60):
-            while here.running():
-                await asyncio.sleep(0.1)
+        await until(lambda: not here.running(), seconds=60)
         await asyncio.sleep(60)
         assert await here.pods()
         refuses.append(False)
@@ -159,7 +155,6 @@ async def test_a_mirror_that_could_not_be_deleted_goes_when_the_server_is_back(t
 
 @virtual_time
 async def test_who_deletes_a_mirror_deletes_no_pod_and_sees_it_again(tmp_path: Path) -> None:
-    (tmp_path / "web.yaml").write_text(text())
     async with node(tmp_path) as here:
         mirror = await here.until_running()
         (before,) = here.machine.containers
@@ -174,12 +169,9 @@ async def test_who_deletes_a_mirror_deletes_no_pod_and_sees_it_again(tmp_path: P
 
 @virtual_time
 async def test_static_pods_run_without_an_api_server_and_are_shown_when_there_is_one(tmp_path: Path) -> None:
-    (tmp_path / "web.yaml").write_text(text())
     refuses = [True]
     async with node(tmp_path, refuses=refuses) as here:
-        async with asyncio.timeout(60):
-            while not here.running():
-                await asyncio.sleep(0.1)
+        await until(here.running, seconds=60)
         assert await here.pods() == {}
         refuses.append(False)
         await here.until_running()

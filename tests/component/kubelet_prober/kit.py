@@ -13,7 +13,7 @@ from podlife.kubelet.prober.manager import ProberManager
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ExecResult
 from podlife.testing import LoopClock
-from tests.conformance.kubelet.kit import Object
+from tests.conformance.kubelet.kit import Object, container, pod
 
 LIVENESS, READINESS, STARTUP = ProbeType.LIVENESS, ProbeType.READINESS, ProbeType.STARTUP
 OK, BAD, UNKNOWN = ProbeResult.SUCCESS, ProbeResult.FAILURE, ProbeResult.UNKNOWN
@@ -66,6 +66,11 @@ class Node:
             started,
             random=lambda: random,
         )
+
+    def probe_running(self, **probes: Object) -> None:
+        """Add a pod with these probes, whose one container runs."""
+        self.shown["u"] = status(running())
+        self.probes.add(pod(container(**probes)))
 
     def _changed(self, *change: Any) -> None:
         self.on_change(*change)

@@ -26,6 +26,12 @@ class Program:
         return ExecResult(self.codes.get(command[0], 0), b"", b"")
 
 
+async def create(world: NodeWorld, program: Program, spec: Object | None = None, **fields: Any) -> None:
+    """A pod whose one container has these fields, and answers commands as the program does."""
+    world.behaviours.setdefault("main", Behaviour(exec=program))
+    await world.create(pod(containers=[container(**fields)], **(spec or {})))
+
+
 def probe(word: str, **fields: Any) -> Object:
     return {"exec": {"command": [word]}, "periodSeconds": 10, **fields}
 
@@ -52,9 +58,8 @@ async def test_a_pod_is_ready_long_before_the_first_period_of_its_probe_is_over(
     async with node_world() as world:
         # An agent that has just begun spreads its first probes.
         await asyncio.sleep(60)
-        world.behaviours["main"] = Behaviour(exec=Program())
         began = now()
-        await world.create(pod(containers=[container(readinessProbe=probe("ready", periodSeconds=600))]))
+        await create(world, Program(), readinessProbe=probe("ready", periodSeconds=600))
         await world.until(is_ready)
         assert now() - began < 5
 
@@ -63,8 +68,7 @@ async def test_a_pod_is_ready_long_before_the_first_period_of_its_probe_is_over(
 async def test_a_pod_that_is_not_ready_any_more_is_shown_so_and_not_restarted() -> None:
     async with node_world() as world:
         program = Program()
-        world.behaviours["main"] = Behaviour(exec=program)
-        await world.create(pod(containers=[container(readinessProbe=probe("ready"))]))
+        await create(world, program, readinessProbe=probe("ready"))
         await world.until(is_ready)
         program.codes["ready"] = 1
         ill = await world.until(lambda each: not is_ready(each))
@@ -78,8 +82,7 @@ async def test_a_pod_that_is_not_ready_any_more_is_shown_so_and_not_restarted() 
 async def test_a_container_that_is_found_ill_is_restarted_after_as_many_failures_as_it_says() -> None:
     async with node_world() as world:
         program = Program()
-        world.behaviours["main"] = Behaviour(exec=program)
-        await world.create(pod(containers=[container(livenessProbe=probe("alive", failureThreshold=2))]))
+        await create(world, program, livenessProbe=probe("alive", failureThreshold=2))
         await world.until_phase("Running")
         await asyncio.sleep(35)
         assert restarts(await world.get()) == 0
@@ -97,13 +100,12 @@ async def test_a_container_that_is_found_ill_is_restarted_after_as_many_failures
 async def test_a_slow_start_is_waited_for_before_anything_else_is_asked() -> None:
     async with node_world() as world:
         program = Program(started=1)
-        world.behaviours["main"] = Behaviour(exec=program)
         probes = {
             "startupProbe": probe("started", failureThreshold=30),
             "livenessProbe": probe("alive"),
             "readinessProbe": probe("ready"),
         }
-        await world.create(pod(containers=[container(**probes)]))
+        await create(world, program, **probes)
         await world.until_phase("Running")
         await asyncio.sleep(60)
         assert set(program.commands) == {"started"}
@@ -118,9 +120,8 @@ async def test_a_slow_start_is_waited_for_before_anything_else_is_asked() -> Non
 async def test_hooks_run_at_the_start_and_before_the_end() -> None:
     async with node_world() as world:
         program = Program()
-        world.behaviours["main"] = Behaviour(exec=program)
         lifecycle = {"postStart": {"exec": {"command": ["begin"]}}, "preStop": {"sleep": {"seconds": 7}}}
-        await world.create(pod(containers=[container(lifecycle=lifecycle)]))
+        await create(world, program, lifecycle=lifecycle)
         await world.until_phase("Running")
         assert program.commands == ["begin"]
         await world.delete()
@@ -131,9 +132,8 @@ async def test_hooks_run_at_the_start_and_before_the_end() -> None:
 async def test_a_hook_that_fails_at_the_start_ends_the_container_and_tells_no_secrets() -> None:
     async with node_world() as world:
         program = Program(begin=1)
-        world.behaviours["main"] = Behaviour(exec=program)
         lifecycle = {"postStart": {"exec": {"command": ["begin", "--password=x"]}}}
-        await world.create(pod(containers=[container(lifecycle=lifecycle)]))
+        await create(world, program, lifecycle=lifecycle)
         await world.until(lambda each: restarts(each) == 1)
         assert set(await told(world, "FailedPostStartHook")) == {"PostStartHook failed"}
         program.codes.clear()
@@ -144,9 +144,7 @@ async def test_a_hook_that_fails_at_the_start_ends_the_container_and_tells_no_se
 async def test_a_hook_that_hangs_before_the_end_takes_the_grace_and_no_more() -> None:
     async with node_world() as world:
         lifecycle = {"preStop": {"sleep": {"seconds": 1000}}}
-        await world.create(
-            pod(containers=[container(lifecycle=lifecycle)], terminationGracePeriodSeconds=2000)
-        )
+        await create(world, Program(), {"terminationGracePeriodSeconds": 2000}, lifecycle=lifecycle)
         await world.until_phase("Running")
         await world.delete(grace_seconds=20)
         assert 20 <= await world.until_gone() < 30
@@ -158,7 +156,7 @@ async def test_while_a_pod_ends_it_is_not_found_ill() -> None:
         program = Program()
         world.behaviours["main"] = Behaviour(exec=program, stop_seconds=None)
         probes = {"livenessProbe": probe("alive", failureThreshold=1), "readinessProbe": probe("ready")}
-        await world.create(pod(containers=[container(**probes)], terminationGracePeriodSeconds=60))
+        await create(world, program, {"terminationGracePeriodSeconds": 60}, **probes)
         await world.until(is_ready)
         await world.delete()
         await asyncio.sleep(1)
@@ -177,8 +175,7 @@ async def test_while_a_pod_ends_it_is_not_found_ill() -> None:
 @virtual_time
 async def test_a_restarted_agent_does_not_call_a_ready_pod_unready() -> None:
     async with node_world() as world:
-        world.behaviours["main"] = Behaviour(exec=Program())
-        await world.create(pod(containers=[container(readinessProbe=probe("ready", periodSeconds=60))]))
+        await create(world, Program(), readinessProbe=probe("ready", periodSeconds=60))
         await world.until(is_ready)
         await asyncio.sleep(60)
         await world.kill()

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from podlife.kubelet.prober.outcome import ProbeOutcome
-from podlife.kubelet.prober.prober import ProbeReply, ProbeRequest, run_probe
+from podlife.kubelet.prober.prober import ProbeOutcome, ProbeReply, ProbeRequest, run_probe
 from podlife.testing import VirtualTimeLoop, virtual_time
 from tests.conformance.kubelet.kit import container, pod
 

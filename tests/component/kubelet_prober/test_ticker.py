@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from podlife.kubelet.runtime import ExecTimeoutError
 from podlife.testing import virtual_time
-from tests.component.kubelet_prober.kit import (
-    BAD,
-    LIVENESS,
-    OK,
-    READINESS,
-    STARTUP,
-    UNKNOWN,
-    at,
-    node,
-    probe,
-    running,
-    status,
-)
-from tests.conformance.kubelet.kit import container, deleting, pod
+from tests.component.kubelet_prober.kit import BAD, LIVENESS, OK, READINESS, at, node, probe, running, status
+from tests.conformance.kubelet.kit import container, pod
 
 
 @virtual_time
 async def test_a_probe_is_asked_at_once_and_then_every_period() -> None:
     async with node() as here:
-        here.shown["u"] = status(running())
-        here.probes.add(pod(container(livenessProbe=probe(timeoutSeconds=3))))
+        here.probe_running(livenessProbe=probe(timeoutSeconds=3))
         await at(30)
         assert here.times == [0, 10, 20, 30]
         assert set(here.timeouts) == {3}
@@ -37,8 +23,7 @@ async def test_a_probe_is_asked_at_once_and_then_every_period() -> None:
 async def test_a_question_that_takes_longer_than_a_period_makes_up_for_one_beat_only() -> None:
     async with node() as here:
         here.answer = lambda: asyncio.sleep(25, 0)
-        here.shown["u"] = status(running())
-        here.probes.add(pod(container(livenessProbe=probe(timeoutSeconds=60))))
+        here.probe_running(livenessProbe=probe(timeoutSeconds=60))
         await at(59)
         # The beats at 10 and 20 were missed: one question follows at once, the next at the beat after it.
         assert here.times == [0, 25, 50]
@@ -69,8 +54,7 @@ async def test_readiness_is_asked_as_soon_as_the_container_is_known_to_run() -> 
 async def test_a_change_during_a_question_is_looked_at_when_it_is_answered() -> None:
     async with node() as here:
         here.answer = lambda: asyncio.sleep(2, 1)
-        here.shown["u"] = status(running())
-        here.probes.add(pod(container(readinessProbe=probe())))
+        here.probe_running(readinessProbe=probe())
         await at(1)
         here.shown["u"] = status(running(container_id="2"))
         here.probes.status_changed("u")
@@ -80,80 +64,22 @@ async def test_a_change_during_a_question_is_looked_at_when_it_is_answered() -> 
 
 
 @virtual_time
-async def test_liveness_and_readiness_wait_until_startup_is_through() -> None:
-    async with node() as here:
-        codes = iter([1, 1, 0])
-        here.answer = lambda: next(codes, 0)
-        here.shown["u"] = status(running(started=False))
-        here.probes.add(pod(container(startupProbe=probe(), livenessProbe=probe(), readinessProbe=probe())))
-        await at(15)
-        assert len(here.asked) == 2
-        assert here.probes.result(STARTUP, "1") is UNKNOWN
-        await at(20)
-        assert here.changes[-1] == ("u", "1", STARTUP, OK)
-        here.shown["u"] = status(running())
-        here.probes.status_changed("u")
-        await at(21)
-        assert (len(here.asked), here.probes.result(READINESS, "1")) == (4, OK)
-        await at(31)
-        assert len(here.asked) == 6
-
-
-@virtual_time
-async def test_a_failed_liveness_waits_for_the_next_container() -> None:
-    async with node() as here:
-        here.answer = lambda: 1
-        here.shown["u"] = status(running())
-        here.probes.add(pod(container(livenessProbe=probe(failureThreshold=2))))
-        await at(50)
-        assert here.times == [0, 10]
-        assert here.changes == [("u", "1", LIVENESS, OK), ("u", "1", LIVENESS, BAD)]
-        here.answer = lambda: 0
-        here.shown["u"] = status(running(container_id="2", since=55))
-        await at(60)
-        assert here.asked[-1] == (60, "2")
-        assert (here.probes.result(LIVENESS, "1"), here.probes.result(LIVENESS, "2")) == (None, OK)
-
-
-@virtual_time
 async def test_a_command_the_runtime_never_answers_for_is_given_up() -> None:
     async with node() as here:
         here.answer = lambda: asyncio.sleep(100_000, 0)
-        here.shown["u"] = status(running())
-        here.probes.add(pod(container(livenessProbe=probe())))
+        here.probe_running(livenessProbe=probe())
         await at(40)
         assert here.times == [0, 11, 22, 33]
-        assert here.events == [
-            (
-                "spec.containers{a}",
-                "Unhealthy",
-                "Liveness probe errored and resulted in unknown state: the runtime did not answer in time",
-            )
-        ]
+        message = "Liveness probe errored and resulted in unknown state: the runtime did not answer in time"
+        assert here.events == [("spec.containers{a}", "Unhealthy", message)]
         assert here.probes.result(LIVENESS, "1") is OK
-
-
-@virtual_time
-async def test_a_command_that_takes_too_long_counts_against_the_container() -> None:
-    async def too_long() -> int:
-        await asyncio.sleep(1)
-        raise ExecTimeoutError("took too long")
-
-    async with node() as here:
-        here.answer = too_long
-        here.shown["u"] = status(running(container_id="id-1"))
-        here.probes.add(pod(container(livenessProbe=probe(failureThreshold=1))))
-        await at(2)
-        assert here.changes[-1] == ("u", "id-1", LIVENESS, BAD)
-        assert here.events[-1][2] == 'Liveness probe failed: command timed out: "check" timed out after 1s'
 
 
 @virtual_time
 async def test_a_question_under_way_is_broken_off_when_the_pod_goes() -> None:
     async with node() as here:
         here.answer = lambda: asyncio.sleep(5, 1)
-        here.shown["u"] = status(running())
-        here.probes.add(pod(container(livenessProbe=probe(failureThreshold=1, timeoutSeconds=9))))
+        here.probe_running(livenessProbe=probe(failureThreshold=1, timeoutSeconds=9))
         await at(1)
         assert here.under_way == 1
         here.probes.remove("u")
@@ -164,22 +90,6 @@ async def test_a_question_under_way_is_broken_off_when_the_pod_goes() -> None:
         assert here.times == [0]
         assert here.events == []
         assert here.probes.result(LIVENESS, "1") is None
-
-
-@virtual_time
-async def test_while_a_pod_ends_only_its_readiness_is_looked_at() -> None:
-    async with node() as here:
-        here.shown["u"] = status(running())
-        both = pod(container(livenessProbe=probe(), readinessProbe=probe()))
-        here.probes.add(both)
-        await at(1)
-        here.probes.stop_for_termination(deleting(both))
-        here.probes.add(deleting(both))
-        here.answer = lambda: 1
-        await at(41)
-        assert len(here.asked) == 2 + 4
-        assert here.probes.result(LIVENESS, "1") is OK
-        assert here.changes[-1] == ("u", "1", READINESS, BAD)
 
 
 @virtual_time
@@ -198,9 +108,8 @@ async def test_a_container_that_has_ended_for_good_is_told_once_however_often_it
 @virtual_time
 async def test_one_who_removes_the_pod_when_told_of_a_verdict_ends_the_look() -> None:
     async with node() as here:
-        here.shown["u"] = status(running())
         here.on_change = lambda uid, *_: here.probes.remove(uid)
-        here.probes.add(pod(container(livenessProbe=probe(), readinessProbe=probe())))
+        here.probe_running(livenessProbe=probe(), readinessProbe=probe())
         await at(100)
         assert here.asked == []
 
@@ -240,8 +149,7 @@ async def test_two_thousand_probes_between_their_periods_are_timers_and_no_tasks
 async def test_one_who_says_the_status_changed_when_told_of_a_verdict_makes_nobody_ask_twice() -> None:
     async with node() as here:
         here.answer = lambda: asyncio.sleep(2, 1)
-        here.shown["u"] = status(running())
         here.on_change = lambda uid, *_: here.probes.status_changed(uid)
-        here.probes.add(pod(container(readinessProbe=probe(timeoutSeconds=5))))
+        here.probe_running(readinessProbe=probe(timeoutSeconds=5))
         await at(9)
         assert (here.most_at_once, here.times) == (1, [0])

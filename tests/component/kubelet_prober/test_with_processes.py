@@ -9,8 +9,7 @@ import pytest
 
 from podlife.kubelet.interfaces import HookError
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
-from podlife.kubelet.prober.outcome import ProbeOutcome
-from podlife.kubelet.prober.prober import ProbeRequest, run_probe
+from podlife.kubelet.prober.prober import ProbeOutcome, ProbeRequest, run_probe
 from podlife.kubelet.runtime import Runtime
 from tests.conformance.kubelet.kit import container, pod
 from tests.conformance.runtime.machines import ProcessMachine, World
@@ -43,11 +42,8 @@ async def _probe_and_hook(runtime: Runtime, container_id: str) -> None:
 
     assert await probe("sh", "-c", "echo $(WORD); exit 0") == (ProbeOutcome.SUCCESS, "ready\n", "")
     assert await probe("sh", "-c", "echo no >&2; exit 3") == (ProbeOutcome.FAILURE, "no\n", "")
-    assert await probe("sh", "-c", "yes | head -c 3000000; exit 1") == (
-        ProbeOutcome.FAILURE,
-        "y\n" * 5120,
-        "",
-    )
+    flood = await probe("sh", "-c", "yes | head -c 3000000; exit 1")
+    assert flood == (ProbeOutcome.FAILURE, "y\n" * 5120, "")
     outcome, output, _ = await probe("sleep", "1000", seconds=0.2)
     assert (outcome, output) == (ProbeOutcome.FAILURE, 'command timed out: "sleep 1000" timed out after 0.2s')
     outcome, _, error = await probe("/there/is/no/such/program")

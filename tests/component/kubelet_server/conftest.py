@@ -16,3 +16,10 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     folder = tmp_path_factory.mktemp("node")
     async with connect(await start()) as client, running(folder, client) as made:
         yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def web(world: World) -> World:
+    """With a pod whose container runs."""
+    await world.pods.run("web", "sleep 100")
+    return world

@@ -113,6 +113,13 @@ class Pods:
                     return
 
 
+def trusting_anybody() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 class NoSigning:
     """A cluster in which nobody signs."""
 
@@ -140,15 +147,16 @@ class World:
         """Somebody with a certificate of the cluster's authority; without a name, somebody without."""
         if (known := self.sessions.get((name, groups))) is not None and not known.closed:
             return known
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        if name is not None:
-            context.load_cert_chain(*self.pki.issue_client(name, *(groups or ("system:masters",))))
-        connector = aiohttp.TCPConnector(ssl=context)
+        connector = aiohttp.TCPConnector(ssl=self.trusting(name, *groups))
         session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60))
         self.sessions[name, groups] = session
         return session
+
+    def trusting(self, name: str | None = "kube-apiserver-kubelet-client", *groups: str) -> ssl.SSLContext:
+        context = trusting_anybody()
+        if name is not None:
+            context.load_cert_chain(*self.pki.issue_client(name, *(groups or ("system:masters",))))
+        return context
 
     async def get(self, path: str, **headers: str) -> tuple[int, str]:
         async with self.caller().get(f"{self.url}{path}", headers=headers) as answer:

@@ -23,7 +23,8 @@ from podlife.kubelet.server import (
     ServerSettings,
     connections,
 )
-from tests.component.kubelet_server.kit import NoSigning
+from tests.component.kubelet_server.kit import NoSigning, trusting_anybody
+from tests.kit.wait import until
 
 
 class Everybody:
@@ -54,18 +55,19 @@ async def running(endpoint: KubeletServer) -> AsyncIterator[int]:
 
 
 async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    return await asyncio.open_connection("127.0.0.1", port, ssl=trusting_anybody())
 
 
-async def ask(port: int, request: bytes = b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n") -> bytes:
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n"
+
+
+async def ask(port: int, request: bytes = HEALTH, *, to_the_end: bool = False) -> bytes:
+    """The first line of the answer, or everything until the node closes the connection."""
     reader, writer = await connected(port)
     try:
         writer.write(request)
         async with asyncio.timeout(60):
-            return await reader.readline()
+            return await (reader.read() if to_the_end else reader.readline())
     finally:
         writer.close()
 
@@ -78,9 +80,7 @@ async def test_beyond_so_many_connections_the_next_is_refused(tmp_path: Path) ->
         for _, writer in held:
             writer.close()
             await writer.wait_closed()
-        async with asyncio.timeout(60):
-            while not await _is_answered(port):
-                await asyncio.sleep(0.01)
+        await until(lambda: _is_answered(port))
 
 
 async def _is_answered(port: int) -> bool:
@@ -126,7 +126,7 @@ async def test_the_connection_of_a_stranger_is_not_kept(
 
     monkeypatch.setattr(Everybody, "authenticate", nobody)
     async with running(endpoint_in(tmp_path)) as port:
-        assert b" 401 " in await whole_answer(port)
+        assert b" 401 " in await ask(port, to_the_end=True)
 
 
 async def test_a_connection_on_which_nothing_more_is_asked_is_closed(
@@ -134,29 +134,15 @@ async def test_a_connection_on_which_nothing_more_is_asked_is_closed(
 ) -> None:
     monkeypatch.setattr(connections, "_NEXT_REQUEST_SECONDS", 0.05)
     async with running(endpoint_in(tmp_path)) as port:
-        assert b" 500 " in await whole_answer(port)
-
-
-async def whole_answer(port: int) -> bytes:
-    """Until the node closes the connection."""
-    reader, writer = await connected(port)
-    try:
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n")
-        async with asyncio.timeout(60):
-            return await reader.read()
-    finally:
-        writer.close()
+        assert b" 500 " in await ask(port, to_the_end=True)
 
 
 async def test_a_caller_that_does_not_say_goodbye_is_cut_when_the_node_stops(tmp_path: Path) -> None:
     # TLS alone would wait for it much longer.
     async with asyncio.timeout(60), running(endpoint_in(tmp_path)) as port:
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
         raw = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port))
-        tls = await asyncio.to_thread(context.wrap_socket, raw)
-        await asyncio.to_thread(tls.sendall, b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n")
+        tls = await asyncio.to_thread(trusting_anybody().wrap_socket, raw)
+        await asyncio.to_thread(tls.sendall, HEALTH)
         assert (await asyncio.to_thread(tls.recv, 12)).startswith(b"HTTP/1.1 500")
     tls.settimeout(60)
     with suppress(ConnectionError, ssl.SSLError):

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from tests.component.kubelet_server.kit import World
+from tests.kit.wait import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -106,9 +107,7 @@ async def test_a_caller_that_goes_away_leaves_no_watch_behind(world: World) -> N
         assert await answer.content.readline() == b"one\n"
         assert asyncio.all_tasks() - before
     await caller.close()
-    async with asyncio.timeout(60):
-        while asyncio.all_tasks() - before:
-            await asyncio.sleep(0.01)
+    await until(lambda: not asyncio.all_tasks() - before)
 
 
 async def test_the_log_of_the_instance_before(world: World) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from podlife.api.codec import Object
-from podlife.client import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PatchType
 from podlife.kubelet.interfaces import VolumeError
 from podlife.testing import virtual_time
 from tests.component.kubelet_volumemanager.conftest import needs_root
-from tests.component.kubelet_volumemanager.node import Node, contents, started
-from tests.component.kubelet_volumemanager.server import pod
+from tests.component.kubelet_volumemanager.node import Node, bind, contents, pod
 
 DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "mine"}}
 UNABLE = (
@@ -22,43 +19,15 @@ UNABLE = (
 )
 
 
-async def bind(
-    node: Node, source: Object, *, name: str = "mine", phase: str = "Bound", owner: str = "", **spec: Any
-) -> None:
-    """A claim and the volume behind it, bound to each other as a controller would."""
-    client = node.server.client
-    resources = {"requests": {"storage": "1Gi"}}
-    metadata: Object = {"name": name}
-    if owner:
-        reference = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": owner, "controller": True}
-        metadata["ownerReferences"] = [reference]
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": resources, "volumeName": "pv"}
-    claim = await client.create(PERSISTENT_VOLUME_CLAIMS, {"metadata": metadata, "spec": wanted}, "default")
-    status = {"status": {"phase": phase}}
-    await client.patch(
-        PERSISTENT_VOLUME_CLAIMS, name, status, "default", type=PatchType.MERGE, subresource="status"
-    )
-    reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": name}
-    said = {
-        "accessModes": ["ReadWriteOnce"],
-        "capacity": {"storage": "1Gi"},
-        "claimRef": {**reference, "uid": claim["metadata"]["uid"]},
-        **source,
-        **spec,
-    }
-    await client.create(PERSISTENT_VOLUMES, {"metadata": {"name": "pv"}, "spec": said})
-
-
 def on(node_name: str) -> Object:
     requirement = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
 
 
 @virtual_time
-async def test_a_claim_of_a_host_path_shows_it_and_leaves_it(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
+async def test_a_claim_of_a_host_path_shows_it_and_leaves_it(node: Node, tmp_path: Path) -> None:
     host = tmp_path / "host"
-    await bind(node, {"hostPath": {"path": str(host), "type": "DirectoryOrCreate"}})
+    await bind(node.server.client, {"hostPath": {"path": str(host), "type": "DirectoryOrCreate"}})
     mine = pod(DATA)
     assert (await node.mount(mine))["data"] == host
     (host / "precious").write_text("1")
@@ -70,9 +39,9 @@ async def test_a_claim_of_a_host_path_shows_it_and_leaves_it(root: Path, tmp_pat
 async def test_a_local_volume_is_shown_on_its_own_node_alone(root: Path, tmp_path: Path) -> None:
     labels = {"kubernetes.io/hostname": "n1"}
     here = {"metadata": {"name": "n1", "labels": labels}}
-    node = await started(root, node=lambda: here)
+    node = Node(root, node=lambda: here)
     (tmp_path / "disk").mkdir()
-    await bind(node, {"local": {"path": str(tmp_path / "disk")}}, nodeAffinity=on("n1"))
+    await bind(node.server.client, {"local": {"path": str(tmp_path / "disk")}}, nodeAffinity=on("n1"))
     assert (await node.mount(pod(DATA)))["data"] == tmp_path / "disk"
     labels["kubernetes.io/hostname"] = "n2"
     with pytest.raises(VolumeError, match=r'^MountVolume\.NodeAffinity check failed for volume "pv"'):
@@ -82,11 +51,10 @@ async def test_a_local_volume_is_shown_on_its_own_node_alone(root: Path, tmp_pat
 @needs_root
 @virtual_time
 async def test_a_local_volume_is_given_to_the_group_once_and_a_host_path_never(
-    root: Path, tmp_path: Path
+    node: Node, tmp_path: Path
 ) -> None:
-    node = await started(root)
     (tmp_path / "disk").mkdir()
-    await bind(node, {"local": {"path": str(tmp_path / "disk")}}, nodeAffinity=on("n1"))
+    await bind(node.server.client, {"local": {"path": str(tmp_path / "disk")}}, nodeAffinity=on("n1"))
     (tmp_path / "host").mkdir()
     host = {"name": "host", "hostPath": {"path": str(tmp_path / "host")}}
     mine = pod(DATA, host, securityContext={"fsGroup": 2345})
@@ -100,9 +68,8 @@ async def test_a_local_volume_is_given_to_the_group_once_and_a_host_path_never(
 
 
 @virtual_time
-async def test_a_claim_that_is_read_only_is_shown_read_only(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
-    await bind(node, {"hostPath": {"path": str(tmp_path)}})
+async def test_a_claim_that_is_read_only_is_shown_read_only(node: Node, tmp_path: Path) -> None:
+    await bind(node.server.client, {"hostPath": {"path": str(tmp_path)}})
     mine = pod({"name": "data", "persistentVolumeClaim": {"claimName": "mine", "readOnly": True}})
     await node.mount(mine)
     (shown,) = node.volumes.mounts(mine, mine["spec"]["containers"][0])
@@ -110,9 +77,8 @@ async def test_a_claim_that_is_read_only_is_shown_read_only(root: Path, tmp_path
 
 
 @virtual_time
-async def test_a_claim_of_the_pods_own_must_be_owned_by_it(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
-    await bind(node, {"hostPath": {"path": str(tmp_path)}}, name="web-data", owner="uid-1")
+async def test_a_claim_of_the_pods_own_must_be_owned_by_it(node: Node, tmp_path: Path) -> None:
+    await bind(node.server.client, {"hostPath": {"path": str(tmp_path)}}, name="web-data", owner="uid-1")
     volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": {}}}
     assert (await node.mount(pod(volume)))["data"] == tmp_path
     with pytest.raises(VolumeError, match=r"was not created for pod default/web \(pod is not owner\)$"):
@@ -120,23 +86,21 @@ async def test_a_claim_of_the_pods_own_must_be_owned_by_it(root: Path, tmp_path:
 
 
 @virtual_time
-async def test_a_claim_that_is_not_there_or_not_bound_says_so(root: Path) -> None:
-    node = await started(root)
+async def test_a_claim_that_is_not_there_or_not_bound_says_so(node: Node) -> None:
     with pytest.raises(VolumeError) as failure:
         await node.mount(pod(DATA))
     missing = 'failed to fetch PVC from API server: persistentvolumeclaims "mine" not found'
     assert str(failure.value) == UNABLE + missing
-    await bind(node, {"hostPath": {"path": "/"}}, phase="Pending")
+    await bind(node.server.client, {"hostPath": {"path": "/"}}, phase="Pending")
     with pytest.raises(VolumeError) as failure:
         await node.mount(pod(DATA))
     assert str(failure.value) == UNABLE + "PVC is not bound"
 
 
 @virtual_time
-async def test_a_volume_that_belongs_to_another_claim_is_refused(root: Path) -> None:
-    node = await started(root)
+async def test_a_volume_that_belongs_to_another_claim_is_refused(node: Node) -> None:
     other = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "mine", "uid": "other"}
-    await bind(node, {"hostPath": {"path": "/"}}, claimRef=other)
+    await bind(node.server.client, {"hostPath": {"path": "/"}}, claimRef=other)
     with pytest.raises(VolumeError, match=r"its pv\.Spec\.ClaimRef\.UID other does not point to claim\.UID"):
         await node.mount(pod(DATA))
 
@@ -157,9 +121,8 @@ async def test_a_volume_that_belongs_to_another_claim_is_refused(root: Path) -> 
         ),
     ],
 )
-async def test_what_needs_a_driver_is_refused_by_its_name(root: Path, source: Object, message: str) -> None:
-    node = await started(root)
-    await bind(node, source)
+async def test_what_needs_a_driver_is_refused_by_its_name(node: Node, source: Object, message: str) -> None:
+    await bind(node.server.client, source)
     with pytest.raises(VolumeError) as failure:
         await node.mount(pod(DATA))
     assert str(failure.value).endswith(message)

@@ -10,12 +10,11 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.clock import SystemClock
-from podlife.kubelet.envvars.downward_api import ContainerConfigError
+from podlife.kubelet.envvars import ContainerConfigError
 from podlife.kubelet.runtime import ContainerConfig, ContainerState, ContainerStatus, EventKind, SandboxConfig
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from tests.component.kubelet_volumemanager.conftest import needs_root
-from tests.component.kubelet_volumemanager.node import Node, contents, started
-from tests.component.kubelet_volumemanager.server import pod
+from tests.component.kubelet_volumemanager.node import Node, contents, pod
 
 pytestmark = needs_root
 
@@ -52,7 +51,7 @@ async def ended(runtime: ProcessRuntime, container: str) -> ContainerStatus:
 async def test_a_running_container_sees_an_update_whole_and_writes_where_it_may(
     root: Path, runtime: ProcessRuntime
 ) -> None:
-    node = await started(root, in_threads=True)
+    node = Node(root, in_threads=True)
     await node.server.put_config_map("settings", {"a": "old", "b": "old"})
     await node.server.put_secret("key", {"s": b"secret"})
     volumes: list[Object] = [
@@ -93,7 +92,7 @@ async def test_a_container_that_plants_a_link_gets_nothing_of_the_node(
     root: Path, runtime: ProcessRuntime, tmp_path: Path
 ) -> None:
     """As in the attacks of old: one container makes the link, the next one asks for it as its part."""
-    node = await started(root, in_threads=True)
+    node = Node(root, in_threads=True)
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/secret").write_text("the node's own")
     volume = {"name": "scratch", "emptyDir": {}}

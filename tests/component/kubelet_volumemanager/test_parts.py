@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from podlife.api.codec import Object
-from podlife.kubelet.envvars.downward_api import ContainerConfigError
+from podlife.kubelet.envvars import ContainerConfigError
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.testing import virtual_time
 from tests.component.kubelet_volumemanager.conftest import needs_root
-from tests.component.kubelet_volumemanager.node import contents, started
-from tests.component.kubelet_volumemanager.server import pod
-
-SCRATCH = {"name": "scratch", "emptyDir": {}}
+from tests.component.kubelet_volumemanager.node import SCRATCH, Node, contents, pod
 
 
 def part(path: str = "", **said: Any) -> Object:
@@ -23,8 +20,7 @@ def part(path: str = "", **said: Any) -> Object:
 
 
 @virtual_time
-async def test_a_part_that_is_missing_is_made_and_shown(root: Path) -> None:
-    node = await started(root)
+async def test_a_part_that_is_missing_is_made_and_shown(node: Node, root: Path) -> None:
     shown = (await node.mount(pod(SCRATCH, mounts=[part("logs/today")])))["scratch"]
     (shown / "log").write_text("1")
     folder = root / "pods/uid-1/volumes/kubernetes.io~empty-dir/scratch"
@@ -33,8 +29,9 @@ async def test_a_part_that_is_missing_is_made_and_shown(root: Path) -> None:
 
 @needs_root
 @virtual_time
-async def test_a_part_is_mounted_where_every_node_has_it_and_goes_with_its_pod(root: Path) -> None:
-    node = await started(root)
+async def test_a_part_is_mounted_where_every_node_has_it_and_goes_with_its_pod(
+    node: Node, root: Path
+) -> None:
     shown = (await node.mount(pod(SCRATCH, mounts=[part("logs")])))["scratch"]
     assert shown == root / "pods/uid-1/volume-subpaths/scratch/main/0"
     await node.volumes.unmount("uid-1")
@@ -44,8 +41,9 @@ async def test_a_part_is_mounted_where_every_node_has_it_and_goes_with_its_pod(r
 
 @needs_root
 @virtual_time
-async def test_a_part_of_the_nodes_own_files_is_not_removed_with_the_pod(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
+async def test_a_part_of_the_nodes_own_files_is_not_removed_with_the_pod(
+    node: Node, root: Path, tmp_path: Path
+) -> None:
     host = tmp_path / "host"
     (host / "part").mkdir(parents=True)
     (host / "part/precious").write_text("1")
@@ -53,15 +51,14 @@ async def test_a_part_of_the_nodes_own_files_is_not_removed_with_the_pod(root: P
     shown = (await node.mount(pod(volume, mounts=[part("part")])))["scratch"]
     assert contents(shown) == {"precious": b"1"}
     # Another agent, which knows nothing but what it finds.
-    again = await started(root)
+    again = Node(root)
     assert list(again.volumes.mounted()) == ["uid-1"]
     await again.volumes.unmount("uid-1")
     assert contents(host) == {"part/precious": b"1"}
 
 
 @virtual_time
-async def test_a_key_of_a_config_map_is_a_part_and_the_newest_when_a_container_starts(root: Path) -> None:
-    node = await started(root)
+async def test_a_key_of_a_config_map_is_a_part_and_the_newest_when_a_container_starts(node: Node) -> None:
     await node.server.put_config_map("settings", {"a.conf": "old"})
     volume = {"name": "scratch", "configMap": {"name": "settings"}}
     mine = pod(volume, mounts=[part("a.conf")])
@@ -72,8 +69,7 @@ async def test_a_key_of_a_config_map_is_a_part_and_the_newest_when_a_container_s
 
 
 @virtual_time
-async def test_a_path_may_be_made_of_the_environment(root: Path) -> None:
-    node = await started(root)
+async def test_a_path_may_be_made_of_the_environment(node: Node, root: Path) -> None:
     await node.server.put_config_map("settings", {"region": "eu"})
     await node.server.put_service("db")
     env = [
@@ -106,9 +102,8 @@ async def test_a_path_may_be_made_of_the_environment(root: Path) -> None:
     ],
 )
 async def test_a_part_that_cannot_be_shown_says_why_and_nothing_of_the_node(
-    root: Path, tmp_path: Path, said: Object, message: str
+    node: Node, tmp_path: Path, said: Object, message: str
 ) -> None:
-    node = await started(root)
     first = pod(SCRATCH)
     folder = (await node.mount(first))["scratch"]
     (folder / "link").symlink_to(tmp_path)

@@ -9,212 +9,189 @@ import pytest
 from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS
 from podlife.errors import ApiError, NotFoundError
-from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.object_cache import object_store as kept_objects
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.kubelet_volumemanager.server import Server, pod
+from tests.component.kubelet_volumemanager.node import CONFIG, Node, pod
 from tests.kit import embedded
-
-CONFIG = {"name": "config", "configMap": {"name": "settings"}}
-
-
-async def started() -> tuple[Server, ApiObjectCache]:
-    server = await Server().start()
-    return server, ApiObjectCache(server.client, server.clock, jitter=lambda: 0.5)
 
 
 def down(request: Request) -> Response:
     return embedded.refusal(500, "InternalError")
 
 
-async def settings(objects: ApiObjectCache) -> Object | None:
-    found = await objects.config_map("default", "settings")
+async def register_settings(node: Node) -> None:
+    """A config map, and a pod that refers to it."""
+    await node.server.put_config_map("settings", {"a": "1"})
+    node.objects.register(pod(CONFIG))
+
+
+async def settings(node: Node) -> Object | None:
+    found = await node.objects.config_map("default", "settings")
     return found and found["data"]
 
 
 @virtual_time
-async def test_what_many_ask_for_at_once_is_read_once() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
-    objects.register(pod(CONFIG))
-    assert await asyncio.gather(*(settings(objects) for _ in range(20))) == [{"a": "1"}] * 20
-    assert server.gets("configmaps") == 1
+async def test_what_many_ask_for_at_once_is_read_once(node: Node) -> None:
+    await register_settings(node)
+    assert await asyncio.gather(*(settings(node) for _ in range(20))) == [{"a": "1"}] * 20
+    assert node.server.gets("configmaps") == 1
 
 
 @virtual_time
-async def test_who_stops_waiting_does_not_take_the_answer_from_the_others() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
-    objects.register(pod(CONFIG))
-    server.held_back = held_back = asyncio.Event()
+async def test_who_stops_waiting_does_not_take_the_answer_from_the_others(node: Node) -> None:
+    await register_settings(node)
+    node.server.held_back = held_back = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        impatient = tasks.create_task(settings(objects))
-        patient = tasks.create_task(settings(objects))
+        impatient = tasks.create_task(settings(node))
+        patient = tasks.create_task(settings(node))
         await asyncio.sleep(1)
         impatient.cancel()
         await asyncio.sleep(1)
         held_back.set()
     assert patient.result() == {"a": "1"}
-    assert server.gets("configmaps") == 1
+    assert node.server.gets("configmaps") == 1
 
 
 @virtual_time
-async def test_an_object_is_read_again_after_about_a_minute_and_not_before() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
-    objects.register(pod(CONFIG))
-    await settings(objects)
-    await server.put_config_map("settings", {"a": "2"})
+async def test_an_object_is_read_again_after_about_a_minute_and_not_before(node: Node) -> None:
+    await register_settings(node)
+    await settings(node)
+    await node.server.put_config_map("settings", {"a": "2"})
     await asyncio.sleep(59)
-    assert await settings(objects) == {"a": "1"}
+    assert await settings(node) == {"a": "1"}
     await asyncio.sleep(5)
-    assert await settings(objects) == {"a": "2"}
+    assert await settings(node) == {"a": "2"}
 
 
 @virtual_time
-async def test_a_pod_that_comes_never_gets_what_was_read_before_it_came() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
-    objects.register(pod(CONFIG))
-    await settings(objects)
-    await server.put_config_map("settings", {"a": "2"})
-    objects.register(pod(CONFIG, uid="uid-2"))
-    assert await settings(objects) == {"a": "2"}
+async def test_a_pod_that_comes_never_gets_what_was_read_before_it_came(node: Node) -> None:
+    await register_settings(node)
+    await settings(node)
+    await node.server.put_config_map("settings", {"a": "2"})
+    node.objects.register(pod(CONFIG, uid="uid-2"))
+    assert await settings(node) == {"a": "2"}
 
 
 @virtual_time
-async def test_an_answer_that_was_on_its_way_when_a_pod_came_is_not_kept_for_it() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
-    objects.register(pod(CONFIG))
-    server.held_back = held_back = asyncio.Event()
+async def test_an_answer_that_was_on_its_way_when_a_pod_came_is_not_kept_for_it(node: Node) -> None:
+    await register_settings(node)
+    node.server.held_back = held_back = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        early = tasks.create_task(settings(objects))
+        early = tasks.create_task(settings(node))
         await asyncio.sleep(1)
-        server.held_back = None
-        await server.put_config_map("settings", {"a": "2"})
-        objects.register(pod(CONFIG, uid="uid-2"))
+        node.server.held_back = None
+        await node.server.put_config_map("settings", {"a": "2"})
+        node.objects.register(pod(CONFIG, uid="uid-2"))
         held_back.set()
     assert early.result() == {"a": "1"}
-    assert await settings(objects) == {"a": "2"}
+    assert await settings(node) == {"a": "2"}
 
 
 @virtual_time
-async def test_a_changed_annotation_makes_everything_fresh_and_a_changed_status_does_not() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
+async def test_a_changed_annotation_makes_everything_fresh_and_a_changed_status_does_not(node: Node) -> None:
+    await node.server.put_config_map("settings", {"a": "1"})
     mine = pod(CONFIG)
-    objects.register(mine)
-    await settings(objects)
-    await server.put_config_map("settings", {"a": "2"})
-    objects.register({**mine, "status": {"phase": "Running"}})
-    assert await settings(objects) == {"a": "1"}
-    objects.register({**mine, "metadata": {**mine["metadata"], "annotations": {"touch": "now"}}})
-    assert await settings(objects) == {"a": "2"}
+    node.objects.register(mine)
+    await settings(node)
+    await node.server.put_config_map("settings", {"a": "2"})
+    node.objects.register({**mine, "status": {"phase": "Running"}})
+    assert await settings(node) == {"a": "1"}
+    node.objects.register({**mine, "metadata": {**mine["metadata"], "annotations": {"touch": "now"}}})
+    assert await settings(node) == {"a": "2"}
 
 
 @virtual_time
-async def test_that_there_is_no_such_object_is_not_kept() -> None:
-    server, objects = await started()
-    objects.register(pod(CONFIG))
-    assert await settings(objects) is None
-    await server.put_config_map("settings", {"a": "1"})
-    assert await settings(objects) == {"a": "1"}
+async def test_that_there_is_no_such_object_is_not_kept(node: Node) -> None:
+    node.objects.register(pod(CONFIG))
+    assert await settings(node) is None
+    await node.server.put_config_map("settings", {"a": "1"})
+    assert await settings(node) == {"a": "1"}
 
 
 @virtual_time
-async def test_a_deleted_object_is_gone_once_it_is_looked_at_again() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
-    objects.register(pod(CONFIG))
-    await settings(objects)
-    await server.client.delete(CONFIG_MAPS, "settings", "default")
+async def test_a_deleted_object_is_gone_once_it_is_looked_at_again(node: Node) -> None:
+    await register_settings(node)
+    await settings(node)
+    await node.server.client.delete(CONFIG_MAPS, "settings", "default")
     await asyncio.sleep(70)
-    assert await settings(objects) is None
+    assert await settings(node) is None
 
 
 @virtual_time
-async def test_while_the_server_fails_what_is_kept_goes_on_to_count() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
-    objects.register(pod(CONFIG))
-    await settings(objects)
-    server.refuse = down
+async def test_while_the_server_fails_what_is_kept_goes_on_to_count(node: Node) -> None:
+    await register_settings(node)
+    await settings(node)
+    node.server.refuse = down
     await asyncio.sleep(300)
-    assert await settings(objects) == {"a": "1"}
+    assert await settings(node) == {"a": "1"}
 
 
 @virtual_time
-async def test_with_nothing_kept_a_failure_of_the_server_is_raised() -> None:
-    server, objects = await started()
-    objects.register(pod(CONFIG))
-    server.refuse = down
+async def test_with_nothing_kept_a_failure_of_the_server_is_raised(node: Node) -> None:
+    node.objects.register(pod(CONFIG))
+    node.server.refuse = down
     with pytest.raises(ApiError):
-        await objects.config_map("default", "settings")
+        await node.objects.config_map("default", "settings")
 
 
 @virtual_time
-async def test_what_no_pod_refers_to_any_more_is_forgotten() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
+async def test_what_no_pod_refers_to_any_more_is_forgotten(node: Node) -> None:
+    await node.server.put_config_map("settings", {"a": "1"})
     for uid in ("uid-1", "uid-2"):
-        objects.register(pod(CONFIG, uid=uid))
-    await settings(objects)
-    objects.unregister("uid-1")
-    assert len(objects._config_maps) == 1
-    objects.unregister("uid-2")
-    objects.unregister("uid-2")
-    assert len(objects._config_maps) == 0
-    await settings(objects)
-    assert len(objects._config_maps) == 0
+        node.objects.register(pod(CONFIG, uid=uid))
+    await settings(node)
+    node.objects.unregister("uid-1")
+    assert len(node.objects._config_maps) == 1
+    node.objects.unregister("uid-2")
+    node.objects.unregister("uid-2")
+    assert len(node.objects._config_maps) == 0
+    await settings(node)
+    assert len(node.objects._config_maps) == 0
 
 
 @virtual_time
-async def test_no_more_objects_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_objects_are_kept_than_the_bound(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_objects, "_MOST_KEPT", 3)
-    server, objects = await started()
     names = [f"settings-{number}" for number in range(5)]
     for name in names:
-        await server.put_config_map(name, {"a": name})
-    objects.register(pod(*({"name": name, "configMap": {"name": name}} for name in names)))
+        await node.server.put_config_map(name, {"a": name})
+    node.objects.register(pod(*({"name": name, "configMap": {"name": name}} for name in names)))
     for name in names:
-        await objects.config_map("default", name)
-    assert len(objects._config_maps) == 3
-    before = server.gets("configmaps")
-    await objects.config_map("default", names[-1])
-    assert server.gets("configmaps") == before
-    await objects.config_map("default", names[0])
-    assert server.gets("configmaps") == before + 1
+        await node.objects.config_map("default", name)
+    assert len(node.objects._config_maps) == 3
+    before = node.server.gets("configmaps")
+    await node.objects.config_map("default", names[-1])
+    assert node.server.gets("configmaps") == before
+    await node.objects.config_map("default", names[0])
+    assert node.server.gets("configmaps") == before + 1
 
 
 @virtual_time
-async def test_secrets_are_kept_in_the_same_way() -> None:
-    server, objects = await started()
-    await server.put_secret("key", {"a": b"\xff"})
-    objects.register(pod({"name": "s", "secret": {"secretName": "key"}}))
+async def test_secrets_are_kept_in_the_same_way(node: Node) -> None:
+    await node.server.put_secret("key", {"a": b"\xff"})
+    node.objects.register(pod({"name": "s", "secret": {"secretName": "key"}}))
     for _ in range(3):
-        found = await objects.secret("default", "key")
+        found = await node.objects.secret("default", "key")
         assert found is not None
         assert found["data"] == {"a": "/w=="}
-    assert server.gets("secrets") == 1
+    assert node.server.gets("secrets") == 1
 
 
 @virtual_time
-async def test_a_token_is_bound_to_its_pod_and_renewed_at_80_percent_of_its_life() -> None:
-    server, objects = await started()
+async def test_a_token_is_bound_to_its_pod_and_renewed_at_80_percent_of_its_life(node: Node) -> None:
     mine = pod(serviceAccountName="robot")
 
     async def token() -> str:
-        return await objects.token(mine, audience="vault", expiration_seconds=1000)
+        return await node.objects.token(mine, audience="vault", expiration_seconds=1000)
 
     assert await asyncio.gather(token(), token()) == ["token-1"] * 2
-    assert server.token_requests[0]["spec"] == {
+    assert node.server.token_requests[0]["spec"] == {
         "audiences": ["vault"],
         "expirationSeconds": 1000,
         "boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "web", "uid": "uid-1"},
     }
-    assert server.asked[-1] == "POST /api/v1/namespaces/default/serviceaccounts/robot/token"
+    assert node.server.asked[-1] == "POST /api/v1/namespaces/default/serviceaccounts/robot/token"
     await asyncio.sleep(790)
     assert await token() == "token-1"
     await asyncio.sleep(15)
@@ -222,134 +199,126 @@ async def test_a_token_is_bound_to_its_pod_and_renewed_at_80_percent_of_its_life
 
 
 @virtual_time
-async def test_a_token_of_a_long_life_is_renewed_after_a_day() -> None:
-    _, objects = await started()
+async def test_a_token_of_a_long_life_is_renewed_after_a_day(node: Node) -> None:
     mine = pod()
     week = 7 * 24 * 3600
-    assert await objects.token(mine, audience="", expiration_seconds=week) == "token-1"
+    assert await node.objects.token(mine, audience="", expiration_seconds=week) == "token-1"
     await asyncio.sleep(23 * 3600)
-    assert await objects.token(mine, audience="", expiration_seconds=week) == "token-1"
+    assert await node.objects.token(mine, audience="", expiration_seconds=week) == "token-1"
     await asyncio.sleep(3601)
-    assert await objects.token(mine, audience="", expiration_seconds=week) == "token-2"
+    assert await node.objects.token(mine, audience="", expiration_seconds=week) == "token-2"
 
 
 @virtual_time
-async def test_a_token_that_cannot_be_renewed_is_used_until_it_ends() -> None:
-    server, objects = await started()
+async def test_a_token_that_cannot_be_renewed_is_used_until_it_ends(node: Node) -> None:
     mine = pod()
-    await objects.token(mine, audience="", expiration_seconds=1000)
-    server.refuse = down
+    await node.objects.token(mine, audience="", expiration_seconds=1000)
+    node.server.refuse = down
     await asyncio.sleep(900)
-    assert await objects.token(mine, audience="", expiration_seconds=1000) == "token-1"
+    assert await node.objects.token(mine, audience="", expiration_seconds=1000) == "token-1"
     await asyncio.sleep(200)
     with pytest.raises(ApiError):
-        await objects.token(mine, audience="", expiration_seconds=1000)
+        await node.objects.token(mine, audience="", expiration_seconds=1000)
 
 
 @virtual_time
-async def test_tokens_differ_by_pod_and_audience_and_go_with_their_pod() -> None:
-    server, objects = await started()
+async def test_tokens_differ_by_pod_and_audience_and_go_with_their_pod(node: Node) -> None:
     for uid in ("uid-1", "uid-2"):
         for audience in ("", "vault"):
-            await objects.token(pod(uid=uid), audience=audience, expiration_seconds=1000)
-    assert len(server.token_requests) == 4
-    objects.unregister("uid-1")
-    assert await objects.token(pod(uid="uid-2"), audience="", expiration_seconds=1000) == "token-3"
-    assert await objects.token(pod(uid="uid-1"), audience="", expiration_seconds=1000) == "token-5"
+            await node.objects.token(pod(uid=uid), audience=audience, expiration_seconds=1000)
+    assert len(node.server.token_requests) == 4
+    node.objects.unregister("uid-1")
+    assert await node.objects.token(pod(uid="uid-2"), audience="", expiration_seconds=1000) == "token-3"
+    assert await node.objects.token(pod(uid="uid-1"), audience="", expiration_seconds=1000) == "token-5"
 
 
 @virtual_time
-async def test_a_server_without_tokens_is_told_from_an_account_that_is_missing() -> None:
-    server, objects = await started()
-    server.has_tokens = False
+async def test_a_server_without_tokens_is_told_from_an_account_that_is_missing(node: Node) -> None:
+    node.server.has_tokens = False
     with pytest.raises(NotFoundError, match="does not have TokenRequest endpoints enabled"):
-        await objects.token(pod(), audience="", expiration_seconds=1000)
-    server.refuse = lambda _: embedded.refusal(
+        await node.objects.token(pod(), audience="", expiration_seconds=1000)
+    node.server.refuse = lambda _: embedded.refusal(
         404, "NotFound", details={"name": "x", "kind": "serviceaccounts"}
     )
     with pytest.raises(NotFoundError, match="no: 404"):
-        await objects.token(pod(), audience="", expiration_seconds=1000)
+        await node.objects.token(pod(), audience="", expiration_seconds=1000)
 
 
 @virtual_time
-async def test_a_pod_is_told_of_the_services_that_were_there_when_it_came() -> None:
-    server, objects = await started()
-    await server.put_service("kubernetes")
+async def test_a_pod_is_told_of_the_services_that_were_there_when_it_came(node: Node) -> None:
+    await node.server.put_service("kubernetes")
     first = pod()
-    objects.register(first)
-    assert "DB_SERVICE_HOST" not in await objects.service_environment(first)
-    await server.put_service("db")
+    node.objects.register(first)
+    assert "DB_SERVICE_HOST" not in await node.objects.service_environment(first)
+    await node.server.put_service("db")
     second = pod(uid="uid-2")
     await asyncio.sleep(0.001)
-    objects.register(second)
-    found = await objects.service_environment(second)
+    node.objects.register(second)
+    found = await node.objects.service_environment(second)
     assert found["DB_SERVICE_PORT"] == found["KUBERNETES_SERVICE_PORT"] == "80"
 
 
 @virtual_time
-async def test_pods_that_come_together_share_one_list_of_services() -> None:
-    server, objects = await started()
-    await server.put_service("db")
+async def test_pods_that_come_together_share_one_list_of_services(node: Node) -> None:
+    await node.server.put_service("db")
     pods = [pod(uid=f"uid-{number}") for number in range(20)]
     for each in pods:
-        objects.register(each)
+        node.objects.register(each)
     for each in pods:
-        assert "DB_SERVICE_HOST" in await objects.service_environment(each)
-    assert sum(each == "GET /api/v1/namespaces/default/services" for each in server.asked) == 1
+        assert "DB_SERVICE_HOST" in await node.objects.service_environment(each)
+    assert sum(each == "GET /api/v1/namespaces/default/services" for each in node.server.asked) == 1
 
 
 @virtual_time
-async def test_a_pod_without_service_links_is_told_of_the_api_server_alone() -> None:
-    server, objects = await started()
-    await server.put_service("kubernetes")
-    await server.put_service("db")
-    found = await objects.service_environment(pod(enableServiceLinks=False))
+async def test_a_pod_without_service_links_is_told_of_the_api_server_alone(node: Node) -> None:
+    await node.server.put_service("kubernetes")
+    await node.server.put_service("db")
+    found = await node.objects.service_environment(pod(enableServiceLinks=False))
     assert "KUBERNETES_SERVICE_HOST" in found
     assert not any(name.startswith("DB_") for name in found)
 
 
 @virtual_time
-async def test_services_of_other_namespaces_are_not_told() -> None:
-    server, objects = await started()
-    await server.put_service("db", "kube-system")
-    assert not await objects.service_environment(pod())
+async def test_services_of_other_namespaces_are_not_told(node: Node) -> None:
+    await node.server.put_service("db", "kube-system")
+    assert not await node.objects.service_environment(pod())
 
 
 @virtual_time
-async def test_a_server_that_does_not_answer_holds_nobody_up_who_could_do_with_what_there_is() -> None:
-    server, objects = await started()
-    await server.put_config_map("settings", {"a": "1"})
-    await server.put_service("db")
+async def test_a_server_that_does_not_answer_holds_nobody_up_who_could_do_with_what_there_is(
+    node: Node,
+) -> None:
+    await node.server.put_config_map("settings", {"a": "1"})
+    await node.server.put_service("db")
     mine = pod(CONFIG)
-    objects.register(mine)
+    node.objects.register(mine)
 
     async def everything() -> tuple[object, object, object]:
-        token = await objects.token(mine, audience="", expiration_seconds=1000)
-        return token, await settings(objects), await objects.service_environment(mine)
+        token = await node.objects.token(mine, audience="", expiration_seconds=1000)
+        return token, await settings(node), await node.objects.service_environment(mine)
 
     before = await everything()
-    server.held_back = asyncio.Event()
-    server.has_tokens = False
+    node.server.held_back = asyncio.Event()
+    node.server.has_tokens = False
     await asyncio.sleep(900)
     loop = asyncio.get_running_loop()
     asked_at = loop.time()
     assert await everything() == before
     # Four questions, and a little patience with each.
     assert loop.time() - asked_at <= 20
-    await settings(objects)
+    await settings(node)
     asked_at = loop.time()
-    assert await settings(objects) == {"a": "1"}
+    assert await settings(node) == {"a": "1"}
     assert loop.time() == asked_at
-    server.held_back.set()
+    node.server.held_back.set()
     await asyncio.sleep(60)
 
 
 @virtual_time
-async def test_a_static_pod_starts_without_the_server_that_would_tell_of_services() -> None:
-    server, objects = await started()
-    server.refuse = down
+async def test_a_static_pod_starts_without_the_server_that_would_tell_of_services(node: Node) -> None:
+    node.server.refuse = down
     mine = pod()
     mine["metadata"]["annotations"] = {"kubernetes.io/config.source": "file"}
-    assert await objects.service_environment(mine) == {}
+    assert await node.objects.service_environment(mine) == {}
     with pytest.raises(ApiError):
-        await objects.service_environment(pod())
+        await node.objects.service_environment(pod())

@@ -15,15 +15,14 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS
-from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import VolumeError
 from podlife.kubelet.volumemanager import atomic_writer
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.testing import virtual_time
 from podlife.wire import Response
 from tests.component.kubelet_volumemanager.conftest import needs_root
-from tests.component.kubelet_volumemanager.node import Node, contents, started
-from tests.component.kubelet_volumemanager.server import pod
+from tests.component.kubelet_volumemanager.node import CONFIG, SCRATCH, Node, contents, pod
 from tests.kit import embedded
 
 SET_UP = 'MountVolume.SetUp failed for volume "x" : '
@@ -35,11 +34,10 @@ def mode(path: Path) -> int:
 
 
 @virtual_time
-async def test_a_config_map_is_files_where_every_node_has_them(root: Path) -> None:
-    node = await started(root)
+async def test_a_config_map_is_files_where_every_node_has_them(node: Node, root: Path) -> None:
     binary = base64.b64encode(b"\xff\x00\xfe").decode()
     await node.server.put_config_map("settings", {"a.conf": "one", "b": "zwei ü"}, binaryData={"raw": binary})
-    found = await node.mount(pod({"name": "config", "configMap": {"name": "settings"}}))
+    found = await node.mount(pod(CONFIG))
     assert found["config"] == root / "pods/uid-1/volumes/kubernetes.io~configmap/config"
     assert contents(found["config"]) == {"a.conf": b"one", "b": "zwei ü".encode(), "raw": b"\xff\x00\xfe"}
     assert mode(found["config"] / "a.conf") == 0o644
@@ -47,11 +45,10 @@ async def test_a_config_map_is_files_where_every_node_has_them(root: Path) -> No
 
 
 @virtual_time
-async def test_every_folder_between_the_root_and_a_volume_is_private(root: Path) -> None:
-    node = await started(root)
+async def test_every_folder_between_the_root_and_a_volume_is_private(node: Node, root: Path) -> None:
     root.mkdir(mode=0o755)
     (root / "pods").mkdir(mode=0o777)
-    found = await node.mount(pod({"name": "scratch", "emptyDir": {}}))
+    found = await node.mount(pod(SCRATCH))
     above = [each for each in found["scratch"].parents if root in each.parents]
     assert {str(each): mode(each) for each in above} == {str(each): 0o700 for each in above}
     assert mode(found["scratch"]) == 0o777
@@ -59,8 +56,7 @@ async def test_every_folder_between_the_root_and_a_volume_is_private(root: Path)
 
 
 @virtual_time
-async def test_items_choose_keys_paths_and_modes(root: Path) -> None:
-    node = await started(root)
+async def test_items_choose_keys_paths_and_modes(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1", "b": "2", "c": "3"})
     items = [{"key": "a", "path": "deep/er/a"}, {"key": "b", "path": "b", "mode": 0o400}]
     source = {"name": "settings", "items": items, "defaultMode": 0o440}
@@ -71,10 +67,9 @@ async def test_items_choose_keys_paths_and_modes(root: Path) -> None:
 
 
 @virtual_time
-async def test_a_change_arrives_and_what_is_gone_goes(root: Path) -> None:
-    node = await started(root)
+async def test_a_change_arrives_and_what_is_gone_goes(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1", "b": "2"})
-    mine = pod({"name": "config", "configMap": {"name": "settings"}})
+    mine = pod(CONFIG)
     folder = (await node.mount(mine))["config"]
     before = str((folder / "..data").readlink())
     await node.mount(mine)
@@ -131,8 +126,7 @@ async def test_a_change_arrives_and_what_is_gone_goes(root: Path) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_mounted_says_why(root: Path, volume: Object, message: str) -> None:
-    node = await started(root)
+async def test_what_cannot_be_mounted_says_why(node: Node, volume: Object, message: str) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
     with pytest.raises(VolumeError) as failure:
         await node.mount(pod({"name": "x", **volume}))
@@ -140,11 +134,10 @@ async def test_what_cannot_be_mounted_says_why(root: Path, volume: Object, messa
 
 
 @virtual_time
-async def test_one_volume_that_fails_keeps_no_other_from_being_ready(root: Path) -> None:
-    node = await started(root)
+async def test_one_volume_that_fails_keeps_no_other_from_being_ready(node: Node, root: Path) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
     missing = [{"name": f"m{number}", "configMap": {"name": f"none-{number}"}} for number in (1, 2)]
-    mine = pod(missing[0], {"name": "config", "configMap": {"name": "settings"}}, missing[1])
+    mine = pod(missing[0], CONFIG, missing[1])
     with pytest.raises(VolumeError, match=r'"none-1" not found; .*"none-2" not found'):
         await node.mount(mine)
     assert contents(root / "pods/uid-1/volumes/kubernetes.io~configmap/config") == {"a": b"1"}
@@ -154,8 +147,7 @@ async def test_one_volume_that_fails_keeps_no_other_from_being_ready(root: Path)
 
 
 @virtual_time
-async def test_what_is_optional_may_be_missing_and_comes_when_it_is_there(root: Path) -> None:
-    node = await started(root)
+async def test_what_is_optional_may_be_missing_and_comes_when_it_is_there(node: Node) -> None:
     source = {"name": "settings", "optional": True, "items": [{"key": "a", "path": "a"}]}
     mine = pod({"name": "config", "configMap": source})
     folder = (await node.mount(mine))["config"]
@@ -170,10 +162,9 @@ async def test_what_is_optional_may_be_missing_and_comes_when_it_is_there(root: 
 
 
 @virtual_time
-async def test_a_volume_that_was_ready_keeps_what_it_has_when_its_object_goes(root: Path) -> None:
-    node = await started(root)
+async def test_a_volume_that_was_ready_keeps_what_it_has_when_its_object_goes(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
-    mine = pod({"name": "config", "configMap": {"name": "settings"}})
+    mine = pod(CONFIG)
     await node.mount(mine)
     await node.server.client.delete(CONFIG_MAPS, "settings", "default")
     await asyncio.sleep(61)
@@ -183,16 +174,14 @@ async def test_a_volume_that_was_ready_keeps_what_it_has_when_its_object_goes(ro
 
 
 @virtual_time
-async def test_a_server_that_fails_is_said_with_the_volume(root: Path) -> None:
-    node = await started(root)
+async def test_a_server_that_fails_is_said_with_the_volume(node: Node) -> None:
     node.server.refuse = lambda _: embedded.refusal(403, "Forbidden")
     with pytest.raises(VolumeError, match=r'^MountVolume.SetUp failed for volume "x" : no: 403$'):
         await node.mount(pod({"name": "x", "configMap": {"name": "settings"}}))
 
 
 @virtual_time
-async def test_a_server_that_does_not_answer_ends_the_mount_in_time(root: Path) -> None:
-    node = await started(root)
+async def test_a_server_that_does_not_answer_ends_the_mount_in_time(node: Node) -> None:
     node.server.held_back = asyncio.Event()
     with pytest.raises(VolumeError):
         await node.mount(pod({"name": "x", "configMap": {"name": "settings"}}))
@@ -200,8 +189,7 @@ async def test_a_server_that_does_not_answer_ends_the_mount_in_time(root: Path) 
 
 
 @virtual_time
-async def test_a_secret_is_files_of_any_bytes(root: Path) -> None:
-    node = await started(root)
+async def test_a_secret_is_files_of_any_bytes(node: Node) -> None:
     await node.server.put_secret("key", {"tls.key": b"\x00\xff\n"})
     source = {"secretName": "key", "defaultMode": 0o400}
     found = await node.mount(pod({"name": "tls", "secret": source}))
@@ -211,8 +199,9 @@ async def test_a_secret_is_files_of_any_bytes(root: Path) -> None:
 
 @needs_root
 @virtual_time
-async def test_what_may_be_secret_is_in_memory_alone_and_goes_with_the_last_pod(root: Path) -> None:
-    node = await started(root)
+async def test_what_may_be_secret_is_in_memory_alone_and_goes_with_the_last_pod(
+    node: Node, root: Path
+) -> None:
     await node.server.put_secret("key", {"a": b"1"})
     secret = {"name": "s", "secret": {"secretName": "key"}}
     projected = {"name": "p", "projected": {"sources": [{"secret": {"name": "key"}}]}}
@@ -232,13 +221,12 @@ async def test_what_may_be_secret_is_in_memory_alone_and_goes_with_the_last_pod(
 
 @needs_root
 @virtual_time
-async def test_secrets_come_back_after_the_node_was_started_anew(root: Path) -> None:
-    node = await started(root)
+async def test_secrets_come_back_after_the_node_was_started_anew(node: Node, root: Path) -> None:
     await node.server.put_secret("key", {"a": b"1"})
     mine = pod({"name": "s", "secret": {"secretName": "key"}})
     await node.mount(mine)
     kernel.unmount(str(root / "memory"))
-    again = Node(node.server, root)
+    again = Node(root, node.server)
     assert contents((await again.mount(mine))["s"]) == {"a": b"1"}
     await again.volumes.unmount("uid-1")
     assert [each.name for each in root.iterdir()] == ["pods"]
@@ -246,19 +234,15 @@ async def test_secrets_come_back_after_the_node_was_started_anew(root: Path) -> 
 
 @virtual_time
 async def test_where_nothing_can_be_mounted_secrets_are_private_files(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    node: Node, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(target: Path, **options: object) -> None:
         raise PermissionError(1, "not root")
 
     monkeypatch.setattr(kernel, "mount_memory", refuse)
-    node = await started(root)
     await node.server.put_secret("key", {"a": b"1"})
-    volumes: list[Object] = [
-        {"name": "s", "secret": {"secretName": "key"}},
-        {"name": "fast", "emptyDir": {"medium": "Memory"}},
-    ]
-    found = await node.mount(pod(*volumes))
+    fast = {"name": "fast", "emptyDir": {"medium": "Memory"}}
+    found = await node.mount(pod({"name": "s", "secret": {"secretName": "key"}}, fast))
     assert contents(found["s"]) == {"a": b"1"}
     assert mode(found["fast"]) == 0o777
     await node.volumes.unmount("uid-1")
@@ -266,8 +250,7 @@ async def test_where_nothing_can_be_mounted_secrets_are_private_files(
 
 
 @virtual_time
-async def test_a_config_map_as_large_as_they_come_is_written_whole(root: Path) -> None:
-    node = await started(root)
+async def test_a_config_map_as_large_as_they_come_is_written_whole(node: Node) -> None:
     data = {f"key-{number}": "x" * 100_000 for number in range(10)}
     large = {"metadata": {"name": "large", "resourceVersion": "1"}, "data": data}
     node.server.refuse = lambda _: Response(200, json.dumps(large).encode())
@@ -278,7 +261,7 @@ async def test_a_config_map_as_large_as_they_come_is_written_whole(root: Path) -
 @virtual_time
 async def test_a_pod_reads_of_itself_and_of_its_changes(root: Path) -> None:
     context = DownwardContext(allocatable={"memory": "8Gi", "cpu": "4"})
-    node = await started(root, context=lambda _: context)
+    node = Node(root, context=lambda _: context)
     items = [
         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
         {"path": "one/label", "fieldRef": {"fieldPath": "metadata.labels['app']"}},
@@ -296,8 +279,7 @@ async def test_a_pod_reads_of_itself_and_of_its_changes(root: Path) -> None:
 
 
 @virtual_time
-async def test_a_projected_volume_joins_all_sources_and_renews_its_token(root: Path) -> None:
-    node = await started(root)
+async def test_a_projected_volume_joins_all_sources_and_renews_its_token(node: Node, root: Path) -> None:
     await node.server.put_config_map("kube-root-ca.crt", {"ca.crt": "CA"})
     await node.server.put_secret("key", {"a": b"secret", "same": b"first"})
     sources: list[Object] = [
@@ -319,8 +301,7 @@ async def test_a_projected_volume_joins_all_sources_and_renews_its_token(root: P
 
 
 @virtual_time
-async def test_a_token_of_a_pod_with_a_user_is_for_that_user_alone(root: Path) -> None:
-    node = await started(root)
+async def test_a_token_of_a_pod_with_a_user_is_for_that_user_alone(node: Node) -> None:
     source = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
     mine = pod({"name": "t", "projected": source}, securityContext={"runAsUser": 1234})
     folder = (await node.mount(mine))["t"]
@@ -330,8 +311,7 @@ async def test_a_token_of_a_pod_with_a_user_is_for_that_user_alone(root: Path) -
 
 
 @virtual_time
-async def test_without_tokens_on_the_server_the_volume_says_so(root: Path) -> None:
-    node = await started(root)
+async def test_without_tokens_on_the_server_the_volume_says_so(node: Node) -> None:
     node.server.has_tokens = False
     source = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
     with pytest.raises(VolumeError, match="failed to fetch token: the API server does not have TokenRequest"):
@@ -339,13 +319,14 @@ async def test_without_tokens_on_the_server_the_volume_says_so(root: Path) -> No
 
 
 @virtual_time
-async def test_what_a_container_wrote_to_an_empty_dir_stays_until_its_pod_goes(root: Path) -> None:
-    node = await started(root)
-    mine = pod({"name": "scratch", "emptyDir": {}})
+async def test_what_a_container_wrote_to_an_empty_dir_stays_until_its_pod_goes(
+    node: Node, root: Path
+) -> None:
+    mine = pod(SCRATCH)
     folder = (await node.mount(mine))["scratch"]
     (folder / "work").write_text("kept")
     folder.chmod(0o750)
-    again = Node(node.server, root)
+    again = Node(root, node.server)
     assert (await again.mount(mine))["scratch"] == folder
     assert contents(folder) == {"work": b"kept"}
     assert mode(folder) == 0o750
@@ -362,7 +343,7 @@ async def test_an_empty_dir_in_memory_is_as_large_as_the_least_bound_and_goes_wi
     root: Path,
 ) -> None:
     context = DownwardContext(allocatable={"memory": "1Gi"})
-    node = await started(root, context=lambda _: context)
+    node = Node(root, context=lambda _: context)
     source = {"medium": "Memory", "sizeLimit": "1Mi"}
     mine = pod({"name": "fast", "emptyDir": source}, securityContext={"fsGroup": 2345})
     folder = (await node.mount(mine))["fast"]
@@ -371,7 +352,7 @@ async def test_an_empty_dir_in_memory_is_as_large_as_the_least_bound_and_goes_wi
     assert size.f_blocks * size.f_frsize == 1024 * 1024
     assert (folder.stat().st_gid, mode(folder)) == (2345, 0o2777)
     (folder / "file").write_text("kept")
-    await Node(node.server, root).mount(mine)
+    await Node(root, node.server).mount(mine)
     assert contents(folder) == {"file": b"kept"}
     await node.volumes.unmount("uid-1")
     assert not folder.exists()
@@ -380,48 +361,37 @@ async def test_an_empty_dir_in_memory_is_as_large_as_the_least_bound_and_goes_wi
 
 @needs_root
 @virtual_time
-async def test_files_belong_to_the_group_of_the_pod(root: Path) -> None:
-    node = await started(root)
+async def test_files_belong_to_the_group_of_the_pod(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
-    volumes: list[Object] = [
-        {"name": "config", "configMap": {"name": "settings", "defaultMode": 0o400}},
-        {"name": "scratch", "emptyDir": {}},
-    ]
-    mine = pod(*volumes, securityContext={"fsGroup": 2345})
-    found = await node.mount(mine)
+    config = {"name": "config", "configMap": {"name": "settings", "defaultMode": 0o400}}
+    found = await node.mount(pod(config, SCRATCH, securityContext={"fsGroup": 2345}))
     file = (found["config"] / "a").stat()
     assert (file.st_gid, stat.S_IMODE(file.st_mode)) == (2345, 0o440)
     assert (found["scratch"].stat().st_gid, mode(found["scratch"])) == (2345, 0o2777)
 
 
 @virtual_time
-async def test_a_volume_that_no_container_mounts_is_not_set_up(root: Path) -> None:
-    node = await started(root)
+async def test_a_volume_that_no_container_mounts_is_not_set_up(node: Node) -> None:
     mine = pod({"name": "unused", "configMap": {"name": "none"}}, mounts=[])
     await node.mount(mine)
     assert node.volumes.mounted() == []
 
 
 @virtual_time
-async def test_a_volume_mounted_inside_of_another_finds_its_folder_there(root: Path) -> None:
-    node = await started(root)
+async def test_a_volume_mounted_inside_of_another_finds_its_folder_there(node: Node) -> None:
     await node.server.put_config_map("settings", {"a": "1"})
-    volumes: list[Object] = [
-        {"name": "outer", "configMap": {"name": "settings"}},
-        {"name": "inner", "emptyDir": {}},
-    ]
-    mounts = [{"name": "outer", "mountPath": "/etc/app"}, {"name": "inner", "mountPath": "/etc/app/var/run"}]
-    folder = (await node.mount(pod(*volumes, mounts=mounts)))["outer"]
+    paths = {"config": "/etc/app", "scratch": "/etc/app/var/run"}
+    mounts = [{"name": name, "mountPath": path} for name, path in paths.items()]
+    folder = (await node.mount(pod(CONFIG, SCRATCH, mounts=mounts)))["config"]
     assert (folder / "var/run").is_dir()
     assert contents(folder) == {"a": b"1"}
 
 
 @virtual_time
-async def test_a_host_path_is_shown_and_never_removed(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
+async def test_a_host_path_is_shown_and_never_removed(node: Node, root: Path, tmp_path: Path) -> None:
     host = tmp_path / "host"
     source = {"path": str(host), "type": "DirectoryOrCreate"}
-    mine = pod({"name": "host", "hostPath": source}, {"name": "scratch", "emptyDir": {}})
+    mine = pod({"name": "host", "hostPath": source}, SCRATCH)
     found = await node.mount(mine)
     assert found["host"] == host
     (host / "precious").write_text("1")
@@ -432,31 +402,22 @@ async def test_a_host_path_is_shown_and_never_removed(root: Path, tmp_path: Path
 
 
 @virtual_time
-async def test_what_is_read_only_is_shown_read_only(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
+async def test_what_is_read_only_is_shown_read_only(node: Node, tmp_path: Path) -> None:
     await node.server.put_config_map("settings", {})
-    volumes: list[Object] = [
-        {"name": "config", "configMap": {"name": "settings"}},
-        {"name": "scratch", "emptyDir": {}},
-    ]
     mounts = [
         {"name": "config", "mountPath": "/config"},
         {"name": "scratch", "mountPath": "/read", "readOnly": True},
         {"name": "scratch", "mountPath": "write"},
     ]
-    mine = pod(*volumes, mounts=mounts)
+    mine = pod(CONFIG, SCRATCH, mounts=mounts)
     await node.mount(mine)
     shown = node.volumes.mounts(mine, mine["spec"]["containers"][0])
-    assert [(each.container_path, each.readonly) for each in shown] == [
-        ("/config", True),
-        ("/read", True),
-        ("/write", False),
-    ]
+    is_readonly = {each.container_path: each.readonly for each in shown}
+    assert is_readonly == {"/config": True, "/read": True, "/write": False}
 
 
 @virtual_time
-async def test_names_that_lead_elsewhere_are_refused_and_removed_nowhere(root: Path, tmp_path: Path) -> None:
-    node = await started(root)
+async def test_names_that_lead_elsewhere_are_refused_and_removed_nowhere(node: Node, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     for name in ("..", "../../../../precious", "a/b"):
         with pytest.raises(VolumeError, match="cannot be the name of a volume's folder"):
@@ -468,30 +429,11 @@ async def test_names_that_lead_elsewhere_are_refused_and_removed_nowhere(root: P
     assert (tmp_path / "precious").is_dir()
 
 
-@virtual_time
-async def test_a_pod_of_any_shape_leaves_nothing_behind(root: Path) -> None:
-    node = await started(root)
-    mine = pod({"name": "scratch", "emptyDir": {}})
-    folder = (await node.mount(mine))["scratch"]
-    deep = folder
-    for _ in range(50):
-        deep = deep / "d"
-    deep.mkdir(parents=True)
-    (deep / "file").write_text("")
-    os.mkfifo(folder / "fifo")
-    (folder / "locked").mkdir()
-    (folder / "locked/file").write_text("")
-    (folder / "locked").chmod(0)
-    (folder / os.fsdecode(b"not \xff utf-8\n")).write_text("")
-    await node.volumes.unmount("uid-1")
-    assert list((root / "pods").iterdir()) == []
-
-
 async def test_what_is_still_being_written_when_its_pod_goes_is_removed_as_well(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step that is overtaken is cancelled; the thread that writes for it is not."""
-    node = await started(root, in_threads=True)
+    node = Node(root, in_threads=True)
     await node.server.put_config_map("settings", {"a": "1"})
     is_writing, may_go_on = threading.Event(), threading.Event()
     write = atomic_writer.write
@@ -517,8 +459,7 @@ async def test_what_is_still_being_written_when_its_pod_goes_is_removed_as_well(
 
 
 @virtual_time
-async def test_pods_without_volumes_cost_no_folder(root: Path) -> None:
-    node = await started(root)
+async def test_pods_without_volumes_cost_no_folder(node: Node, root: Path) -> None:
     await node.mount(pod())
     await node.volumes.unmount("uid-1")
     assert not root.exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podlife.kubelet.admission.predicates import AdmissionFailure, in_order_of_admission, rejected_status
+from podlife.kubelet.admission import AdmissionFailure, in_order_of_admission, rejected_status
 from tests.conformance.kubelet.kit import pod
 
 

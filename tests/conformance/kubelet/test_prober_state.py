@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.prober.outcome import (
+from podlife.kubelet.prober.manager import first_delay_seconds, probers_of, probers_that_stop
+from podlife.kubelet.prober.prober import (
     MAX_TRIES,
     ProbeEvent,
     ProbeOutcome,
     exec_command,
     exec_outcome,
-    first_delay_seconds,
     http_outcome,
     probe_event,
-    probers_of,
-    probers_that_stop,
     result_of,
 )
 from podlife.kubelet.prober.state import (

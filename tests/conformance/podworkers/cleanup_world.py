@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from podlife.clock import ManualClock
 from podlife.errors import NotFoundError
-from podlife.kubelet.admission.admitter import Admitter
+from podlife.kubelet.admission import Admitter
 from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.due_queue import DueQueue

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.kubelet.admission.predicates import AdmissionFailure, rejected_status
+from podlife.kubelet.admission import AdmissionFailure, rejected_status
 from podlife.kubelet.podworkers import Stage
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from podlife.testing import virtual_time

@@ -12,44 +12,37 @@ from podlife.api.codec import Object
 from podlife.client import (
     CONFIG_MAPS,
     NAMESPACES,
-    PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
     SECRETS,
     SERVICE_ACCOUNTS,
     Client,
     DeleteOptions,
-    Flags,
-    PatchType,
     Ref,
-    load,
 )
 from podlife.clock import SystemClock
 from podlife.kubelet.interfaces import VolumeError
 from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.volumemanager import VolumeManager
 from podlife.kubelet.volumemanager import mount as kernel
+from tests.component.kubelet_volumemanager.node import bind
 from tests.kit.real_parts import Server
+from tests.real.node.test_registration import connect
 
 NODE = "node-a"
 NAMESPACE = "volumes"
 REVIEWS = Ref("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
 
 
-def connect(server: Server, token: str) -> Client:
-    flags = Flags(server=server.url, token=token, certificate_authority=str(server.ca_file))
-    return Client.connect(load(flags, {}), timeout_seconds=120)
-
-
 @pytest.fixture
 async def admin(kube: Server) -> AsyncIterator[Client]:
-    async with connect(kube, kube.tokens["admin"]) as client:
+    async with connect(kube) as client:
         await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         yield client
         pod = await client.get(PODS, "web", NAMESPACE)
         await client.delete(PODS, "web", NAMESPACE, options=DeleteOptions(0, uid=pod["metadata"]["uid"]))
         await client.delete(NAMESPACES, NAMESPACE)
-        await client.delete(PERSISTENT_VOLUMES, "disk")
+        await client.delete(PERSISTENT_VOLUMES, "pv")
 
 
 @pytest.fixture
@@ -79,38 +72,9 @@ async def make_pod(admin: Client, host: Path) -> Object:
         "containers": [{"name": "main", "image": "none", "volumeMounts": mounts}],
         "volumes": volumes,
     }
-    await make_claim(admin, host)
+    await bind(admin, {"hostPath": {"path": str(host)}}, namespace=NAMESPACE)
     pod: Object = await admin.create(PODS, {"metadata": {"name": "web"}, "spec": spec}, NAMESPACE)
     return pod
-
-
-async def make_claim(admin: Client, host: Path) -> None:
-    wanted: Object = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "volumeName": "disk",
-        "storageClassName": "",
-    }
-    claim = await admin.create(
-        PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": "mine"}, "spec": wanted}, NAMESPACE
-    )
-    bound = {"status": {"phase": "Bound"}}
-    await admin.patch(
-        PERSISTENT_VOLUME_CLAIMS, "mine", bound, NAMESPACE, type=PatchType.MERGE, subresource="status"
-    )
-    reference = {
-        "kind": "PersistentVolumeClaim",
-        "namespace": NAMESPACE,
-        "name": "mine",
-        "uid": claim["metadata"]["uid"],
-    }
-    spec = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "claimRef": reference,
-        "hostPath": {"path": str(host)},
-    }
-    await admin.create(PERSISTENT_VOLUMES, {"metadata": {"name": "disk"}, "spec": spec})
 
 
 async def mount(volumes: VolumeManager, pod: Object) -> None:
@@ -130,7 +94,7 @@ async def test_a_node_shows_its_pod_everything_and_a_token_that_says_who_it_is(
     kube: Server, admin: Client, root: Path, tmp_path: Path
 ) -> None:
     pod = await make_pod(admin, tmp_path)
-    async with connect(kube, kube.tokens[NODE]) as own:
+    async with connect(kube, NODE) as own:
         references = ApiObjectCache(own, SystemClock())
         references.register(pod)
         volumes = VolumeManager(own, references, SystemClock(), root)
@@ -140,7 +104,7 @@ async def test_a_node_shows_its_pod_everything_and_a_token_that_says_who_it_is(
         files = {name: (folder / name).read_text() for name in ("a", "s", "uid")}
         assert files == {"a": "1", "s": "2", "uid": pod["metadata"]["uid"]}
         assert disk.host_path == str(tmp_path)
-        async with connect(kube, (folder / "token").read_text()) as container:
+        async with connect(kube, token=(folder / "token").read_text()) as container:
             review = await container.create(REVIEWS, {"kind": "SelfSubjectReview"})
         info = review["status"]["userInfo"]
         assert info["username"] == f"system:serviceaccount:{NAMESPACE}:robot"

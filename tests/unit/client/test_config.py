@@ -9,8 +9,19 @@ from typing import Any
 import pytest
 import yaml
 
-from podlife.client import BasicAuth, Connection, ExecAuth, Flags, TokenAuth, TokenFileAuth, in_cluster, load
+from podlife.client import (
+    BasicAuth,
+    Connection,
+    ExecAuth,
+    Flags,
+    HttpTransport,
+    TokenAuth,
+    TokenFileAuth,
+    in_cluster,
+    load,
+)
 from podlife.client.config import proxy_for
+from podlife.client.dialer import target_of
 from podlife.errors import ConfigError
 
 SECRET = "s3cr3t-value"
@@ -234,26 +245,84 @@ def test_a_user_that_cannot_be_used_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_a_file_of_the_environment_that_is_missing_is_named(tmp_path: Path) -> None:
-    """To be told to set what is set would help nobody."""
-    missing = str(tmp_path / "missing")
-    with pytest.raises(ConfigError, match=f"KUBECONFIG names {missing}, which does not exist"):
-        load(environment={"HOME": str(tmp_path), "KUBECONFIG": missing})
+@pytest.mark.parametrize(
+    ("flags", "environment", "message"),
+    [
+        # To be told to set what is set would help nobody.
+        ({}, {"HOME": "/none", "KUBECONFIG": "/none/k"}, "KUBECONFIG names /none/k, which does not exist"),
+        ({}, {"HOME": "/none"}, "set KUBECONFIG, or give --kubeconfig or --server"),
+        ({"kubeconfig": "/none/nowhere"}, {}, "nowhere: No such file"),
+        ({"server": "https://h", "token": "t", "client_key": "k"}, {}, "belong together; give both"),
+        ({"server": "https://h", "token": "t", "request_as_groups": ("a",)}, {}, "name one with --as"),
+    ],
+)
+def test_flags_and_an_environment_that_name_no_server_say_what_to_set(
+    flags: dict[str, Any], environment: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(Flags(**flags), environment)
 
 
-def test_without_any_configuration_the_user_is_told_what_to_set(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="set KUBECONFIG, or give --kubeconfig or --server"):
-        load(environment={"HOME": str(tmp_path)})
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"is_insecure": True, "certificate_authority": b"x"}, "exclude each other"),
+        ({"proxy_url": "socks5://p:1"}, "http:// or https://"),
+        *(
+            ({"proxy_url": proxy}, "the proxy must be")
+            for proxy in ("http://", "http://p:99999", "http://[::1", f"http://me:{SECRET}@p:x")
+        ),
+        *(
+            ({"tls_server_name": name}, "tls-server-name")
+            for name in ("a..b", "a" * 64, ".x", "é" * 80, "\0")
+        ),
+        ({"server": f"https://me:{SECRET}@api.example"}, "has a user in it"),
+        ({"server": "http://me@api.example"}, "has a user in it"),
+        *(
+            ({"server": server}, "is not the address of a server")
+            for server in (
+                "https://api.example:99999",
+                "https://api.example:port",
+                "https://[::1",
+                "https://[nonsense]:1",
+                "https://api example",
+                "https://a..example",
+                f"https://{'a' * 64}.example",
+                f"https://{'é' * 64}.example",
+                "https://api.example\r\nX: y",
+            )
+        ),
+    ],
+)
+def test_a_connection_that_cannot_be_is_told_in_one_line_without_its_secrets(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        Connection(**{"server": "https://api.example", **settings})
+    assert "\n" not in str(refused.value)
+    assert SECRET not in str(refused.value)
 
 
-def test_a_kubeconfig_that_a_flag_names_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere: No such file"):
-        load(Flags(kubeconfig=str(tmp_path / "nowhere")), {})
+@pytest.mark.parametrize(
+    "server",
+    ["https://bücher.example", "https://api.example.", "https://[fe80::1%eth0]:1", "http://127.0.0.1"],
+)
+def test_an_unusual_address_may_be_used(server: str) -> None:
+    assert target_of(Connection(server)).host
 
 
-def test_a_certificate_authority_and_insecure_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match="exclude each other"):
-        Connection("https://host", is_insecure=True, certificate_authority=b"x")
+@pytest.mark.parametrize("token", ["a\nX: y", "é", "\udc80"])
+def test_a_token_that_no_header_can_carry_is_told_in_one_line(token: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        HttpTransport(Connection("https://api.example", auth=TokenAuth(token)))
+    assert token not in str(raised.value)
+
+
+def test_an_ipv6_address_is_named_as_the_wire_wants_it() -> None:
+    target = target_of(Connection("https://[2001:db8::1]:6443/k8s"))
+    assert (target.host, target.port, target.host_header) == ("2001:db8::1", 6443, "[2001:db8::1]:6443")
+    assert target.server_name == "2001:db8::1"
+    assert target.origin == "https://[2001:db8::1]:6443/k8s"
 
 
 @pytest.mark.parametrize(
@@ -270,11 +339,6 @@ def test_the_environments_proxy_is_used_with_its_exceptions(
     server: str, environment: dict[str, str], expected: str
 ) -> None:
     assert proxy_for(server, environment) == expected
-
-
-def test_a_proxy_that_cannot_be_spoken_to_is_refused() -> None:
-    with pytest.raises(ConfigError, match="http:// or https://"):
-        Connection("https://host", proxy_url="socks5://p:1")
 
 
 def test_a_cluster_and_a_user_take_the_place_of_those_of_the_context(tmp_path: Path) -> None:
@@ -310,11 +374,6 @@ def test_a_client_certificate_counts_in_place_of_the_token_of_the_kubeconfig(tmp
     assert load(Flags(**pair, token="other"), {"KUBECONFIG": str(path)}).auth == TokenAuth("other")
 
 
-def test_a_client_certificate_without_its_key_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="belong together; give both"):
-        load(Flags(server="https://h", token="t", client_key="k"), {})
-
-
 def test_groups_and_a_uid_are_those_of_the_user_to_act_as() -> None:
     flags = Flags(
         server="https://h", token="t", request_as="eve", request_as_uid="7", request_as_groups=("a", "b")
@@ -325,5 +384,3 @@ def test_groups_and_a_uid_are_those_of_the_user_to_act_as() -> None:
         ("Impersonate-Group", "a"),
         ("Impersonate-Group", "b"),
     )
-    with pytest.raises(ConfigError, match="name one with --as"):
-        load(Flags(server="https://h", token="t", request_as_groups=("a",)), {})

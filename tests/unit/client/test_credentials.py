@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from podlife.client import BasicAuth, ExecAuth, ProviderAuth, TokenAuth, TokenFileAuth
-from podlife.client.credential import Credential
-from podlife.client.credentials import credentials_for
+from podlife.client.credentials import Credential, credentials_for
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
 from podlife.testing import virtual_time
 from tests.kit.moved_time import use_up
+from tests.kit.wait import until
 
 V1 = "client.authentication.k8s.io/v1"
 
@@ -162,9 +162,7 @@ async def test_a_plugin_that_hangs_is_ended_with_what_it_has_started(tmp_path: P
     auth = plugin(tmp_path, "", command="/bin/sh", arguments=("-c", script), timeout_seconds=600)
     asking = asyncio.get_running_loop().create_task(credentials_for(auth).current())
     child = tmp_path / "child"
-    async with asyncio.timeout(60):
-        while not child.exists() or not child.read_text().endswith("\n"):
-            await asyncio.sleep(0.005)
+    await until(lambda: child.exists() and child.read_text().endswith("\n"))
     await use_up(600, asking)
     with pytest.raises(ConfigError, match="did not end within 600 s"):
         await asking

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.client.limiter import (
-    Finished,
-    Limiter,
-    LimiterSettings,
-    LimiterState,
-    Started,
-    may_start,
-    step,
-)
+from podlife.client.limiter import Finished, Limiter, LimiterSettings, LimiterState, Started, may_start, step
 from podlife.testing import virtual_time
 
 SETTINGS = LimiterSettings(initial=4, least=1, most=8, quick_seconds=0.25)
@@ -29,21 +22,17 @@ def test_a_round_of_quick_answers_at_the_limit_adds_one() -> None:
     assert 4.8 < state.limit <= 5
 
 
-def test_the_limit_does_not_grow_while_it_is_not_used() -> None:
-    assert step(LimiterState(limit=4, in_flight=2), Finished(0, 0.01), 0, SETTINGS).limit == 4
-
-
-def test_slow_answers_do_not_let_the_limit_grow() -> None:
-    assert step(LimiterState(limit=4, in_flight=4), Finished(0, 3.0), 0, SETTINGS).limit == 4
-
-
-def test_a_request_given_up_by_its_caller_says_nothing() -> None:
-    state = step(LimiterState(limit=4, in_flight=4), Finished(0, 0.01, is_silent=True), 0, SETTINGS)
-    assert state == LimiterState(limit=4, in_flight=3)
-
-
-def test_the_limit_never_exceeds_the_most() -> None:
-    assert step(LimiterState(limit=8, in_flight=8), Finished(0, 0.01), 0, SETTINGS).limit == 8
+@pytest.mark.parametrize(
+    ("before", "event", "after"),
+    [
+        pytest.param((4, 2), Finished(0, 0.01), (4, 1), id="it does not grow while it is not used"),
+        pytest.param((4, 4), Finished(0, 3.0), (4, 3), id="slow answers do not let it grow"),
+        pytest.param((4, 4), Finished(0, 0.01, is_silent=True), (4, 3), id="a request given up says nothing"),
+        pytest.param((8, 8), Finished(0, 0.01), (8, 7), id="it never exceeds the most"),
+    ],
+)
+def test_the_limit_stays(before: tuple[int, int], event: Finished, after: tuple[int, int]) -> None:
+    assert step(LimiterState(*before), event, 0, SETTINGS) == LimiterState(*after)
 
 
 def test_trouble_halves_the_limit_once_for_all_requests_that_were_under_way() -> None:

@@ -20,8 +20,8 @@ from podlife.kubelet.envvars import (
     DownwardContext,
     EnvironmentSources,
     command_and_args,
+    environment,
 )
-from podlife.kubelet.envvars.environment import environment
 from podlife.kubelet.interfaces import ObjectCache, VolumeError, Volumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of

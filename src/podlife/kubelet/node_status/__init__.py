@@ -13,23 +13,15 @@ Guarantees:
 Which pods the node takes is left to `admission`.
 """
 
-from podlife.kubelet.node_status.host_machine import HostMachine
 from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
-from podlife.kubelet.node_status.lease import NodeLease
-from podlife.kubelet.node_status.lease_hold import NameInUseError
-from podlife.kubelet.node_status.machine import (
-    FixedMachine,
-    Machine,
-    MachineFacts,
-    MachineUsage,
-)
+from podlife.kubelet.node_status.lease import NameInUseError
+from podlife.kubelet.node_status.machine import FixedMachine, HostMachine, Machine, MachineFacts, MachineUsage
 from podlife.kubelet.node_status.membership import CLUSTER_FILE, AnotherClusterError, ClusterMembership
 from podlife.kubelet.node_status.reporter import NodeReporter
-from podlife.kubelet.node_status.settings import KUBELET_VERSION, NodeSettings, Thresholds
+from podlife.kubelet.node_status.settings import NodeSettings, Thresholds
 
 __all__ = [
     "CLUSTER_FILE",
-    "KUBELET_VERSION",
     "AnotherClusterError",
     "ClusterMembership",
     "FixedMachine",
@@ -39,7 +31,6 @@ __all__ = [
     "MachineFacts",
     "MachineUsage",
     "NameInUseError",
-    "NodeLease",
     "NodeReporter",
     "NodeSettings",
     "Thresholds",

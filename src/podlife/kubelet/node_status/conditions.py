@@ -1,7 +1,7 @@
-"""The conditions of a node, with a kubelet's reasons and messages, and the events that tell of their changes.
+"""The conditions of a node, with a kubelet's reasons and messages, and the events for their changes.
 
 Pure. Conditions of others (NetworkUnavailable, those of a problem detector) are neither read nor touched. A shortage
-keeps the reason it was first told with for as long as it lasts, as with a kubelet.
+keeps its first reason for as long as it lasts, as with a kubelet.
 """
 
 from __future__ import annotations
@@ -55,49 +55,36 @@ def with_own_conditions(
     """The conditions as they are now, and the reasons of the events that this change is worth."""
     found = {each["type"]: each for each in old}
     events: list[str] = []
-    for (type_, texts), is_short in zip(
-        _PRESSURES.items(), (pressure.memory, pressure.disk, pressure.pid), strict=True
-    ):
-        before = found.get(type_)
-        found[type_] = _pressure(before, type_, texts, is_short, now)
-        if before is None or before.get("status") != found[type_]["status"]:
-            events.append(texts[0 if is_short else 1][2])
-    before = found.get(READY)
-    found[READY] = _ready(before, problem, now)
-    if before is not None and before.get("status") != found[READY]["status"]:
+    shortages = (pressure.memory, pressure.disk, pressure.pid)
+    for (type_, texts), is_short in zip(_PRESSURES.items(), shortages, strict=True):
+        before = found.get(type_) or {}
+        reason, message, event = texts[0 if is_short else 1]
+        found[type_] = _condition(before, type_, is_short, reason, message, now)
+        if before.get("status") != found[type_]["status"]:
+            events.append(event)
+        else:
+            # A shortage keeps its first reason and message.
+            found[type_] = {**before, "lastHeartbeatTime": now}
+    before = found.get(READY) or {}
+    reason, message = "KubeletReady", "kubelet is posting ready status"
+    if problem:
+        reason, message = "KubeletNotReady", problem
+    found[READY] = _condition(before, READY, not problem, reason, message, now)
+    if before and before.get("status") != found[READY]["status"]:
         events.append("NodeNotReady" if problem else "NodeReady")
     return [dict(each) for each in found.values()], events
 
 
-def _pressure(
-    before: Mapping[str, Any] | None,
-    type_: str,
-    texts: Sequence[tuple[str, str, str]],
-    is_short: bool,
-    now: str,
+def _condition(
+    before: Mapping[str, Any], type_: str, is_true: bool, reason: str, message: str, now: str
 ) -> Object:
-    status = "True" if is_short else "False"
-    if before is not None and before.get("status") == status:
-        return {**before, "lastHeartbeatTime": now}
-    reason, message, _ = texts[0 if is_short else 1]
+    status = "True" if is_true else "False"
+    since = before.get("lastTransitionTime") if before.get("status") == status else None
     return {
         "type": type_,
         "status": status,
         "lastHeartbeatTime": now,
-        "lastTransitionTime": now,
+        "lastTransitionTime": since or now,
         "reason": reason,
         "message": message,
-    }
-
-
-def _ready(before: Mapping[str, Any] | None, problem: str, now: str) -> Object:
-    status = "False" if problem else "True"
-    is_same = before is not None and before.get("status") == status
-    return {
-        "type": READY,
-        "status": status,
-        "lastHeartbeatTime": now,
-        "lastTransitionTime": (before or {}).get("lastTransitionTime") or now if is_same else now,
-        "reason": "KubeletNotReady" if problem else "KubeletReady",
-        "message": problem or "kubelet is posting ready status",
     }

@@ -1,4 +1,4 @@
-"""Identity of one kubelet: tells a restart of the same kubelet from a second kubelet under the same node name.
+"""Identity of one kubelet: distinguishes a restart from a second kubelet under the same node name.
 
 It is a random ID, kept in the kubelet's data folder, together with the ID of the machine: a folder that was copied to
 another machine makes another kubelet. A kubelet without a folder keeps nothing between processes, so its identity is

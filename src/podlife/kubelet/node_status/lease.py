@@ -1,13 +1,17 @@
 """The heartbeat of a node: its Lease in kube-node-lease, renewed every few seconds for as long as the kubelet lives.
 
-A renewal is one request, built on the lease as it was last written. It stands in a line of its own and has a deadline
-shorter than the lease, so neither a busy kubelet nor a server that has stalled goes unnoticed. What fails is tried
-again soon, then less and less often. Without a node there is no lease: it belongs to the node, and goes with it.
+A renewal is one request, built on the lease as it was last written. It has a rate limit of its own and a deadline
+shorter than the lease, so neither a busy kubelet nor a stalled server delays it unnoticed. Failures are retried with a
+backoff. Without a node there is no lease: it belongs to the node, and goes with it.
 
 The lease also says which kubelet serves the node (an annotation, since a kubelet's holderIdentity is the node's name).
 A kubelet claims it before it runs anything: a second kubelet under the name of a live one is refused, and one that was
 replaced while it could not be reached ends. A single write that names another kubelet proves nothing: only a kubelet
 that keeps renewing the lease replaces this one, anything else is overwritten, as upstream's kubelet does.
+
+A renewal time is written by another machine's clock, so it is believed only where both clocks would have to be far off
+to make a difference. Values that no kubelet writes (no time, a year 9999, a duration of decades) hold a lease no longer
+than `_MOST_SECONDS`.
 """
 
 from __future__ import annotations
@@ -16,36 +20,51 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from datetime import datetime
+from enum import Enum, auto
 
-from podlife.api.codec import Object, format_micro_time
+from podlife.api.codec import Object, format_micro_time, parse_time
 from podlife.client import LEASES, NODES, Client
 from podlife.clock import Clock
-from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
+from podlife.errors import AlreadyExistsError, ConfigError, ConflictError, NotFoundError, PodlifeError
 from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
-from podlife.kubelet.node_status.lease_hold import (
-    AGENT,
-    LeaseHold,
-    NameInUseError,
-    agent_of,
-    hold_of,
-    lease_seconds,
-    owner_uid,
-    renew_time,
-)
 from podlife.kubelet.node_status.settings import NodeSettings
 
 log = logging.getLogger(__name__)
 
 NAMESPACE = "kube-node-lease"
+_AGENT = "podlife.dev/agent"
+_DEFAULT_SECONDS, _MOST_SECONDS = 40, 3600
+# Clocks that differ by more than this are not expected in one cluster.
+_MOST_SKEW_SECONDS = 600.0
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.2, 7.0
 # As upstream: enough that nodes which start together do not stay together.
 _JITTER = 0.04
-# A lease that names another agent is looked at this often, for half of its time: agents renew it after a quarter.
+# How often a lease that names another agent is read within half of its duration: agents renew it after a quarter.
 _LOOKS = 10
 
 
+class LeaseHold(Enum):
+    FREE = auto()
+    HELD = auto()
+    # By its time it is over, or has not begun: it has to be watched.
+    UNCLEAR = auto()
+
+
+class NameInUseError(ConfigError):
+    """Another kubelet serves the node of this name."""
+
+    def __init__(self, name: str, lease: Object, now: datetime) -> None:
+        renewed = _renew_time(lease)
+        ago = "" if renewed is None else f", its lease was renewed {max(0.0, _age(renewed, now)):.0f}s ago"
+        super().__init__(
+            f"node {name!r} is already served by another agent{ago}: stop that agent and wait until its lease has "
+            f"expired ({lease_seconds(lease)}s), use another name, or force it with `podlife node --take-over`"
+        )
+
+
 class NodeLease:
-    """`node_uid` tells which node it is for, "" while there is none; `confirm` raises if the server is not that of the
+    """`node_uid` is the UID of its node, "" while there is none; `confirm` raises if the server is not that of the
     node's cluster."""
 
     def __init__(
@@ -59,12 +78,10 @@ class NodeLease:
         confirm: Callable[[], Awaitable[None]],
     ) -> None:
         self._client = client
+        self._settings = settings
         self._name = settings.name
-        self._takes_over = settings.takes_over
         self._identity = identity
         self._confirm = confirm
-        self._lease_seconds = settings.lease_seconds
-        self._renew_seconds = settings.renew_seconds
         self._clock = clock
         self._node_uid = node_uid
         self._latest: Object | None = None
@@ -80,7 +97,7 @@ class NodeLease:
             self._latest = await self._write(None, self._node_uid())
         except ConflictError:
             found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
-            if not self._takes_over:
+            if not self._settings.takes_over:
                 await self._wait_for_release(found)
             self._latest = await self._write(found, self._node_uid())
 
@@ -98,11 +115,12 @@ class NodeLease:
                 await asyncio.sleep(self._note_failure(error))
                 continue
             self._note_success()
-            await asyncio.sleep(self._renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
+            await asyncio.sleep(self._settings.renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
 
     async def _is_orphan(self, lease: Object) -> bool:
         """Its node was deleted: that is an order to let the name go, and its kubelet does not renew it any more."""
-        uid = owner_uid(lease)
+        owners = lease["metadata"].get("ownerReferences") or ()
+        uid = next((str(each["uid"]) for each in owners if each["kind"] == "Node"), "")
         if not uid:
             return False
         try:
@@ -144,7 +162,7 @@ class NodeLease:
         self._latest = None
         await self._confirm()
         found = await self._find()
-        if found is not None and agent_of(found) not in ("", self._identity.text):
+        if found is not None and _agent_of(found) not in ("", self._identity.text):
             found = await self._wait_for_rival(found)
         self._latest = await self._write(found, uid)
 
@@ -152,7 +170,7 @@ class NodeLease:
         """The lease, if the kubelet that it names does not renew it; raises `NameInUseError` if it does."""
         if hold_of(found, self._identity.text, self._clock.now()) is LeaseHold.FREE:
             return found
-        seconds = self._lease_seconds / 2
+        seconds = self._settings.lease_seconds / 2
         log.warning(
             "node %s: its lease names another agent; taking it back unless that agent renews it within %gs",
             self._name,
@@ -161,9 +179,9 @@ class NodeLease:
         for _ in range(_LOOKS):
             await asyncio.sleep(seconds / _LOOKS)
             again = await self._find()
-            if again is None or agent_of(again) in ("", self._identity.text):
+            if again is None or _agent_of(again) in ("", self._identity.text):
                 return again
-            if renew_time(again) != renew_time(found):
+            if _renew_time(again) != _renew_time(found):
                 raise NameInUseError(self._name, again, self._clock.now())
         return again
 
@@ -175,7 +193,7 @@ class NodeLease:
         return found
 
     async def _write(self, found: Object | None, uid: str) -> Object:
-        """Raises `ConflictError` if somebody else has written it meanwhile."""
+        """Raises `ConflictError` if it was changed meanwhile."""
         if found is not None:
             return await self._client.update(LEASES, self._renewed(found, uid))
         try:
@@ -194,7 +212,7 @@ class NodeLease:
     def _renewed(self, lease: Object, uid: str) -> Object:
         metadata = {
             **lease["metadata"],
-            "annotations": {**(lease["metadata"].get("annotations") or {}), AGENT: self._identity.text},
+            "annotations": {**(lease["metadata"].get("annotations") or {}), _AGENT: self._identity.text},
         }
         if uid:
             # A node that was made again is another owner: the collector would remove a lease with the old one's UID.
@@ -202,7 +220,7 @@ class NodeLease:
             metadata["ownerReferences"] = [owner]
         spec = {
             **(lease.get("spec") or {}),
-            "leaseDurationSeconds": self._lease_seconds,
+            "leaseDurationSeconds": self._settings.lease_seconds,
             "renewTime": format_micro_time(self._clock.now()),
         }
         return {**lease, "metadata": metadata, "spec": spec}
@@ -224,3 +242,35 @@ class NodeLease:
 
 def _version(lease: Object) -> object:
     return lease["metadata"].get("resourceVersion")
+
+
+def _agent_of(lease: Object) -> str:
+    return str((lease["metadata"].get("annotations") or {}).get(_AGENT) or "")
+
+
+def lease_seconds(lease: Object) -> int:
+    seconds = (lease.get("spec") or {}).get("leaseDurationSeconds")
+    return min(seconds, _MOST_SECONDS) if isinstance(seconds, int) and seconds > 0 else _DEFAULT_SECONDS
+
+
+def hold_of(lease: Object, agent: str, now: datetime) -> LeaseHold:
+    """The lease as the kubelet `agent` has to see it."""
+    renewed = _renew_time(lease)
+    if _agent_of(lease) == agent or renewed is None:
+        return LeaseHold.FREE
+    age, seconds = _age(renewed, now), lease_seconds(lease)
+    if abs(age) <= seconds:
+        return LeaseHold.HELD
+    return LeaseHold.FREE if age > seconds + _MOST_SKEW_SECONDS else LeaseHold.UNCLEAR
+
+
+def _age(renewed: datetime, now: datetime) -> float:
+    return (now - renewed).total_seconds()
+
+
+def _renew_time(lease: Object) -> datetime | None:
+    text = (lease.get("spec") or {}).get("renewTime")
+    try:
+        return parse_time(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

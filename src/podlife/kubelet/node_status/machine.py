@@ -1,12 +1,22 @@
-"""The machine under a node, as the node tells of it: a seam, since a simulated node has whatever it is said to have.
+"""The machine under a node, as the node reports it: this one, or the settings of a simulated node.
 
 `facts` are what does not change while the kubelet runs; `usage` is what is free right now, and costs two small reads.
+`HostMachine` reads /proc, /sys and /etc. What cannot be read is left empty, except for what a node cannot be without:
+memory and the folder of its pods.
 """
 
 from __future__ import annotations
 
+import os
+import platform
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
+
+from podlife.errors import ConfigError
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+_PAGES = "hugepages-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +49,7 @@ class MachineUsage:
 
 class Machine(Protocol):
     def facts(self) -> MachineFacts:
-        """Raises `ConfigError` where this is no machine that a node can be on."""
+        """Raises `ConfigError` if no node can run on this machine."""
         ...
 
     def usage(self) -> MachineUsage: ...
@@ -57,3 +67,105 @@ class FixedMachine:
 
     def usage(self) -> MachineUsage:
         return self._usage
+
+
+class HostMachine:
+    """`data` is the folder whose file system pods write to; `root` is where the machine's files are, for a kubelet in a
+    container of its own."""
+
+    def __init__(self, data: Path, *, root: Path = Path("/")) -> None:
+        self._data = data
+        self._root = root
+        self._facts: MachineFacts | None = None
+
+    def facts(self) -> MachineFacts:
+        if self._facts is None:
+            self._facts = self._read_facts()
+        return self._facts
+
+    def usage(self) -> MachineUsage:
+        memory = self._memory()
+        try:
+            storage = os.statvfs(self._data)
+        except OSError:
+            return MachineUsage(memory_free_bytes=memory.get("MemAvailable"))
+        return MachineUsage(
+            memory_free_bytes=memory.get("MemAvailable"),
+            storage_free_percent=_percent(storage.f_bavail, storage.f_blocks),
+            inodes_free_percent=_percent(storage.f_favail, storage.f_files),
+            pids_free_percent=self._pids_free(),
+        )
+
+    def _read_facts(self) -> MachineFacts:
+        memory = self._memory()
+        if "MemTotal" not in memory:
+            raise ConfigError(f"{self._root / 'proc/meminfo'} does not tell how much memory there is")
+        try:
+            storage = os.statvfs(self._data)
+        except OSError as error:
+            raise ConfigError(f"the folder {self._data} cannot be looked at: {error.strerror}") from None
+        machine = platform.machine()
+        return MachineFacts(
+            cores=os.cpu_count() or 1,
+            memory_bytes=memory["MemTotal"],
+            storage_bytes=storage.f_blocks * storage.f_frsize,
+            hugepages=self._hugepages(),
+            swap_bytes=memory.get("SwapTotal", 0),
+            machine_id=self._line("etc/machine-id") or self._line("var/lib/dbus/machine-id"),
+            system_uuid=self._line("sys/class/dmi/id/product_uuid"),
+            boot_id=self._line("proc/sys/kernel/random/boot_id"),
+            kernel_version=platform.release(),
+            os_image=self._os_image(),
+            architecture=_ARCHITECTURES.get(machine, machine),
+            operating_system=platform.system().lower(),
+        )
+
+    def _line(self, path: str) -> str:
+        try:
+            return (self._root / path).read_text(errors="replace").strip()
+        except OSError:
+            return ""
+
+    def _memory(self) -> dict[str, int]:
+        """Bytes by name."""
+        amounts: dict[str, int] = {}
+        for line in self._line("proc/meminfo").splitlines():
+            name, _, rest = line.partition(":")
+            number, _, unit = rest.strip().partition(" ")
+            if unit == "kB" and number.isdecimal():
+                amounts[name] = int(number) * 1024
+        return amounts
+
+    def _hugepages(self) -> tuple[tuple[int, int], ...]:
+        folder = self._root / "sys/kernel/mm/hugepages"
+        try:
+            names = sorted(each.name for each in folder.iterdir() if each.name.startswith(_PAGES))
+        except OSError:
+            return ()
+        sizes = [(name, name.removeprefix(_PAGES).removesuffix("kB")) for name in names]
+        return tuple(
+            (int(size) * 1024, int(self._line(f"sys/kernel/mm/hugepages/{name}/nr_hugepages") or 0))
+            for name, size in sizes
+            if size.isdecimal()
+        )
+
+    def _os_image(self) -> str:
+        for line in (self._line("etc/os-release") or self._line("usr/lib/os-release")).splitlines():
+            key, _, value = line.partition("=")
+            if key == "PRETTY_NAME":
+                return value.strip("\"'")
+        return "Unknown"
+
+    def _pids_free(self) -> float | None:
+        most = self._line("proc/sys/kernel/pid_max")
+        # Running and all threads of the machine stand in the fourth field of its load.
+        fields = self._line("proc/loadavg").split()
+        now = fields[3].rpartition("/")[2] if len(fields) > 3 else ""
+        if not most.isdecimal() or not now.isdecimal():
+            return None
+        return _percent(int(most) - int(now), int(most))
+
+
+def _percent(part: int, whole: int) -> float | None:
+    # A file system without a table of inodes says that it has none at all.
+    return 100.0 * part / whole if whole else None

@@ -10,7 +10,6 @@ node's own object, but a cluster in which both have other UIDs is another one.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import msgspec
 from podlife.client import NODES, Client, Ref
 from podlife.client.refs import NAMESPACES, SERVICES
 from podlife.errors import ConfigError, ForbiddenError, NotFoundError
+from podlife.pki import write_private
 
 CLUSTER_FILE = "cluster.json"
 _NODE = "node"
@@ -46,7 +46,7 @@ def is_another_cluster(known: Uids, found: Uids) -> bool:
 
 class ClusterMembership:
     """Without a `file` the cluster is remembered until the process ends; without a `node` its object is not compared.
-    A file that somebody removes is an order to accept whichever cluster there is now."""
+    Removing the file accepts whichever cluster there is now."""
 
     def __init__(self, client: Client, node: str = "", file: Path | None = None) -> None:
         self._client = client
@@ -70,7 +70,8 @@ class ClusterMembership:
     async def _compare(self) -> None:
         known = self._load()
         found: dict[str, str] = {}
-        for name, (ref, object_name, namespace) in self._objects().items():
+        own = {_NODE: (NODES, self._node, "")} if self._node else {}
+        for name, (ref, object_name, namespace) in {**_CLUSTER_WIDE, **own}.items():
             uid = await self._uid_of(ref, object_name, namespace)
             if uid is None:
                 continue
@@ -86,9 +87,6 @@ class ClusterMembership:
         if self._node:
             known = self._load()
             self._save(known, {**known, _NODE: uid})
-
-    def _objects(self) -> Mapping[str, tuple[Ref, str, str]]:
-        return {**_CLUSTER_WIDE, **({_NODE: (NODES, self._node, "")} if self._node else {})}
 
     async def _uid_of(self, ref: Ref, name: str, namespace: str) -> str | None:
         try:
@@ -119,16 +117,9 @@ class ClusterMembership:
         self._kept = now
         if self._file is None:
             return
-        made = self._file.with_name(f"{self._file.name}.new")
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made.unlink(missing_ok=True)
-            fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.write(msgspec.json.encode(now))
-                file.flush()
-                os.fsync(fd)
-            made.replace(self._file)
+            write_private(self._file, msgspec.json.encode(now))
         except OSError as error:
             raise ConfigError(f"cannot write {self._file}: {error.strerror}") from None
 

@@ -1,15 +1,19 @@
-"""Observes the machine and the runtime of a node, and decides whether the node is ready, in upstream's words."""
+"""Observes the machine and the runtime of a node, and decides whether the node is ready, in upstream's words.
+
+A node is short of something as soon as it is below a threshold, and for a while after it is above it again. Which pods
+have to go because of it is not decided here.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from podlife.kubelet.node_status.conditions import ready_problem
-from podlife.kubelet.node_status.machine import Machine
-from podlife.kubelet.node_status.pressure import PressureGauge
-from podlife.kubelet.node_status.settings import NodeSettings
+from podlife.kubelet.node_status.conditions import Pressure, ready_problem
+from podlife.kubelet.node_status.machine import Machine, MachineUsage
+from podlife.kubelet.node_status.settings import NodeSettings, Thresholds
 from podlife.kubelet.node_status.status import Observation
 from podlife.kubelet.runtime import ContainerRuntimeError
 
@@ -26,7 +30,7 @@ class VersionedRuntime(Protocol):
 
 
 class Observer:
-    """`problems` tells what else keeps the node from being ready, one text each."""
+    """`problems` returns what else keeps the node from being ready, one text each."""
 
     def __init__(
         self,
@@ -39,8 +43,7 @@ class Observer:
         self._machine = machine
         self._runtime = runtime
         self._problems = problems
-        self._most_seconds = settings.check_seconds
-        self._patience_seconds = settings.runtime_patience_seconds
+        self._settings = settings
         self._gauge = PressureGauge(settings.thresholds, hold_seconds=settings.pressure_seconds)
         self._version = "Unknown"
         # When the runtime answered last, in the loop's time.
@@ -59,18 +62,46 @@ class Observer:
         )
 
     async def _ask_runtime(self) -> list[str]:
-        """A runtime that is restarted is not told of: it has some time to come back."""
+        """A runtime that restarts is not reported: it has some time to come back."""
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._most_seconds):
+            async with asyncio.timeout(self._settings.check_seconds):
                 self._version = await self._runtime.version()
         except (ContainerRuntimeError, TimeoutError) as error:
-            reason = str(error) or f"no answer within {self._most_seconds:g}s"
+            reason = str(error) or f"no answer within {self._settings.check_seconds:g}s"
         else:
             self._answered_at = loop.time()
             return []
         if self._answered_at is None:
             return [_NOT_YET, f"container runtime not ready: {reason}"]
-        if loop.time() - self._answered_at < self._patience_seconds:
+        if loop.time() - self._answered_at < self._settings.runtime_patience_seconds:
             return []
         return [_DOWN, f"container runtime not ready: {reason}"]
+
+
+class PressureGauge:
+    """`hold_seconds` is how long a shortage that is over is still reported."""
+
+    def __init__(self, thresholds: Thresholds, *, hold_seconds: float) -> None:
+        self._thresholds = thresholds
+        self._hold_seconds = hold_seconds
+        self._last_short: dict[str, float] = {}
+
+    def read(self, usage: MachineUsage, seconds: float) -> Pressure:
+        """What the node is short of at this moment of the loop's time."""
+        limits = self._thresholds
+        short = {
+            "memory": _is_below(usage.memory_free_bytes, limits.memory_bytes),
+            "disk": _is_below(usage.storage_free_percent, limits.storage_percent)
+            or _is_below(usage.inodes_free_percent, limits.inodes_percent),
+            "pid": _is_below(usage.pids_free_percent, limits.pids_percent),
+        }
+        self._last_short.update({name: seconds for name, is_short in short.items() if is_short})
+        return Pressure(
+            **{name: seconds - self._last_short.get(name, -math.inf) < self._hold_seconds for name in short}
+            | {name: True for name, is_short in short.items() if is_short}
+        )
+
+
+def _is_below(value: float | None, limit: float | None) -> bool:
+    return value is not None and limit is not None and value < limit

@@ -13,7 +13,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 
-from podlife.aio import wait_until_set
 from podlife.api.codec import Object, format_time
 from podlife.client import NODES, Client, Limiter, PatchType
 from podlife.clock import Clock
@@ -22,21 +21,17 @@ from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
 from podlife.kubelet.node_status.lease import NodeLease
 from podlife.kubelet.node_status.machine import Machine
 from podlife.kubelet.node_status.membership import AnotherClusterError, ClusterMembership
-from podlife.kubelet.node_status.node_record import NodeRecord, follow_node
-from podlife.kubelet.node_status.observer import Observer, VersionedRuntime
-from podlife.kubelet.node_status.registration import (
+from podlife.kubelet.node_status.node_object import (
+    NodeRecord,
     corrected_labels,
     create_or_get,
+    follow_node,
     initial_node,
     required_labels,
 )
+from podlife.kubelet.node_status.observer import Observer, VersionedRuntime
 from podlife.kubelet.node_status.settings import NodeSettings
-from podlife.kubelet.node_status.status import (
-    Observation,
-    is_same_status,
-    node_status,
-    status_patch,
-)
+from podlife.kubelet.node_status.status import Observation, is_same_status, node_status, status_patch
 from podlife.kubelet.pod_events import EventRecorder
 
 log = logging.getLogger(__name__)
@@ -44,16 +39,16 @@ log = logging.getLogger(__name__)
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.1, 7.0
 # How often one status is tried with the node as the server has it now, before the next look.
 _TRIES = 5
-# A node that is not ready is looked at more often: it should not stay so for longer than it must.
+# A node that is not ready is checked more often, so that it becomes ready without delay.
 _UNREADY_SECONDS = 1.0
 
 
 class NodeReporter:
-    """One per node. `problems` tells what keeps the node from being ready, one text each. `limiter` is the line in
-    which heartbeats stand; where none is given they have one of their own. `membership` knows the node's cluster, and
+    """One per node. `problems` returns what keeps the node from being ready, one text each. `limiter` admits the
+    heartbeats; by default they have one of their own. `membership` knows the node's cluster, and
     `identity` this kubelet; without them both last as long as the process."""
 
-    def __init__(  # noqa: PLR0913 - whom to tell, of whom, and the four things that are told of
+    def __init__(  # noqa: PLR0913 - the client, the node, and what is reported of it
         self,
         client: Client,
         settings: NodeSettings,
@@ -89,7 +84,6 @@ class NodeReporter:
             node_uid=lambda: self._record.uid if self._record.uid == self._accepted_uid else "",
             confirm=self._membership.check,
         )
-        self._wake = asyncio.Event()
         self._due = 0.0
         # What was seen, and of which state of the node it was found to be nothing new.
         self._nothing_new: tuple[Observation, Object | None] | None = None
@@ -111,15 +105,11 @@ class NodeReporter:
         return self._record.uid
 
     def put(self, node: Object) -> None:
-        """The node has changed on the server: told by whoever watches for many."""
+        """The node has changed on the server: for an informer that many kubelets share."""
         self._record.put(node)
 
     def remove(self, uid: str) -> None:
         self._record.remove(uid)
-
-    def look_again(self) -> None:
-        """Something that the node tells of may have changed."""
-        self._wake.set()
 
     async def claim(self) -> None:
         """Become the kubelet of the node, before any of its pods is touched. Waits for a server that does not answer;
@@ -129,8 +119,8 @@ class NodeReporter:
             self._is_claimed = True
 
     async def run(self) -> None:
-        """Register, then keep the node true until cancelled. Raises `ConfigError` where there is no machine to tell
-        of, or if another kubelet serves the node."""
+        """Register, then keep the node up to date until cancelled. Raises `ConfigError` if no node can run on the
+        machine or another kubelet serves the node."""
         await self.claim()
         self._event("Starting", "Starting kubelet.")
         await self._register()
@@ -200,8 +190,7 @@ class NodeReporter:
         while True:
             seconds = self._settings.check_seconds if self._is_ready else _UNREADY_SECONDS
             spread = 1 + 0.04 * random.random()  # noqa: S311 - spreads load
-            await wait_until_set(self._wake, seconds=seconds * spread)
-            self._wake.clear()
+            await asyncio.sleep(seconds * spread)
             try:
                 await self._report()
             except Exception as error:  # noqa: BLE001 - the next look may go well, and pods do not depend on it
@@ -219,17 +208,15 @@ class NodeReporter:
         self._note_schedulable()
         node = self._record.node
         is_forced = asyncio.get_running_loop().time() >= self._due
-        if not is_forced and self._is_known_already(seen, node):
+        # Most looks end here, for a few comparisons: many nodes live in one process.
+        known = self._nothing_new
+        if not is_forced and known is not None and node is known[1] and seen == known[0]:
             return
         await self._send(seen, required_labels(node, seen.facts), is_forced=is_forced)
         self._nothing_new = (seen, self._record.node)
 
-    def _is_known_already(self, seen: Observation, node: Object) -> bool:
-        """Most looks end here, for a few comparisons: many nodes live in one process."""
-        return self._nothing_new is not None and node is self._nothing_new[1] and seen == self._nothing_new[0]
-
     async def _find_again(self) -> None:
-        """Somebody has deleted the node. It is nobody's but theirs to make again."""
+        """The node was deleted. Only a user may create it again, unless the settings say otherwise."""
         await self._membership.check()
         if self._settings.register_again:
             await self._register()
@@ -241,7 +228,7 @@ class NodeReporter:
             raise
 
     async def _send(self, seen: Observation, labels: dict[str, str], *, is_forced: bool) -> None:
-        """Raises what the client raises; a node that is gone is no failure here."""
+        """Raises what the client raises; a node that is gone is not a failure here."""
         for attempt in range(_TRIES):
             node = self._record.node
             if node is None:
@@ -255,7 +242,10 @@ class NodeReporter:
             metadata = {"uid": node["metadata"]["uid"], **({"labels": labels} if labels else {})}
             patch = {"metadata": metadata, "status": status_patch(old, new)}
             try:
-                self._record.put(await self._patch(patch))
+                patched: Object = await self._client.patch(
+                    NODES, self._settings.name, patch, type=PatchType.STRATEGIC, subresource="status"
+                )
+                self._record.put(patched)
             except NotFoundError:
                 self._record.remove(metadata["uid"])
                 return
@@ -270,12 +260,6 @@ class NodeReporter:
             for reason in events:
                 self._event(reason, f"Node {self._settings.name} status is now: {reason}")
             return
-
-    async def _patch(self, patch: Object) -> Object:
-        node: Object = await self._client.patch(
-            NODES, self._settings.name, patch, type=PatchType.STRATEGIC, subresource="status"
-        )
-        return node
 
     def _plan_next_report(self, *, is_changed: bool) -> None:
         """After a change at a time of its own, so that nodes which changed together do not report together for ever."""

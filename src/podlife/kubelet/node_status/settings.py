@@ -25,9 +25,9 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """`labels`, `taints` and `annotations` are given to a node that this kubelet creates; of one that is there already
-    only those labels are set that a kubelet answers for. `register_again`: a node that somebody has deleted comes
-    back by itself; a kubelet's does only when the kubelet is started again. `hostname` is a name that API servers can
+    """`labels`, `taints` and `annotations` are given to a node that this kubelet creates; of one that exists
+    only the labels that a kubelet owns are set. `register_again`: a deleted node is created again at once;
+    upstream does that only when the kubelet restarts. `hostname` is a name that API servers can
     resolve; without it they reach the node by its first address."""
 
     name: str
@@ -43,7 +43,7 @@ class NodeSettings:
     # Quantities by resource that pods do not get, besides what the thresholds keep free.
     reserved: Mapping[str, str] = field(default_factory=dict)
     thresholds: Thresholds = Thresholds()
-    # How long a shortage that is over is still told of: one that comes and goes must not move pods about.
+    # How long a shortage that is over is still reported: one that comes and goes must not move pods.
     pressure_seconds: float = 300.0
     lease_seconds: int = 40
     renew_seconds: float = 10.0
@@ -51,7 +51,7 @@ class NodeSettings:
     report_seconds: float = 300.0
     # For how long a runtime that does not answer is believed to be there.
     runtime_patience_seconds: float = 30.0
-    # Off where somebody else hands in the node as it changes: the informer that many kubelets share.
+    # Off if an informer that many kubelets share passes the node on as it changes.
     watches: bool = True
     register_again: bool = False
     # Serve the node even if another kubelet renews its lease; that kubelet ends.

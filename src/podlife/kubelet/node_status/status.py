@@ -1,4 +1,4 @@
-"""The status of a node from its machine and its runtime, and whether it has to be sent again. Pure.
+"""The status of a node from its machine and its runtime, its capacity, and whether it has to be sent again. Pure.
 
 What others keep in the status (images, attached volumes, devices, foreign conditions) stays as it is.
 """
@@ -11,18 +11,18 @@ from ipaddress import ip_address
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.quantity import parse_nanos
-from podlife.kubelet.node_status.capacity import HUGEPAGES, allocatable, capacity
+from podlife.api.quantity import NANOS, Quantity, parse_nanos, parse_quantity
 from podlife.kubelet.node_status.conditions import Pressure, with_own_conditions
 from podlife.kubelet.node_status.machine import MachineFacts
 from podlife.kubelet.node_status.settings import NodeSettings
 
+_HUGEPAGES = "hugepages-"
 OWN_CONDITIONS = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"})
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was found when the node was last looked at. `problem` is why it is not ready, "" when it is."""
+    """The last observation of the node. `problem` is why it is not ready, "" when it is."""
 
     facts: MachineFacts
     # As in a node's containerRuntimeVersion: process://1.2.
@@ -115,18 +115,62 @@ def _without_heartbeats(conditions: Sequence[Mapping[str, Any]]) -> dict[str, Ob
 def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
     """A strategic merge patch of what differs, always with the conditions that are this kubelet's, which carry the
     time: what another controller has changed meanwhile in anything else is not undone."""
-    patch: Object = {
-        "conditions": [each for each in new["conditions"] if each["type"] in OWN_CONDITIONS],
-    }
+    patch: Object = {"conditions": [each for each in new["conditions"] if each["type"] in OWN_CONDITIONS]}
     if old.get("addresses") != new["addresses"]:
         # By the key that lists of addresses are merged by, a second address of one type would take the first's place.
         patch["addresses"] = [*new["addresses"], {"$patch": "replace"}]
     for name in ("capacity", "allocatable"):
         before = old.get(name) or {}
         if _amounts(before) != _amounts(new[name]):
-            gone = {each: None for each in before if each.startswith(HUGEPAGES) and each not in new[name]}
+            gone = {each: None for each in before if each.startswith(_HUGEPAGES) and each not in new[name]}
             patch[name] = {**new[name], **gone}
     for name in ("nodeInfo", "daemonEndpoints"):
         if old.get(name) != new[name]:
             patch[name] = new[name]
     return patch
+
+
+def capacity(facts: MachineFacts, settings: NodeSettings, known: Mapping[str, str]) -> dict[str, str]:
+    """`known` is the capacity the node has now: what others report in it (devices) stays."""
+    foreign = {name: amount for name, amount in known.items() if not name.startswith(_HUGEPAGES)}
+    return {
+        **foreign,
+        "cpu": str(facts.cores),
+        "ephemeral-storage": _binary(facts.storage_bytes),
+        **{f"{_HUGEPAGES}{_binary(size)}": _binary(size * count) for size, count in facts.hugepages},
+        "memory": _binary(facts.memory_bytes),
+        "pods": str(settings.max_pods),
+    }
+
+
+def allocatable(amounts: Mapping[str, str], facts: MachineFacts, settings: NodeSettings) -> dict[str, str]:
+    """The capacity without what is reserved; memory also without that which huge pages hold."""
+    left = {name: parse_quantity(text) for name, text in amounts.items()}
+    for name, kept in _kept_free(facts, settings).items():
+        if name in left:
+            left[name] = _less(left[name], kept)
+    for name, text in settings.reserved.items():
+        if name in left:
+            left[name] = _less(left[name], parse_quantity(text))
+    for size, count in facts.hugepages:
+        left["memory"] = _less(left["memory"], Quantity(size * count * NANOS, "binary"))
+    return {name: str(quantity) for name, quantity in left.items()}
+
+
+def _kept_free(facts: MachineFacts, settings: NodeSettings) -> dict[str, Quantity]:
+    thresholds = settings.thresholds
+    kept: dict[str, Quantity] = {}
+    if thresholds.memory_bytes is not None:
+        kept["memory"] = Quantity(thresholds.memory_bytes * NANOS, "binary")
+    if thresholds.storage_percent is not None:
+        share = int(facts.storage_bytes * thresholds.storage_percent / 100)
+        kept["ephemeral-storage"] = Quantity(share * NANOS, "binary")
+    return kept
+
+
+def _less(quantity: Quantity, other: Quantity) -> Quantity:
+    return Quantity(max(0, quantity.nanos - other.nanos), quantity.style)
+
+
+def _binary(amount: int) -> str:
+    return str(Quantity(amount * NANOS, "binary"))

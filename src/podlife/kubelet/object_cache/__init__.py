@@ -6,6 +6,6 @@ was read lately is not read again, and what no pod refers to any more is forgott
 
 from __future__ import annotations
 
-from podlife.kubelet.object_cache.api_object_cache import ApiObjectCache
+from podlife.kubelet.object_cache.api_object_cache import ApiObjectCache, named_config_maps, named_secrets
 
-__all__ = ["ApiObjectCache"]
+__all__ = ["ApiObjectCache", "named_config_maps", "named_secrets"]

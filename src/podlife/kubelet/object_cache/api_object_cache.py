@@ -1,26 +1,31 @@
-"""`podlife.kubelet.interfaces.ObjectCache` over an API server."""
+"""`podlife.kubelet.interfaces.ObjectCache` over an API server.
+
+A pod sees every service that existed when it arrived: a list older than the pod's registration is read again. Apart
+from that a list is valid as long as any other cached object, and longer while the server is unreachable.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.client import Client
-from podlife.client.refs import CONFIG_MAPS, SECRETS
+from podlife.client.refs import CONFIG_MAPS, SECRETS, SERVICES
 from podlife.clock import Clock
-from podlife.errors import PodlifeError
+from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.envvars import service_variables
-from podlife.kubelet.object_cache.object_store import Key, ObjectStore
-from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
-from podlife.kubelet.object_cache.service_lister import MASTER_NAMESPACE, MASTER_SERVICE, ServiceLister
+from podlife.kubelet.object_cache.object_store import TTL_SECONDS, Key, ObjectStore
+from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 from podlife.kubelet.object_cache.token_manager import TokenManager
 from podlife.kubelet.pod_fields import Pod, is_static
 
+# The API server's own service, which every container has variables of.
+_MASTER: Key = ("default", "kubernetes")
 # How long a static pod's start is held up by a server that does not answer.
 _STATIC_SECONDS = 2.0
 
@@ -28,7 +33,7 @@ _STATIC_SECONDS = 2.0
 @dataclass(frozen=True, slots=True)
 class _Registered:
     namespace: str
-    # What a user may change of a pod; its status is no reason to ask for anything again.
+    # What a user may change of a pod; a changed status invalidates nothing.
     wish: tuple[Any, ...]
     config_maps: frozenset[Key]
     secrets: frozenset[Key]
@@ -40,7 +45,7 @@ class ApiObjectCache:
         self._config_maps = ObjectStore(client, CONFIG_MAPS, jitter=jitter)
         self._secrets = ObjectStore(client, SECRETS, jitter=jitter)
         self._tokens = TokenManager(client, clock, jitter=jitter)
-        self._services = ServiceLister(client)
+        self._services = _ServiceLister(client)
         self._pods: dict[str, _Registered] = {}
         self._pods_in: Counter[str] = Counter()
 
@@ -68,11 +73,11 @@ class ApiObjectCache:
         metadata, spec = pod["metadata"], pod["spec"]
         registered = self._pods.get(metadata["uid"])
         since = asyncio.get_running_loop().time() if registered is None else registered.since
-        services = {each["metadata"]["name"]: each for each in await self._services.master(since=since)}
+        services = {each["metadata"]["name"]: each for each in await self._services.get(_MASTER, since)}
         if spec.get("enableServiceLinks") is not False:
             namespace = metadata["namespace"]
-            for each in await self._services.of_namespace(namespace, since=since):
-                if (namespace, each["metadata"]["name"]) != (MASTER_NAMESPACE, MASTER_SERVICE):
+            for each in await self._services.get((namespace, ""), since):
+                if (namespace, each["metadata"]["name"]) != _MASTER:
                     services[each["metadata"]["name"]] = each
         return service_variables(services.values())
 
@@ -84,13 +89,9 @@ class ApiObjectCache:
         if before is not None and before.wish == wish:
             return
         namespace = metadata["namespace"]
-        now = _Registered(
-            namespace,
-            wish,
-            frozenset((namespace, name) for name in named_config_maps(pod)),
-            frozenset((namespace, name) for name in named_secrets(pod)),
-            asyncio.get_running_loop().time(),
-        )
+        config_maps = frozenset((namespace, name) for name in named_config_maps(pod))
+        secrets = frozenset((namespace, name) for name in named_secrets(pod))
+        now = _Registered(namespace, wish, config_maps, secrets, asyncio.get_running_loop().time())
         self._pods[uid] = now
         self._config_maps.add(now.config_maps)
         self._secrets.add(now.secrets)
@@ -113,3 +114,80 @@ class ApiObjectCache:
     def _drop(self, before: _Registered) -> None:
         self._config_maps.drop(before.config_maps)
         self._secrets.drop(before.secrets)
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    services: tuple[Object, ...]
+    asked_at: float
+
+
+class _ServiceLister:
+    """By namespace and name; without a name all services of the namespace."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._kept: dict[Key, _List] = {}
+        self._calls: SingleFlight[_List] = SingleFlight()
+
+    async def get(self, key: Key, since: float) -> tuple[Object, ...]:
+        wanted_since = max(since, asyncio.get_running_loop().time() - TTL_SECONDS)
+        found = kept = self._kept.get(key)
+        seconds = None if kept is None else PATIENCE_SECONDS
+        task_name = f"services of {key[0]}"
+        try:
+            while found is None or found.asked_at < wanted_since:
+                found = await self._calls.join(key, task_name, lambda: self._read(key), seconds=seconds)
+        except (PodlifeError, TimeoutError):
+            # A container that starts again does not wait for a server that is gone.
+            if kept is None:
+                raise
+            return kept.services
+        return found.services
+
+    def forget(self, namespace: str) -> None:
+        self._kept.pop((namespace, ""), None)
+
+    async def _read(self, key: Key) -> _List:
+        asked_at = asyncio.get_running_loop().time()
+        namespace, name = key
+        if name:
+            try:
+                services: tuple[Object, ...] = (await self._client.get(SERVICES, name, namespace),)
+            except NotFoundError:
+                services = ()
+        else:
+            services = tuple((await self._client.list_all(SERVICES, namespace)).items)
+        found = self._kept[key] = _List(services, asked_at)
+        return found
+
+
+def named_config_maps(pod: Pod) -> frozenset[str]:
+    """Those that a pod refers to, in any of its fields."""
+    names = (each.get("name") for each in _sources(pod, "configMap", "configMapRef", "configMapKeyRef"))
+    return frozenset(name for name in names if name)
+
+
+def named_secrets(pod: Pod) -> frozenset[str]:
+    """Also those with which images are pulled."""
+    sources = [*_sources(pod, "secret", "secretRef", "secretKeyRef"), *_spec(pod, "imagePullSecrets")]
+    # A volume says secretName, everything else says name.
+    names = (each.get("secretName") or each.get("name") for each in sources)
+    return frozenset(name for name in names if name)
+
+
+def _spec(pod: Pod, field: str) -> list[Mapping[str, Any]]:
+    return (pod.get("spec") or {}).get(field) or []
+
+
+def _sources(pod: Pod, volume: str, from_all: str, from_key: str) -> Iterator[Mapping[str, Any]]:
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for container in _spec(pod, field):
+            for each in container.get("envFrom") or ():
+                yield each.get(from_all) or {}
+            for each in container.get("env") or ():
+                yield (each.get("valueFrom") or {}).get(from_key) or {}
+    for each in _spec(pod, "volumes"):
+        yield each.get(volume) or {}
+        for source in (each.get("projected") or {}).get("sources") or ():
+            yield source.get(volume) or {}

@@ -65,13 +65,12 @@ class ObjectStore:
             if asyncio.get_running_loop().time() < kept.fresh_until:
                 return kept.object
         name_of_task = f"read {self._ref} {namespace}/{name}"
-        if kept is None:
-            return await self._calls.join(key, name_of_task, lambda: self._read(key))
+        seconds = None if kept is None else PATIENCE_SECONDS
         try:
-            return await self._calls.join(
-                key, name_of_task, lambda: self._read(key), seconds=PATIENCE_SECONDS
-            )
+            return await self._calls.join(key, name_of_task, lambda: self._read(key), seconds=seconds)
         except TimeoutError:
+            if kept is None:
+                raise
             kept.fresh_until = asyncio.get_running_loop().time() + _ASK_AGAIN_SECONDS
             return kept.object
 

@@ -8,17 +8,17 @@ from typing import Any, Generic, TypeVar
 
 from podlife.aio import spawn
 
-# How long somebody waits who could do with what there is.
+# How long a caller waits that has a cached value to fall back on.
 PATIENCE_SECONDS = 5.0
 
 T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """By key: whoever asks while a call is under way gets its answer, or its failure.
+    """By key: callers that ask while a call is in flight get its answer, or its failure.
 
-    A call goes on when those who wait for it are cancelled: it is bounded by the client's own deadline, and others
-    may have joined."""
+    A call continues when its callers are cancelled: it is bounded by the client's own deadline, and others may have
+    joined."""
 
     def __init__(self) -> None:
         self._calls: dict[Hashable, asyncio.Task[T]] = {}
@@ -31,11 +31,11 @@ class SingleFlight(Generic[T]):
         *,
         seconds: float | None = None,
     ) -> T:
-        """Raises TimeoutError for who waits no longer than `seconds`; the call goes on."""
+        """Raises TimeoutError after `seconds`; the call continues."""
         task = self._calls.get(key)
         # One that has ended is not under way, though its end may not have been taken note of yet.
         if task is None or task.done():
-            # The failure is told to everybody who waits for it.
+            # The failure is raised in every caller.
             task = self._calls[key] = spawn(call(), name=name, on_failure=lambda _: None)
             task.add_done_callback(lambda done: self._ended(key, done))
         async with asyncio.timeout(seconds):

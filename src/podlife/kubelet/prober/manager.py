@@ -8,16 +8,15 @@ stop with the others (PR-19).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any, Protocol
 
 from podlife.aio import cancel_and_wait
 from podlife.clock import Clock
 from podlife.kubelet.pod_events import EventRecorder
-from podlife.kubelet.pod_fields import Pod
+from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of, is_sidecar
 from podlife.kubelet.prober.metrics import ProbeMetrics
-from podlife.kubelet.prober.outcome import first_delay_seconds, probers_of, probers_that_stop
 from podlife.kubelet.prober.results import ProbeResults, ResultChanged
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.prober.worker import ProberContext, ProberWorker
@@ -116,3 +115,25 @@ class ProberManager:
         workers.pop((worker.container["name"], worker.type), None)
         if not workers:
             self._workers.pop(worker.uid, None)
+
+
+def probers_of(pod: Pod) -> Iterator[tuple[Container, ProbeType]]:
+    """One per container and type. Plain init containers have none."""
+    for container in (*containers_of(pod), *filter(is_sidecar, init_containers_of(pod))):
+        for type_ in ProbeType:
+            if container.get(type_.value):
+                yield container, type_
+
+
+def probers_that_stop(pod: Pod) -> Iterator[tuple[str, ProbeType]]:
+    """When the pod is to end: a container that ends as asked must not be found ill for it. Upstream lets those of
+    sidecars run on, to no effect but misleading events (PR-19); here they stop as well."""
+    for container, type_ in probers_of(pod):
+        if type_ is not ProbeType.READINESS:
+            yield container["name"], type_
+
+
+def first_delay_seconds(period_seconds: float, agent_age_seconds: float, random: float) -> float:
+    """A kubelet that was just started has all its probes to begin at once: each waits a part of its period (PR-18).
+    `random` is between 0 and 1."""
+    return random * period_seconds if period_seconds > agent_age_seconds else 0.0

@@ -1,4 +1,6 @@
-"""Runs a probe against its container, once (PR-12, PR-13).
+"""Runs a probe against its container, once, and what its outcome means (PR-11 to PR-14).
+
+An outcome is what one probe found, a result is what counts.
 
 Whatever the container does, a reply comes within the probe's timeout, and at most ten kilobytes of output are kept.
 """
@@ -6,11 +8,13 @@ Whatever the container does, a reply comes within the probe's timeout, and at mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.durations import format_go_duration
+from podlife.kubelet.envvars import expand
 from podlife.kubelet.pod_fields import Container, Pod, long_name
 from podlife.kubelet.probe import (
     NoResponseError,
@@ -22,20 +26,25 @@ from podlife.kubelet.probe import (
     tcp_connect,
 )
 from podlife.kubelet.probe.target import target_host
-from podlife.kubelet.prober.outcome import (
-    MAX_TRIES,
-    ProbeOutcome,
-    exec_command,
-    exec_outcome,
-    http_outcome,
-)
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ContainerRuntimeError, ExecTimeoutError, Runtime
 
+# A probe that could not be carried out is tried so often in all (PR-12).
+MAX_TRIES = 3
+
+_TITLES = {ProbeType.LIVENESS: "Liveness", ProbeType.READINESS: "Readiness", ProbeType.STARTUP: "Startup"}
 _MOST_OUTPUT_BYTES = 10 * 1024
-# A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is not waited for.
+# A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is given up.
 _RUNTIME_SECONDS = 10.0
-# An answer that is late by so much was not waited for in time: the kubelet itself was held up.
+# If an answer is late by so much, the kubelet itself was held up.
 _HELD_UP_SECONDS = 0.5
+
+
+class ProbeOutcome(enum.Enum):
+    SUCCESS = "success"
+    WARNING = "warning"
+    FAILURE = "failure"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +125,53 @@ async def _get(question: ProbeRequest, action: Mapping[str, Any]) -> ProbeReply:
     if outcome is ProbeOutcome.WARNING:
         output = f"{output}, Response body: {answer.body.decode('utf-8', 'replace')}"
     return ProbeReply(outcome, output)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeEvent:
+    """An event about the container; all are warnings."""
+
+    reason: str
+    message: str
+
+
+def result_of(outcome: ProbeOutcome) -> ProbeResult:
+    """Of a probe that was carried out; the result of one that was not is thrown away."""
+    is_success = outcome in (ProbeOutcome.SUCCESS, ProbeOutcome.WARNING)
+    return ProbeResult.SUCCESS if is_success else ProbeResult.FAILURE
+
+
+def probe_event(type_: ProbeType, outcome: ProbeOutcome, output: str, error: str = "") -> ProbeEvent | None:
+    title = _TITLES[type_]
+    if error:
+        return ProbeEvent(
+            "Unhealthy", f"{title} probe errored and resulted in {outcome.value} state: {error}"
+        )
+    match outcome:
+        case ProbeOutcome.SUCCESS:
+            return None
+        case ProbeOutcome.WARNING:
+            return ProbeEvent("ProbeWarning", f"{title} probe warning: {output}")
+        case _:
+            return ProbeEvent("Unhealthy", f"{title} probe failed: {output}")
+
+
+def http_outcome(code: int) -> tuple[ProbeOutcome, str]:
+    """A redirect that is not followed is a warning; what a failed answer says is not shown (PR-13)."""
+    if 200 <= code < 300:
+        return ProbeOutcome.SUCCESS, ""
+    if 300 <= code < 400:
+        return ProbeOutcome.WARNING, "Probe terminated redirects"
+    return ProbeOutcome.FAILURE, f"HTTP probe failed with statuscode: {code}"
+
+
+def exec_outcome(exit_code: int | None) -> ProbeOutcome:
+    """None is a command that took too long."""
+    return ProbeOutcome.SUCCESS if exit_code == 0 else ProbeOutcome.FAILURE
+
+
+def exec_command(container: Container, command: Sequence[str]) -> list[str]:
+    """Only plain values of the container's environment are known here; other references stay as written (PR-14)."""
+    plain = [each for each in container.get("env") or () if "valueFrom" not in each]
+    known = {each["name"]: each.get("value") or "" for each in plain}
+    return [expand(each, known) for each in command]

@@ -102,7 +102,7 @@ def probe_spec(container: Container, type_: ProbeType) -> dict[str, int]:
 
 
 class Prober:
-    """One type of probe of one container. `agent_started` tells containers of a kubelet before from new ones."""
+    """One type of probe of one container. `agent_started` separates containers of an earlier kubelet from new ones."""
 
     def __init__(self, pod: Pod, container: Container, type_: ProbeType, agent_started: datetime) -> None:
         self._container = container
@@ -134,7 +134,11 @@ class Prober:
             return ProbeDecision(Next.WAIT, state, result, forget)
         kind, container_state = state_of(shown)
         if kind != "running":
-            goes_on = kind != "terminated" or self._may_return(pod, status, exit_code(container_state))
+            goes_on = (
+                kind != "terminated"
+                or is_restartable(pod, self._container, exit_code(container_state))
+                or should_restart_all(pod, status)
+            )
             return ProbeDecision(Next.WAIT if goes_on else Next.STOP, state, ProbeResult.FAILURE, forget)
         if is_deleting(pod) and self._type is not ProbeType.READINESS:
             # A container that is asked to end must not be found ill for it.
@@ -177,9 +181,6 @@ class Prober:
             return _INITIAL[self._type]
         is_known_started = self._is_sidecar and self._type is ProbeType.STARTUP and shown.get("started")
         return ProbeResult.SUCCESS if is_known_started else None
-
-    def _may_return(self, pod: Pod, status: Mapping[str, Any], code: int) -> bool:
-        return is_restartable(pod, self._container, code) or should_restart_all(pod, status)
 
     def _is_after_delay(self, running: Mapping[str, Any], now: datetime) -> bool:
         began = running.get("startedAt")

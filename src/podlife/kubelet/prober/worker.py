@@ -18,8 +18,7 @@ from podlife.kubelet.object_reference import container_reference
 from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
-from podlife.kubelet.prober.outcome import probe_event, result_of
-from podlife.kubelet.prober.prober import ProbeRequest, run_probe
+from podlife.kubelet.prober.prober import ProbeRequest, probe_event, result_of, run_probe
 from podlife.kubelet.prober.results import ProbeResults
 from podlife.kubelet.prober.state import (
     Next,
@@ -123,7 +122,7 @@ class ProberWorker:
         decision = self._prober.decide(self._state, self.pod, status, context.clock.now())
         self._apply(decision)
         if self._is_stopped:
-            # Whoever was told of the verdict has ended this prober.
+            # The listener for the result has stopped this prober.
             return
         if decision.next is Next.STOP:
             self._on_end(self)

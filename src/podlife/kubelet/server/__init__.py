@@ -14,16 +14,9 @@ from __future__ import annotations
 
 from podlife.pki.csr import CertificateSigner, ClusterSigner
 
-from .auth.access import ApiAccess
-from .auth.authentication import Caller
-from .request import HttpError
-from .served_node import ServedNode, ServedPods
-from .server import (
-    DECLARED_FEATURES,
-    Access,
-    KubeletServer,
-    ServerSettings,
-)
+from .auth import ApiAccess, Caller
+from .request import HttpError, ServedNode
+from .server import DECLARED_FEATURES, Access, KubeletServer, ServerSettings
 from .serving_certificate import CertificateSettings
 
 __all__ = [
@@ -37,6 +30,5 @@ __all__ = [
     "HttpError",
     "KubeletServer",
     "ServedNode",
-    "ServedPods",
     "ServerSettings",
 ]

@@ -48,7 +48,7 @@ class BoundedServer(web.Server):
     def __init__(
         self, answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], most_connections: int
     ) -> None:
-        # A caller that has gone takes its request along: a log is not read, a command not run, for nobody.
+        # A request ends with its caller: no log is read and no command runs for one that has gone.
         super().__init__(self._noticed, handler_cancellation=True)
         self._answer = answer
         self._most = most_connections

@@ -7,22 +7,19 @@ from typing import Any
 
 from podlife.kubelet.pod_fields import Pod, state_of, status_by_name
 
-from .request import HttpError
-from .served_node import ServedPods
+from .request import HttpError, ServedPods
 
 _IN_SPEC = ("containers", "initContainers", "ephemeralContainers")
 _IN_STATUS = ("ephemeralContainerStatuses", "initContainerStatuses", "containerStatuses")
-_PULLING = {
-    "ErrImagePull": "image can't be pulled",
-    "ImagePullBackOff": "trying and failing to pull image",
-}
+_PULLING = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
 
 
 def pod_to_log(pods: ServedPods, namespace: str, name: str, container: str) -> Pod:
     pod = pods.find_pod(namespace, name)
     if pod is None:
         raise HttpError(404, f'pod "{name}" does not exist')
-    if not _has_container(pod, container):
+    spec = pod.get("spec") or {}
+    if not any(each.get("name") == container for field in _IN_SPEC for each in spec.get(field) or ()):
         raise HttpError(404, f'container "{container}" not found in pod "{name}"')
     return pod
 
@@ -69,11 +66,6 @@ def container_to_exec(pod: Pod, container: str) -> str:
     if status is None or state_of(status)[0] != "running" or not status.get("containerID"):
         raise HttpError(404, f'container not found ("{container}")')
     return str(status["containerID"])
-
-
-def _has_container(pod: Pod, container: str) -> bool:
-    spec = pod.get("spec") or {}
-    return any(each.get("name") == container for field in _IN_SPEC for each in spec.get(field) or ())
 
 
 def _statuses(pod: Pod) -> dict[str, Mapping[str, Any]]:

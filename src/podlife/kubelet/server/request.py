@@ -1,13 +1,19 @@
-"""One request to the kubelet: its path in parts and its query, and the error that refuses it."""
+"""One request to the kubelet, the node that it is answered for, and the error that refuses it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import unquote
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
+from podlife.clock import Clock
 from podlife.errors import PodlifeError
+from podlife.kubelet.pod_fields import Pod
+from podlife.kubelet.runtime import Runtime
 from podlife.wire import Query
 
 
@@ -39,3 +45,25 @@ def parse_request(request: web.BaseRequest) -> KubeletRequest:
     root, *parts = [unquote(part) for part in raw.strip("/").split("/")]
     path = "/" + "/".join((root, *parts))
     return KubeletRequest(request, path, root, tuple(parts), Query(query))
+
+
+class ServedPods(Protocol):
+    """The pods of the node as the kubelet knows them, each with the newest status that it has."""
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None: ...
+
+    def pods(self) -> Iterable[Pod]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServedNode:
+    """`trouble` says what is wrong with the kubelet; empty when it is healthy. `registry` is what `/metrics` shows."""
+
+    name: str
+    pods: ServedPods
+    runtime: Runtime
+    clock: Clock
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    trouble: Callable[[], str] = str
+    # How long a log or a command may stand still before its caller is given up.
+    stream_idle_seconds: float = 4 * 3600.0

@@ -2,7 +2,7 @@
 
 `run` binds, serves until cancelled and closes what is open, within a bound. Every request is authenticated and
 authorized first, as upstream; no path is exempt. Which certificate is served is left to `serving_certificate`, the
-number of callers to `connections`.
+number of callers to `connections`, logs and exec to the folders `logs` and `streaming`.
 """
 
 from __future__ import annotations
@@ -10,32 +10,33 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from podlife.api.codec import Object, encode, format_time
 from podlife.bounded_connection import enable_keepalive
 from podlife.client import Connection
 from podlife.clock import Clock
 from podlife.errors import ConfigError
-from podlife.kubelet.runtime import ContainerRuntimeError
+from podlife.kubelet.pod_fields import Pod
+from podlife.kubelet.runtime import (
+    ContainerRuntimeError,
+    ContainerState,
+    ContainerStatus,
+    SandboxState,
+    SandboxStatus,
+)
 from podlife.pki.csr import CertificateSigner
 
-from .auth.authentication import Caller
+from .auth import Caller
 from .connections import BoundedServer
-from .handlers import (
-    serve_health,
-    serve_metrics,
-    serve_pods,
-    serve_running_pods,
-    serve_summary,
-)
 from .logs.handler import serve_logs
-from .request import HttpError, KubeletRequest, parse_request
-from .served_node import ServedNode
+from .request import HttpError, KubeletRequest, ServedNode, parse_request
 from .serving_certificate import CertificateSettings, ServingCertificate
 from .streaming.exec_handler import serve_exec
 
@@ -135,7 +136,7 @@ class KubeletServer:
             raise
         except (ContainerRuntimeError, OSError) as failure:
             if request.writer.output_size:
-                # The answer has begun: only cutting it off can tell the caller that it is not whole.
+                # The answer has begun: only cutting it off shows the caller that it is incomplete.
                 raise ConnectionResetError(str(failure)) from None
             return web.Response(status=500, text=str(failure))
 
@@ -151,7 +152,7 @@ class KubeletServer:
 
 
 def _handler(asked: KubeletRequest) -> Handler:
-    """Who answers this path; raises HttpError where nobody does."""
+    """The handler of this path; raises HttpError if there is none."""
     methods, counts, handler = _ROUTES.get(asked.root, ((), (), None))
     if (
         handler is None
@@ -162,6 +163,68 @@ def _handler(asked: KubeletRequest) -> Handler:
     if asked.request.method not in methods:
         raise HttpError(405, f"405: {asked.request.method} is not allowed here")
     return handler
+
+
+async def _serve_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+    return _pod_list(node.pods.pods())
+
+
+async def _serve_running_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+    """As the runtime knows them, whatever the API server says of them."""
+    containers: dict[str, list[ContainerStatus]] = {}
+    for container in await node.runtime.list_containers():
+        if container.state is ContainerState.RUNNING:
+            containers.setdefault(container.sandbox_id, []).append(container)
+    sandboxes = await node.runtime.list_sandboxes()
+    running = [
+        _running_pod(sandbox, containers.get(sandbox.id, []))
+        for sandbox in sandboxes
+        if sandbox.state is SandboxState.READY or sandbox.id in containers
+    ]
+    return _pod_list(running)
+
+
+async def _serve_health(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+    if trouble := node.trouble():
+        raise HttpError(500, trouble)
+    return web.Response(text="ok")
+
+
+async def _serve_metrics(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+    return web.Response(body=generate_latest(node.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+async def _serve_summary(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+    """Which pods there are and since when; how much they use is not measured, and no number is made up."""
+    pods = [
+        {
+            "podRef": {key: pod["metadata"].get(key, "") for key in ("name", "namespace", "uid")},
+            "startTime": (pod.get("status") or {}).get("startTime"),
+        }
+        for pod in node.pods.pods()
+    ]
+    return _json({"node": {"nodeName": node.name}, "pods": pods})
+
+
+def _running_pod(sandbox: SandboxStatus, containers: Iterable[ContainerStatus]) -> Object:
+    config = sandbox.config
+    metadata = {
+        "name": config.name,
+        "namespace": config.namespace,
+        "uid": config.pod_uid,
+        "creationTimestamp": format_time(sandbox.created_at),
+    }
+    shown = [{"name": each.config.name, "image": each.config.image, "resources": {}} for each in containers]
+    return {"metadata": metadata, "spec": {"containers": shown}, "status": {}}
+
+
+def _pod_list(pods: Iterable[Pod]) -> web.Response:
+    items = [dict(pod) for pod in pods]
+    return _json({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
+
+
+def _json(value: Object) -> web.Response:
+    return web.Response(body=encode(value), content_type="application/json")
 
 
 async def _not_offered(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
@@ -176,11 +239,11 @@ _ROUTES: Mapping[str, tuple[tuple[str, ...], tuple[int, ...], Handler | None]] =
     "attach": (_CONNECT, (3, 4), _not_offered),
     "portForward": (_CONNECT, (2, 3), _not_offered),
     "run": (("POST",), (3, 4), _not_offered),
-    "pods": (_READ, (0,), serve_pods),
-    "runningpods": (_READ, (0,), serve_running_pods),
-    "healthz": (_READ, (0, 1), serve_health),
-    "metrics": (_READ, (0,), serve_metrics),
-    "stats": (_READ, (1,), serve_summary),
+    "pods": (_READ, (0,), _serve_pods),
+    "runningpods": (_READ, (0,), _serve_running_pods),
+    "healthz": (_READ, (0, 1), _serve_health),
+    "metrics": (_READ, (0,), _serve_metrics),
+    "stats": (_READ, (1,), _serve_summary),
 }
 
 

@@ -1,9 +1,9 @@
-"""The serving certificate: given by the user, signed by the cluster, or self-signed.
+"""The serving certificate: signed by the cluster, or self-signed.
 
-Without a given one the server starts with what it has, the last one that the cluster signed or a self-signed one, so
-that it is reachable at once. Meanwhile it requests one with a CertificateSigningRequest
-(`kubernetes.io/kubelet-serving`) and changes over when it is signed; while the request is not approved it keeps its
-own. A certificate is renewed well before it expires. Keys are readable by their owner only, and never leave the node.
+The server starts with what it has, the last one that the cluster signed or a self-signed one, so that it is reachable
+at once. Meanwhile it requests one with a CertificateSigningRequest (`kubernetes.io/kubelet-serving`) and changes over
+when it is signed; while the request is not approved it keeps its own. A certificate is renewed well before it expires.
+Keys are readable by their owner only, and never leave the node.
 """
 
 from __future__ import annotations
@@ -35,17 +35,13 @@ _SOON_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CertificateSettings:
-    """`folder` is where the node keeps its own; `names` are the names and addresses it is reached by. With
-    `certificate_file` and `key_file` those are used and nothing is made; they are read again when they change.
+    """`folder` is where the node keeps its own; `names` are the names and addresses it is reached by.
     `client_authority` (PEM) is whose certificates callers may show; without it only tokens count."""
 
     node_name: str
     folder: Path
     names: tuple[str, ...] = ()
-    certificate_file: Path | None = None
-    key_file: Path | None = None
     client_authority: bytes = b""
-    is_signed_by_cluster: bool = True
 
 
 class ServingCertificate:
@@ -56,10 +52,9 @@ class ServingCertificate:
         self._clock = clock
         self._signing = signing
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._seen: object = None
 
     def open(self) -> ssl.SSLContext:
-        """A context that is ready to serve; raises ConfigError where what was given cannot be used."""
+        """A context that is ready to serve; raises ConfigError where the authority cannot be used."""
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.set_alpn_protocols(["http/1.1"])
         if self._settings.client_authority:
@@ -70,68 +65,24 @@ class ServingCertificate:
                     "the authority of client certificates is not in PEM: give its file"
                 ) from None
             self._context.verify_mode = ssl.CERT_OPTIONAL
-        if self._settings.certificate_file is not None:
-            self._load_given()
-        elif not (self._is_signed_here and self._load_kept(_SIGNED)):
+        if not (self._is_signed_here and self._load_kept(_SIGNED)):
             self._load_own()
         return self._context
 
     async def run(self) -> None:
-        """Renew in time, for ever."""
+        """Renew in time, until cancelled. After a failure the old certificate stays in use: a full disk must not end a
+        node."""
         while True:
-            if self._settings.certificate_file is not None:
-                await asyncio.sleep(_LOOK_SECONDS)
-                self._reload_given()
-            else:
-                await asyncio.sleep(await self._renew())
-
-    # Given
-
-    def _load_given(self) -> None:
-        certificate, key = self._settings.certificate_file, self._settings.key_file
-        assert certificate is not None
-        # Taken first: what changes while it is loaded is loaded again.
-        stamp = self._stamp()
-        try:
-            self._context.load_cert_chain(certificate, key)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"the certificate {certificate} with the key {key or certificate} cannot be used: {error}"
-            ) from None
-        self._seen = stamp
-
-    def _reload_given(self) -> None:
-        if self._stamp() == self._seen:
-            return
-        try:
-            self._load_given()
-        except ConfigError as error:
-            # Half written, or gone for a moment: the one from before serves on, and the next look tries again.
-            log.warning("%s", error)
-
-    def _stamp(self) -> object:
-        files = [path for path in (self._settings.certificate_file, self._settings.key_file) if path]
-        try:
-            return [(path.stat().st_mtime_ns, path.stat().st_ino) for path in files]
-        except OSError:
-            return None
-
-    # Made
+            try:
+                seconds = await self._renew()
+            except Exception as error:
+                defect = None if isinstance(error, (PodlifeError, OSError, ValueError)) else error
+                log.warning("renewal of the serving certificate failed: %s", error, exc_info=defect)
+                seconds = _RETRY_SECONDS
+            await asyncio.sleep(seconds)
 
     async def _renew(self) -> float:
-        """See to it that there is a fresh certificate; how many seconds until the next look. What goes wrong is told,
-        and the certificate from before serves on: a full disk must not end a node."""
-        try:
-            return await self._renew_if_due()
-        except Exception as error:
-            defect = None if isinstance(error, (PodlifeError, OSError, ValueError)) else error
-            log.warning("renewal of the serving certificate failed: %s", error, exc_info=defect)
-            return _RETRY_SECONDS
-
-    async def _renew_if_due(self) -> float:
-        if not self._settings.is_signed_by_cluster:
-            self._load_own()
-            return _LOOK_SECONDS * 60
+        """How many seconds until the next look."""
         if self._is_signed_here and self._is_fresh(_SIGNED):
             return _LOOK_SECONDS
         try:
@@ -159,15 +110,13 @@ class ServingCertificate:
     @property
     def _is_signed_here(self) -> bool:
         """Whether what is kept as signed was signed by the cluster that the node belongs to now."""
-        if not self._settings.is_signed_by_cluster:
-            return False
         try:
             return self._path(_SIGNED).read_bytes().startswith(self._cluster)
         except OSError:
             return False
 
     def _load_kept(self, name: str) -> bool:
-        """Also one that is due: it is better than none that anybody trusts."""
+        """Even one that is due for renewal: it is still trusted, a self-signed one is not."""
         if not self._is_fresh(name, left_over=0.0):
             return False
         try:

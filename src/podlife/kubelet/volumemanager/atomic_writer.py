@@ -1,4 +1,4 @@
-"""Files that change all at once for whoever reads them.
+"""Files that change all at once for their readers.
 
     key      -> ..data/key
     ..data   -> ..2030_01_01_12_00_00.1a2b3c4d
@@ -77,7 +77,7 @@ def _current(folder: Path) -> str | None:
         name = str((folder / _DATA).readlink())
     except FileNotFoundError:
         return None
-    # Whatever else somebody made of it is no version of ours.
+    # Anything else is not a version that was written here.
     return name if name.startswith("..") and "/" not in name and (folder / name).is_dir() else None
 
 
@@ -123,7 +123,7 @@ def _write_file(version: Path, path: str, file: File) -> None:
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as opened:
         opened.write(file.data)
-        # Permissions last, whatever the umask is; nobody reads before they are right.
+        # Permissions last, whatever the umask is: the version is not visible before they are right.
         os.fchmod(descriptor, file.mode & 0o777)
         if file.user is not None:
             give_to_user(descriptor, file.user)

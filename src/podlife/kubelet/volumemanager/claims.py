@@ -45,7 +45,6 @@ class _ClaimError(PodlifeError):
 class Claimed:
     """A persistent volume that is a folder of the node."""
 
-    name: str
     path: str
     readonly: bool
     # hostPath or local, as the volume says it.
@@ -132,7 +131,7 @@ class Claims:
         for kind in ("hostPath", "local"):
             if (source := spec.get(kind)) is not None:
                 self._check_node(name, spec)
-                return Claimed(name, str(source.get("path") or ""), readonly, kind, source)
+                return Claimed(str(source.get("path") or ""), readonly, kind, source)
         kinds = ", ".join(sorted(spec.keys() - _COMMON)) or "none"
         raise VolumeError(
             f'MountVolume.FindPluginBySpec failed for volume "{name}" : no volume plugin matched: '

@@ -1,18 +1,18 @@
-"""The mounts of a container: the volumes of its pod, and parts of them."""
+"""The mounts of a container: the volumes of its pod, and parts of them; and what a pod's containers mount at all."""
 
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from podlife.kubelet.envvars import ContainerConfigError, expand
-from podlife.kubelet.pod_fields import Container
+from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.runtime import Mount
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
-from podlife.kubelet.volumemanager.mount_paths import container_path
 from podlife.kubelet.volumemanager.subpath import mount_sub_path, opened_beneath
 
 log = logging.getLogger(__name__)
@@ -20,10 +20,48 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MountSource:
-    """A volume that is ready: where it is on the node, and whether nobody may write to it."""
+    """A volume that is ready: where it is on the node, and whether it is read-only."""
 
     path: str
     readonly: bool
+
+
+def all_containers(pod: Pod) -> Iterator[Container]:
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        yield from (pod.get("spec") or {}).get(field) or ()
+
+
+def used_volumes(pod: Pod) -> frozenset[str]:
+    """Names of those that some container asks for: others are not set up at all."""
+    return frozenset(
+        each["name"]
+        for container in all_containers(pod)
+        for field in ("volumeMounts", "volumeDevices")
+        for each in container.get(field) or ()
+    )
+
+
+def _container_path(path: str) -> str:
+    return path if path.startswith("/") else f"/{path}"
+
+
+def mounted_inside(pod: Pod, volume: str) -> list[str]:
+    """Relative paths in a volume at which a container mounts another one. A volume that containers cannot write to
+    must have these folders. What is mounted inside of such a one is not its concern."""
+    inside: set[str] = set()
+    for container in all_containers(pod):
+        paths = {
+            posixpath.normpath(_container_path(each["mountPath"])): each["name"]
+            for each in container.get("volumeMounts") or ()
+        }
+        for top in (path for path, name in paths.items() if name == volume):
+            below = sorted(path for path in paths if path.startswith(f"{top}/"))
+            inside |= {
+                path.removeprefix(f"{top}/")
+                for path in below
+                if not any(path.startswith(f"{other}/") for other in below)
+            }
+    return sorted(inside)
 
 
 def has_expressions(container: Container) -> bool:
@@ -32,14 +70,8 @@ def has_expressions(container: Container) -> bool:
 
 def container_mounts(
     layout: Layout, uid: str, container: Container, shown: Mapping[str, MountSource], env: Mapping[str, str]
-) -> tuple[Mount, ...]:
-    """`env` is the container's own, for the paths that are made of it. Raises `ContainerConfigError`."""
-    return tuple(_mounts(layout, uid, container, shown, env))
-
-
-def _mounts(
-    layout: Layout, uid: str, container: Container, shown: Mapping[str, MountSource], env: Mapping[str, str]
 ) -> Iterator[Mount]:
+    """`env` is the container's own, for the paths that are made of it. Raises `ContainerConfigError`."""
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         name = mount["name"]
         if (volume := shown.get(name)) is None:
@@ -51,7 +83,7 @@ def _mounts(
         if sub_path := _sub_path(mount, env):
             path = _show_part(layout, uid, container, mount, volume, sub_path, index)
         yield Mount(
-            container_path=container_path(mount["mountPath"]),
+            container_path=_container_path(mount["mountPath"]),
             host_path=path,
             readonly=bool(mount.get("readOnly")) or volume.readonly,
         )
@@ -104,7 +136,7 @@ def _show_part(
             layout.make_parents(target)
             return str(mount_sub_path(found, target))
     except (OSError, ValueError, SetUpError) as error:
-        # What is wrong could tell a user of the node's own files: it is for the log.
+        # The reason could reveal the node's own files to a user: it goes to the log only.
         log.warning("subPath %r of volume %r of pod %s: %s", sub_path, name, uid, error)
         raise ContainerConfigError(
             f'failed to prepare subPath for volumeMount "{name}" of container "{container["name"]}"'

@@ -42,7 +42,7 @@ def check_host_path(source: Mapping[str, Any]) -> None:
 
 
 def _mode_of(path: str) -> int | None:
-    """What links lead to; None where there is nothing, or nothing that can be looked at."""
+    """Of the target, links followed; None if it is missing or inaccessible."""
     try:
         return Path(path).stat().st_mode
     except OSError:

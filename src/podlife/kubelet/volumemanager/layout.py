@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 from podlife.errors import PodlifeError
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_empty, remove_tree
-from podlife.kubelet.volumemanager.tmpfs import Tmpfs
 
 
 class SetUpError(PodlifeError):
-    """Why a volume could not be set up; whoever knows its name says of which."""
+    """Why a volume could not be set up; the caller adds the name of the volume."""
 
 
 class Layout:
@@ -27,7 +26,7 @@ class Layout:
         # Links in the way to the root are the user's own; below it there are none.
         self.root = Path(os.path.realpath(root))
         self._pods = self.root / "pods"
-        self._memory = Tmpfs(self.root / "memory")
+        self._memory = _Tmpfs(self.root / "memory")
 
     def volume(self, uid: str, plugin: str, name: str) -> Path:
         return self._pod(uid) / "volumes" / plugin / _checked(name, "volume")
@@ -90,15 +89,60 @@ class Layout:
                 kernel.unmount(point)
             if left := kernel.mount_points(folder):
                 raise OSError(f"{left[0]} is still mounted")
-        # Not even a mount that was overlooked is gone into: only what is empty goes.
-        for path in _innermost_first(sub_paths):
-            remove_empty(path)
+        # Innermost first: volume, container, mount. Not even a mount that was overlooked is gone into: only what is
+        # empty goes.
+        for depth in ("*/*/*", "*/*", "*"):
+            for path in sub_paths.glob(depth):
+                remove_empty(path)
+        remove_empty(sub_paths)
         remove_tree(volumes)
         if not any(pod.iterdir()):
             pod.rmdir()
 
     def _pod(self, uid: str) -> Path:
         return self._pods / _checked(uid, "pod")
+
+
+class _Tmpfs:
+    """One filesystem in memory for every volume that may hold a secret, so that none is ever written to the disk.
+
+    One for the whole node: each mount is seen by every container's own view, and a mount per volume would be hundreds
+    of thousands on a full node. It is mounted when it is first needed and goes when nothing is left in it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # Pods are set up and removed in different threads: none may unmount what another is about to use.
+        self._lock = threading.Lock()
+
+    def folder(self, uid: str) -> Path | None:
+        """A private folder for a pod; None where the kubelet may not mount."""
+        with self._lock:
+            self._path.mkdir(mode=0o700, exist_ok=True)
+            if not self._path.is_mount():
+                try:
+                    kernel.mount_memory(self._path, mode=0o700)
+                except PermissionError:
+                    self._path.rmdir()
+                    return None
+            (self._path / uid).mkdir(mode=0o700, exist_ok=True)
+            return self._path / uid
+
+    def has(self, uid: str) -> bool:
+        return (self._path / uid).exists()
+
+    def uids(self) -> set[str]:
+        try:
+            return {each.name for each in self._path.iterdir()}
+        except FileNotFoundError:
+            return set()
+
+    def remove(self, uid: str) -> None:
+        """Raises OSError."""
+        with self._lock:
+            remove_tree(self._path / uid)
+            if self._path.is_mount() and not self.uids():
+                kernel.unmount(str(self._path))
+                self._path.rmdir()
 
 
 def _parts(pod: Path) -> tuple[Path, Path]:
@@ -124,10 +168,3 @@ def _make_private(folder: Path) -> None:
         raise SetUpError(f"{folder} is in the way: it is not a folder")
     if stat.S_IMODE(found.st_mode) != 0o700:
         folder.chmod(0o700)
-
-
-def _innermost_first(top: Path) -> Iterator[Path]:
-    """Three levels, as they are made: volume, container, mount."""
-    for depth in ("*/*/*", "*/*", "*"):
-        yield from top.glob(depth)
-    yield top

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 _MS_NOSUID, _MS_NODEV, _MS_BIND = 0x2, 0x4, 0x1000
-# Lazily, since somebody may still look at it; and never what a link points to.
+# Lazily, since a process may still use it; and never through a link.
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 0x2, 0x8
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 

@@ -5,26 +5,21 @@ Everything that a volume needs of the API server is read here, before anything i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars import DownwardContext
+from podlife.kubelet.envvars import ContainerConfigError, DownwardContext, field_value, resource_value
 from podlife.kubelet.interfaces import ObjectCache
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager.atomic_writer import File, Payload
 from podlife.kubelet.volumemanager.layout import SetUpError
 from podlife.kubelet.volumemanager.ownership import fs_group_of, fs_user_of
-from podlife.kubelet.volumemanager.payloads import (
-    DEFAULT_MODE,
-    Files,
-    config_map_files,
-    downward_files,
-    secret_files,
-    together,
-)
 
+_DEFAULT_MODE = 0o644
 _TOKEN_SECONDS = 3600
 # By kind of volume: the folder that its volumes are in.
 SHOWS_OBJECTS = {
@@ -34,13 +29,15 @@ SHOWS_OBJECTS = {
     "projected": "kubernetes.io~projected",
 }
 
+_Files = dict[str, File]
+
 
 async def files_of(
     kind: str, source: Mapping[str, Any], pod: Pod, objects: ObjectCache, context: DownwardContext
 ) -> Payload:
     """Raises `SetUpError`."""
     mode = source.get("defaultMode")
-    collecting = _Collecting(pod, objects, context, DEFAULT_MODE if mode is None else int(mode))
+    collecting = _Collecting(pod, objects, context, _DEFAULT_MODE if mode is None else int(mode))
     if kind == "projected":
         return await collecting.all(source)
     return await collecting.one(kind, source)
@@ -54,9 +51,9 @@ class _Collecting:
         self._context = context
         self._mode = default_mode
 
-    async def all(self, source: Mapping[str, Any]) -> Files:
-        """A later source replaces an earlier one's file; what is wrong with each is said together."""
-        files: Files = {}
+    async def all(self, source: Mapping[str, Any]) -> _Files:
+        """A later source replaces an earlier one's file; what is wrong with each is said _together."""
+        files: _Files = {}
         problems = []
         for each in source.get("sources") or ():
             kind = next((kind for kind, said in each.items() if said is not None), "")
@@ -65,19 +62,22 @@ class _Collecting:
             except SetUpError as error:
                 problems.append(str(error))
         if problems:
-            raise SetUpError(together(problems))
+            raise SetUpError(_together(problems))
         return files
 
-    async def one(self, kind: str, source: Mapping[str, Any]) -> Files:
+    async def one(self, kind: str, source: Mapping[str, Any]) -> _Files:
         match kind:
             case "configMap":
                 found = await self._object("configmap", self._objects.config_map, source)
-                return config_map_files(source, found, self._mode)
+                texts = {key: value.encode() for key, value in ((found or {}).get("data") or {}).items()}
+                data = {**texts, **_decoded(found, "binaryData")}
+                return _chosen(source, data, self._mode, "configmap references non-existent config key: {}")
             case "secret":
                 found = await self._object("secret", self._objects.secret, source)
-                return secret_files(source, found, self._mode)
+                data = _decoded(found, "data")
+                return _chosen(source, data, self._mode, "references non-existent secret key: {}")
             case "downwardAPI":
-                return downward_files(source.get("items"), self._pod, self._context, self._mode)
+                return _downward_files(source.get("items"), self._pod, self._context, self._mode)
             case "serviceAccountToken":
                 return {str(source["path"]): await self._token(source)}
         raise SetUpError(f'this node does not support "{kind}" in a projected volume')
@@ -105,3 +105,65 @@ class _Collecting:
         # Only for whom it is meant; a group gets its right with all other files of the volume.
         is_private = user is not None or fs_group_of(self._pod) is not None
         return File(token.encode(), 0o600 if is_private else self._mode, user)
+
+
+def _downward_files(
+    items: Sequence[Mapping[str, Any]] | None, pod: Pod, context: DownwardContext, default_mode: int
+) -> _Files:
+    """A file may show less of its pod than a variable: of what changes while the pod runs only labels and
+    annotations."""
+    files, problems = {}, []
+    for item in items or ():
+        try:
+            text = _downward(item, pod, context)
+        except ContainerConfigError as error:
+            problems.append(str(error))
+        else:
+            files[str(item["path"])] = File(text.encode(), _mode(item, default_mode))
+    if problems:
+        raise SetUpError(_together(problems))
+    return files
+
+
+def _together(problems: Sequence[str]) -> str:
+    """Several errors as one line, each said once."""
+    different = list(dict.fromkeys(problems))
+    return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
+
+
+def _downward(item: Mapping[str, Any], pod: Pod, context: DownwardContext) -> str:
+    if (field := item.get("fieldRef")) is not None:
+        path = str(field.get("fieldPath") or "")
+        if not path.startswith("metadata."):
+            raise ContainerConfigError(f"unsupported fieldPath: {path}")
+        return field_value(pod, path, context)
+    if (resource := item.get("resourceFieldRef")) is not None:
+        if not resource.get("containerName"):
+            raise ContainerConfigError('container "" not found')
+        return resource_value(pod, {}, resource, context)
+    return ""
+
+
+def _chosen(source: Mapping[str, Any], data: Mapping[str, bytes], default_mode: int, missing: str) -> _Files:
+    """`source` is what the pod says of an object; an optional object that is missing has no files."""
+    if not (items := source.get("items")):
+        return {key: File(value, default_mode) for key, value in data.items()}
+    files = {}
+    for item in items:
+        if item["key"] in data:
+            files[str(item["path"])] = File(data[item["key"]], _mode(item, default_mode))
+        elif not source.get("optional"):
+            raise SetUpError(missing.format(item["key"]))
+    return files
+
+
+def _mode(item: Mapping[str, Any], default_mode: int) -> int:
+    mode = item.get("mode")
+    return default_mode if mode is None else int(mode)
+
+
+def _decoded(found: Object | None, field: str) -> dict[str, bytes]:
+    try:
+        return {key: base64.b64decode(value) for key, value in ((found or {}).get(field) or {}).items()}
+    except (binascii.Error, ValueError):
+        raise SetUpError(f"a value of {field} is not base64") from None

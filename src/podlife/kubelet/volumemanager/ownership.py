@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.kubelet.pod_fields import Pod
+from podlife.kubelet.volumemanager.container_mounts import all_containers
 
 _READ_WRITE, _READ, _ENTER = 0o660, 0o440, 0o110
 _HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -27,14 +28,8 @@ def fs_group_of(pod: Pod) -> int | None:
 
 def fs_user_of(pod: Pod) -> int | None:
     """The user of all containers, if they have one in common."""
-    spec = pod.get("spec") or {}
-    default = _security(spec).get("runAsUser")
-    containers = [
-        each
-        for field in ("initContainers", "containers", "ephemeralContainers")
-        for each in spec.get(field) or ()
-    ]
-    users = {_security(each).get("runAsUser", default) for each in containers}
+    default = _security(pod.get("spec") or {}).get("runAsUser")
+    users = {_security(each).get("runAsUser", default) for each in all_containers(pod)}
     return users.pop() if len(users) == 1 else None
 
 
@@ -64,7 +59,7 @@ def _if_allowed() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # The last one is for somebody whom this user namespace does not know.
+        # EINVAL: an ID that is not mapped in this user namespace.
         if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS, errno.EINVAL):
             raise
 

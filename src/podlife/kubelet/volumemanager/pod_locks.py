@@ -41,7 +41,7 @@ class PodLocks:
             del self._busy[key]
             mine.set_result(None)
             if work is not None and not work.cancelled():
-                # Whoever could have been told of a failure has gone.
+                # Its caller has stopped waiting: the failure is dropped.
                 work.exception()
 
         try:

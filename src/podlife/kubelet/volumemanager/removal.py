@@ -52,7 +52,7 @@ class _Removal:
                 self._remove(name, self._top, depth=1)
 
     def _remove(self, name: str, parent: int, depth: int) -> None:
-        # What somebody else removed meanwhile is gone, and the rest is gone on with.
+        # Another process may have removed it meanwhile.
         with suppress(FileNotFoundError):
             if not _is_removed(name, parent):
                 self._remove_folder(name, parent, depth)
@@ -69,9 +69,9 @@ class _Removal:
 
 
 def _is_removed(name: str, parent: int) -> bool:
-    """False for a folder with something in it. One that is a mount is refused by the kernel, before anybody looks
-    whether it is empty: so a folder that is gone into is none."""
-    if not _is_folder(name, parent):
+    """False for a folder that is not empty. The kernel refuses a mount point before it checks whether it is empty, so a
+    folder that is entered is never one."""
+    if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=parent)
         return True
     try:
@@ -81,10 +81,6 @@ def _is_removed(name: str, parent: int) -> bool:
             raise
         return False
     return True
-
-
-def _is_folder(name: str, parent: int) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
 
 
 def _some_names(folder: int) -> list[str]:
@@ -97,7 +93,7 @@ def _opened(name: str | Path, parent: int | None) -> Iterator[int]:
     place = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
     try:
         if parent is not None and os.geteuid() != 0:
-            # Root needs no permission; everybody else gives it to themselves.
+            # Root needs no permission; other users grant it to themselves.
             with suppress(PermissionError):
                 os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - by descriptor
         folder = os.open(".", os.O_RDONLY | _FOLDER, dir_fd=place)

@@ -1,7 +1,7 @@
 """A part of a volume, mounted without ever leaving the volume.
 
 A container can change the volume while this looks at it: it could put a link to the node's own files in place of a
-folder. So nothing is looked at by its path. The way is walked step by step from the volume's open root, the kernel
+folder. So nothing is accessed by its path. The way is walked step by step from the volume's open root, the kernel
 follows no link, a link's target is walked by the same rules, and `..` goes back to a folder that is still open. What is
 found at the end is mounted by its descriptor: there is no moment between the look and the mount.
 """
@@ -37,7 +37,7 @@ def mount_sub_path(source: int, target: Path) -> Path:
     try:
         kernel.bind(source, target)
     except PermissionError:
-        # Who may not mount is nobody but themselves, and so is every container of theirs: there is nothing to win.
+        # A user who may not mount runs containers as the same user: they gain nothing.
         remove_empty(target)
         return Path(f"/proc/self/fd/{source}").readlink()
     return target
@@ -98,7 +98,7 @@ class _Walk:
         try:
             os.mkdir(step, self._mode & 0o777, dir_fd=self._open[-1])
         except FileExistsError:
-            # Somebody was faster; what they made is looked at like anything else.
+            # Another process was faster; what it made is checked like anything else.
             return os.open(step, _HERE, dir_fd=self._open[-1])
         made = os.open(step, _HERE | os.O_DIRECTORY, dir_fd=self._open[-1])
         # Whatever the kubelet's umask is.

@@ -18,23 +18,22 @@ from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars import DownwardContext, EnvironmentSources
-from podlife.kubelet.envvars.environment import environment
+from podlife.kubelet.envvars import DownwardContext, EnvironmentSources, environment
 from podlife.kubelet.interfaces import ObjectCache, VolumeError
-from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    hostname_of,
-    long_name,
-)
+from podlife.kubelet.object_cache import named_config_maps, named_secrets
+from podlife.kubelet.pod_fields import Container, Pod, hostname_of, long_name
 from podlife.kubelet.runtime import Mount
 from podlife.kubelet.volumemanager.claims import Claims
-from podlife.kubelet.volumemanager.container_mounts import MountSource, container_mounts, has_expressions
+from podlife.kubelet.volumemanager.container_mounts import (
+    MountSource,
+    all_containers,
+    container_mounts,
+    has_expressions,
+    used_volumes,
+)
 from podlife.kubelet.volumemanager.hosts_file import PATH as HOSTS_PATH
 from podlife.kubelet.volumemanager.hosts_file import has_own_file, node_hosts_file, own_hosts_file
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
-from podlife.kubelet.volumemanager.mount_paths import all_containers, used_volumes
 from podlife.kubelet.volumemanager.pod_locks import PodLocks
 from podlife.kubelet.volumemanager.volume_setup import Volume, VolumeSetup, VolumeSetups
 
@@ -44,7 +43,7 @@ _MOUNT_SECONDS = 123.0
 _UNMOUNT_SECONDS = 600.0
 # Among the volumes, and removed with them.
 _HOSTS_PLUGIN = "podlife.dev~hosts"
-# A pod from a file was not looked at by any API server.
+# A pod from a file was not validated by an API server.
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -61,8 +60,8 @@ def _log(pod: Pod, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VolumeSettings:
-    """What the kubelet tells its volumes: what a pod does not say itself, the Node as it is known, and whom to tell
-    of a volume that is ready and could not be brought up to date (a FailedMount event)."""
+    """What volumes need of the kubelet: what a pod does not define itself, the Node as it is known, and a callback for
+    a volume that is ready and could not be updated (a FailedMount event)."""
 
     context: Callable[[Pod], DownwardContext] = context_of_status
     node: Callable[[], Object | None] = lambda: None
@@ -127,7 +126,7 @@ class VolumeManager:
             env = environment(
                 pod, container, EnvironmentSources(known.config_map, known.secret, known.services, context)
             )
-        return container_mounts(self._layout, uid, container, mounted.shown, env)
+        return tuple(container_mounts(self._layout, uid, container, mounted.shown, env))
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
         """Written in place, so that containers that have it see another address of their pod."""
@@ -184,7 +183,7 @@ class VolumeManager:
         return steps, failures
 
     async def _sources(self, pod: Pod) -> EnvironmentSources:
-        """Read ahead, for containers that make paths of their environment: nobody can wait while one is created."""
+        """Read ahead, for containers that make paths of their environment: creating a container must not wait."""
         containers = [each for each in all_containers(pod) if has_expressions(each)]
         if not containers:
             return EnvironmentSources()

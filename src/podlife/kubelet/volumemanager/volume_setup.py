@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from podlife.api.pod_requests import amount
 from podlife.clock import Clock
 from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import ObjectCache, VolumeError
-from podlife.kubelet.pod_fields import Pod
+from podlife.kubelet.pod_fields import Pod, containers_of
 from podlife.kubelet.volumemanager import atomic_writer
+from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.claims import Claims
-from podlife.kubelet.volumemanager.container_mounts import MountSource
-from podlife.kubelet.volumemanager.empty_dir import make_folder, make_in_memory, memory_size
+from podlife.kubelet.volumemanager.container_mounts import MountSource, mounted_inside
 from podlife.kubelet.volumemanager.host_path import check_host_path
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
-from podlife.kubelet.volumemanager.mount_paths import mounted_inside
 from podlife.kubelet.volumemanager.object_volumes import SHOWS_OBJECTS, files_of
 from podlife.kubelet.volumemanager.ownership import fs_group_of, give_to_group
+from podlife.kubelet.volumemanager.removal import remove_tree
+
+log = logging.getLogger(__name__)
 
 _EMPTY_DIR = "kubernetes.io~empty-dir"
 _MAY_BE_SECRET = ("secret", "projected")
@@ -74,7 +78,7 @@ class VolumeSetups:
 
         def set_up() -> None:
             place = self.layout.make_place(uid, path, is_secret=kind in _MAY_BE_SECRET)
-            make_folder(place, group)
+            _make_folder(place, group)
             for each in inside:
                 (place / each).mkdir(mode=0o755, parents=True, exist_ok=True)
             atomic_writer.write(place, payload, now, partial(_give, place, group))
@@ -86,14 +90,14 @@ class VolumeSetups:
         medium, group = str(source.get("medium") or ""), fs_group_of(pod)
         if medium not in ("", "Memory"):
             raise SetUpError(f'unknown storage medium "{medium}": this node has "" and "Memory"')
-        size = memory_size(source, pod, self.context(pod)) if medium else None
+        size = _memory_size(source, pod, self.context(pod)) if medium else None
 
         def set_up() -> None:
             self.layout.make_parents(path)
             if medium:
-                make_in_memory(path, group, size)
+                _make_in_memory(path, group, size)
             else:
-                make_folder(path, group)
+                _make_folder(path, group)
 
         return VolumeSetup(name, MountSource(str(path), readonly=False), set_up)
 
@@ -117,6 +121,54 @@ class VolumeSetups:
 def _give(place: Path, group: int | None) -> None:
     if group is not None:
         give_to_group(place, group, readonly=True)
+
+
+def _make_folder(path: Path, group: int | None) -> None:
+    """Writable by all users. Once it exists, what its containers made of it stays."""
+    if path.is_dir():
+        return
+    # Made aside: a folder that is there is ready, whenever the kubelet ended.
+    new = path.with_name(f"..{path.name}.new"[:255])
+    remove_tree(new)
+    new.mkdir()
+    new.chmod(0o777)
+    if group is not None:
+        give_to_group(new, group, readonly=False)
+    new.rename(path)
+
+
+def _make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> None:
+    """On the disk where the kubelet may not mount."""
+    if path.is_dir() and (path.is_mount() or any(path.iterdir())):
+        return
+    path.mkdir(exist_ok=True)
+    mode = 0o777 if group is None else 0o2777
+    try:
+        kernel.mount_memory(path, mode=mode, group=group, size_bytes=size_bytes)
+    except PermissionError:
+        log.warning("%s is on disk, not in memory: mounting a tmpfs requires root", path)
+        path.rmdir()
+        _make_folder(path, group)
+
+
+def _memory_size(source: Mapping[str, Any], pod: Pod, context: DownwardContext) -> int | None:
+    """The least of what the volume, the pod and the node allow; None is the kernel's own bound."""
+    bounds = [source.get("sizeLimit"), context.allocatable.get("memory")]
+    try:
+        sizes = [amount("memory", str(each)) for each in bounds if each is not None]
+        sizes += [] if (limit := _pod_memory_limit(pod)) is None else [limit]
+    except ValueError as error:
+        raise SetUpError(str(error)) from None
+    return min((size for size in sizes if size > 0), default=None)
+
+
+def _pod_memory_limit(pod: Pod) -> int | None:
+    limits = [
+        ((each.get("resources") or {}).get("limits") or {}).get("memory") for each in containers_of(pod)
+    ]
+    if not limits or None in limits:
+        return None
+    return sum(amount("memory", str(limit)) for limit in limits)
 
 
 def _nothing() -> None: ...

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.envvars.downward_api import ContainerConfigError, DownwardContext
+from podlife.kubelet.envvars import ContainerConfigError, DownwardContext
 from podlife.kubelet.hollow.fake_parts import NoObjects
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
 from podlife.kubelet.kuberuntime.container_config import ContainerConfigs, ContainerInstance

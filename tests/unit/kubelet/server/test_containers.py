@@ -43,32 +43,26 @@ def test_containers_of_every_sort_are_found(field: str) -> None:
     assert container_to_log(pod({"running": {}}, field=field), "main", previous=False) == "c://now"
 
 
+def waiting(reason: str) -> dict[str, Any]:
+    return {"waiting": {"reason": reason}}
+
+
 @pytest.mark.parametrize(
     ("state", "last", "previous", "line"),
     [
-        ({"running": {}}, None, True, 'previous terminated container "main" in pod "web" not found'),
-        ({"running": {}}, NEVER_WAS, True, 'previous terminated container "main" in pod "web" not found'),
-        (NEVER_WAS, None, False, 'container "main" in pod "web" is terminated'),
-        ({"waiting": {}}, NEVER_WAS, False, 'container "main" in pod "web" is terminated'),
+        ({"running": {}}, None, True, "previous terminated {} not found"),
+        ({"running": {}}, NEVER_WAS, True, "previous terminated {} not found"),
+        (NEVER_WAS, None, False, "{} is terminated"),
+        ({"waiting": {}}, NEVER_WAS, False, "{} is terminated"),
+        (waiting("PodInitializing"), None, False, "{} is waiting to start: PodInitializing"),
+        (waiting("ErrImagePull"), None, False, "{} is waiting to start: image can't be pulled"),
         (
-            {"waiting": {"reason": "PodInitializing"}},
+            waiting("ImagePullBackOff"),
             None,
             False,
-            'container "main" in pod "web" is waiting to start: PodInitializing',
+            "{} is waiting to start: trying and failing to pull image",
         ),
-        (
-            {"waiting": {"reason": "ErrImagePull"}},
-            None,
-            False,
-            'container "main" in pod "web" is waiting to start: image can\'t be pulled',
-        ),
-        (
-            {"waiting": {"reason": "ImagePullBackOff"}},
-            None,
-            False,
-            'container "main" in pod "web" is waiting to start: trying and failing to pull image',
-        ),
-        (None, None, False, 'container "main" in pod "web" is waiting to start - no logs yet'),
+        (None, None, False, "{} is waiting to start - no logs yet"),
     ],
 )
 def test_why_there_is_no_log_is_said_in_the_kubelets_words(
@@ -76,7 +70,7 @@ def test_why_there_is_no_log_is_said_in_the_kubelets_words(
 ) -> None:
     with pytest.raises(HttpError) as refused:
         container_to_log(pod(state, last), "main", previous=previous)
-    assert (refused.value.code, str(refused.value)) == (400, line)
+    assert (refused.value.code, str(refused.value)) == (400, line.format('container "main" in pod "web"'))
 
 
 def test_a_container_without_a_status_is_not_available() -> None:

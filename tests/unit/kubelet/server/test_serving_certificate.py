@@ -185,44 +185,6 @@ async def test_a_node_that_joins_another_cluster_asks_that_one(tmp_path: Path) -
     assert len(world.signing.asked) == 2
 
 
-@virtual_time
-async def test_a_node_that_is_told_to_asks_nobody(tmp_path: Path) -> None:
-    world = World(tmp_path, is_signed_by_cluster=False)
-    await world.run(world.open(), days=300, step=10)
-    assert world.signing.asked == []
-    assert world.end_of("kubelet-self-signed.pem") > 60
-
-
-@virtual_time
-async def test_a_given_certificate_is_used_and_read_again_when_it_changes(tmp_path: Path) -> None:
-    pki = Pki(tmp_path / "given")
-    certificate_file, key_file = pki.issue_server()
-    world = World(tmp_path, certificate_file=certificate_file, key_file=key_file)
-    certificate = world.open()
-    assert not world.settings.folder.exists()
-    before = shown(world.context)
-    key_file.write_bytes(b"half")
-    await world.run(certificate, days=1)
-    assert shown(world.context) == before
-    other = pki.issue_client("somebody")
-    certificate_file.write_bytes(other[0].read_bytes())
-    key_file.write_bytes(other[1].read_bytes())
-    await world.run(certificate, days=1)
-    assert shown(world.context) == ssl.PEM_cert_to_DER_cert(other[0].read_text())
-    assert world.signing.asked == []
-
-
-@pytest.mark.parametrize("content", [None, b"nonsense"])
-async def test_a_given_certificate_that_cannot_be_used_is_told_in_one_line(
-    tmp_path: Path, content: bytes | None
-) -> None:
-    given = tmp_path / "given.crt"
-    if content is not None:
-        given.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"the certificate .*given.crt with the key .* cannot be used"):
-        World(tmp_path, certificate_file=given).open()
-
-
 async def test_an_authority_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="the authority of client certificates is not in PEM"):
         World(tmp_path, client_authority=b"nonsense").open()

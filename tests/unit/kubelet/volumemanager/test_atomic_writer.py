@@ -17,8 +17,10 @@ from podlife.kubelet.volumemanager.layout import SetUpError
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def put(folder: Path, **files: str) -> bool:
-    payload = {name: File(text.encode(), 0o644) for name, text in files.items()}
+def put(folder: Path, *empty: str, mode: int = 0o644, **files: str) -> bool:
+    payload = {
+        name: File(text.encode(), mode) for name, text in {**dict.fromkeys(empty, ""), **files}.items()
+    }
     return write(folder, payload, NOW, lambda: None)
 
 
@@ -57,7 +59,7 @@ def test_modes_are_exact_whatever_the_umask_is(folder: Path) -> None:
 
 
 def test_no_mode_makes_a_file_run_as_somebody_else(folder: Path) -> None:
-    write(folder, {"a": File(b"", 0o6755)}, NOW, lambda: None)
+    put(folder, "a", mode=0o6755)
     assert stat.S_IMODE((folder / "a").stat().st_mode) == 0o755
 
 
@@ -97,8 +99,8 @@ def test_a_version_that_is_gone_is_written_again(folder: Path) -> None:
 
 
 def test_a_file_becomes_a_folder_and_a_folder_a_file(folder: Path) -> None:
-    write(folder, {"a": File(b"1", 0o644), "b/c": File(b"2", 0o644)}, NOW, lambda: None)
-    write(folder, {"a/x": File(b"3", 0o644), "b": File(b"4", 0o644)}, NOW, lambda: None)
+    put(folder, **{"a": "1", "b/c": "2"})
+    put(folder, **{"a/x": "3", "b": "4"})
     assert (folder / "a/x").read_bytes() == b"3"
     assert (folder / "b").read_bytes() == b"4"
 
@@ -118,7 +120,7 @@ def test_a_version_that_cannot_be_finished_is_never_seen(folder: Path) -> None:
 def test_one_path_as_a_file_and_as_a_folder_is_refused_and_the_old_version_stays(folder: Path) -> None:
     put(folder, a="1")
     with pytest.raises(OSError):
-        write(folder, {"x": File(b"", 0o644), "x/y": File(b"", 0o644)}, NOW, lambda: None)
+        put(folder, "x", "x/y")
     assert names(folder) == {"a", "..data", version(folder)}
 
 
@@ -142,7 +144,7 @@ def test_one_path_as_a_file_and_as_a_folder_is_refused_and_the_old_version_stays
 )
 def test_a_path_that_leads_elsewhere_is_refused_before_anything_is_written(folder: Path, path: str) -> None:
     with pytest.raises(SetUpError, match="invalid path"):
-        write(folder, {"good": File(b"", 0o644), path: File(b"", 0o644)}, NOW, lambda: None)
+        put(folder, "good", path)
     assert names(folder) == set()
 
 

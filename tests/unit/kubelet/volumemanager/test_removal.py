@@ -80,9 +80,11 @@ def test_more_than_is_looked_at_in_one_go_is_removed(folder: Path, monkeypatch: 
     assert not folder.exists()
 
 
-def test_folders_that_forbid_it_are_removed(folder: Path) -> None:
+def test_folders_that_forbid_it_are_removed_whatever_is_in_them(folder: Path) -> None:
     (folder / "a/b/c").mkdir(parents=True)
     (folder / "a/b/file").write_text("")
+    os.mkfifo(folder / "a/b/fifo")
+    (folder / "a" / os.fsdecode(b"not \xff utf-8\n")).write_text("")
     for each in ("a/b/c", "a/b", "a"):
         (folder / each).chmod(0)
     remove_tree(folder)

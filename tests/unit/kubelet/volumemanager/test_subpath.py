@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from podlife.kubelet.volumemanager import mount as kernel
+from podlife.kubelet.volumemanager.container_mounts import mounted_inside
 from podlife.kubelet.volumemanager.subpath import mount_sub_path, opened_beneath
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
@@ -170,3 +171,21 @@ def test_who_may_not_mount_gets_the_path_itself(
     with opened_beneath(folder, "a") as descriptor:
         assert mount_sub_path(descriptor, tmp_path / "target") == folder / "a"
     assert not (tmp_path / "target").exists()
+
+
+def test_only_the_outermost_of_what_is_mounted_inside_is_named() -> None:
+    mounts = {
+        "/dir": "outer",
+        "/dir/nested": "a",
+        "/dir/nested-vol": "b",
+        "/dir/nested/double": "c",
+        "/dir/x/../y/": "d",
+        "/directory": "e",
+        "/elsewhere": "outer",
+        "/elsewhere/z": "f",
+    }
+    container = {"volumeMounts": [{"name": name, "mountPath": path} for path, name in mounts.items()]}
+    pod = {"spec": {"containers": [container]}}
+    assert mounted_inside(pod, "outer") == ["nested", "nested-vol", "y", "z"]
+    assert mounted_inside(pod, "a") == ["double"]
+    assert mounted_inside(pod, "e") == []

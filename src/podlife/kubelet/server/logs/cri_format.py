@@ -11,7 +11,7 @@ from calendar import timegm
 from dataclasses import dataclass
 from datetime import datetime
 
-# Time, stream and tags together are much shorter; what has no header by then is no line of a log.
+# Time, stream and tags together are much shorter; a line without a header by then is not a log line.
 _HEADER_BYTES = 512
 _TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:\d\d)"
 _match_time = re.compile(_TIME, re.ASCII).fullmatch

@@ -1,4 +1,7 @@
-"""`/containerLogs/{namespace}/{pod}/{container}`: a container's log as plain text, once or as it grows."""
+"""`/containerLogs/{namespace}/{pod}/{container}`: a container's log as plain text, once or as it grows.
+
+Invalid options are rejected in upstream's words.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 from aiohttp import web
 
 from podlife.aio import cancel_and_wait, spawn
+from podlife.api.integers import parse_int64
 from podlife.kubelet.pod_fields import bare_id
 from podlife.kubelet.runtime import (
     ContainerState,
@@ -20,19 +25,15 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.server.containers import container_to_log, pod_to_log
-from podlife.kubelet.server.logs.options import log_options
-from podlife.kubelet.server.request import HttpError, KubeletRequest
-from podlife.kubelet.server.served_node import ServedNode
+from podlife.kubelet.server.request import HttpError, KubeletRequest, ServedNode
+from podlife.wire import Query
 
-from .cri_format import LogOptions
-from .reader import (
-    Growth,
-    Write,
-    follow_log,
-    read_log,
-)
+from .cri_format import LogOptions, nanoseconds_of
+from .reader import Growth, Write, follow_log, read_log
 
 log = logging.getLogger(__name__)
+
+_STREAMS = ("All", "Stdout", "Stderr")
 
 
 async def serve_logs(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
@@ -43,7 +44,7 @@ async def serve_logs(node: ServedNode, asked: KubeletRequest) -> web.StreamRespo
     status = await _status(node.runtime, container_id)
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     response.enable_chunked_encoding()
-    # Before the first line: whoever follows a container that is silent learns that it is followed.
+    # Before the first line: the caller learns that a silent container is being followed.
     await response.prepare(asked.request)
 
     async def write(text: bytes) -> None:
@@ -81,14 +82,14 @@ async def _is_running(runtime: Runtime, container_id: str) -> bool:
     except NotFoundInRuntimeError:
         return False
     except RuntimeUnavailableError:
-        # It may go on running without the one who could tell.
+        # The container may still run while its runtime is down.
         return True
     return status.state in (ContainerState.RUNNING, ContainerState.CREATED)
 
 
 @asynccontextmanager
 async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Event) -> AsyncIterator[None]:
-    """Set `changed` whenever the runtime tells of this container."""
+    """Set `changed` on every runtime event of this container."""
     listening = asyncio.Event()
 
     async def listen() -> None:
@@ -99,7 +100,7 @@ async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Eve
                     changed.set()
 
     def failed(error: BaseException) -> None:
-        # Whoever follows looks again by itself from time to time.
+        # `follow_log` polls from time to time as well.
         log.warning("status of container %s unavailable: %s", container_id, error)
         listening.set()
 
@@ -109,3 +110,50 @@ async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Eve
         yield
     finally:
         await cancel_and_wait(task)
+
+
+def log_options(query: Query, now: datetime) -> LogOptions:
+    flags = {
+        name: name in query and query.get(name).lower() not in ("false", "0")
+        for name in ("follow", "previous", "timestamps")
+    }
+    tail = query.get("tail")
+    lines = None if tail == "all" else _number(tail or query.get("tailLines"))
+    limit, seconds = _number(query.get("limitBytes")), _number(query.get("sinceSeconds"))
+    stream = query.get("stream") or "All"
+    since = _since(query.get("sinceTime"), seconds, now)
+    # The least that makes sense of each.
+    numbers = ((lines, 0), (limit, 1), (seconds, 1))
+    if any(number is not None and number < least for number, least in numbers) or stream not in _STREAMS:
+        raise _invalid()
+    return LogOptions(**flags, tail_lines=lines, limit_bytes=limit, since_nanoseconds=since, stream=stream)
+
+
+def _since(time: str, seconds: int | None, now: datetime) -> int | None:
+    if time:
+        moment = nanoseconds_of(time)
+        if moment is None:
+            raise _unreadable()
+        if seconds is not None:
+            raise _invalid()
+        return moment
+    if seconds is None:
+        return None
+    return (int(now.timestamp()) - seconds) * 1_000_000_000 + now.microsecond * 1000
+
+
+def _number(text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        return parse_int64(text)
+    except ValueError:
+        raise _unreadable() from None
+
+
+def _unreadable() -> HttpError:
+    return HttpError(400, '{"message": "Unable to decode query."}')
+
+
+def _invalid() -> HttpError:
+    return HttpError(422, '{"message": "Invalid request."}')

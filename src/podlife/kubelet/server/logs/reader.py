@@ -29,7 +29,7 @@ T = TypeVar("T")
 Write = Callable[[bytes], Awaitable[None]]
 
 _PIECE_BYTES = 128 * 1024
-# Whether the container still runs is told by its runtime; this is only for a runtime that was not heard.
+# The runtime reports when a container ends; polling covers missed events.
 _LOOK_AGAIN_SECONDS = 5.0
 _POLL_SECONDS = 1.0
 _TRIES = 10
@@ -39,7 +39,7 @@ _NOT_TEXT = (".gz", ".tmp")
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Whether a log may still grow. `changed` is set, here and by whoever knows more, when it is worth another look."""
+    """Whether a log may still grow. `changed` is set, here and by callers, when the file should be read again."""
 
     is_running: Callable[[], Awaitable[bool]]
     changed: asyncio.Event
@@ -62,7 +62,7 @@ class ContainerLogFile:
         return True
 
     def open_next(self) -> bool:
-        """Go on with the file that was begun after this one, which may have been rotated away since, too."""
+        """Continue with the file that follows this one, which may have been rotated as well."""
         mine = os.fstat(self._fd)
         self.close()
         for _ in range(_TRIES):
@@ -92,7 +92,7 @@ class ContainerLogFile:
         if fd < 0:
             return
         if self._busy is not None and not self._busy.done():
-            # A thread still reads, for nobody: the number must not be given to another file under its hands.
+            # A thread still reads: the descriptor must not be reused for another file meanwhile.
             self._busy.add_done_callback(lambda read: _close_after(read, fd))
         else:
             os.close(fd)
@@ -103,7 +103,7 @@ class ContainerLogFile:
 
     @property
     def is_rotated(self) -> bool:
-        """Whether another file has taken its place; while none has, its writer may go on with this one."""
+        """Whether another file has taken its place; until then its writer may continue with this one."""
         try:
             there = self._path.stat()
         except OSError:
@@ -170,7 +170,7 @@ def _watched(watch: CloseWatch) -> float:
     try:
         watch.open()
     except OSError as error:
-        # The kernel gives a user only so many watches; a log that is looked at every second is better than none.
+        # The kernel gives a user only so many watches; polling every second is better than no log.
         log.warning("inotify unavailable, polling the log every second: %s", error)
         return _POLL_SECONDS
     return _LOOK_AGAIN_SECONDS
@@ -191,18 +191,18 @@ async def _read_through(file: ContainerLogFile, text: LogText, write: Write) -> 
 
 
 def _close_after(read: asyncio.Future[Any], fd: int) -> None:
-    # Asked for, so that nobody complains that nobody did.
+    # Retrieved, so that asyncio does not report it as never retrieved.
     if not read.cancelled():
         read.exception()
     os.close(fd)
 
 
 def _seek_tail(fd: int, lines: int) -> None:
+    os.lseek(fd, _tail_start(fd, lines), os.SEEK_SET)
+
+
+def _tail_start(fd: int, lines: int) -> int:
     size = os.fstat(fd).st_size
-    os.lseek(fd, _tail_start(fd, size, lines), os.SEEK_SET)
-
-
-def _tail_start(fd: int, size: int, lines: int) -> int:
     if lines <= 0:
         return size
     # The end of the last line ends nothing before it.

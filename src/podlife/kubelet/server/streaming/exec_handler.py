@@ -1,18 +1,34 @@
-"""`/exec/{namespace}/{pod}[/{uid}]/{container}`: a command in a container, over a WebSocket or over SPDY/3.1."""
+"""`/exec/{namespace}/{pod}[/{uid}]/{container}`: a command in a container, over a WebSocket or over SPDY/3.1.
+
+On a WebSocket every message begins with the number of its channel. Unlike `v4`, `v5.channel.k8s.io` lets the caller
+close one channel.
+"""
 
 from __future__ import annotations
 
-from aiohttp import web
+from aiohttp import WSMsgType, web
 
 from podlife.kubelet.pod_fields import bare_id
 from podlife.kubelet.server.containers import container_to_exec, pod_to_exec
-from podlife.kubelet.server.request import HttpError, KubeletRequest
-from podlife.kubelet.server.served_node import ServedNode
-from podlife.kubelet.server.streaming.options import exec_options
+from podlife.kubelet.server.request import HttpError, KubeletRequest, ServedNode
+from podlife.wire import WEBSOCKET_MESSAGE_BYTES
 
-from .remote_command import run_command
+from .remote_command import (
+    ERROR,
+    RESIZE,
+    STDERR,
+    STDIN,
+    STDOUT,
+    ExecOptions,
+    StreamMessage,
+    exec_options,
+    run_command,
+)
 from .spdy import serve_spdy
-from .websocket import PROTOCOLS, WebSocketStreams, open_websocket
+
+_V5 = "v5.channel.k8s.io"
+_PROTOCOLS = (_V5, "v4.channel.k8s.io")
+_CLOSE = 255
 
 
 async def serve_exec(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
@@ -25,14 +41,55 @@ async def serve_exec(node: ServedNode, asked: KubeletRequest) -> web.StreamRespo
         return await serve_spdy(node, asked.request, container_id, options)
     if upgrade != "websocket":
         raise HttpError(400, "Upgrade request required")
-    socket = await open_websocket(asked.request, options)
+    socket = await _open_websocket(asked.request, options)
     if socket is None:
         raise HttpError(
-            400, f"unable to upgrade: none of the protocols is known, only [{' '.join(PROTOCOLS)}]"
+            400, f"unable to upgrade: none of the protocols is known, only [{' '.join(_PROTOCOLS)}]"
         )
     try:
-        streams = WebSocketStreams(socket)
+        streams = _WebSocketStreams(socket)
         await run_command(node.runtime, container_id, options, streams, idle_seconds=node.stream_idle_seconds)
     finally:
         await socket.close()
+    return socket
+
+
+class _WebSocketStreams:
+    def __init__(self, socket: web.WebSocketResponse) -> None:
+        self._socket = socket
+
+    async def receive(self) -> StreamMessage | None:
+        while True:
+            message = await self._socket.receive()
+            if message.type is WSMsgType.BINARY:
+                data = bytes(message.data)
+            elif message.type is WSMsgType.TEXT:
+                data = str(message.data).encode()
+            else:
+                return None
+            if (said := self._said(data)) is not None:
+                return said
+
+    async def send(self, stream: int, data: bytes) -> None:
+        await self._socket.send_bytes(bytes((stream,)) + data)
+
+    def _said(self, message: bytes) -> StreamMessage | None:
+        if len(message) == 2 and message[0] == _CLOSE and self._socket.ws_protocol == _V5:
+            return StreamMessage(message[1], None)
+        if len(message) > 1 and message[0] in (STDIN, RESIZE):
+            return StreamMessage(message[0], message[1:])
+        return None
+
+
+async def _open_websocket(request: web.BaseRequest, options: ExecOptions) -> web.WebSocketResponse | None:
+    """The upgraded connection; None where the caller speaks none of the protocols."""
+    # No heartbeat: it would cut off a caller that does not read for a while. The kernel notices one that is gone.
+    socket = web.WebSocketResponse(protocols=_PROTOCOLS, compress=False, max_msg_size=WEBSOCKET_MESSAGE_BYTES)
+    ready = socket.can_prepare(request)
+    if not ready or ready.protocol is None:
+        return None
+    await socket.prepare(request)
+    # An empty message on the first channel that the caller listens to confirms the connection.
+    first = STDOUT if options.stdout else STDERR if options.stderr else ERROR
+    await socket.send_bytes(bytes((first,)))
     return socket

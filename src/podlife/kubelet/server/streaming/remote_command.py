@@ -1,28 +1,27 @@
 """Runs a command in a container between two ends of streams, and reports how it ended.
 
 A caller that goes away ends its command; so does one that is idle for too long. All output of a command arrives,
-however slowly its caller reads; processes that it left running with its output open are not waited for once nothing
-more comes.
+however slowly its caller reads; processes that it left running with its output open do not keep the
+connection once they are silent.
+
+The caller sends `StreamMessage`s, and None when it has gone; the command's side writes to `STDOUT`, `STDERR` and, once
+and last, `ERROR`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 from podlife.api.codec import Object, decode_object, encode
 from podlife.kubelet.runtime import ContainerRuntimeError, ExecSession, Runtime
-from podlife.kubelet.server.streaming.options import ExecOptions
+from podlife.kubelet.server.request import HttpError
+from podlife.wire import Query
 
-from .streams import (
-    ERROR,
-    RESIZE,
-    STDERR,
-    STDIN,
-    STDOUT,
-    CommandStreams,
-)
-
+# The numbers of the WebSocket channels.
+STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
 _PIECE_BYTES = 32 * 1024
 _SIZE_BYTES = 4096
 _DRAIN_SECONDS = 2.0
@@ -30,8 +29,45 @@ _LAST_WORD_SECONDS = 30.0
 _MOST_CELLS = 0xFFFF
 
 
+@dataclass(frozen=True, slots=True)
+class ExecOptions:
+    command: tuple[str, ...]
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+
+
+def exec_options(query: Query) -> ExecOptions:
+    """Invalid options are rejected in upstream's words."""
+    asked = {name: query.get(name) == "1" for name in ("input", "output", "error", "tty")}
+    # A terminal has one way out.
+    stderr = asked["error"] and not asked["tty"]
+    if not (asked["input"] or asked["output"] or stderr):
+        raise HttpError(400, "you must specify at least 1 of stdin, stdout, stderr")
+    command = tuple(query.all("command"))
+    if not command or not command[0]:
+        raise HttpError(400, "you must specify at least one command for the container")
+    return ExecOptions(command, asked["input"], asked["output"], stderr, asked["tty"])
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMessage:
+    """Bytes on one of the caller's streams; None closes the stream."""
+
+    stream: int
+    data: bytes | None
+
+
+class CommandStreams(Protocol):
+    async def receive(self) -> StreamMessage | None: ...
+
+    async def send(self, stream: int, data: bytes) -> None:
+        """Waits while the caller does not read. Raises ConnectionError when it has gone."""
+
+
 class _CallerGoneError(Exception):
-    """Nobody is there to hear how the command ended."""
+    """The caller has gone. Not an OSError: a runtime would take that for a failure of its own."""
 
 
 async def run_command(
@@ -58,7 +94,7 @@ async def run_command(
 
 
 class _Noticed:
-    """Streams whose every use is told."""
+    """Streams that call `heard` on every use."""
 
     def __init__(self, streams: CommandStreams, heard: Callable[[], None]) -> None:
         self._streams = streams
@@ -165,14 +201,9 @@ def _resized(session: ExecSession, data: bytes) -> bytes:
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """What is raised in place of the group: that the caller has gone explains everything else."""
-    flat = list(_flat(errors))
-    return next((error for error in flat if isinstance(error, _CallerGoneError)), flat[0])
-
-
-def _flat(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
-    for error in errors.exceptions:
-        found += _flat(error) if isinstance(error, BaseExceptionGroup) else [error]
+    found: BaseException = errors.subgroup(_CallerGoneError) or errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
     return found
 
 

@@ -11,9 +11,7 @@ from collections import deque
 
 from aiohttp import web
 
-from podlife.kubelet.server.request import HttpError
-from podlife.kubelet.server.served_node import ServedNode
-from podlife.kubelet.server.streaming.options import ExecOptions
+from podlife.kubelet.server.request import HttpError, ServedNode
 from podlife.kubelet.spdy import (
     Frame,
     FrameReader,
@@ -26,15 +24,7 @@ from podlife.kubelet.spdy import (
     StreamReset,
 )
 
-from .remote_command import run_command
-from .streams import (
-    ERROR,
-    RESIZE,
-    STDERR,
-    STDIN,
-    STDOUT,
-    StreamMessage,
-)
+from .remote_command import ERROR, RESIZE, STDERR, STDIN, STDOUT, ExecOptions, StreamMessage, run_command
 
 _PROTOCOL = "v4.channel.k8s.io"
 _ASKED_IN = "X-Stream-Protocol-Version"
@@ -46,7 +36,7 @@ _LEAVE_SECONDS = 2.0
 
 
 class _Switched(web.StreamResponse):
-    """An answer after which the connection belongs to another protocol: nothing of its length is told or checked."""
+    """An answer after which the connection belongs to another protocol: it has no length to send or to check."""
 
     _length_check = False
 
@@ -60,7 +50,7 @@ async def serve_spdy(
     headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", _ASKED_IN: _PROTOCOL}
     response = _Switched(status=101, headers=headers)
     streams = SpdyStreams(request, response)
-    # What comes from here on is no HTTP: the connection gives it to us, as it does to a WebSocket.
+    # From here on the data is not HTTP: aiohttp passes it on, as it does for a WebSocket.
     request.protocol.set_parser(streams)  # type: ignore[arg-type] # it calls just the two methods that we have
     await response.prepare(request)
     response.force_close()
@@ -72,14 +62,8 @@ async def serve_spdy(
 
 
 def _expected(options: ExecOptions) -> set[int]:
-    asked = {
-        STDIN: options.stdin,
-        STDOUT: options.stdout,
-        STDERR: options.stderr,
-        RESIZE: options.tty,
-        ERROR: True,
-    }
-    return {kind for kind, is_asked in asked.items() if is_asked}
+    asked = {STDIN: options.stdin, STDOUT: options.stdout, STDERR: options.stderr, RESIZE: options.tty}
+    return {ERROR, *(kind for kind, is_asked in asked.items() if is_asked)}
 
 
 class SpdyStreams:
@@ -128,7 +112,7 @@ class SpdyStreams:
             case Ping():
                 self._reply(self._writer.ping(frame.number))
             case GoAway():
-                # The streams there are go on; a caller that has really gone closes the connection.
+                # Open streams continue; a caller that leaves closes the connection.
                 pass
 
     def _open(self, frame: StreamOpened) -> None:
@@ -201,7 +185,7 @@ class SpdyStreams:
         await self._response.write(self._writer.data(stream_id, data))
 
     async def end(self) -> None:
-        """Close every stream and say goodbye. The caller closes the connection; one that does not is not waited for."""
+        """Close every stream and send GOAWAY. The caller closes the connection, within `_LEAVE_SECONDS`."""
         for kind in (STDOUT, STDERR, STDIN, RESIZE, ERROR):
             stream_id = self._ids.get(kind)
             if stream_id in self._kinds:

@@ -1,4 +1,4 @@
-"""The CRI log format, cut anywhere."""
+"""The CRI log format, cut anywhere, and what a request asks of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podlife.kubelet.server.logs.cri_format import LogOptions, LogText, nanoseconds_of
+from podlife.kubelet.server.logs.handler import log_options
+from podlife.kubelet.server.request import HttpError
+from podlife.wire import Query
 
 LOG = (
     b"2030-01-01T00:00:01Z stdout F one\n"
@@ -90,3 +93,50 @@ def test_a_time_is_read_in_its_zone(text: str, moment: datetime) -> None:
 )
 def test_what_is_no_time_is_none(text: str) -> None:
     assert nanoseconds_of(text) is None
+
+
+NOW = datetime(2030, 1, 1, 0, 0, 10, 500_000, tzinfo=UTC)
+SECOND = 1_000_000_000
+AT = int(NOW.timestamp())
+
+
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("", LogOptions()),
+        ("follow=true&previous=1&timestamps=", LogOptions(follow=True, previous=True, timestamps=True)),
+        ("follow=false&previous=0", LogOptions()),
+        ("tailLines=0&limitBytes=1", LogOptions(tail_lines=0, limit_bytes=1)),
+        ("tailLines=5&tail=7", LogOptions(tail_lines=7)),
+        ("tailLines=5&tail=all", LogOptions()),
+        ("stream=Stderr", LogOptions(stream="Stderr")),
+        ("sinceSeconds=10", LogOptions(since_nanoseconds=(AT - 10) * SECOND + SECOND // 2)),
+        ("sinceTime=2030-01-01T00:00:10Z", LogOptions(since_nanoseconds=AT * SECOND)),
+    ],
+)
+def test_options_of_a_log(query: str, options: LogOptions) -> None:
+    assert log_options(Query(query), NOW) == options
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("tailLines=x", 400),
+        ("tailLines=1_0", 400),
+        ("tailLines=-%2B5", 400),
+        ("limitBytes=%201", 400),
+        ("sinceSeconds=%D9%A3", 400),
+        ("tailLines=" + "9" * 5000, 400),
+        ("limitBytes=²", 400),
+        ("sinceTime=yesterday", 400),
+        ("tailLines=-1", 422),
+        ("limitBytes=0", 422),
+        ("sinceSeconds=0", 422),
+        ("sinceSeconds=1&sinceTime=2030-01-01T00:00:00Z", 422),
+        ("stream=Stdin", 422),
+    ],
+)
+def test_options_of_a_log_that_make_no_sense(query: str, code: int) -> None:
+    with pytest.raises(HttpError) as refused:
+        log_options(Query(query), NOW)
+    assert refused.value.code == code

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ import pytest
 from podlife.kubelet.server.logs import reader as log_reader
 from podlife.kubelet.server.logs.cri_format import LogOptions
 from podlife.kubelet.server.logs.reader import Growth, follow_log, read_log
+from tests.kit.wait import until
 
 LINE = "2030-01-01T00:00:00Z stdout F {}\n"
+FOLLOW = LogOptions(follow=True)
 
 
 class Reader:
@@ -34,23 +38,19 @@ class Reader:
                 await self.came.wait()
 
 
-class Container:
-    """Runs until it is told to end."""
+@asynccontextmanager
+async def following(path: Path, options: LogOptions = FOLLOW) -> AsyncIterator[Reader]:
+    """Somebody follows the log; its container ends with the block."""
+    reader, changed, runs = Reader(), asyncio.Event(), [True]
 
-    def __init__(self) -> None:
-        self.runs = True
-        self.changed = asyncio.Event()
+    async def is_running() -> bool:
+        return bool(runs)
 
-    async def is_running(self) -> bool:
-        return self.runs
-
-    def end(self) -> None:
-        self.runs = False
-        self.changed.set()
-
-    @property
-    def growth(self) -> Growth:
-        return Growth(self.is_running, self.changed)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(follow_log(path, options, reader.write, Growth(is_running, changed)))
+        yield reader
+        runs.clear()
+        changed.set()
 
 
 async def read(path: Path, options: LogOptions) -> bytes:
@@ -76,53 +76,37 @@ async def test_the_tail_is_the_last_lines_however_the_file_is_cut(
         assert await read(path, LogOptions(tail_lines=tail)) == expected
 
 
-async def test_a_file_that_is_not_there_is_an_empty_log(tmp_path: Path) -> None:
+async def test_a_file_that_is_empty_or_not_there_is_an_empty_log(tmp_path: Path) -> None:
     assert await read(tmp_path / "0.log", LogOptions(tail_lines=3)) == b""
-
-
-async def test_an_empty_file_has_no_tail(tmp_path: Path) -> None:
     (tmp_path / "0.log").touch()
     assert await read(tmp_path / "0.log", LogOptions(tail_lines=3)) == b""
 
 
-async def test_a_log_that_comes_later_is_followed_from_its_beginning(tmp_path: Path) -> None:
-    reader, container, path = Reader(), Container(), tmp_path / "0.log"
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
-        await asyncio.sleep(0)
-        path.write_text(LINE.format("one"))
-        await reader.until(b"one\n")
-        container.end()
-    assert reader.text == b"one\n"
-
-
-async def test_a_log_is_followed_also_where_the_kernel_gives_no_more_watches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_watches", [True, False])
+async def test_a_log_that_comes_later_is_followed_from_its_beginning_with_or_without_inotify(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_watches: bool
 ) -> None:
     def refuse(self: object) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(log_reader.CloseWatch, "open", refuse)
-    monkeypatch.setattr(log_reader, "_POLL_SECONDS", 0.01)
-    reader, container, path = Reader(), Container(), tmp_path / "0.log"
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
+    if not has_watches:
+        monkeypatch.setattr(log_reader.CloseWatch, "open", refuse)
+        monkeypatch.setattr(log_reader, "_POLL_SECONDS", 0.01)
+    async with following(tmp_path / "0.log") as reader:
         await asyncio.sleep(0)
-        path.write_text(LINE.format("one"))
+        (tmp_path / "0.log").write_text(LINE.format("one"))
         await reader.until(b"one\n")
-        container.end()
+    assert reader.text == b"one\n"
 
 
 async def test_what_was_written_before_the_end_is_read_to_the_end(tmp_path: Path) -> None:
-    reader, container, path = Reader(), Container(), tmp_path / "0.log"
+    path = tmp_path / "0.log"
     path.write_text(LINE.format("one"))
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
+    async with following(path) as reader:
         await reader.until(b"one\n")
         # Nothing is told of the file in between: only that the container has ended.
         with path.open("a") as file:
             file.write(LINE.format("last"))
-        container.end()
     assert reader.text == b"one\nlast\n"
 
 
@@ -146,9 +130,7 @@ async def test_a_file_is_not_closed_while_a_thread_reads_it(
     await asyncio.wait([task])
     go_on.set()
     monkeypatch.undo()
-    async with asyncio.timeout(60):
-        while not seen or _has_open(tmp_path / "0.log"):
-            await asyncio.sleep(0.01)
+    await until(lambda: seen and not _has_open(tmp_path / "0.log"))
     assert seen == [True]
 
 
@@ -165,19 +147,23 @@ def _leads_to(descriptor: Path) -> Path | None:
 
 
 async def test_a_followed_log_ends_when_it_has_shown_enough(tmp_path: Path) -> None:
-    reader, container, path = Reader(), Container(), tmp_path / "0.log"
+    path = tmp_path / "0.log"
     path.write_text(LINE.format("one") + LINE.format("two"))
-    options = LogOptions(follow=True, limit_bytes=5)
+    reader = Reader()
+
+    async def is_running() -> bool:
+        return True
+
     async with asyncio.timeout(60):
-        await follow_log(path, options, reader.write, container.growth)
+        options = LogOptions(follow=True, limit_bytes=5)
+        await follow_log(path, options, reader.write, Growth(is_running, asyncio.Event()))
     assert reader.text == b"one\nt"
 
 
 async def test_nothing_is_lost_where_a_log_is_rotated_while_it_is_written(tmp_path: Path) -> None:
-    reader, container, path = Reader(), Container(), tmp_path / "0.log"
+    path = tmp_path / "0.log"
     path.touch()
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
+    async with following(path) as reader:
         for number in range(20):
             with path.open("a") as file:
                 file.write(LINE.format(f"{number} is new"))
@@ -188,19 +174,17 @@ async def test_nothing_is_lost_where_a_log_is_rotated_while_it_is_written(tmp_pa
                 # Its writer goes on with the old file until it has made the new one.
                 file.write(LINE.format(f"{number} again"))
             path.touch()
-        container.end()
     assert reader.text.decode() == "".join(f"{n} is new\n{n}\n{n} again\n" for n in range(20))
 
 
 async def test_who_reads_more_slowly_than_a_log_is_rotated_misses_only_what_was_removed(
     tmp_path: Path,
 ) -> None:
-    path, container, reader = tmp_path / "0.log", Container(), Reader()
+    path = tmp_path / "0.log"
     # From before: it was never to be shown.
     (tmp_path / "0.log.00001").write_text(LINE.format("old"))
     path.write_text(LINE.format("a"))
-    async with asyncio.TaskGroup() as group:
-        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
+    async with following(path) as reader:
         await reader.until(b"a\n")
         # All of it between two looks.
         for number, text in enumerate("bcde", 2):
@@ -209,23 +193,20 @@ async def test_who_reads_more_slowly_than_a_log_is_rotated_misses_only_what_was_
         (tmp_path / "0.log.00001").unlink()
         (tmp_path / "0.log.00002").unlink()
         await reader.until(b"e\n")
-        container.end()
     assert reader.text == b"a\nb\nc\nd\ne\n"
 
 
 async def test_a_log_that_was_put_anew_is_followed_without_what_was_rotated_away_before(
     tmp_path: Path,
 ) -> None:
-    path, container, reader = tmp_path / "0.log", Container(), Reader()
+    path = tmp_path / "0.log"
     older = tmp_path / "0.log.00001"
     older.write_text(LINE.format("old"))
     os.utime(older, (1, 1))
     path.write_text(LINE.format("a"))
-    async with asyncio.TaskGroup() as group:
-        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
+    async with following(path) as reader:
         await reader.until(b"a\n")
         path.unlink()
         path.write_text(LINE.format("b"))
         await reader.until(b"b\n")
-        container.end()
     assert reader.text == b"a\nb\n"

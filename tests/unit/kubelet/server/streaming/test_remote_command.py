@@ -10,15 +10,18 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.server.streaming.options import ExecOptions
-from podlife.kubelet.server.streaming.remote_command import run_command
-from podlife.kubelet.server.streaming.streams import (
+from podlife.kubelet.server.request import HttpError
+from podlife.kubelet.server.streaming.remote_command import (
     ERROR,
     STDIN,
     STDOUT,
+    ExecOptions,
     StreamMessage,
+    exec_options,
+    run_command,
 )
 from podlife.testing import virtual_time
+from podlife.wire import Query
 
 BOTH = ExecOptions(("x",), stdin=True, stdout=True, stderr=True)
 
@@ -157,3 +160,14 @@ async def test_what_was_not_asked_for_is_not_sent_and_holds_nothing_up() -> None
     await run(session, caller, ExecOptions(("x",), stderr=True))
     assert set(caller.heard) == {ERROR}
     assert session.stdin == b""
+
+
+def test_a_terminal_has_no_stream_of_errors() -> None:
+    asked = exec_options(Query("command=a&command=b+c&input=1&output=1&error=1&tty=1"))
+    assert asked == ExecOptions(("a", "b c"), stdin=True, stdout=True, stderr=False, tty=True)
+
+
+@pytest.mark.parametrize("query", ["command=a", "command=a&error=1&tty=1", "output=1", "output=1&command="])
+def test_options_of_a_command_that_make_no_sense(query: str) -> None:
+    with pytest.raises(HttpError, match="you must specify"):
+        exec_options(Query(query))

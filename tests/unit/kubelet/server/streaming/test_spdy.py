@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.server.streaming import spdy as spdy_streams
+from podlife.kubelet.server.streaming.remote_command import STDIN, StreamMessage
 from podlife.kubelet.server.streaming.spdy import SpdyStreams
-from podlife.kubelet.server.streaming.streams import STDIN, StreamMessage
 from podlife.kubelet.spdy import FrameWriter
 from tests.unit.kubelet.test_spdy import Client
 

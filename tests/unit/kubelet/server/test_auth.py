@@ -10,7 +10,7 @@ import pytest
 
 from podlife.client import NODES
 from podlife.kubelet.server import ApiAccess, Caller, HttpError
-from podlife.kubelet.server.auth.authorization import subresources_of
+from podlife.kubelet.server.auth import subresources_of
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.kit.embedded import connect, refusal

@@ -1,18 +1,23 @@
-"""An object that cannot be read as it is: kube-apiserver takes ten thousand levels, and letters that are none, where
-any JSON may stand (ControllerRevisions). One tenant's object must not keep everybody's list or watch from being
-read."""
+"""Objects that cannot be read as they are, and the lines of a stream.
+
+kube-apiserver takes ten thousand levels, and letters that are none, where any JSON may stand (ControllerRevisions). One
+tenant's object must not keep everybody's list or watch from being read.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podlife.api.views import MetadataOnly
 from podlife.client import BadAnswerError
 from podlife.client.views import decode_page
-from podlife.client.watch import WatchEvent, decode_line
+from podlife.client.watch import LineSplitter, WatchEvent, decode_line
 from podlife.workloads.controller_revisions import ControllerRevision
 
 DEEP = '{"x":' + "[" * 9000 + '{"]": "[\\"]"}' + "]" * 9000 + "}"
@@ -100,3 +105,40 @@ def test_number_that_no_float_holds_is_still_a_misfit_by_itself() -> None:
     with pytest.raises(msgspec.DecodeError):
         msgspec.json.decode(b'{"x":1e999}')
     assert msgspec.json.decode(b'{"x":1e999,"metadata":{}}', type=MetadataOnly).metadata.name == ""
+
+
+@given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line and line.strip())), st.data())
+def test_lines_come_out_as_they_went_in_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(line + b"\n" for line in lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    splitter = LineSplitter()
+    seen: list[bytes] = []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        seen += splitter.feed(stream[start:end])
+    assert seen == lines
+    assert splitter.rest() == b""
+
+
+def test_what_was_begun_and_not_ended_is_the_rest() -> None:
+    splitter = LineSplitter()
+    assert splitter.feed(b'{"a":1}\n\n \r\n{"b"') == [b'{"a":1}']
+    assert splitter.feed(b":") == []
+    assert splitter.rest() == b'{"b":'
+
+
+def test_a_line_past_the_bound_is_refused_even_if_it_never_ends() -> None:
+    splitter = LineSplitter(most_bytes=10)
+    splitter.feed(b"12345678")
+    with pytest.raises(BadAnswerError, match="longer than 10 bytes"):
+        splitter.feed(b"901")
+
+
+def test_a_huge_line_in_small_pieces_takes_linear_time() -> None:
+    splitter = LineSplitter()
+    began = time.process_time()
+    for _ in range(16 * 1024):
+        splitter.feed(b"x" * 1024)
+    (line,) = splitter.feed(b"\n")
+    assert len(line) == 16 * 1024 * 1024
+    # In quadratic time this moves 128 GiB: minutes.
+    assert time.process_time() - began < 20

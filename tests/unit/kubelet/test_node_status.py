@@ -1,18 +1,22 @@
-"""What a node tells of itself, and when there is something to tell."""
+"""What a node tells of itself and when there is something to tell; and the machine under it, read from its files."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from podlife.kubelet.node_status.capacity import allocatable, capacity
+from podlife.errors import ConfigError
+from podlife.kubelet.node_status import HostMachine
 from podlife.kubelet.node_status.conditions import Pressure, ready_problem, with_own_conditions
 from podlife.kubelet.node_status.machine import MachineFacts, MachineUsage
-from podlife.kubelet.node_status.pressure import PressureGauge
+from podlife.kubelet.node_status.observer import PressureGauge
 from podlife.kubelet.node_status.settings import NodeSettings, Thresholds
 from podlife.kubelet.node_status.status import (
     Observation,
+    allocatable,
+    capacity,
     is_same_status,
     node_status,
     status_patch,
@@ -32,9 +36,8 @@ def test_huge_pages_are_taken_from_the_memory_that_pods_get() -> None:
     facts = MachineFacts(2, 8 * GIB, 10 * GIB, hugepages=((2**21, 512), (GIB, 2)))
     amounts = capacity(facts, NodeSettings("n"), {})
     assert (amounts["hugepages-2Mi"], amounts["hugepages-1Gi"]) == ("1Gi", "2Gi")
-    assert (
-        allocatable(amounts, facts, NodeSettings("n", thresholds=Thresholds(None, None)))["memory"] == "5Gi"
-    )
+    without_thresholds = NodeSettings("n", thresholds=Thresholds(None, None))
+    assert allocatable(amounts, facts, without_thresholds)["memory"] == "5Gi"
 
 
 def test_what_is_reserved_or_kept_free_is_not_for_pods_and_nothing_is_below_zero() -> None:
@@ -72,12 +75,8 @@ def test_a_patch_holds_only_what_has_changed_and_the_nodes_own_conditions() -> N
     old = status_of({"conditions": [{"type": "Mine", "status": "True"}]})
     patch = status_patch(old, status_of(old, LATER))
     assert patch.keys() == {"conditions"}
-    assert [each["type"] for each in patch["conditions"]] == [
-        "MemoryPressure",
-        "DiskPressure",
-        "PIDPressure",
-        "Ready",
-    ]
+    own = ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"]
+    assert [each["type"] for each in patch["conditions"]] == own
     assert status_patch({}, old).keys() == {
         "addresses",
         "allocatable",
@@ -140,3 +139,52 @@ def test_a_shortage_is_held_from_its_last_sight() -> None:
     assert gauge.read(MachineUsage(99), 9) == Pressure(memory=True, disk=True, pid=True)
     assert gauge.read(MachineUsage(100), 18) == Pressure(memory=True)
     assert gauge.read(MachineUsage(100), 19) == Pressure()
+
+
+def write(root: Path, path: str, text: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def test_facts_and_usage_are_those_of_the_files(tmp_path: Path) -> None:
+    memory = "MemTotal: 2048 kB\nMemAvailable: 512 kB\nSwapTotal: 4 kB\nHugePages_Total: 3\n"
+    write(tmp_path, "proc/meminfo", memory)
+    write(tmp_path, "etc/machine-id", "abc\n")
+    write(tmp_path, "proc/sys/kernel/random/boot_id", "boot\n")
+    write(tmp_path, "proc/sys/kernel/pid_max", "200\n")
+    write(tmp_path, "proc/loadavg", "0.1 0.2 0.3 1/50 7\n")
+    write(tmp_path, "etc/os-release", 'NAME=x\nPRETTY_NAME="An OS 1"\n')
+    write(tmp_path, "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "5\n")
+    machine = HostMachine(tmp_path, root=tmp_path)
+    facts = machine.facts()
+    assert (facts.memory_bytes, facts.swap_bytes) == (2048 * 1024, 4096)
+    assert (facts.machine_id, facts.boot_id, facts.os_image) == ("abc", "boot", "An OS 1")
+    assert facts.hugepages == ((2**21, 5),)
+    assert facts.storage_bytes > 0
+    usage = machine.usage()
+    assert (usage.memory_free_bytes, usage.pids_free_percent) == (512 * 1024, 75.0)
+    assert usage.storage_free_percent is not None
+
+
+def test_facts_are_read_once_and_usage_each_time(tmp_path: Path) -> None:
+    write(tmp_path, "proc/meminfo", "MemTotal: 2 kB\nMemAvailable: 2 kB\n")
+    machine = HostMachine(tmp_path, root=tmp_path)
+    before = machine.facts()
+    write(tmp_path, "proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 1 kB\n")
+    assert machine.facts() is before
+    assert machine.usage().memory_free_bytes == 1024
+
+
+def test_a_machine_without_memory_or_folder_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not tell how much memory"):
+        HostMachine(tmp_path, root=tmp_path).facts()
+    with pytest.raises(ConfigError, match="cannot be looked at: No such file"):
+        HostMachine(tmp_path / "none").facts()
+
+
+def test_this_machine_can_be_a_node(tmp_path: Path) -> None:
+    facts = HostMachine(tmp_path).facts()
+    assert facts.cores >= 1
+    assert facts.memory_bytes > 2**20
+    assert facts.architecture not in ("x86_64", "aarch64")
+    assert facts.kernel_version

@@ -1,4 +1,4 @@
-"""Whether a node takes a pod."""
+"""Whether a node takes a pod, and which kernel parameters it may set."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.admission.predicates import AdmissionFailure, admission_failure, pod_requests
-from tests.conformance.kubelet.kit import (
-    Object,
-    container,
-    pod,
-    sidecar,
-    static,
+from podlife.kubelet.admission import (
+    AdmissionFailure,
+    AllocatedResources,
+    admission_failure,
+    pod_requests,
+    sysctls_of,
 )
+from tests.conformance.kubelet.kit import Object, container, pod, sidecar, static
 
 
 def node(**fields: Any) -> Object:
@@ -25,52 +25,40 @@ def node(**fields: Any) -> Object:
     }
 
 
+def refusal(of_pod: Object, of_node: Object | None = None, *others: Object) -> AdmissionFailure | None:
+    taken = AllocatedResources()
+    for other in others:
+        taken.add(other)
+    return admission_failure(of_pod, of_node or node(), taken)
+
+
 def asking(name: str = "a", /, **requests: str) -> Object:
     return container(name, resources={"requests": requests})
 
 
 def test_a_pod_that_fits_is_taken() -> None:
-    assert (
-        admission_failure(pod(asking(cpu="1500m", memory="1Gi")), node(), [pod(asking(cpu="500m"))]) is None
-    )
+    assert refusal(pod(asking(cpu="1500m", memory="1Gi")), node(), pod(asking(cpu="500m"))) is None
 
 
 @pytest.mark.parametrize(
     ("requests", "others", "expected"),
     [
-        (
-            {"cpu": "600m"},
-            [pod(asking(cpu="1500m"))],
-            ("cpu", "requested: 600, used: 1500, capacity: 2000"),
-        ),
-        ({"memory": "2Gi"}, [], ("memory", "requested: 2147483648, used: 0, capacity: 1073741824")),
-        (
-            {"ephemeral-storage": "1k"},
-            [],
-            ("ephemeral-storage", "requested: 1000, used: 0, capacity: 0"),
-        ),
-        ({}, [pod(), pod(), pod()], ("pods", "requested: 1, used: 3, capacity: 3")),
+        ({"cpu": "600m"}, [pod(asking(cpu="1500m"))], "cpu, requested: 600, used: 1500, capacity: 2000"),
+        ({"memory": "2Gi"}, [], "memory, requested: 2147483648, used: 0, capacity: 1073741824"),
+        ({"ephemeral-storage": "1k"}, [], "ephemeral-storage, requested: 1000, used: 0, capacity: 0"),
+        ({}, [pod(), pod(), pod()], "pods, requested: 1, used: 3, capacity: 3"),
     ],
 )
-def test_a_full_node_says_of_what(
-    requests: dict[str, str], others: list[Object], expected: tuple[str, str]
-) -> None:
-    resource, numbers = expected
-    message = f"Node didn't have enough resource: {resource}, {numbers}"
-    assert admission_failure(pod(asking(**requests)), node(), others) == AdmissionFailure(
-        f"OutOf{resource}", message
-    )
-
-
-def test_pods_that_have_ended_take_nothing() -> None:
-    ended = [pod(asking(cpu="2"), status={"phase": "Succeeded"}) for _ in range(5)]
-    assert admission_failure(pod(asking(cpu="2")), node(), ended) is None
+def test_a_full_node_says_of_what(requests: dict[str, str], others: list[Object], expected: str) -> None:
+    resource = expected.partition(",")[0]
+    message = f"Node didn't have enough resource: {expected}"
+    assert refusal(pod(asking(**requests)), node(), *others) == AdmissionFailure(f"OutOf{resource}", message)
 
 
 def test_a_resource_of_a_plugin_is_asked_only_of_a_node_that_has_it() -> None:
     wanting = pod(asking(**{"example.com/gpu": "2"}))
-    assert admission_failure(wanting, node(), []) is None
-    found = admission_failure(wanting, node(allocatable={"example.com/gpu": "1"}), [])
+    assert refusal(wanting) is None
+    found = refusal(wanting, node(allocatable={"example.com/gpu": "1"}))
     assert found is not None
     assert found.reason == "OutOfexample.com/gpu"
 
@@ -111,15 +99,15 @@ def test_a_node_that_the_pod_does_not_ask_for_refuses_it(of_pod: Object, is_want
     expected = AdmissionFailure(
         "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
     )
-    assert admission_failure(of_pod, node(), []) == (None if is_wanted else expected)
+    assert refusal(of_pod) == (None if is_wanted else expected)
 
 
 def test_a_pod_of_another_node_is_refused() -> None:
     expected = AdmissionFailure(
         "NodeName", "Predicate NodeName failed: node(s) didn't match the requested node name"
     )
-    assert admission_failure(pod(nodeName="m"), node(), []) == expected
-    assert admission_failure(pod(nodeName="n"), node(), []) is None
+    assert refusal(pod(nodeName="m")) == expected
+    assert refusal(pod(nodeName="n")) is None
 
 
 def on_port(port: int, **fields: str) -> Object:
@@ -127,19 +115,23 @@ def on_port(port: int, **fields: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("mine", "is_free"),
+    ("mine", "other", "is_free"),
     [
-        (on_port(80), False),
-        (on_port(81), True),
-        (on_port(80, protocol="UDP"), True),
-        (on_port(80, hostIP="192.0.2.1"), False),
+        (on_port(80), on_port(80), False),
+        (on_port(81), on_port(80), True),
+        (on_port(80, protocol="UDP"), on_port(80), True),
+        (on_port(80, hostIP="192.0.2.1"), on_port(80), False),
+        *(
+            (on_port(80, hostIP=each), on_port(80, hostIP="192.0.2.1"), False)
+            for each in ("0.0.0.0", "", "::")
+        ),
+        (on_port(80, hostIP="192.0.2.2"), on_port(80, hostIP="192.0.2.1"), True),
     ],
 )
-def test_a_port_of_the_node_is_given_once(mine: Object, is_free: bool) -> None:
-    found = admission_failure(mine, node(), [on_port(80)])
-    assert (found is None) is is_free
-    if found is not None:
-        assert found.reason == "NodePorts"
+def test_a_port_of_the_node_is_given_once(mine: Object, other: Object, is_free: bool) -> None:
+    """An address that stands for all clashes with each."""
+    found = refusal(mine, node(), other)
+    assert (found.reason if found else None) == (None if is_free else "NodePorts")
 
 
 GONE = {"key": "gone", "value": "yes", "effect": "NoExecute"}
@@ -157,20 +149,19 @@ GONE = {"key": "gone", "value": "yes", "effect": "NoExecute"}
 )
 def test_a_taint_that_the_pod_does_not_bear_keeps_it_away(tolerations: list[Object], is_borne: bool) -> None:
     expected = AdmissionFailure(
-        "TaintToleration",
-        "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate",
+        "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
     )
     of_pod = pod(tolerations=tolerations)
-    assert admission_failure(of_pod, node(taints=[GONE]), []) == (None if is_borne else expected)
-    assert admission_failure(of_pod, node(taints=[{**GONE, "effect": "NoSchedule"}]), []) is None
-    assert admission_failure(static(of_pod), node(taints=[GONE]), []) is None
+    assert refusal(of_pod, node(taints=[GONE])) == (None if is_borne else expected)
+    assert refusal(of_pod, node(taints=[{**GONE, "effect": "NoSchedule"}])) is None
+    assert refusal(static(of_pod), node(taints=[GONE])) is None
 
 
 def test_a_pod_of_another_system_is_refused() -> None:
-    label = admission_failure(pod(metadata={"labels": {"kubernetes.io/os": "windows"}}), node(), [])
+    label = refusal(pod(metadata={"labels": {"kubernetes.io/os": "windows"}}))
     assert label is not None
     assert label.reason == "PodOSSelectorNodeLabelDoesNotMatch"
-    assert admission_failure(pod(os={"name": "windows"}), node(), []) == AdmissionFailure(
+    assert refusal(pod(os={"name": "windows"})) == AdmissionFailure(
         "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
     )
 
@@ -194,12 +185,30 @@ def test_requests_of_the_pod_as_a_whole_count_instead() -> None:
     assert pod_requests(of_pod) == {"cpu": 2000, "memory": 1000}
 
 
-def test_an_address_that_stands_for_all_clashes_with_each() -> None:
-    for everywhere in ("0.0.0.0", "", "::"):
-        assert (
-            admission_failure(on_port(80, hostIP=everywhere), node(), [on_port(80, hostIP="192.0.2.1")])
-            is not None
-        )
-    assert (
-        admission_failure(on_port(80, hostIP="192.0.2.2"), node(), [on_port(80, hostIP="192.0.2.1")]) is None
-    )
+def setting(name: str, **spec: Any) -> Object:
+    return pod(securityContext={"sysctls": [{"name": name, "value": "1"}]}, **spec)
+
+
+@pytest.mark.parametrize("name", ["kernel.shm_rmid_forced", "kernel/shm_rmid_forced"])
+def test_a_safe_sysctl_is_taken_however_it_is_written(name: str) -> None:
+    assert refusal(setting(name)) is None
+    assert sysctls_of(setting(name)) == {"kernel.shm_rmid_forced": "1"}
+
+
+def test_a_dot_within_a_part_of_a_sysctl_is_no_separator() -> None:
+    assert sysctls_of(setting("net/ipv4/conf/eth0.1/mtu")) == {"net.ipv4.conf.eth0/1.mtu": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "said"),
+    [
+        ("kernel.msgmax", {}, "not allowlisted"),
+        ("net.ipv4.tcp_syncookies", {"hostNetwork": True}, "not allowed with host Net enabled"),
+        ("kernel.shm_rmid_forced", {"hostIPC": True}, "not allowed with host IPC enabled"),
+    ],
+)
+def test_a_sysctl_that_is_not_the_pod_s_own_is_refused_in_a_kubelet_s_words(
+    name: str, spec: dict[str, Any], said: str
+) -> None:
+    message = f'forbidden sysctl: "{name}" {said}'
+    assert refusal(setting(name, **spec)) == AdmissionFailure("SysctlForbidden", message)

@@ -1,1 +1,0 @@
-"""Authentication and authorization of callers of the kubelet's server, both by the word of the API server."""
