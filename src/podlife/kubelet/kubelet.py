@@ -208,12 +208,7 @@ class Kubelet:
         from prometheus_client import CollectorRegistry
 
         from podlife.controller.metrics import export_client
-        from podlife.kubelet.server import (
-            ApiAccess,
-            ClusterSigner,
-            KubeletServer,
-            ServedNode,
-        )
+        from podlife.kubelet.server import ApiAccess, ClusterSigner, KubeletServer, ServedNode
 
         settings = self.settings.endpoint
         assert settings is not None

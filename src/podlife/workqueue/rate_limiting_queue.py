@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from podlife.workqueue.delaying_queue import DelayingQueue
 from podlife.workqueue.queue import K
-from podlife.workqueue.rate_limiters import (
-    BucketLimiter,
-    ExponentialLimiter,
-    RateLimiter,
-    longest_of,
-)
+from podlife.workqueue.rate_limiters import BucketLimiter, ExponentialLimiter, RateLimiter, longest_of
 
 
 class RateLimitedQueue(DelayingQueue[K]):

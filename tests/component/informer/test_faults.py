@@ -12,13 +12,7 @@ import pytest
 from podlife.api.codec import Object
 from podlife.api.views import Metadata
 from podlife.apiserver.storage.state import HistoryLimits
-from podlife.errors import (
-    ApiError,
-    ForbiddenError,
-    NotFoundError,
-    UnauthorizedError,
-    UnreachableError,
-)
+from podlife.errors import ApiError, ForbiddenError, NotFoundError, UnauthorizedError, UnreachableError
 from podlife.testing import virtual_time
 from podlife.wire import Response
 from tests.component.informer.world import Notes, World, refusal, run_informer

@@ -20,12 +20,7 @@ from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.conformance.kubelet.kit import (
-    START,
-    Object,
-    container,
-    instance,
-)
+from tests.conformance.kubelet.kit import START, Object, container, instance
 from tests.kit.embedded import connect, start
 
 BOX = SandboxStatus("s", SandboxConfig("u", "default", "p"), SandboxState.READY, START, ("10.0.0.1",))

@@ -11,23 +11,9 @@ from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions, compute_
 from podlife.kubelet.kuberuntime.grace_period import KillReason
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
-from podlife.kubelet.restart_policy import (
-    could_restart_all,
-    is_restartable,
-    should_restart_all,
-    should_start,
-)
+from podlife.kubelet.restart_policy import could_restart_all, is_restartable, should_restart_all, should_start
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
-from tests.conformance.kubelet.kit import (
-    START,
-    Object,
-    container,
-    deleting,
-    instance,
-    pod,
-    shown,
-    sidecar,
-)
+from tests.conformance.kubelet.kit import START, Object, container, deleting, instance, pod, shown, sidecar
 
 IPS = ("10.0.0.1",)
 HASH = "io.kubernetes.container.hash"

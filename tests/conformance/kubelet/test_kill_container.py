@@ -19,13 +19,7 @@ from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, restor
 from podlife.kubelet.kuberuntime.termination_order import TerminationOrder, whom_to_wait_for
 from podlife.kubelet.podworkers.delays import Delays
 from podlife.testing import virtual_time
-from tests.conformance.kubelet.kit import (
-    Object,
-    container,
-    deleting,
-    pod,
-    sidecar,
-)
+from tests.conformance.kubelet.kit import Object, container, deleting, pod, sidecar
 
 OTHER, STARTUP, LIVENESS = KillReason.OTHER, KillReason.STARTUP_PROBE, KillReason.LIVENESS_PROBE
 

@@ -11,12 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
-from podlife.kubelet.prober.prober import (
-    ProbeOutcome,
-    ProbeReply,
-    ProbeRequest,
-    run_probe,
-)
+from podlife.kubelet.prober.prober import ProbeOutcome, ProbeReply, ProbeRequest, run_probe
 from podlife.kubelet.prober.state import ProbeResult
 from podlife.kubelet.prometheus import probe_families
 from podlife.kubelet.runtime import ExecError
@@ -33,13 +28,7 @@ from tests.component.kubelet_prober.kit import (
     running,
     status,
 )
-from tests.conformance.kubelet.kit import (
-    Object,
-    container,
-    deleting,
-    pod,
-    sidecar,
-)
+from tests.conformance.kubelet.kit import Object, container, deleting, pod, sidecar
 from tests.unit.kubelet.probe.servers import answering, ok, serving
 
 

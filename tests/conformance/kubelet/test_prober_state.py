@@ -29,14 +29,7 @@ from podlife.kubelet.prober.state import (
     ProbeType,
     probe_spec,
 )
-from tests.conformance.kubelet.kit import (
-    START,
-    Object,
-    container,
-    deleting,
-    pod,
-    sidecar,
-)
+from tests.conformance.kubelet.kit import START, Object, container, deleting, pod, sidecar
 
 LIVENESS, READINESS, STARTUP = ProbeType.LIVENESS, ProbeType.READINESS, ProbeType.STARTUP
 OK, BAD, UNKNOWN = ProbeResult.SUCCESS, ProbeResult.FAILURE, ProbeResult.UNKNOWN

@@ -11,15 +11,7 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.errors import ApiError
 from podlife.testing import virtual_time
 from tests.conformance.kubelet.api_world import Object, World
-from tests.conformance.kubelet.kit import (
-    container,
-    deleting,
-    pod,
-    shown,
-    sidecar,
-    static,
-    terminated,
-)
+from tests.conformance.kubelet.kit import container, deleting, pod, shown, sidecar, static, terminated
 
 RUNNING = {"phase": "Running", "containerStatuses": [shown("a", "R")]}
 SUCCEEDED = {"phase": "Succeeded", "containerStatuses": [shown("a", "T0")]}

@@ -8,16 +8,7 @@ from podlife.kubelet.podworkers import KnownPod, PodState, PodUpdate, Stage
 from podlife.kubelet.podworkers.state import WorkerAction
 from podlife.kubelet.podworkers.sync_known_pods import review
 from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import (
-    CREATE,
-    KILL,
-    SYNC,
-    UPDATE,
-    RunningPod,
-    World,
-    pod,
-    static,
-)
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
 
 Update = PodUpdate
 State = PodState

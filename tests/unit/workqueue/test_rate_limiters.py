@@ -7,13 +7,7 @@ import asyncio
 import pytest
 
 from podlife.testing import virtual_time
-from podlife.workqueue import (
-    BucketLimiter,
-    ExponentialLimiter,
-    RateLimitedQueue,
-    TokenBucket,
-    longest_of,
-)
+from podlife.workqueue import BucketLimiter, ExponentialLimiter, RateLimitedQueue, TokenBucket, longest_of
 
 
 def test_exponential_doubles_for_each_key_by_itself_up_to_its_bound() -> None:

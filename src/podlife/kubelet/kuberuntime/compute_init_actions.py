@@ -11,13 +11,7 @@ from dataclasses import dataclass
 
 from podlife.kubelet.kuberuntime.grace_period import KillReason
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    containers_of,
-    init_containers_of,
-    is_sidecar,
-)
+from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of, is_sidecar
 from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus

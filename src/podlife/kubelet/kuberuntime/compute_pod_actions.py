@@ -14,12 +14,7 @@ from podlife.kubelet.kuberuntime.compute_init_actions import InitPlan, ToKill, c
 from podlife.kubelet.kuberuntime.grace_period import KillReason
 from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_changed
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    containers_of,
-    init_containers_of,
-)
+from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of
 from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import matching_action, restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus

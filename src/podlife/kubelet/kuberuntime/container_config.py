@@ -26,12 +26,7 @@ from podlife.kubelet.interfaces import ObjectCache, VolumeError, Volumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of
 from podlife.kubelet.kuberuntime.log_directory import LogDirectory, log_path
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    hostname_of,
-    long_name,
-)
+from podlife.kubelet.pod_fields import Container, Pod, hostname_of, long_name
 from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
 
 

@@ -10,12 +10,7 @@ import enum
 from dataclasses import dataclass
 
 from podlife.kubelet.constants import MAXIMUM_STOP_SECONDS, MINIMUM_STOP_SECONDS
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    containers_of,
-    init_containers_of,
-)
+from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of
 
 # Reasons of events, with what they say.
 KILLING = "Killing"

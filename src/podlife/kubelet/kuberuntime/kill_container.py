@@ -25,12 +25,7 @@ from podlife.kubelet.kuberuntime.labels import restore
 from podlife.kubelet.kuberuntime.termination_order import TerminationOrder
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    init_containers_of,
-    is_sidecar,
-)
+from podlife.kubelet.pod_fields import Container, Pod, init_containers_of, is_sidecar
 from podlife.kubelet.runtime import (
     ContainerRuntimeError,
     ContainerState,

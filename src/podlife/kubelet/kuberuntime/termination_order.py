@@ -9,12 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 
-from podlife.kubelet.pod_fields import (
-    Pod,
-    containers_of,
-    init_containers_of,
-    is_sidecar,
-)
+from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, is_sidecar
 
 
 def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozenset[str]]:

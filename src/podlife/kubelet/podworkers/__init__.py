@@ -11,11 +11,7 @@ decisions are pure (`update_transitions`, `step_transitions`, `sync_known_pods`)
 """
 
 from podlife.kubelet.podworkers.delays import BackoffError, Delays
-from podlife.kubelet.podworkers.interfaces import (
-    PodSteps,
-    StatusCache,
-    SyncResult,
-)
+from podlife.kubelet.podworkers.interfaces import PodSteps, StatusCache, SyncResult
 from podlife.kubelet.podworkers.kill_pod import KillError, kill_pod_now
 from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, WorkerMetrics
 from podlife.kubelet.podworkers.state import PodState, Stage

@@ -13,11 +13,7 @@ from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 from podlife.errors import PodlifeError
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.podworkers.interfaces import (
-    PodSteps,
-    StatusCache,
-    SyncResult,
-)
+from podlife.kubelet.podworkers.interfaces import PodSteps, StatusCache, SyncResult
 from podlife.kubelet.podworkers.state import TERMINATED, TERMINATING
 from podlife.kubelet.podworkers.step_transitions import StepWork, acknowledge
 from podlife.kubelet.podworkers.worker import PodWorker

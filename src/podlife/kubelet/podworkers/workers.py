@@ -27,11 +27,7 @@ from podlife.kubelet.object_reference import pod_reference
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.podworkers.delays import Delays, delay_after, retry_delay
-from podlife.kubelet.podworkers.interfaces import (
-    PodSteps,
-    StatusCache,
-    SyncResult,
-)
+from podlife.kubelet.podworkers.interfaces import PodSteps, StatusCache, SyncResult
 from podlife.kubelet.podworkers.metrics import WorkerMetrics
 from podlife.kubelet.podworkers.queries import Queries
 from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, KillAnswer
@@ -46,13 +42,7 @@ from podlife.kubelet.podworkers.step_transitions import (
 )
 from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod, review
 from podlife.kubelet.podworkers.update_transitions import accept
-from podlife.kubelet.podworkers.updates import (
-    KillOutcome,
-    PodUpdate,
-    full_name,
-    has_ended,
-    is_static,
-)
+from podlife.kubelet.podworkers.updates import KillOutcome, PodUpdate, full_name, has_ended, is_static
 from podlife.kubelet.podworkers.worker import PodWorker
 
 log = logging.getLogger(__name__)

@@ -13,12 +13,7 @@ from podlife.kubelet.kuberuntime import LogDirectory, ReasonCache
 from podlife.kubelet.kuberuntime.termination_message import is_log_needed
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
-from podlife.kubelet.pod_fields import (
-    Pod,
-    containers_of,
-    init_containers_of,
-    is_terminal_phase,
-)
+from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, is_terminal_phase
 from podlife.kubelet.restart_policy import could_restart_all, should_restart_all
 from podlife.kubelet.status.conditions import all_containers_restarting, with_condition
 from podlife.kubelet.status.container_statuses import PodObservation

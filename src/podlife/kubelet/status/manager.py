@@ -24,14 +24,7 @@ from podlife.api.codec import Object, format_time
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.constants import STATUS_SYNC_SECONDS
-from podlife.kubelet.pod_fields import (
-    Pod,
-    bare_id,
-    is_deleting,
-    is_mirror,
-    is_static,
-    is_terminal_phase,
-)
+from podlife.kubelet.pod_fields import Pod, bare_id, is_deleting, is_mirror, is_static, is_terminal_phase
 from podlife.kubelet.status.conditions import containers_ready, ready, with_condition
 from podlife.kubelet.status.merge import merged_status
 from podlife.kubelet.status.normalize import is_same_by_kubelet, normalized, with_transition_times

@@ -12,12 +12,7 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time, parse_time
 from podlife.kubelet.constants import TERMINATION_MESSAGES_BYTES
-from podlife.kubelet.pod_fields import (
-    Pod,
-    condition_of,
-    containers_of,
-    init_containers_of,
-)
+from podlife.kubelet.pod_fields import Pod, condition_of, containers_of, init_containers_of
 from podlife.kubelet.status.conditions import DISRUPTION_TARGET, is_owned_by_kubelet
 
 _TIMED = (

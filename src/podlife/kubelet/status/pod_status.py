@@ -13,13 +13,7 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.kubelet.kuberuntime.labels import resources_at_start
 from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_changed
-from podlife.kubelet.pod_fields import (
-    Pod,
-    condition_of,
-    containers_of,
-    init_containers_of,
-    is_terminal_phase,
-)
+from podlife.kubelet.pod_fields import Pod, condition_of, containers_of, init_containers_of, is_terminal_phase
 from podlife.kubelet.prober.state import ProbeLookup
 from podlife.kubelet.restart_policy import could_restart_all
 from podlife.kubelet.status import conditions

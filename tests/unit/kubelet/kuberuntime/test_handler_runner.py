@@ -13,13 +13,7 @@ from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtime import ExecError, ExecResult
 from tests.conformance.kubelet.kit import Object, container, pod
 from tests.kit.real_parts import free_port
-from tests.unit.kubelet.probe.servers import (
-    answering,
-    hanging,
-    ok,
-    own_certificate,
-    serving,
-)
+from tests.unit.kubelet.probe.servers import answering, hanging, ok, own_certificate, serving
 
 
 class Machine:

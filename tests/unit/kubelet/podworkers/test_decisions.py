@@ -6,12 +6,7 @@ from msgspec.structs import replace
 
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, PodState, PodUpdate, Stage
 from podlife.kubelet.podworkers.state import KillAnswer, WorkerAction
-from podlife.kubelet.podworkers.step_transitions import (
-    StepWork,
-    begin,
-    end_before_start,
-    succeed,
-)
+from podlife.kubelet.podworkers.step_transitions import StepWork, begin, end_before_start, succeed
 from podlife.kubelet.podworkers.update_transitions import accept
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, pod, static
 
