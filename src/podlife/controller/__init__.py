@@ -50,21 +50,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "podlife.controller.control_plane": (
-            "ControlPlane",
-            "Followed",
-            "Runnable",
-        ),
+        "podlife.controller.control_plane": ("ControlPlane", "Followed", "Runnable"),
         "podlife.controller.enqueue": ("Enqueue",),
-        "podlife.controller.health": (
-            "Health",
-            "HealthServer",
-        ),
-        "podlife.controller.leader_election": (
-            "LeaderElector",
-            "LeaseLostError",
-            "make_identity",
-        ),
+        "podlife.controller.health": ("Health", "HealthServer"),
+        "podlife.controller.leader_election": ("LeaderElector", "LeaseLostError", "make_identity"),
         "podlife.controller.liveness_check": ("LivenessCheck",),
         "podlife.controller.metrics": (
             "export_client",
@@ -74,10 +63,6 @@ __getattr__, __dir__ = lazy_exports(
             "export_queues",
         ),
         "podlife.controller.own_writes": ("OwnWrites",),
-        "podlife.controller.reconcile": (
-            "Again",
-            "Controller",
-            "ControllerMetrics",
-        ),
+        "podlife.controller.reconcile": ("Again", "Controller", "ControllerMetrics"),
     },
 )

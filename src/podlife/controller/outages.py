@@ -37,10 +37,7 @@ class OutageLog:
         seconds = now - self._since
         if not self._is_told:
             self._is_told = True
-            return (
-                logging.WARNING,
-                f"API server unreachable, controllers paused: {complaint}",
-            )
+            return (logging.WARNING, f"API server unreachable, controllers paused: {complaint}")
         if seconds >= self._remind_after:
             self._remind_after *= 2
             return logging.WARNING, f"API server unreachable for {seconds:.0f} s: {complaint}"

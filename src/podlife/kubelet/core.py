@@ -89,11 +89,7 @@ class KubeletCore:
             context=self.downward_context,
         )
         self.workers = PodWorkers(
-            syncer,
-            self.cache,
-            recorder,
-            seconds=self.pleg.seconds,
-            failed=self._take_failure,
+            syncer, self.cache, recorder, seconds=self.pleg.seconds, failed=self._take_failure
         )
         self.sync_loop = SyncLoop(
             pods,

@@ -42,10 +42,7 @@ def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_co
         _DELETION_GRACE: pod["metadata"].get("deletionGracePeriodSeconds"),
         _GRACE: pod["spec"].get("terminationGracePeriodSeconds"),
     }
-    objects = {
-        _PRE_STOP: (container.get("lifecycle") or {}).get("preStop"),
-        _PORTS: container.get("ports"),
-    }
+    objects = {_PRE_STOP: (container.get("lifecycle") or {}).get("preStop"), _PORTS: container.get("ports")}
     return {
         _HASH: spec_hash,
         _RESTARTS: str(restart_count),

@@ -9,9 +9,4 @@ from podlife.kubelet.pleg.events import PodLifecycleEvent, PodLifecycleEventType
 from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache
 
-__all__ = [
-    "GenericPLEG",
-    "PodCache",
-    "PodLifecycleEvent",
-    "PodLifecycleEventType",
-]
+__all__ = ["GenericPLEG", "PodCache", "PodLifecycleEvent", "PodLifecycleEventType"]

@@ -11,9 +11,4 @@ from podlife.kubelet.status.api_client import ApiStatusClient
 from podlife.kubelet.status.generate import StatusGenerator, is_restart_under_way
 from podlife.kubelet.status.manager import StatusManager
 
-__all__ = [
-    "ApiStatusClient",
-    "StatusGenerator",
-    "StatusManager",
-    "is_restart_under_way",
-]
+__all__ = ["ApiStatusClient", "StatusGenerator", "StatusManager", "is_restart_under_way"]

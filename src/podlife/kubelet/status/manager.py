@@ -129,10 +129,7 @@ class StatusManager:
         statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
         conditions = status.get("conditions") or []
         phase = status.get("phase") or ""
-        for condition in (
-            ready(pod, conditions, statuses, phase),
-            containers_ready(pod, statuses, phase),
-        ):
+        for condition in (ready(pod, conditions, statuses, phase), containers_ready(pod, statuses, phase)):
             conditions = with_condition(conditions, condition)
         return self._update(pod, {**status, "conditions": conditions})
 

@@ -26,11 +26,7 @@ _TIMED = (
     "PodResizePending",
 )
 # Written by others into the same status.
-FOREIGN = (
-    "resourceClaimStatuses",
-    "extendedResourceClaimStatus",
-    "nodeAllocatableResourceClaimStatuses",
-)
+FOREIGN = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
 # Written by others, unless the node has something to say.
 KEPT = ("qosClass", "nominatedNodeName")
 _LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
