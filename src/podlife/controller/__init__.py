@@ -11,7 +11,6 @@ from podlife.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from podlife.controller.control_plane import ControlPlane, Followed, Runnable
-    from podlife.controller.enqueue import Enqueue
     from podlife.controller.health import Health, HealthServer
     from podlife.controller.leader_election import LeaderElector, LeaseLostError, make_identity
     from podlife.controller.liveness_check import LivenessCheck
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
         export_queues,
     )
     from podlife.controller.own_writes import OwnWrites
-    from podlife.controller.reconcile import Again, Controller, ControllerMetrics
+    from podlife.controller.reconcile import Again, Controller, ControllerMetrics, Enqueue
 
 __all__ = [
     "Again",
@@ -51,7 +50,6 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "podlife.controller.control_plane": ("ControlPlane", "Followed", "Runnable"),
-        "podlife.controller.enqueue": ("Enqueue",),
         "podlife.controller.health": ("Health", "HealthServer"),
         "podlife.controller.leader_election": ("LeaderElector", "LeaseLostError", "make_identity"),
         "podlife.controller.liveness_check": ("LivenessCheck",),
@@ -63,6 +61,6 @@ __getattr__, __dir__ = lazy_exports(
             "export_queues",
         ),
         "podlife.controller.own_writes": ("OwnWrites",),
-        "podlife.controller.reconcile": ("Again", "Controller", "ControllerMetrics"),
+        "podlife.controller.reconcile": ("Again", "Controller", "ControllerMetrics", "Enqueue"),
     },
 )

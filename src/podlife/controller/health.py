@@ -39,23 +39,17 @@ class Health:
             raise ValueError(f"there is a check {name!r} already")
         self._checks[name] = (check, liveness)
 
-    def failures(self, *, liveness: bool) -> dict[str, str]:
-        """Failures by check name. Readiness runs all checks, liveness only its own."""
-        return {name: why for name, why in self._ask(liveness).items() if why}
-
     def report(self, endpoint: str, *, liveness: bool) -> tuple[bool, str]:
-        """Whether all is well, and the text that says so check by check."""
-        answers = self._ask(liveness)
-        is_well = not any(answers.values())
-        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in answers.items()]
-        return is_well, "\n".join([*lines, f"{endpoint} check {'passed' if is_well else 'failed'}", ""])
-
-    def _ask(self, liveness: bool) -> dict[str, str]:
-        return {
+        """Whether all is well, and the text that says so check by check. Readiness runs all checks, liveness only its
+        own."""
+        answers = {
             name: _answer(check)
             for name, (check, is_liveness) in self._checks.items()
             if is_liveness or not liveness
         }
+        is_well = not any(answers.values())
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in answers.items()]
+        return is_well, "\n".join([*lines, f"{endpoint} check {'passed' if is_well else 'failed'}", ""])
 
 
 def _answer(check: Check) -> str:

@@ -73,28 +73,16 @@ class LeaderElector:
         self._recorder = recorder
         self._on_new_leader = on_new_leader
         self._seen: leases.LeaseObservation | None = None
-        self._leader = ""
+        # The observed leader; empty if there is none.
+        self.leader = ""
         # The lease as we last wrote it, and when we began to; None while we do not hold it.
         self._held: Object | None = None
         self._renewed_at = 0.0
-        self._is_leading = False
-        self._complaint = ""
+        self.is_leader = False
+        # Why the last try to take or renew the lease failed; empty when it did not.
+        self.complaint = ""
         # Whom we have said that we wait for, and since when they lead.
         self._waits_for: tuple[str, str] | None = None
-
-    @property
-    def leader(self) -> str:
-        """The observed leader; empty if there is none."""
-        return self._leader
-
-    @property
-    def is_leader(self) -> bool:
-        return self._is_leading
-
-    @property
-    def complaint(self) -> str:
-        """Why the last try to take or renew the lease failed; empty when it did not."""
-        return self._complaint
 
     def __str__(self) -> str:
         return f"lease {self._namespace}/{self._name}"
@@ -135,7 +123,7 @@ class LeaderElector:
             # Nothing is left running if the stop itself is cancelled.
             renewing.cancel()
             self._held = None
-            self._is_leading = False
+            self.is_leader = False
             self._tell("stopped leading")
 
     # Holding
@@ -144,7 +132,7 @@ class LeaderElector:
         while not await self._try():  # noqa: ASYNC110 - what is waited for happens on another machine
             # Upstream's interval: asking more often does not acquire a lease faster.
             await asyncio.sleep(self._retry_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
-        self._is_leading = True
+        self.is_leader = True
         self._waits_for = None
         log.info("%s became leader of %s", self.identity, self)
         self._tell("became leader")
@@ -158,16 +146,16 @@ class LeaderElector:
             deadline = self._renewed_at + self._renew_seconds
             await asyncio.sleep(max(0.0, min(next_at, deadline) - loop.time()))
             if loop.time() >= deadline:
-                why = self._complaint or "nothing was heard"
+                why = self.complaint or "nothing was heard"
                 raise LeaseLostError(f"{self} was not renewed for {self._renew_seconds:g} s: {why}")
             try:
                 async with asyncio.timeout_at(deadline):
                     is_held = await self._try()
             except TimeoutError:
-                self._complaint = self._complaint or "the server does not answer"
+                self.complaint = self.complaint or "the server does not answer"
                 continue
-            if not is_held and self._leader not in ("", self.identity):
-                raise LeaseLostError(f"{self} was taken by {self._leader}")
+            if not is_held and self.leader not in ("", self.identity):
+                raise LeaseLostError(f"{self} was taken by {self.leader}")
             next_at = (self._renewed_at if is_held else loop.time()) + self._retry_seconds
 
     async def _try(self) -> bool:
@@ -244,16 +232,16 @@ class LeaderElector:
     # Telling
 
     def _notice(self, leader: str) -> None:
-        if leader == self._leader:
+        if leader == self.leader:
             return
-        self._leader = leader
+        self.leader = leader
         if leader and self._on_new_leader is not None:
             self._on_new_leader(leader)
 
     def _tell_of_waiting(self, seen: leases.LeaseObservation) -> None:
         """Once for each holder."""
         holder, since = leases.holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
-        if self._is_leading or self._waits_for == (holder, since):
+        if self.is_leader or self._waits_for == (holder, since):
             return
         self._waits_for = holder, since
         log.info(
@@ -267,9 +255,9 @@ class LeaderElector:
 
     def _complain(self, complaint: str) -> None:
         # Once and not at every try.
-        if complaint and complaint != self._complaint:
+        if complaint and complaint != self.complaint:
             log.warning("%s: %s", self, complaint)
-        self._complaint = complaint
+        self.complaint = complaint
 
     def _tell(self, what: str) -> None:
         if self._recorder is None:

@@ -15,7 +15,9 @@ from typing import Generic
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.errors import PodlifeError, TerminalError
-from podlife.workqueue import Distribution, RateLimitedQueue, ShutDownError
+from podlife.informer.cache import HasMetadata
+from podlife.informer.indexes import Key
+from podlife.workqueue import Distribution, Queue, RateLimitedQueue, ShutDownError
 from podlife.workqueue.queue import K
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,33 @@ class Again:
         """For a time that was reckoned by the wall clock: that may be set, and machines sleep, which no timer notices.
         So it is looked again from time to time whether it has come."""
         return cls(min(seconds, _MOST_SECONDS_UNSEEN))
+
+
+class Enqueue:
+    """A handler of an informer that enqueues the object of the event; keys are namespace and name. The owner of an
+    object is enqueued by `podlife.podcontrol.EnqueueOwner`.
+
+    `forget` is called when an object is deleted, before its key is enqueued: state kept by key (expectations, own
+    writes) must not delay a new object of the same name."""
+
+    def __init__(self, queue: Queue[Key], forget: Callable[[Key], None] | None = None) -> None:
+        self._queue = queue
+        self._forget = forget
+
+    def on_add(self, obj: HasMetadata) -> None:
+        self._queue.add((obj.metadata.namespace, obj.metadata.name))
+
+    def on_update(self, old: HasMetadata, new: HasMetadata) -> None:
+        if old.metadata.uid != new.metadata.uid:
+            # Deleted and recreated under its name, with no event in between.
+            self.on_delete(old)
+        self._queue.add((new.metadata.namespace, new.metadata.name))
+
+    def on_delete(self, obj: HasMetadata) -> None:
+        key = (obj.metadata.namespace, obj.metadata.name)
+        if self._forget is not None:
+            self._forget(key)
+        self._queue.add(key)
 
 
 class ControllerMetrics:

@@ -117,8 +117,7 @@ class KubeletCore:
     def downward_context(self, uid: str = "") -> DownwardContext:
         """What a pod may know of its node and, with its UID, of its own addresses."""
         status = self._node().get("status") or {}
-        observed = self.cache.last_seen(uid)
-        ips = next((each.ips for each in observed.ready_sandboxes if each.ips), ())
+        ips = self.cache.last_seen(uid).ips
         return DownwardContext(self._host_ips, ips, status.get("allocatable") or {})
 
     def _take_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:

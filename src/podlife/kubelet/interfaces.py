@@ -72,6 +72,26 @@ class Volumes(Protocol):
         ...
 
 
+class NoVolumes:
+    """The volumes of a node without a data directory: none is mounted. For nodes that only pretend to run containers:
+    what is in a volume nobody reads."""
+
+    async def mount(self, pod: Pod) -> None:
+        """Everything is there."""
+
+    def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
+        return ()
+
+    def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
+        return None
+
+    async def unmount(self, uid: str) -> None:
+        """There is nothing."""
+
+    def mounted(self) -> Collection[str]:
+        return ()
+
+
 class Hooks(Protocol):
     async def run(
         self, pod: Pod, container: Container, container_id: str, handler: Mapping[str, Any], *, pod_ip: str

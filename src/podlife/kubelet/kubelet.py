@@ -24,11 +24,9 @@ from podlife.kubelet.config import ApiMirrorClient, FileSource
 from podlife.kubelet.config.api import watch_pods
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.core import KubeletCore
-from podlife.kubelet.envvars import DownwardContext
-from podlife.kubelet.interfaces import Volumes
+from podlife.kubelet.interfaces import NoVolumes, Volumes
 from podlife.kubelet.kuberuntime import crash_loop_backoff
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
-from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
     CLUSTER_FILE,
     ClusterMembership,
@@ -153,7 +151,10 @@ class Kubelet:
                 self._follow_static_pods(group)
                 await self.reporter.claim()
                 if self.settings.follows_pods:
-                    group.create_task(self._follow_api_pods(), name="pods of the API server")
+                    watching = watch_pods(
+                        self._client, self.settings.node.name, self.api_pods, self.membership.check
+                    )
+                    group.create_task(watching, name="pods of the API server")
                 # Not at once: a node that was ready would be shown as not ready until its runtime was looked at.
                 await self.core.pleg.wait_for_relist(seconds=_RUNTIME_SECONDS)
                 group.create_task(self.reporter.run(), name="node")
@@ -170,10 +171,6 @@ class Kubelet:
             )
             group.create_task(static.run(self.core.sync_loop.static_pods.put_all), name="static pods")
             group.create_task(self._show_static_pods(), name="mirrors of static pods")
-
-    async def _follow_api_pods(self) -> None:
-        name = self.settings.node.name
-        await watch_pods(self._client, name, self.api_pods, self.membership.check)
 
     async def _show_static_pods(self) -> None:
         """As soon as there is a node to own their mirrors: others should not take their place for free."""
@@ -196,7 +193,7 @@ class Kubelet:
         if self.settings.data is None:
             return NoVolumes()
         settings = VolumeSettings(
-            context=self._downward_context,
+            context=lambda pod: self.core.downward_context(pod["metadata"]["uid"]),
             node=self.node,
             report=self._report_volume,
             is_network_own=isinstance(self.runtime, OwnNetwork),
@@ -236,9 +233,6 @@ class Kubelet:
     def _problems(self) -> Iterable[str]:
         if not self.core.pleg.is_healthy:
             yield "PLEG is not healthy: the container runtime has not been looked at for minutes"
-
-    def _downward_context(self, pod: Pod) -> DownwardContext:
-        return self.core.downward_context(pod["metadata"]["uid"])
 
     def _report_volume(self, pod: Pod, text: str) -> None:
         self.core.events.pod(pod, "FailedMount", text, is_warning=True)

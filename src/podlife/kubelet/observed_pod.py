@@ -39,6 +39,11 @@ class ObservedPod:
         return [each for each in self.sandboxes if each.state is SandboxState.READY]
 
     @property
+    def ips(self) -> tuple[str, ...]:
+        """The addresses of its sandbox, while that is ready."""
+        return next((each.ips for each in self.ready_sandboxes if each.ips), ())
+
+    @property
     def is_stopped(self) -> bool:
         """Nothing of the pod runs; a pod of which the runtime has nothing counts (PW-13)."""
         return not any(each.is_running for each in self.containers) and not any(

@@ -183,6 +183,11 @@ class ContainerStatus:
     def is_running(self) -> bool:
         return self.state is ContainerState.RUNNING
 
+    @property
+    def could_run(self) -> bool:
+        """It runs, or its state is unknown, so that nobody can say that it does not."""
+        return self.state in (ContainerState.RUNNING, ContainerState.UNKNOWN)
+
 
 class EventKind(StrEnum):
     SANDBOX_STARTED = "SandboxStarted"

@@ -19,10 +19,9 @@ from podlife.workqueue.rate_limiters import (
     ExponentialLimiter,
     LongestLimiter,
     RateLimiter,
-    longest_of,
+    TokenBucket,
 )
 from podlife.workqueue.rate_limiting_queue import RateLimitedQueue
-from podlife.workqueue.token_bucket import TokenBucket
 
 __all__ = [
     "BucketLimiter",
@@ -36,5 +35,4 @@ __all__ = [
     "RateLimiter",
     "ShutDownError",
     "TokenBucket",
-    "longest_of",
 ]

@@ -31,7 +31,7 @@ class Queue(Generic[K]):
         self._waiting_since: dict[K, float] = {}
         self._working_since: dict[K, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
-        self._is_shutting_down = False
+        self.is_shutting_down = False
         self._drainers: list[asyncio.Future[None]] = []
 
     def __len__(self) -> int:
@@ -47,13 +47,9 @@ class Queue(Generic[K]):
     def working(self) -> int:
         return len(self._working_since)
 
-    @property
-    def is_shutting_down(self) -> bool:
-        return self._is_shutting_down
-
     def add(self, key: K) -> None:
         """The key needs work. Ignored when the queue is shutting down."""
-        if self._is_shutting_down or key in self._waiting_since:
+        if self.is_shutting_down or key in self._waiting_since:
             return
         self.metrics.adds += 1
         self._waiting_since[key] = asyncio.get_running_loop().time()
@@ -64,7 +60,7 @@ class Queue(Generic[K]):
         """The next key, which is the caller's until it says `done`. Raises ShutDownError when there will be
         no more."""
         while not self._order:
-            if self._is_shutting_down:
+            if self.is_shutting_down:
                 raise ShutDownError(f"the queue {self.name} is shut down")
             await self._wait()
         key = self._order.popleft()
@@ -90,7 +86,7 @@ class Queue(Generic[K]):
 
         With `drain` it comes back when all of them are done; it needs workers for that, so give it a deadline.
         A later call without `drain` ends the wait of one with it."""
-        self._is_shutting_down = True
+        self.is_shutting_down = True
         while self._getters:
             self._wake_one()
         if not drain:

@@ -15,7 +15,7 @@ from podlife.apiserver.storage.state import HistoryLimits
 from podlife.errors import ApiError, ForbiddenError, NotFoundError, UnauthorizedError, UnreachableError
 from podlife.testing import virtual_time
 from podlife.wire import Response
-from tests.component.informer.world import Notes, World, refusal, run_informer
+from tests.component.informer.world import Notes, refusal, run_informer, started
 from tests.kit.wait import until
 
 EXPIRED: Object = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "old"}
@@ -25,20 +25,12 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def started(*names: str, **options: Any) -> tuple[World, Any, Notes]:
-    world = await World.start(*names)
-    informer, notes = world.informer(**options), Notes()
-    informer.add_handler(notes)
-    return world, informer, notes
-
-
 # Gaps
 
 
-@pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
-async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else(is_streamed: bool) -> None:
-    world, informer, notes = await started("same", "changed", "gone", "replaced", streams_list=is_streamed)
+async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else() -> None:
+    world, informer, notes = await started("same", "changed", "gone", "replaced")
     async with run_informer(informer):
         notes.take()
         before = informer.cache.get("default", "same")
@@ -59,9 +51,7 @@ async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else(is
 
 @virtual_time
 async def test_a_server_that_has_forgotten_the_revision_during_an_outage_is_listed_again() -> None:
-    world = await World.start("a", "b", limits=HistoryLimits(seconds=30))
-    informer, notes = world.informer(), Notes()
-    informer.add_handler(notes)
+    world, informer, notes = await started("a", "b", limits=HistoryLimits(seconds=30))
     async with run_informer(informer):
         notes.take()
         world.line.go_down()
@@ -97,9 +87,7 @@ async def test_an_object_that_goes_in_a_gap_is_told_with_its_last_known_state() 
 
 @virtual_time
 async def test_an_outage_of_an_hour_loses_nothing_and_costs_no_list() -> None:
-    world = await World.start("a", "b", limits=HistoryLimits(seconds=100_000))
-    informer, notes = world.informer(), Notes()
-    informer.add_handler(notes)
+    world, informer, notes = await started("a", "b", limits=HistoryLimits(seconds=100_000))
     async with run_informer(informer):
         notes.take()
         world.line.go_down()
@@ -365,10 +353,9 @@ class Strict(msgspec.Struct):
     data: dict[str, Literal["", "good", "better"]]
 
 
-@pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
-async def test_an_object_that_cannot_be_read_is_neither_told_nor_taken_for_deleted(is_streamed: bool) -> None:
-    world, informer, notes = await started("a", "b", view=Strict, streams_list=is_streamed)
+async def test_an_object_that_cannot_be_read_is_neither_told_nor_taken_for_deleted() -> None:
+    world, informer, notes = await started("a", "b", view=Strict)
     await world.put("bad", "bad")
     async with run_informer(informer):
         assert sorted(notes.take()) == ["+a", "+b"]

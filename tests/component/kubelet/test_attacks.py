@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podlife.api.codec import Object
-from podlife.kubelet.no_volumes import NoVolumes
+from podlife.kubelet.interfaces import NoVolumes
 from podlife.kubelet.runtimes.sim import SimRuntime
 from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import node_world, pod

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions, compute_pod_actions, spec_hash
-from podlife.kubelet.kuberuntime.grace_period import KillReason
+from podlife.kubelet.kuberuntime.kill_container import KillReason
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import could_restart_all, is_restartable, should_restart_all, should_start

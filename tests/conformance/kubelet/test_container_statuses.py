@@ -246,11 +246,18 @@ def test_a_pod_that_runs_is_told_whole() -> None:
     assert (one["ready"], one["started"]) == (True, True)
 
 
-def test_a_pod_keeps_its_address_when_its_sandbox_is_gone() -> None:
-    """PH-23"""
+@pytest.mark.parametrize(
+    ("boxes", "expected"),
+    [
+        ([], "10.0.0.9"),
+        ([replace(BOX, state=SandboxState.NOT_READY, ips=())], "10.0.0.9"),
+        ([BOX], "10.0.0.1"),
+    ],
+)
+def test_a_pod_keeps_its_address_when_its_sandbox_is_gone(boxes: list[SandboxStatus], expected: str) -> None:
+    """PH-23, PL-08"""
     old = {"phase": "Running", "podIPs": [{"ip": "10.0.0.9"}]}
-    without = PodObservation(pod(), ObservedPod.of([], []), "sim")
-    assert whole(without, old)["podIP"] == "10.0.0.9"
+    assert whole(PodObservation(pod(), ObservedPod.of(boxes, []), "sim"), old)["podIP"] == expected
 
 
 # Ready and started

@@ -7,16 +7,18 @@ import asyncio
 import pytest
 
 from podlife.kubelet import constants
-from podlife.kubelet.kuberuntime.grace_period import (
+from podlife.kubelet.kuberuntime.kill_container import (
     FAILED_PRE_STOP_HOOK,
     KillReason,
+    PodKillError,
     StopBudget,
+    TerminationOrder,
     container_to_stop,
     killing_message,
     stop_budget,
+    whom_to_wait_for,
 )
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, restore
-from podlife.kubelet.kuberuntime.termination_order import TerminationOrder, whom_to_wait_for
 from podlife.kubelet.podworkers.delays import Delays
 from podlife.testing import virtual_time
 from tests.conformance.kubelet.kit import Object, container, deleting, pod, sidecar
@@ -37,7 +39,7 @@ def probed(startup: int | None = None, liveness: int | None = None) -> Object:
 
 def test_a_name_that_the_pod_does_not_have_is_an_error() -> None:
     """KC-01"""
-    with pytest.raises(LookupError, match="failed to get containerSpec 'other'"):
+    with pytest.raises(PodKillError, match="failed to get containerSpec 'other'"):
         container_to_stop(pod(container("a")), "other", "id")
 
 

@@ -16,7 +16,7 @@ from podlife.kubelet.status.conditions import (
     ready,
     ready_to_start_containers,
 )
-from podlife.kubelet.status.merge import merged_status
+from podlife.kubelet.status.patch import merged_status
 from podlife.kubelet.status.terminated import terminated_status
 from tests.conformance.kubelet.api_world import World
 from tests.conformance.kubelet.kit import (

@@ -16,12 +16,12 @@ from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.hollow.fake_parts import NoObjects, NoProbes
+from podlife.kubelet.interfaces import NoVolumes
 from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
 from podlife.kubelet.kuberuntime.container_config import ContainerConfigs
 from podlife.kubelet.kuberuntime.container_gc import ContainerGC
 from podlife.kubelet.kuberuntime.log_directory import LogDirectory
 from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager
-from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache

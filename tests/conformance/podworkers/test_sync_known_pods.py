@@ -6,7 +6,7 @@ import pytest
 
 from podlife.kubelet.podworkers import KnownPod, PodState, PodUpdate, Stage
 from podlife.kubelet.podworkers.state import WorkerAction
-from podlife.kubelet.podworkers.sync_known_pods import review
+from podlife.kubelet.podworkers.transitions import review
 from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
 
@@ -54,7 +54,8 @@ def test_a_finished_pod_is_kept_only_as_long_as_it_is_wanted_as_it_is(
         is_finished=True,
         is_restart_requested=is_restart_requested,
     )
-    assert (review(state, 2.0, is_orphan=is_orphan).state is state) is is_kept
+    after, _ = review(state, 2.0, is_orphan=is_orphan)
+    assert (after is state) is is_kept
 
 
 @virtual_time
@@ -71,9 +72,9 @@ async def test_a_finished_pod_that_is_desired_is_told_as_terminated(world: World
 def test_a_pod_that_is_desired_and_not_finished_is_left_alone(is_restart_requested: bool) -> None:
     """PW-153"""
     state: State = PodState(0.0, terminating_at=1.0, is_restart_requested=is_restart_requested)
-    reviewed = review(state, 2.0, is_orphan=False)
-    assert reviewed.state is state
-    assert reviewed.actions == ()
+    after, actions = review(state, 2.0, is_orphan=False)
+    assert after is state
+    assert actions == ()
 
 
 @virtual_time
@@ -211,9 +212,9 @@ def test_what_becomes_of_a_pod_in_each_state(
     state: State, is_orphan: bool, is_kept: bool, pending: Update | None
 ) -> None:
     """PW-162"""
-    reviewed = review(state, 2.0, is_orphan=is_orphan)
-    assert (reviewed.state is not None) is is_kept
-    if reviewed.state is not None:
-        assert reviewed.state.pending is pending
-        assert reviewed.state.is_deleted is is_orphan
-        assert (WorkerAction.WAKE in reviewed.actions) is (is_orphan and pending is not None)
+    after, actions = review(state, 2.0, is_orphan=is_orphan)
+    assert (after is not None) is is_kept
+    if after is not None:
+        assert after.pending is pending
+        assert after.is_deleted is is_orphan
+        assert (WorkerAction.WAKE in actions) is (is_orphan and pending is not None)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from podlife.kubelet.podworkers import KillOptions, Stage, UpdateType
-from podlife.kubelet.podworkers.grace_period import effective_grace
+from podlife.kubelet.podworkers.transitions import effective_grace
 from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod
 

@@ -21,7 +21,7 @@ from podlife.kubelet.podworkers import (
     SyncResult,
     UpdateType,
 )
-from podlife.kubelet.podworkers.worker import PodWorker
+from podlife.kubelet.podworkers.step_runner import PodWorker
 from podlife.kubelet.runtime import (
     ContainerConfig,
     ContainerState,

@@ -12,7 +12,7 @@ from podlife.aio import spawn
 from podlife.api.views import MetadataOnly
 from podlife.client import EVENTS, PODS, REPLICA_SETS, DeleteOptions
 from podlife.controller import ControlPlane
-from podlife.controller.outages import OutageLog
+from podlife.controller.control_plane import OutageLog
 from podlife.errors import ForbiddenError, UnreachableError
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response

@@ -105,14 +105,6 @@ class CrashLoop:
     until: datetime
 
 
-def crash_loop_event(pod: Pod, name: str) -> str:
-    return f"Back-off restarting failed container {name} in pod {long_name(pod)}"
-
-
-def crash_loop_message(pod: Pod, name: str, seconds: float) -> str:
-    return f"back-off {format_go_duration(seconds)} restarting failed container={name} pod={long_name(pod)}"
-
-
 def crash_loop(
     backoff: Backoff, pod: Pod, container: Container, finished_at: datetime | None, now: datetime
 ) -> CrashLoop | None:
@@ -126,8 +118,8 @@ def crash_loop(
         return None
     seconds = backoff.seconds(key)
     return CrashLoop(
-        crash_loop_message(pod, name, seconds),
-        crash_loop_event(pod, name),
+        f"back-off {format_go_duration(seconds)} restarting failed container={name} pod={long_name(pod)}",
+        f"Back-off restarting failed container {name} in pod {long_name(pod)}",
         finished_at + timedelta(seconds=seconds),
     )
 

@@ -24,7 +24,7 @@ from podlife.kubelet.envvars import (
 from podlife.kubelet.envvars.environment import environment
 from podlife.kubelet.interfaces import ObjectCache, VolumeError, Volumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
-from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of
+from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, pod_labels
 from podlife.kubelet.kuberuntime.log_directory import LogDirectory, log_path
 from podlife.kubelet.pod_fields import Container, Pod, hostname_of, long_name
 from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
@@ -62,12 +62,7 @@ class ContainerConfigs:
             log_directory=None if folder is None else os.fspath(folder),
             host_network=bool(spec.get("hostNetwork")),
             sysctls=sysctls_of(pod),
-            labels={
-                **(metadata.get("labels") or {}),
-                "io.kubernetes.pod.name": metadata["name"],
-                "io.kubernetes.pod.namespace": metadata.get("namespace") or "",
-                "io.kubernetes.pod.uid": metadata["uid"],
-            },
+            labels={**(metadata.get("labels") or {}), **pod_labels(pod)},
             annotations=dict(metadata.get("annotations") or {}),
         )
 

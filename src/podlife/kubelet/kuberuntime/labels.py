@@ -16,7 +16,7 @@ _POD_NAME = "io.kubernetes.pod.name"
 _POD_NAMESPACE = "io.kubernetes.pod.namespace"
 _POD_UID = "io.kubernetes.pod.uid"
 _NAME = "io.kubernetes.container.name"
-_HASH = "io.kubernetes.container.hash"
+HASH = "io.kubernetes.container.hash"
 _RESTARTS = "io.kubernetes.container.restartCount"
 _MESSAGE_PATH = "io.kubernetes.container.terminationMessagePath"
 _MESSAGE_POLICY = "io.kubernetes.container.terminationMessagePolicy"
@@ -27,14 +27,17 @@ _PORTS = "io.kubernetes.container.ports"
 _RESOURCES = "podlife.dev/resources"
 
 
-def labels_of(pod: Pod, container: Container) -> dict[str, str]:
+def pod_labels(pod: Pod) -> dict[str, str]:
     metadata = pod["metadata"]
     return {
         _POD_NAME: metadata["name"],
-        _POD_NAMESPACE: metadata["namespace"],
+        _POD_NAMESPACE: metadata.get("namespace") or "",
         _POD_UID: metadata["uid"],
-        _NAME: container["name"],
     }
+
+
+def labels_of(pod: Pod, container: Container) -> dict[str, str]:
+    return {**pod_labels(pod), _NAME: container["name"]}
 
 
 def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_count: int) -> dict[str, str]:
@@ -44,7 +47,7 @@ def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_co
     }
     objects = {_PRE_STOP: (container.get("lifecycle") or {}).get("preStop"), _PORTS: container.get("ports")}
     return {
-        _HASH: spec_hash,
+        HASH: spec_hash,
         _RESTARTS: str(restart_count),
         _MESSAGE_PATH: container.get("terminationMessagePath") or "",
         _MESSAGE_POLICY: container.get("terminationMessagePolicy") or "",

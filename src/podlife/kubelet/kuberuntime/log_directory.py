@@ -6,9 +6,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from podlife.kubelet.kuberuntime.termination_message import LOG_BYTES, LOG_LINES
 from podlife.kubelet.pod_fields import Pod
 
+# How much of a log's end may become a termination message.
+LOG_BYTES = 2048
+LOG_LINES = 80
 # Every line of the log begins with a time, a stream and a tag.
 _LINE_OVERHEAD_BYTES = 64
 

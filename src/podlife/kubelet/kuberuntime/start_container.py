@@ -23,9 +23,8 @@ from podlife.kubelet.kuberuntime.backoff import (
 )
 from podlife.kubelet.kuberuntime.compute_pod_actions import has_changed
 from podlife.kubelet.kuberuntime.container_config import ContainerConfigs, ContainerInstance
-from podlife.kubelet.kuberuntime.grace_period import FAILED_POST_START_HOOK
 from podlife.kubelet.kuberuntime.image_manager import ImageError, ImageManager
-from podlife.kubelet.kuberuntime.kill_container import ContainerKiller, KillRequest
+from podlife.kubelet.kuberuntime.kill_container import FAILED_POST_START_HOOK, ContainerKiller, KillRequest
 from podlife.kubelet.kuberuntime.reason_cache import StartFailure
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents

@@ -25,8 +25,6 @@ from podlife.kubelet.pleg.events import (
     PodLifecycleEvent,
     PodLifecycleEventType,
     compute_events,
-    is_healthy,
-    running_pods,
     states_of,
 )
 from podlife.kubelet.pleg.pod_cache import PodCache
@@ -85,15 +83,13 @@ class GenericPLEG:
         """Unhealthy before the first relist, and when the last one is too old (PL-09)."""
         patience = _EVENTED_PATIENCE_SECONDS if self.is_evented else RELIST_UNHEALTHY_SECONDS
         # Not by the clock: somebody may set it, and a node that sleeps does not look.
-        return is_healthy(self.relisted_at, self.seconds(), patience_seconds=patience)
+        return self.relisted_at is not None and self.seconds() - self.relisted_at <= patience
 
     def counts(self) -> tuple[int, Counter[str]]:
-        """How many pods run, and how many containers there are in each state (PL-10)."""
+        """How many pods have a sandbox that is ready, and how many containers there are in each state (PL-10)."""
         seen = [self.cache.last_seen(uid) for uid in self.cache]
-        return running_pods(
-            (each for pod in seen for each in pod.sandboxes),
-            (each for pod in seen for each in pod.containers),
-        )
+        running = sum(bool(pod.ready_sandboxes) for pod in seen)
+        return running, Counter(each.state.value.lower() for pod in seen for each in pod.containers)
 
     def ask(self, uid: str) -> None:
         """Read this pod again, soon."""

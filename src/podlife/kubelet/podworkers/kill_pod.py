@@ -8,7 +8,7 @@ from podlife.errors import PodlifeError
 from podlife.kubelet.object_reference import pod_reference
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_events import EventRecorder
-from podlife.kubelet.podworkers.updates import KillOptions, KillOutcome, PodUpdate, StatusOverride, UpdateType
+from podlife.kubelet.podworkers.state import KillOptions, KillOutcome, PodUpdate, StatusOverride, UpdateType
 from podlife.kubelet.podworkers.workers import PodWorkers
 
 _LEAST_WAIT_SECONDS = 10

@@ -14,7 +14,7 @@ from typing import Any
 from podlife.api.codec import Object, format_time
 from podlife.kubelet.kuberuntime import StartFailure
 from podlife.kubelet.kuberuntime.labels import resources_at_start
-from podlife.kubelet.kuberuntime.termination_message import terminated_message
+from podlife.kubelet.kuberuntime.log_directory import LOG_BYTES, LOG_LINES
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import (
     Container,
@@ -32,6 +32,7 @@ from podlife.kubelet.status.terminated import STATUS_UNKNOWN, lost_state
 
 CREATING = "ContainerCreating"
 INITIALIZING = "PodInitializing"
+_MESSAGE_BYTES = 4096
 
 _GONE = "The container could not be located when the pod was deleted.  The container used to be Running"
 _REMOVED = "The container is removed because RestartAllContainers in place"
@@ -211,3 +212,28 @@ def _with_start_failure(seen: PodObservation, container: Container, status: Obje
     if failure.message:
         waiting["message"] = failure.message
     return {**status, "state": {"waiting": waiting}}
+
+
+def is_log_needed(container: Container, known: ContainerStatus) -> bool:
+    """One that failed, wrote nothing, and lets its log speak for it."""
+    return (
+        container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        and bool(known.exit_code)
+        and not known.termination_message
+    )
+
+
+def terminated_message(container: Container, known: ContainerStatus, log: str = "") -> str:
+    """What the container wrote to its file, or the end of its log if it may; the runtime's own words come first."""
+    own = known.termination_message
+    if is_log_needed(container, known):
+        own = _end(log)
+    return ": ".join(each for each in (known.message, _last_bytes(own, _MESSAGE_BYTES)) if each)
+
+
+def _end(log: str) -> str:
+    return _last_bytes("".join(log.splitlines(keepends=True)[-LOG_LINES:]), LOG_BYTES)
+
+
+def _last_bytes(text: str, bound: int) -> str:
+    return text.encode("utf-8", "replace")[-bound:].decode("utf-8", "ignore")

@@ -10,13 +10,12 @@ from podlife.api.codec import Object, parse_time
 from podlife.clock import Clock, add_seconds
 from podlife.kubelet.interfaces import Probes
 from podlife.kubelet.kuberuntime import LogDirectory, ReasonCache
-from podlife.kubelet.kuberuntime.termination_message import is_log_needed
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, is_terminal_phase
 from podlife.kubelet.restart_policy import could_restart_all, should_restart_all
 from podlife.kubelet.status.conditions import all_containers_restarting, with_condition
-from podlife.kubelet.status.container_statuses import PodObservation
+from podlife.kubelet.status.container_statuses import PodObservation, is_log_needed
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 

@@ -26,11 +26,9 @@ from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.constants import STATUS_SYNC_SECONDS
 from podlife.kubelet.pod_fields import Pod, bare_id, is_deleting, is_mirror, is_static, is_terminal_phase
 from podlife.kubelet.status.conditions import containers_ready, ready, with_condition
-from podlife.kubelet.status.merge import merged_status
 from podlife.kubelet.status.normalize import is_same_by_kubelet, normalized, with_transition_times
-from podlife.kubelet.status.patch import status_patch
-from podlife.kubelet.status.terminated import terminated_status
-from podlife.kubelet.status.transitions import illegal_transition, newly_terminated
+from podlife.kubelet.status.patch import merged_status, status_patch
+from podlife.kubelet.status.terminated import illegal_transition, newly_terminated, terminated_status
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.kuberuntime.grace_period import KillReason, stop_budget
+from podlife.kubelet.kuberuntime.kill_container import KillReason, stop_budget
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 CONTAINER = {"name": "main", "livenessProbe": {"terminationGracePeriodSeconds": INT64}}

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, PodState, PodUpdate, Stage
 from podlife.kubelet.podworkers.state import KillAnswer, WorkerAction
-from podlife.kubelet.podworkers.step_transitions import StepWork, begin, end_before_start, succeed
-from podlife.kubelet.podworkers.update_transitions import accept
+from podlife.kubelet.podworkers.transitions import StepWork, accept, begin, end_before_start, succeed
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, pod, static
 
 State = PodState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.kubelet.podworkers.grace_period import effective_grace
+from podlife.kubelet.podworkers.transitions import effective_grace
 
 seconds = st.none() | st.integers(-5, 100)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.kubelet.kuberuntime.termination_message import is_log_needed, terminated_message
+from podlife.kubelet.status.container_statuses import is_log_needed, terminated_message
 from tests.conformance.kubelet.kit import container, instance
 
 FALLBACK = container(terminationMessagePolicy="FallbackToLogsOnError")
