@@ -12,20 +12,19 @@ from podlife.api.codec import Object
 from podlife.kubelet.interfaces import NoVolumes
 from podlife.kubelet.runtimes.sim import SimRuntime
 from podlife.testing import virtual_time
-from tests.component.kubelet.node_world import node_world, pod
+from tests.component.kubelet.node_world import NodeWorld, node_world, on_a_node, pod
 
 
-@virtual_time
-async def test_a_clock_that_is_set_forward_makes_no_node_ill(monkeypatch: pytest.MonkeyPatch) -> None:
+@on_a_node
+async def test_a_clock_that_is_set_forward_makes_no_node_ill(
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """PL-09"""
-    async with node_world() as world:
-        await world.create(pod())
-        await world.until_phase("Running")
-        now = world.clock.now
-        monkeypatch.setattr(world.clock, "now", lambda: now() + timedelta(hours=8))
-        assert world.agent is not None
-        assert world.agent.complaint == ""
-        assert list(world.agent._problems()) == []
+    await world.running(pod())
+    now = world.clock.now
+    monkeypatch.setattr(world.clock, "now", lambda: now() + timedelta(hours=8))
+    assert world.agent.complaint == ""
+    assert list(world.agent._problems()) == []
 
 
 @virtual_time
@@ -42,16 +41,13 @@ async def test_what_cannot_be_removed_ends_no_agent_and_is_removed_later(
 
     monkeypatch.setattr(SimRuntime, "remove_sandbox", fail_at_first)
     async with node_world() as world:
-        await world.create(pod())
-        await world.until_phase("Running")
+        await world.running(pod())
         await world.delete()
         await world.until_gone()
         await asyncio.sleep(700)
         assert failures == []
-        assert world.agent is not None
         assert await world.agent.runtime.list_sandboxes() == []
-        await world.create(pod("next"))
-        await world.until_phase("Running", "next")
+        await world.running(pod("next"))
 
 
 @virtual_time
@@ -65,8 +61,7 @@ async def test_an_agent_that_cannot_look_at_its_volumes_goes_on(monkeypatch: pyt
 
     monkeypatch.setattr(NoVolumes, "mounted", fail)
     async with node_world() as world:
-        await world.create(pod())
-        await world.until_phase("Running")
+        await world.running(pod())
         await asyncio.sleep(700)
         await world.delete()
         await world.until_gone()

@@ -17,8 +17,9 @@ from podlife.errors import NotFoundError, UnreachableError
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.testing import virtual_time
-from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
+from tests.component.kubelet.node_world import NodeWorld, node_world, pod
 from tests.kit.embedded import refusal
+from tests.kit.objects import container
 
 VERBS = (
     "run_sandbox",

@@ -42,10 +42,7 @@ def deleting(each: Object, grace: int = 30) -> Object:
 
 
 def static(each: Object) -> Object:
-    return {
-        **each,
-        "metadata": {**each["metadata"], "annotations": {"kubernetes.io/config.source": "file"}},
-    }
+    return {**each, "metadata": {**each["metadata"], "annotations": {"kubernetes.io/config.source": "file"}}}
 
 
 def terminated(code: int, **fields: Any) -> Object:

@@ -73,11 +73,7 @@ def test_what_is_told_of_one_that_waits() -> None:
     for seconds in (0, 100, 200, 300):
         crash_loop(backoff, pod(), container(), at(seconds), at(seconds + 90))
     waits = crash_loop(backoff, pod(), container(), at(400), at(410))
-    assert waits is not None
-    assert (BACK_OFF, waits.event) == (
-        "BackOff",
-        "Back-off restarting failed container a in pod p_ns(u)",
-    )
+    assert (BACK_OFF, waits.event) == ("BackOff", "Back-off restarting failed container a in pod p_ns(u)")
     assert (CRASH_LOOP_BACK_OFF, waits.message) == (
         "CrashLoopBackOff",
         "back-off 1m20s restarting failed container=a pod=p_ns(u)",
@@ -86,8 +82,7 @@ def test_what_is_told_of_one_that_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(1.5, "1.5s"), (10, "10s"), (160, "2m40s"), (300, "5m0s"), (3600, "1h0m0s")],
+    ("seconds", "text"), [(1.5, "1.5s"), (10, "10s"), (160, "2m40s"), (300, "5m0s"), (3600, "1h0m0s")]
 )
 def test_durations_are_written_as_go_does(seconds: float, text: str) -> None:
     """RB-04"""

@@ -151,13 +151,7 @@ ALL_0 = [instance(name, "exited", 0) for name in "abc"]
     [
         pytest.param("Always", up(), sandbox("NotReady"), True, 1, ("a", "b", "c"), id="RS-06a"),
         pytest.param(
-            "OnFailure",
-            up(instance("b", "exited", 0)),
-            sandbox("NotReady"),
-            True,
-            1,
-            ("a", "c"),
-            id="RS-06b",
+            "OnFailure", up(instance("b", "exited", 0)), sandbox("NotReady"), True, 1, ("a", "c"), id="RS-06b"
         ),
         pytest.param("Always", up(), sandbox(ips=()), True, 1, ("a", "b", "c"), id="RS-06c"),
         pytest.param("Never", ALL_0, sandbox("NotReady", 1), False, 2, (), id="RS-07a"),

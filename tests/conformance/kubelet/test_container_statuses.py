@@ -216,10 +216,7 @@ DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "Terminatio
 
 @pytest.mark.parametrize(
     ("is_terminal", "phase"),
-    [
-        pytest.param(True, "Failed", id="PH-22"),
-        pytest.param(False, "Running", id="PH-23"),
-    ],
+    [pytest.param(True, "Failed", id="PH-22"), pytest.param(False, "Running", id="PH-23")],
 )
 def test_a_deleted_pod_whose_containers_vanished(is_terminal: bool, phase: str) -> None:
     old = {"phase": "Running", "containerStatuses": [shown("a", "R")], "conditions": [DISRUPTED]}

@@ -12,12 +12,7 @@ import pytest
 from podlife.aio import cancel_and_wait
 from podlife.kubelet.monotonic import MonotonicSeconds
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pleg.events import (
-    PodLifecycleEvent,
-    PodLifecycleEventType,
-    compute_events,
-    states_of,
-)
+from podlife.kubelet.pleg.events import PodLifecycleEvent, PodLifecycleEventType, compute_events, states_of
 from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache
 from podlife.kubelet.runtime import (
@@ -32,7 +27,7 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 from podlife.testing import LoopClock, virtual_time
-from tests.component.kubelet.node_world import node_world, pod
+from tests.component.kubelet.node_world import NodeWorld, on_a_node, pod
 from tests.conformance.kubelet.kit import START, instance
 
 STARTED, DIED = PodLifecycleEventType.STARTED, PodLifecycleEventType.DIED
@@ -264,16 +259,13 @@ async def test_a_runtime_that_cannot_be_listed_is_not_well_after_three_minutes()
         assert world.changes.is_healthy
 
 
-@virtual_time
-async def test_a_node_whose_runtime_cannot_be_listed_is_not_ready() -> None:
+@on_a_node
+async def test_a_node_whose_runtime_cannot_be_listed_is_not_ready(world: NodeWorld) -> None:
     """PL-09"""
-    async with node_world() as world:
-        assert world.agent is not None
-        await world.create(pod())
-        await world.until_phase("Running")
-        assert list(world.agent._problems()) == []
-        world.agent.core.pleg.relisted_at = None
-        assert "PLEG is not healthy" in next(iter(world.agent._problems()))
+    await world.running(pod())
+    assert list(world.agent._problems()) == []
+    world.agent.core.pleg.relisted_at = None
+    assert "PLEG is not healthy" in next(iter(world.agent._problems()))
 
 
 @virtual_time
@@ -329,14 +321,12 @@ async def test_where_events_flow_everything_is_looked_at_every_five_minutes_othe
             assert expected[0] <= world.runtime.asked.count("*") <= expected[1]
 
 
-@virtual_time
-async def test_containers_that_ended_are_removed_but_the_last_of_each_name() -> None:
+@on_a_node
+async def test_containers_that_ended_are_removed_but_the_last_of_each_name(world: NodeWorld) -> None:
     """PL-13"""
-    async with node_world() as world:
-        world.behaviours["main"] = Behaviour(run_seconds=700, exit_code=1)
-        await world.create(pod())
-        await world.until_phase("Running")
-        await asyncio.sleep(4 * 720)
-        assert len(world.started) >= 4
-        ended = [each for each in world.machine.containers.values() if each.exit_code is not None]
-        assert len(ended) == 1
+    world.behaviours["main"] = Behaviour(run_seconds=700, exit_code=1)
+    await world.running(pod())
+    await asyncio.sleep(4 * 720)
+    assert len(world.started) >= 4
+    ended = [each for each in world.machine.containers.values() if each.exit_code is not None]
+    assert len(ended) == 1

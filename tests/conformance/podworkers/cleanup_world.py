@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
+from podlife.aio import cancel_and_wait
 from podlife.clock import ManualClock
 from podlife.errors import NotFoundError
 from podlife.kubelet.admission.admitter import Admitter
@@ -166,7 +169,6 @@ class CleanupWorld:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        assert self._run is not None
         self._run.cancel()
         await asyncio.wait([self._run])
         assert self.steps.overlaps == []
@@ -177,6 +179,15 @@ class CleanupWorld:
             await asyncio.sleep(0.001)
             self.cache.put_all_at(asyncio.get_running_loop().time())
         await asyncio.sleep(0.001)
+
+    @asynccontextmanager
+    async def taking(self) -> AsyncIterator[None]:
+        """The sync loop takes what its sources have."""
+        taking = asyncio.get_running_loop().create_task(self.loop.run())
+        try:
+            yield
+        finally:
+            await cancel_and_wait(taking)
 
     async def clean_up(self) -> None:
         await self.cleanups.clean_up()

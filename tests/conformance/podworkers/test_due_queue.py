@@ -11,7 +11,7 @@ from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.podworkers import BackoffError, Delays
 from podlife.kubelet.podworkers.delays import delay_after
 from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, NodePod, World, pod
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, NodePod, World, pod, running
 
 DELAYS = Delays(resync_seconds=20.0, backoff_seconds=10.0)
 NOW = 1000.0
@@ -65,35 +65,29 @@ async def test_a_pod_that_moved_on_is_due_at_once(world: World) -> None:
     async with world:
         await world.started(pod())
         gate = world.hold("terminated")
-        world.tell(KILL, pod())
-        await world.settle()
+        await world.told(KILL, pod())
         assert world.delay() <= 0
-        gate.set()
-        await world.settle()
+        await world.open(gate)
         assert world.workers.retries.due_at("u") is None, "there is nothing left to do"
 
 
-@virtual_time
+@running
 async def test_a_worker_without_anything_pending_is_idle_and_one_with_it_goes_on(world: World) -> None:
     """PW-99"""
-    async with world:
-        gate = world.hold("sync")
-        world.tell(CREATE, pod())
-        await world.settle()
-        assert world.workers.is_working("u")
-        world.tell(UPDATE, pod(version="2"))
-        gate.set()
-        await world.settle()
-        assert world.steps.of("u") == [("sync", "create"), ("sync", "update")]
-        assert not world.workers.is_working("u")
+    gate = world.hold("sync")
+    await world.told(CREATE, pod())
+    assert world.workers.is_working("u")
+    world.tell(UPDATE, pod(version="2"))
+    await world.open(gate)
+    assert world.steps.of("u") == [("sync", "create"), ("sync", "update")]
+    assert not world.workers.is_working("u")
 
 
-@virtual_time
+@running
 async def test_an_idle_pod_has_no_task(world: World) -> None:
-    async with world:
-        before = len(asyncio.all_tasks())
-        await world.started(*(pod(f"{number}") for number in range(50)))
-        assert len(asyncio.all_tasks()) == before
+    before = len(asyncio.all_tasks())
+    await world.started(*(pod(f"{number}") for number in range(50)))
+    assert len(asyncio.all_tasks()) == before
 
 
 def test_the_values_are_the_kubelets_own() -> None:
@@ -138,21 +132,20 @@ def test_the_queue_agrees_with_one_that_looks_through_everything() -> None:
         assert len(queue._heap) <= 2 * len(queue) + 65, "what was overwritten does not pile up"
 
 
-@virtual_time
+@running
 async def test_what_is_due_leads_to_a_sync_of_the_pods_that_are_still_wanted(world: World) -> None:
     """PW-101"""
-    async with world:
-        wanted: dict[str, NodePod] = {"kept": pod("kept"), "dropped": pod("dropped")}
-        await world.started(*wanted.values())
-        del wanted["dropped"]
-        await asyncio.sleep(25)
-        due = world.workers.retries.take_due(asyncio.get_running_loop().time())
-        assert sorted(due) == ["dropped", "kept"]
-        for uid in due:
-            if uid in wanted:
-                world.tell(SYNC, wanted[uid])
-        await world.settle()
-        assert world.steps.calls == [("sync", "kept", "sync")]
-        world.workers.sync_known_pods(wanted)
-        await world.settle()
-        assert world.state("dropped").is_finished
+    wanted: dict[str, NodePod] = {"kept": pod("kept"), "dropped": pod("dropped")}
+    await world.started(*wanted.values())
+    del wanted["dropped"]
+    await asyncio.sleep(25)
+    due = world.workers.retries.take_due(asyncio.get_running_loop().time())
+    assert sorted(due) == ["dropped", "kept"]
+    for uid in due:
+        if uid in wanted:
+            world.tell(SYNC, wanted[uid])
+    await world.settle()
+    assert world.steps.calls == [("sync", "kept", "sync")]
+    world.workers.sync_known_pods(wanted)
+    await world.settle()
+    assert world.state("dropped").is_finished

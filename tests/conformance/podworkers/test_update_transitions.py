@@ -19,49 +19,44 @@ from tests.conformance.podworkers.world import (
     World,
     observed,
     pod,
+    running,
 )
 
 
-@virtual_time
+@running
 async def test_a_runtime_only_pod_can_only_be_killed(world: World) -> None:
     """PW-10, PW-118"""
-    async with world:
-        for type_ in (CREATE, UPDATE, SYNC):
-            world.tell(type_, running=RunningPod("u"), kill=world.waiting())
-        await world.settle()
-        assert len(world.workers) == 0
-        assert world.steps.calls == []
-        assert world.answers == [("", KillOutcome.NOT_KILLED)] * 3
+    for type_ in (CREATE, UPDATE, SYNC):
+        world.tell(type_, running=RunningPod("u"), kill=world.waiting())
+    await world.settle()
+    assert len(world.workers) == 0
+    assert world.steps.calls == []
+    assert world.answers == [("", KillOutcome.NOT_KILLED)] * 3
 
 
-@virtual_time
+@running
 async def test_a_runtime_pod_that_comes_with_a_pod_is_dropped(world: World) -> None:
     """PW-11, PW-112"""
-    async with world:
-        world.tell(CREATE, pod(), running=RunningPod("u", name="other-name"))
-        await world.settle()
-        state = world.state()
-        assert state.active is not None
-        assert (state.active.pod, state.active.running) == (pod(), None)
-        assert state.stage is Stage.SYNC
-        assert not state.is_seen_in_runtime
-        assert world.steps.of("u") == [("sync", "create")]
+    await world.told(CREATE, pod(), running=RunningPod("u", name="other-name"))
+    state = world.state()
+    assert (state.active.pod, state.active.running) == (pod(), None)
+    assert state.stage is Stage.SYNC
+    assert not state.is_seen_in_runtime
+    assert world.steps.of("u") == [("sync", "create")]
 
 
-@virtual_time
+@running
 async def test_the_first_sight_of_a_pod_is_recorded_and_starts_it(world: World) -> None:
     """PW-12, PW-110"""
-    async with world:
-        await asyncio.sleep(5)
-        world.tell(CREATE, pod())
-        assert world.state().synced_at == asyncio.get_running_loop().time()
-        assert world.state().started_at is None
-        await world.settle()
-        state = world.state()
-        assert state.started_at is not None
-        assert state.active is not None
-        assert state.active.pod == pod()
-        assert state.stage is Stage.SYNC
+    await asyncio.sleep(5)
+    world.tell(CREATE, pod())
+    assert world.state().synced_at == asyncio.get_running_loop().time()
+    assert world.state().started_at is None
+    await world.settle()
+    state = world.state()
+    assert state.started_at is not None
+    assert state.active.pod == pod()
+    assert state.stage is Stage.SYNC
 
 
 @virtual_time
@@ -108,9 +103,7 @@ async def test_a_pod_that_ended_before_is_stopped_first_when_its_status_cannot_b
 
 @virtual_time
 @pytest.mark.parametrize(
-    "seen",
-    [observed(stopped=1, running=1), observed(ready=1)],
-    ids=["container", "sandbox"],
+    "seen", [observed(stopped=1, running=1), observed(ready=1)], ids=["container", "sandbox"]
 )
 async def test_a_pod_that_ended_by_its_phase_but_still_runs_is_stopped_first(
     world: World, seen: ObservedPod
@@ -118,130 +111,115 @@ async def test_a_pod_that_ended_by_its_phase_but_still_runs_is_stopped_first(
     """PW-15"""
     world.cache.statuses["u"] = seen
     async with world:
-        world.tell(CREATE, pod(phase="Failed"))
-        await world.settle()
+        await world.told(CREATE, pod(phase="Failed"))
         assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]
 
 
-@virtual_time
+@running
 async def test_a_create_for_a_pod_that_is_to_end_is_remembered_as_a_wish(world: World) -> None:
     """PW-16"""
-    async with world:
-        world.tell(CREATE, pod(phase="Failed"))
-        assert not world.state().is_restart_requested
-        await world.settle()
-        for stage, held in ((Stage.TERMINATING, "terminating"), (Stage.TERMINATED, "terminated")):
-            uid = held
-            await world.started(pod(uid))
-            gate = world.hold(held, uid)
-            world.tell(KILL, pod(uid))
-            await world.settle()
-            world.tell(CREATE, pod(uid, version="2"))
-            assert world.state(uid).stage is stage
-            assert world.state(uid).is_restart_requested
-            assert world.state(uid).pending is None
-            gate.set()
-            await world.settle()
-        world.tell(CREATE, pod("u"))
-        assert world.state("u").is_finished
-        assert world.state("u").is_restart_requested
+    world.tell(CREATE, pod(phase="Failed"))
+    assert not world.state().is_restart_requested
+    await world.settle()
+    for stage, held in ((Stage.TERMINATING, "terminating"), (Stage.TERMINATED, "terminated")):
+        uid = held
+        await world.started(pod(uid))
+        gate = world.hold(held, uid)
+        await world.told(KILL, pod(uid))
+        world.tell(CREATE, pod(uid, version="2"))
+        assert world.state(uid).stage is stage
+        assert world.state(uid).is_restart_requested
+        assert world.state(uid).pending is None
+        await world.open(gate)
+    world.tell(CREATE, pod("u"))
+    assert world.state("u").is_finished
+    assert world.state("u").is_restart_requested
 
 
-@virtual_time
+@running
 async def test_any_other_update_of_a_finished_pod_is_discarded_and_whoever_waits_is_answered(
     world: World,
 ) -> None:
     """PW-17"""
-    async with world:
-        await world.started(pod())
-        world.tell(KILL, pod())
-        await world.settle()
-        before = world.state()
-        for type_ in (UPDATE, SYNC, KILL):
-            world.tell(type_, pod(deletion=1), kill=world.waiting(type_.value, evict=True))
-        assert world.state() == before
-        assert world.answers == [(what, KillOutcome.STOPPED) for what in ("update", "sync", "kill")]
+    await world.started(pod())
+    await world.told(KILL, pod())
+    before = world.state()
+    for type_ in (UPDATE, SYNC, KILL):
+        world.tell(type_, pod(deletion=1), kill=world.waiting(type_.value, evict=True))
+    assert world.state() == before
+    assert world.answers == [(what, KillOutcome.STOPPED) for what in ("update", "sync", "kill")]
 
 
-@virtual_time
+@running
 async def test_a_runtime_only_kill_of_a_pod_that_is_known_uses_the_pod(world: World) -> None:
     """PW-18"""
-    async with world:
-        world.tell(CREATE, pod("pending", version="1"))
-        world.tell(KILL, running=RunningPod("pending"))
-        await world.started(pod("active", version="2"))
-        world.tell(KILL, running=RunningPod("active"))
-        for uid, version in (("pending", "1"), ("active", "2")):
-            pending = world.state(uid).pending
-            if pending is not None:
-                assert (pending.pod, pending.running) == (pod(uid, version=version), None)
-            assert world.state(uid).is_seen_in_runtime
-        await world.settle()
-        assert world.steps.of("active") == [("terminating", 30), ("terminated", None)]
-        assert world.state("pending").is_finished
-        assert "terminating runtime" not in {call.step for call in world.steps.calls}
+    world.tell(CREATE, pod("pending", version="1"))
+    world.tell(KILL, running=RunningPod("pending"))
+    await world.started(pod("active", version="2"))
+    world.tell(KILL, running=RunningPod("active"))
+    for uid, version in (("pending", "1"), ("active", "2")):
+        pending = world.state(uid).pending
+        if pending is not None:
+            assert (pending.pod, pending.running) == (pod(uid, version=version), None)
+        assert world.state(uid).is_seen_in_runtime
+    await world.settle()
+    assert world.steps.of("active") == [("terminating", 30), ("terminated", None)]
+    assert world.state("pending").is_finished
+    assert "terminating runtime" not in {call.step for call in world.steps.calls}
 
 
-@virtual_time
+@running
 async def test_a_runtime_only_kill_of_a_pod_that_is_not_known_stops_it_and_leaves_nothing(
     world: World,
 ) -> None:
     """PW-19, PW-117"""
-    async with world:
-        world.tell(KILL, running=RunningPod("u"))
-        state = world.state()
-        assert state.stage is Stage.TERMINATING
-        assert state.is_deleted
-        assert state.is_seen_in_runtime
-        assert state.grace_seconds == 1
-        assert state.pending is not None
-        assert state.pending.kill == KillOptions(grace_seconds=1)
-        assert state.pending.pod is None
-        await world.settle()
-        assert world.steps.calls == [("terminating runtime", "u", None)]
-        assert len(world.workers) == 0
-        assert not world.workers.is_known_terminated("u")
+    world.tell(KILL, running=RunningPod("u"))
+    state = world.state()
+    assert state.stage is Stage.TERMINATING
+    assert state.is_deleted
+    assert state.is_seen_in_runtime
+    assert state.grace_seconds == 1
+    assert state.pending.kill == KillOptions(grace_seconds=1)
+    assert state.pending.pod is None
+    await world.settle()
+    assert world.steps.calls == [("terminating runtime", "u", None)]
+    assert len(world.workers) == 0
+    assert not world.workers.is_known_terminated("u")
 
 
-@virtual_time
+@running
 async def test_a_deleted_pod_ends_with_the_grace_of_its_deletion(world: World) -> None:
     """PW-113"""
-    async with world:
-        await world.started(pod())
-        world.tell(UPDATE, pod(deletion=15))
-        await world.settle()
-        state = world.state()
-        assert (state.is_finished, state.is_deleted, state.is_acknowledged) == (True, True, True)
-        assert state.grace_seconds == 15
+    await world.started(pod())
+    await world.told(UPDATE, pod(deletion=15))
+    state = world.state()
+    assert (state.is_finished, state.is_deleted, state.is_acknowledged) == (True, True, True)
+    assert state.grace_seconds == 15
 
 
-@virtual_time
+@running
 async def test_an_evicted_pod_ends_with_its_own_grace(world: World) -> None:
     """PW-114"""
-    async with world:
-        await world.started(pod())
-        world.tell(KILL, pod(), kill=KillOptions(evict=True))
-        await world.settle()
-        state = world.state()
-        assert (state.is_finished, state.is_evicted, state.is_deleted) == (True, True, False)
-        assert state.grace_seconds == 30
-        assert state.active is not None
-        assert state.active.kill == KillOptions(evict=True, grace_seconds=30)
+    await world.started(pod())
+    await world.told(KILL, pod(), kill=KillOptions(evict=True))
+    state = world.state()
+    assert (state.is_finished, state.is_evicted, state.is_deleted) == (True, True, False)
+    assert state.grace_seconds == 30
+    assert state.active.kill == KillOptions(evict=True, grace_seconds=30)
 
 
-@virtual_time
+@running
 async def test_a_kill_is_never_forgotten_over_a_later_update(world: World) -> None:
     """PW-120"""
-    async with world:
-        for number in range(20):
-            for type_ in (CREATE, KILL, UPDATE):
-                world.tell(type_, pod(f"{number}"))
-                if number % 2:
-                    await asyncio.sleep(0)
-        await world.settle()
-        end = [("terminating", 30), ("terminated", None)]
-        for number in range(20):
-            assert world.steps.of(f"{number}") in (end, [("sync", "create"), *end])
+    for number in range(20):
+        for type_ in (CREATE, KILL, UPDATE):
+            world.tell(type_, pod(f"{number}"))
+            if number % 2:
+                await asyncio.sleep(0)
+    await world.settle()
+    end = [("terminating", 30), ("terminated", None)]
+    for number in range(20):
+        assert world.steps.of(f"{number}") in (end, [("sync", "create"), *end])
 
 
 @virtual_time
@@ -255,13 +233,11 @@ async def test_a_sync_sees_exactly_what_it_was_told(
     """PW-121"""
     seen = world.cache.statuses[subject.metadata.uid] = observed(running=1)
     async with world:
-        world.tell(UPDATE, subject, mirror=mirror)
-        await world.settle()
+        await world.told(UPDATE, subject, mirror=mirror)
         assert world.steps.seen == [(subject, mirror, seen)]
 
 
-@virtual_time
+@running
 async def test_an_update_about_no_pod_is_refused(world: World) -> None:
-    async with world:
-        with pytest.raises(ValueError, match="the kill update is about no pod"):
-            world.tell(KILL)
+    with pytest.raises(ValueError, match="the kill update is about no pod"):
+        world.tell(KILL)

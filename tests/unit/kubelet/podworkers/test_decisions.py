@@ -54,9 +54,7 @@ def test_an_update_that_is_thrown_away_keeps_nobody() -> None:
     after, _ = accept(started(), PodUpdate(KILL, pod(), kill=KillOptions(nobody)), 3.0)
     assert after is not None
     after, _ = accept(after, PodUpdate(UPDATE, pod()), 4.0)
-    assert after is not None
     assert after.waiters == (nobody,)
-    assert after.pending is not None
     assert after.pending.kill == KillOptions(grace_seconds=30)
 
 
@@ -76,7 +74,6 @@ def test_a_sync_that_does_not_end_the_pod_changes_nothing() -> None:
 def test_a_pod_that_has_stopped_tells_everybody_and_goes_on_to_its_last_step() -> None:
     state = started(terminating_at=3.0, waiters=(nobody, nobody), status_override=print, is_acknowledged=True)
     after, actions = succeed(state, StepWork(Stage.TERMINATING, PodUpdate(KILL, pod())), 9.0)
-    assert after is not None
     assert (after.stage, after.waiters, after.status_override) == (Stage.TERMINATED, (), None)
     assert after.pending is state.active
     assert actions == (KillAnswer((nobody, nobody), KillOutcome.STOPPED),)
