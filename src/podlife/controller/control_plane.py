@@ -65,8 +65,7 @@ class Followed(NamedTuple):
 
 
 class ControlPlane:
-    """Constructing it and adding to it starts nothing; `run` does. `flush_seconds` is how long events that were told by
-    the end may take to be sent."""
+    """Only `run` starts anything. `flush_seconds` bounds the sending of queued events at the end."""
 
     def __init__(
         self, client: Client, *, clock: Clock | None = None, flush_seconds: float = _FLUSH_SECONDS
@@ -147,8 +146,7 @@ class ControlPlane:
         return ""
 
     async def run(self) -> None:
-        """Run everything until cancelled. Raises what ended any of its parts; several bugs that did so at once, in a
-        group."""
+        """Run everything until cancelled. Raises what ended any of its parts; several bugs at once as a group."""
         try:
             await self._run()
         except BaseExceptionGroup as failures:
@@ -188,8 +186,7 @@ class ControlPlane:
                     log.info("waiting for the initial list of %s", followed.ref)
 
     def _lost(self) -> str:
-        """What keeps an informer from following the server, if anything does. A first list that only takes its time is
-        nothing of the kind."""
+        """What keeps an informer from following the server, if anything; a slow first list does not count."""
         for followed, informer in self._informers.items():
             if informer.trouble is not None:
                 return f"{followed.ref}: {informer.trouble}"
@@ -267,7 +264,6 @@ class OutageLog:
 
 
 async def log_outages(complaint: Callable[[], str]) -> None:
-    """Check and log periodically until cancelled."""
     loop = asyncio.get_running_loop()
     outage = OutageLog()
     while True:

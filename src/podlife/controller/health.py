@@ -27,8 +27,7 @@ _TEXT = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Health:
-    """Checks by name. One that stops the process from being alive (only a restart helps) is a `liveness` check;
-    any other makes it not ready."""
+    """Checks by name. A failed `liveness` check means that only a restart helps; any other, not ready."""
 
     def __init__(self) -> None:
         self._checks: dict[str, tuple[Check, bool]] = {}
@@ -40,8 +39,7 @@ class Health:
         self._checks[name] = (check, liveness)
 
     def report(self, endpoint: str, *, liveness: bool) -> tuple[bool, str]:
-        """Whether all is well, and the text that says so check by check. Readiness runs all checks, liveness only its
-        own."""
+        """Whether all is well, and a line per check. Readiness runs all checks, liveness only its own."""
         answers = {
             name: _answer(check)
             for name, (check, is_liveness) in self._checks.items()
@@ -80,7 +78,6 @@ class HealthServer:
         ]
 
     async def port(self) -> int:
-        """The port that is listened on, once it is."""
         return (await asyncio.shield(self._bound()))[0][1]
 
     async def run(self) -> None:

@@ -16,7 +16,8 @@ import logging
 import random
 import socket
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 # Those who wait come at different times; client-go's factor.
 _JITTER = 1.2
 
-Work = Callable[[], Awaitable[None]]
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class LeaseLostError(PodlifeError):
@@ -39,7 +40,6 @@ class LeaseLostError(PodlifeError):
 
 
 def make_identity() -> str:
-    """A unique name for this process that includes the host name."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -58,8 +58,7 @@ class LeaderElector:
         recorder: Recorder | None = None,
         on_new_leader: Callable[[str], None] | None = None,
     ) -> None:
-        """Raises ConfigError for times that cannot work together, or no identity. `on_new_leader` is told who
-        leads, whenever that changes."""
+        """Raises ConfigError for impossible times or no identity. `on_new_leader` is called with each new leader."""
         _check(identity, lease_seconds, renew_seconds, retry_seconds)
         self.identity = identity
         # Half the time that there is, so that one answer that never comes is not the end.
@@ -91,8 +90,9 @@ class LeaderElector:
         """Wait for the lease, and do the work for as long as we hold it. The lease is given back when the work
         has ended, by itself or because we were cancelled. Raises LeaseLostError, or what the work raises."""
         await self._acquire()
-        leading = spawn(_do(work), name=f"leading {self}", on_failure=_is_awaited)
-        renewing = spawn(self._keep(), name=f"renewing {self}", on_failure=_is_awaited)
+        # The failure of either is taken from the task itself.
+        leading = spawn(work(), name=f"leading {self}", on_failure=lambda _: None)
+        renewing = spawn(self._keep(), name=f"renewing {self}", on_failure=lambda _: None)
         try:
             await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -169,7 +169,6 @@ class LeaderElector:
         return is_held and asyncio.get_running_loop().time() < self._renewed_at + self._renew_seconds
 
     async def _renew(self) -> bool:
-        """Renew the held lease if it is unchanged."""
         if self._held is None:
             return False
         try:
@@ -207,7 +206,6 @@ class LeaderElector:
         self._notice(self.identity)
 
     async def _release(self) -> None:
-        """Give back what we hold, so that the next one need not wait."""
         try:
             async with asyncio.timeout(self._renew_seconds / 2):
                 await self._give_back()
@@ -271,18 +269,10 @@ class LeaderElector:
         self._recorder.event(regarding, "Normal", "LeaderElection", f"{self.identity} {what}")
 
 
-async def _do(work: Work) -> None:
-    await work()
-
-
 def _log_failure(leading: asyncio.Task[None]) -> None:
     """Log a failure of the work during shutdown; the caller raises another error."""
     if leading.done() and not leading.cancelled() and (failure := leading.exception()) is not None:
         log.error("work failed during shutdown", exc_info=failure)
-
-
-def _is_awaited(_: BaseException) -> None:
-    """`run` takes the failure from the task itself."""
 
 
 def _check(identity: str, lease_seconds: float, renew_seconds: float, retry_seconds: float) -> None:

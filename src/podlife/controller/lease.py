@@ -55,8 +55,7 @@ def make_lease(namespace: str, name: str, spec: Object) -> Object:
 
 
 def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime) -> Object:
-    """The spec with which `identity` takes the lease, the first one of all when there is no old one. Who finds
-    itself in it goes on where it stopped."""
+    """The spec with which `identity` takes the lease; if it is the holder already, a renewal."""
     is_mine = old is not None and holder_of(old) == identity
     transitions = 0 if old is None else int(old.get("leaseTransitions") or 0) + (not is_mine)
     moment = format_micro_time(now)
@@ -72,8 +71,7 @@ def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime
 
 
 def renew(spec: Object, now: datetime) -> Object:
-    """The spec renewed. Its time is always a new one, though our clock stand still or be turned back: others only
-    see that we live by the lease changing."""
+    """The spec with a new time, even if our clock stands still: others see that we live by the change alone."""
     moment = format_micro_time(now)
     if (last := spec.get("renewTime") or "") >= moment:
         moment = format_micro_time(add_seconds(parse_time(last), 1e-6))

@@ -75,8 +75,7 @@ class ControllerMetrics:
 
 
 class Controller(Generic[K]):
-    """`stop_seconds` is how long it may take to finish what is being worked on when it is cancelled; by default that is
-    cut off there and then, as the end of the process would do."""
+    """`stop_seconds` is how long a key in progress may take after a cancellation; by default it is cut off."""
 
     def __init__(
         self,
@@ -95,8 +94,7 @@ class Controller(Generic[K]):
         self._workers = workers
 
     async def run(self) -> None:
-        """Work until the queue is shut down and empty, or until it is cancelled: what was being worked on then
-        is in the queue again."""
+        """Work until the queue is shut down and empty, or until cancelled; unfinished keys are queued again."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"{self.name} worker {number}")
@@ -126,7 +124,8 @@ class Controller(Generic[K]):
         """Handle the key to its end even when cancelled, within the time that there is for that."""
         if self.stop_seconds <= 0:
             return await self._handle(key)
-        handling = spawn(self._handle(key), name=f"{self.name} {key}", on_failure=_is_awaited)
+        # The failure is taken from the task itself.
+        handling = spawn(self._handle(key), name=f"{self.name} {key}", on_failure=lambda _: None)
         try:
             return await asyncio.shield(handling)
         except asyncio.CancelledError:
@@ -144,8 +143,13 @@ class Controller(Generic[K]):
             log.error("%s: %s failed permanently, not retrying: %s", self.name, show_key(key), error)
             self.queue.forget(key)
             return "terminal_error"
-        except Exception as error:  # noqa: BLE001 - whatever failed for one key, the others go on
-            _log_failure(self.name, key, error)
+        except Exception as error:
+            # Expected errors are one line; anything else is a bug and logged with its traceback.
+            trace = None if isinstance(error, PodlifeError) else error
+            key_name = show_key(key)
+            log.warning(
+                "%s: reconcile of %s failed, retrying: %s", self.name, key_name, error, exc_info=trace
+            )
             self.queue.add_rate_limited(key)
             return "error"
         self.queue.forget(key)
@@ -153,16 +157,6 @@ class Controller(Generic[K]):
             return "success"
         self.queue.add_after(key, outcome.seconds)
         return "requeue_after"
-
-
-def _is_awaited(_: BaseException) -> None:
-    """Its worker takes the failure from the task itself."""
-
-
-def _log_failure(name: str, key: object, error: Exception) -> None:
-    # Expected errors are one line; anything else is a bug and logged with its traceback.
-    trace = None if isinstance(error, PodlifeError) else error
-    log.warning("%s: reconcile of %s failed, retrying: %s", name, show_key(key), error, exc_info=trace)
 
 
 def show_key(key: object) -> str:

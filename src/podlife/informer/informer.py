@@ -44,8 +44,6 @@ class Handler(Protocol[T_contra]):
 
 @dataclass(slots=True)
 class Stats:
-    """Counters for exporters."""
-
     events: int = 0
     lists: int = 0
     interruptions: int = 0
@@ -114,8 +112,7 @@ class Informer(Generic[T]):
 
     @property
     def is_live(self) -> bool:
-        """Whether the server is being followed right now: the last sign of life is younger than the read deadline,
-        and nothing has failed since."""
+        """Whether the server is followed right now: heard of within the read deadline, and nothing failed since."""
         if self._loop is None or not self._is_following or self.trouble is not None:
             return False
         return self._loop.time() - self._heard_at < self._read_seconds

@@ -104,7 +104,6 @@ class KubeletCore:
         self.cleanups = PodCleanups(self.sync_loop, self.workers, self.pleg, generator, prober, mirrors, gc)
 
     async def run(self) -> None:
-        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.pleg.run(), name="pleg")
             # What runs already is known before anything is decided about it.

@@ -25,8 +25,7 @@ class VolumeLimitError(VolumeError):
 
 
 class HookError(PodlifeError):
-    """A hook failed. The text is for the log alone: it may hold what the container said, and an event shows only that
-    the hook failed (KC-10, KC-17)."""
+    """A hook failed. The text is only logged: it may quote the container, which no event does (KC-10, KC-17)."""
 
 
 class ObjectCache(Protocol):
@@ -60,8 +59,7 @@ class Volumes(Protocol):
         ...
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
-        """The managed /etc/hosts for a container of a pod with these addresses; None where it has none. Raises
-        `VolumeError`."""
+        """The container's managed /etc/hosts, if it has one; raises `VolumeError`."""
         ...
 
     async def unmount(self, uid: str) -> None:
@@ -73,8 +71,7 @@ class Volumes(Protocol):
 
 
 class NoVolumes:
-    """The volumes of a node without a data directory: none is mounted. For nodes that only pretend to run containers:
-    what is in a volume nobody reads."""
+    """For nodes without a data directory, which only pretend to run containers: nothing is mounted."""
 
     async def mount(self, pod: Pod) -> None:
         """Everything is there."""
@@ -96,8 +93,7 @@ class Hooks(Protocol):
     async def run(
         self, pod: Pod, container: Container, container_id: str, handler: Mapping[str, Any], *, pod_ip: str
     ) -> None:
-        """Run a lifecycle handler (exec, httpGet, tcpSocket or sleep) to its end; raises `HookError`. Whoever calls
-        it bounds it, by cancelling."""
+        """Run a lifecycle handler to its end; raises `HookError`. The caller bounds it, by cancelling."""
 
 
 class Probes(Protocol):

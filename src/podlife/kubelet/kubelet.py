@@ -97,7 +97,6 @@ class Kubelet:
 
     @property
     def api_pods(self) -> PodSource:
-        """The pods that the API server has for this node."""
         return self.core.sync_loop.api_pods
 
     @property
@@ -124,7 +123,6 @@ class Kubelet:
         return [self._with_status(pod) for pod in self.pod_manager]
 
     def collect(self) -> Iterator[Metric]:
-        """What `/metrics` shows of this kubelet."""
         from podlife.kubelet.prometheus import pod_families, probe_families
 
         yield from pod_families(self.core, self.pod_manager)

@@ -25,7 +25,6 @@ class ObservedPod:
 
     @cached_property
     def newest(self) -> dict[str, ContainerStatus]:
-        """The newest instance of each container, by name."""
         return {each.config.name: each for each in reversed(self.containers)}
 
     def instances(self, name: str) -> list[ContainerStatus]:

@@ -48,7 +48,6 @@ class PodManager:
         return list(self._mirrors.values())
 
     def static_of(self, mirror: NodePod) -> NodePod | None:
-        """The static pod that a mirror shows."""
         uid = self._static.get(mirror.key)
         return None if uid is None else self._pods.get(uid)
 

@@ -8,14 +8,56 @@ order when that is done.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from podlife.errors import PodlifeError
-from podlife.workqueue.metrics import QueueMetrics
 
 K = TypeVar("K", bound=Hashable)
+
+# From ten nanoseconds to ten seconds and more: client-go's buckets, so that dashboards fit.
+SECONDS: tuple[float, ...] = tuple(10.0**power for power in range(-8, 2))
+
+
+class Distribution:
+    """A histogram: `counts[i]` observations were at most `bounds[i]`, the last count is of all beyond."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float] = SECONDS) -> None:
+        self.bounds = tuple(bounds)
+        self.counts = [0] * (len(self.bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    def cumulative(self) -> Iterable[tuple[float, int]]:
+        """As Prometheus wants it: for each bound, how many were at most that; the last bound is infinity."""
+        so_far = 0
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            so_far += count
+            yield bound, so_far
+
+
+class QueueMetrics:
+    """`adds` counts keys that were really queued (not the collapsed ones), `retries` those put off to later."""
+
+    __slots__ = ("adds", "queue_seconds", "retries", "work_seconds")
+
+    def __init__(self) -> None:
+        self.adds = 0
+        self.retries = 0
+        # How long keys waited in the queue, and how long they were processed.
+        self.queue_seconds = Distribution()
+        self.work_seconds = Distribution()
 
 
 class ShutDownError(PodlifeError):
@@ -57,8 +99,7 @@ class Queue(Generic[K]):
             self._put_in_order(key)
 
     async def get(self) -> K:
-        """The next key, which is the caller's until it says `done`. Raises ShutDownError when there will be
-        no more."""
+        """The next key, the caller's until `done`. Raises ShutDownError when there will be no more."""
         while not self._order:
             if self.is_shutting_down:
                 raise ShutDownError(f"the queue {self.name} is shut down")

@@ -48,8 +48,7 @@ class ExponentialLimiter(Generic[K]):
 
 
 class TokenBucket:
-    """`burst` at once, then `per_second`; full at first. Every call is given the time. The bucket may owe tokens: who
-    reserves one that is not there waits until it is."""
+    """`burst` at once, then `per_second`; full at first. It may owe tokens, which `reserve` has to wait for."""
 
     __slots__ = ("_at", "_burst", "_per_second", "_tokens")
 
@@ -62,12 +61,10 @@ class TokenBucket:
         self._at: float | None = None
 
     def has_one(self, now: float) -> bool:
-        """Whether there is a token to take."""
         self._fill(now)
         return self._tokens >= 1
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one."""
         self._fill(now)
         if self._tokens < 1:
             return False

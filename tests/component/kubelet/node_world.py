@@ -30,48 +30,11 @@ def pod(name: str = "web", *, containers: Sequence[Object] = (), **spec: Any) ->
     return objects.pod(name, *containers, nodeName=NODE, **spec)
 
 
-class NodeWorld:
-    """What a user sees of a node, and the machine under it. `behaviours` are by name of the container."""
+class PodUser:
+    """What a user does with pods, and sees of them."""
 
-    def __init__(self, server: ApiHandler, client: Client) -> None:
-        self.server = server
+    def __init__(self, client: Client) -> None:
         self.client = client
-        self.clock = LoopClock()
-        self.behaviours: dict[str, Behaviour] = {}
-        self.machine = SimWorld(self.clock, self._script, ips=("10.0.0.7",))
-        self._agent: Kubelet | None = None
-        self.started: list[tuple[str, int]] = []
-        self._running: asyncio.Task[None] | None = None
-        self._agent_client: Client | None = None
-
-    @property
-    def agent(self) -> Kubelet:
-        assert self._agent is not None, "no agent was begun"
-        return self._agent
-
-    def _script(self, sandbox: SandboxConfig, config: ContainerConfig) -> Behaviour:
-        self.started.append((config.name, config.attempt))
-        return self.behaviours.get(config.name, Behaviour())
-
-    async def begin(self, disturb: Disturbance | None = None, **settings: Any) -> Kubelet:
-        """An agent on the same machine, with no memory of one before."""
-        self._agent_client = connect(self.server, disturb)
-        node = NodeSettings(NODE, addresses=("192.0.2.1",), **settings)
-        self._agent = Kubelet(
-            self._agent_client, SimRuntime(self.machine), KubeletSettings(node), self.clock, machine=MACHINE
-        )
-        self._running = asyncio.get_running_loop().create_task(self._agent.run())
-        return self._agent
-
-    async def kill(self) -> None:
-        """The agent is gone from one moment to the next; what it runs goes on."""
-        if self._running is not None and self._agent_client is not None:
-            await cancel_and_wait(self._running)
-            failure = None if self._running.cancelled() else self._running.exception()
-            await self._agent_client.close()
-            self._running = None
-            if failure is not None:
-                raise failure
 
     async def create(self, obj: Object) -> Object:
         return await self.client.create(PODS, obj, "default")
@@ -124,6 +87,50 @@ class NodeWorld:
         return [
             (each["reason"], each["message"], each["involvedObject"].get("fieldPath", "")) for each in about
         ]
+
+
+class NodeWorld(PodUser):
+    """What a user sees of a node, and the machine under it. `behaviours` are by name of the container."""
+
+    def __init__(self, server: ApiHandler, client: Client) -> None:
+        super().__init__(client)
+        self.server = server
+        self.clock = LoopClock()
+        self.behaviours: dict[str, Behaviour] = {}
+        self.machine = SimWorld(self.clock, self._script, ips=("10.0.0.7",))
+        self._agent: Kubelet | None = None
+        self.started: list[tuple[str, int]] = []
+        self._running: asyncio.Task[None] | None = None
+        self._agent_client: Client | None = None
+
+    @property
+    def agent(self) -> Kubelet:
+        assert self._agent is not None, "no agent was begun"
+        return self._agent
+
+    def _script(self, sandbox: SandboxConfig, config: ContainerConfig) -> Behaviour:
+        self.started.append((config.name, config.attempt))
+        return self.behaviours.get(config.name, Behaviour())
+
+    async def begin(self, disturb: Disturbance | None = None, **settings: Any) -> Kubelet:
+        """An agent on the same machine, with no memory of one before."""
+        self._agent_client = connect(self.server, disturb)
+        node = NodeSettings(NODE, addresses=("192.0.2.1",), **settings)
+        self._agent = Kubelet(
+            self._agent_client, SimRuntime(self.machine), KubeletSettings(node), self.clock, machine=MACHINE
+        )
+        self._running = asyncio.get_running_loop().create_task(self._agent.run())
+        return self._agent
+
+    async def kill(self) -> None:
+        """The agent is gone from one moment to the next; what it runs goes on."""
+        if self._running is not None and self._agent_client is not None:
+            await cancel_and_wait(self._running)
+            failure = None if self._running.cancelled() else self._running.exception()
+            await self._agent_client.close()
+            self._running = None
+            if failure is not None:
+                raise failure
 
 
 @asynccontextmanager

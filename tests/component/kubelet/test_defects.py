@@ -4,13 +4,16 @@ agent."""
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from podlife.api.codec import Object
 from podlife.client import PODS
 from podlife.kubelet.admission import admitter as admitting
 from podlife.kubelet.config import api as api_pods
+from podlife.kubelet.interfaces import NoVolumes
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtime import ExecResult
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
@@ -203,3 +206,79 @@ async def test_an_agent_goes_on_following_its_pods_after_a_defect(
     await asyncio.sleep(20)
     is_broken = False
     await world.until_phase("Running")
+
+
+@on_a_node
+async def test_a_clock_that_is_set_forward_makes_no_node_ill(
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PL-09"""
+    await world.running(pod())
+    now = world.clock.now
+    monkeypatch.setattr(world.clock, "now", lambda: now() + timedelta(hours=8))
+    assert world.agent.complaint == ""
+    assert list(world.agent._problems()) == []
+
+
+@on_a_node
+async def test_what_cannot_be_removed_ends_no_agent_and_is_removed_later(
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = SimRuntime.remove_sandbox
+    failures = [OSError("nobody has foreseen this"), RecursionError("nor this")]
+
+    async def fail_at_first(*arguments: Any) -> None:
+        if failures:
+            raise failures.pop()
+        await remove(*arguments)
+
+    monkeypatch.setattr(SimRuntime, "remove_sandbox", fail_at_first)
+    await world.running(pod())
+    await world.delete()
+    await world.until_gone()
+    await asyncio.sleep(700)
+    assert failures == []
+    assert await world.agent.runtime.list_sandboxes() == []
+    await world.running(pod("next"))
+
+
+@virtual_time
+async def test_an_agent_that_cannot_look_at_its_volumes_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def fail(_: object) -> tuple[str, ...]:
+        nonlocal looks
+        looks += 1
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(NoVolumes, "mounted", fail)
+    async with node_world() as world:
+        await world.running(pod())
+        await asyncio.sleep(700)
+        await world.delete()
+        await world.until_gone()
+    assert looks > 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "reason"),
+    [("create_container", "CreateContainerError"), ("start_container", "RunContainerError")],
+)
+@on_a_node
+async def test_a_disk_that_refuses_a_container_is_the_reason_why_it_waits(
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch, verb: str, reason: str
+) -> None:
+    async def fail(*_: object) -> None:
+        raise OSError(36, "File name too long")
+
+    monkeypatch.setattr(SimRuntime, verb, fail)
+    await world.create(pod())
+    found = await world.until(lambda each: _waits_for(each) not in ("", "ContainerCreating"))
+    assert _waits_for(found) == reason
+    told = [message for why, message, _ in await world.events() if why == "Failed"]
+    assert "File name too long" in told[0]
+
+
+def _waits_for(found: Object) -> str:
+    statuses = found["status"].get("containerStatuses") or [{"state": {}}]
+    return str((statuses[0]["state"].get("waiting") or {}).get("reason") or "")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from podlife.api.codec import parse_time
@@ -174,20 +176,29 @@ async def test_an_image_that_cannot_be_had_is_asked_for_less_and_less_often(worl
     await world.until_phase("Running", seconds=400)
 
 
+@pytest.mark.parametrize(
+    ("fields", "reason", "said"),
+    [
+        (
+            {"imagePullPolicy": "Never", "image": "gone:1"},
+            "ErrImageNeverPull",
+            'Container image "gone:1" is not present with pull policy of Never',
+        ),
+        ({"image": "No Such/Name"}, "InvalidImageName", ".* couldn't parse image name .*"),
+        (
+            {"securityContext": {"runAsNonRoot": True, "runAsUser": 0}},
+            "CreateContainerConfigError",
+            r"container's runAsUser breaks non-root policy \(pod: .*",
+        ),
+    ],
+)
 @on_a_node
-async def test_an_image_that_must_not_be_pulled_and_is_not_there_is_waited_for(world: NodeWorld) -> None:
-    world.machine.image_errors["registry.example/app:1"] = "no such image"
-    await world.create(pod(containers=[container(imagePullPolicy="Never")]))
-    shown = await world.until(waits("ErrImageNeverPull"))
-    said = 'Container image "registry.example/app:1" is not present with pull policy of Never'
-    assert message(shown) == said
-
-
-@on_a_node
-async def test_an_image_with_a_name_that_is_none_is_told(world: NodeWorld) -> None:
-    await world.create(pod(containers=[{"name": "main", "image": "No Such/Name"}]))
-    shown = await world.until(waits("InvalidImageName"))
-    assert "couldn't parse image name" in message(shown)
+async def test_a_container_that_cannot_be_made_says_why(
+    world: NodeWorld, fields: Object, reason: str, said: str
+) -> None:
+    world.machine.image_errors["gone:1"] = "no such image"
+    await world.create(pod(containers=[container(**fields)]))
+    assert re.fullmatch(said, message(await world.until(waits(reason))))
 
 
 @on_a_node
@@ -201,14 +212,6 @@ async def test_a_container_waits_for_the_config_map_that_it_asks_for(world: Node
     await world.until_phase("Running")
     made = next(iter(world.machine.containers.values()))
     assert dict(made.config.env)["GREETING"] == "hello"
-
-
-@on_a_node
-async def test_a_container_that_may_not_run_as_root_and_would_is_not_made(world: NodeWorld) -> None:
-    security = {"runAsNonRoot": True, "runAsUser": 0}
-    await world.create(pod(containers=[container(securityContext=security)]))
-    shown = await world.until(waits("CreateContainerConfigError"))
-    assert message(shown).startswith("container's runAsUser breaks non-root policy (pod: ")
 
 
 @on_a_node

@@ -127,8 +127,6 @@ def test_any_backoff() -> None:
         waits.append(backoff.seconds("k"))
         backoff.go_on("k", at(second), at(second))
     assert waits == [0, 1, 2, 4, 8, 16, 32, 50, 50]
-    backoff.reset("k")
-    assert backoff.seconds("k") == 0
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(100, 1), (100.5, 0)])

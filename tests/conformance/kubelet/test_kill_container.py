@@ -124,6 +124,27 @@ def test_an_override_counts_alone(override: int) -> None:
     assert stop_budget(of_pod, container(), override_seconds=override).seconds == override
 
 
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("metadata", "grace", "options"),
+    [
+        ({}, 300_000_000_000, {}),
+        ({}, INT64, {}),
+        ({"deletionGracePeriodSeconds": INT64}, 30, {}),
+        ({}, 30, {"override_seconds": INT64}),
+        ({}, 30, {"reason": LIVENESS}),
+    ],
+    ids=["spec", "spec, largest", "deletion", "override", "liveness probe"],
+)
+def test_the_longest_grace_is_one_that_every_runtime_can_wait_for(
+    metadata: Object, grace: int, options: Object
+) -> None:
+    of_pod = pod(metadata=metadata, terminationGracePeriodSeconds=grace)
+    assert stop_budget(of_pod, probed(liveness=INT64), **options).runtime_seconds == INT32
+
+
 def test_what_the_event_of_a_kill_says() -> None:
     """KC-07"""
     assert killing_message("a") == "Stopping container a"

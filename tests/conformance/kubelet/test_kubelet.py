@@ -71,9 +71,9 @@ async def test_all_containers_of_a_pod_are_ended_together_and_then_its_sandbox(w
     assert not ends or (ends["slow"] - ends["quick"]).total_seconds() == pytest.approx(1)  # type: ignore[operator]
 
 
-@virtual_time
+@on_a_node
 async def test_what_could_not_be_ended_makes_the_whole_kill_fail_and_it_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """KC-13"""
     stop = SimRuntime.stop_container
@@ -85,13 +85,12 @@ async def test_what_could_not_be_ended_makes_the_whole_kill_fail_and_it_is_tried
             raise ContainerRuntimeError("no")
         await stop(self, container_id, grace_seconds=grace_seconds)
 
-    async with node_world() as world:
-        await world.running(pod(containers=[container("bad"), container("good")]))
-        monkeypatch.setattr(SimRuntime, "stop_container", stop_badly)
-        await world.delete()
-        assert await world.until_gone() < 25
-        assert tries
-        assert ("FailedKillPod", "error killing pod: no") in await reasons(world)
+    await world.running(pod(containers=[container("bad"), container("good")]))
+    monkeypatch.setattr(SimRuntime, "stop_container", stop_badly)
+    await world.delete()
+    assert await world.until_gone() < 25
+    assert tries
+    assert ("FailedKillPod", "error killing pod: no") in await reasons(world)
 
 
 @on_a_node
@@ -109,27 +108,22 @@ async def test_a_pre_stop_hook_is_run_within_the_grace_after_it_was_told_that_th
     assert killing == [("Killing", "Stopping container main", "spec.containers{main}")]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "given", "gone_after"),
+    [
+        pytest.param(10, None, 12, id="KC-09 KC-12 all of the grace slept in the hook; two seconds are left"),
+        pytest.param(5000, 4, 6, id="KC-09 a hook that never ends is waited for as long as there is grace"),
+    ],
+)
 @on_a_node
-async def test_a_pre_stop_hook_takes_its_time_from_the_grace_and_leaves_two_seconds(world: NodeWorld) -> None:
-    """KC-09 KC-12: 10 s of grace, all of them slept in the hook; what is left is raised to 2 s."""
-    world.behaviours["main"] = FOREVER
-    handler = {"lifecycle": {"preStop": {"sleep": {"seconds": 10}}}}
-    await world.running(pod(containers=[container(**handler)], terminationGracePeriodSeconds=10))
-    await world.delete()
-    assert 12 <= await world.until_gone() < 13
-
-
-@on_a_node
-async def test_a_pre_stop_hook_that_never_ends_is_waited_for_as_long_as_there_is_grace(
-    world: NodeWorld,
+async def test_a_pre_stop_hook_takes_its_time_from_the_grace_and_leaves_two_seconds(
+    world: NodeWorld, seconds: int, given: int | None, gone_after: float
 ) -> None:
-    """KC-09"""
     world.behaviours["main"] = FOREVER
-    handler = {"lifecycle": {"preStop": {"sleep": {"seconds": 5000}}}}
-    made = pod(containers=[container(**handler)], terminationGracePeriodSeconds=5000)
-    await world.running(made)
-    await world.delete(grace_seconds=4)
-    assert 6 <= await world.until_gone() < 7
+    handler = {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}}
+    await world.running(pod(containers=[container(**handler)], terminationGracePeriodSeconds=seconds))
+    await world.delete(grace_seconds=given)
+    assert gone_after <= await world.until_gone() < gone_after + 1
 
 
 @on_a_node
@@ -238,19 +232,18 @@ async def test_a_pod_with_more_volumes_than_the_node_can_hold_is_refused(
     assert not world.started
 
 
-@virtual_time
+@on_a_node
 async def test_a_pod_waits_for_the_network_of_its_node_unless_it_uses_the_node_s_own(
-    monkeypatch: pytest.MonkeyPatch,
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-02"""
     monkeypatch.setattr(SimRuntime, "network_problem", "no plugin is there", raising=False)
-    async with node_world() as world:
-        await world.create(pod())
-        await world.running(pod("host", hostNetwork=True))
-        assert ("NetworkNotReady", "network is not ready: no plugin is there") in await reasons(world)
-        assert (await world.get())["status"]["phase"] == "Pending"
-        monkeypatch.setattr(SimRuntime, "network_problem", "")
-        await world.until_phase("Running", seconds=5)
+    await world.create(pod())
+    await world.running(pod("host", hostNetwork=True))
+    assert ("NetworkNotReady", "network is not ready: no plugin is there") in await reasons(world)
+    assert (await world.get())["status"]["phase"] == "Pending"
+    monkeypatch.setattr(SimRuntime, "network_problem", "")
+    await world.until_phase("Running", seconds=5)
 
 
 # Starting again

@@ -269,19 +269,6 @@ async def test_a_node_whose_runtime_cannot_be_listed_is_not_ready(world: NodeWor
 
 
 @virtual_time
-async def test_running_pods_and_containers_are_counted_as_they_were_last_seen() -> None:
-    """PL-10"""
-    world = World()
-    await world.run_pod("u1")
-    await world.run_pod("u2")
-    async with world.looking():
-        assert world.changes.counts() == (2, {"running": 2})
-        await world.runtime.stop_container(container_of(world, "u1").id, grace_seconds=1)
-        await asyncio.sleep(0.1)
-        assert world.changes.counts() == (2, {"running": 1, "exited": 1})
-
-
-@virtual_time
 async def test_one_pod_is_read_alone_and_a_look_at_everything_answers_all_who_asked_before() -> None:
     """PL-11"""
     world = World()

@@ -22,10 +22,6 @@ Object = dict[str, Any]
 HELD = {"finalizers": ["test.example/hold"]}
 
 
-def agent_of(world: NodeWorld) -> Any:
-    return world.agent
-
-
 def running(world: NodeWorld) -> list[str]:
     return [each.config.name for each in world.machine.containers.values() if each.exit_code is None]
 
@@ -60,7 +56,7 @@ async def test_nothing_is_started_before_volumes_are_there_and_why_is_told(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-03"""
-    volumes = agent_of(world).volumes
+    volumes = world.agent.volumes
 
     async def fail(_: Object) -> None:
         raise VolumeError('MountVolume.SetUp failed for volume "v"')
@@ -80,7 +76,7 @@ async def test_a_static_pod_has_its_mirror_before_it_has_its_volumes(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-03"""
-    agent = agent_of(world)
+    agent = world.agent
     await agent.reporter.registered.wait()
 
     async def fail(_: Object) -> None:
@@ -94,8 +90,8 @@ async def test_a_static_pod_has_its_mirror_before_it_has_its_volumes(
     assert not world.machine.containers
 
 
-@virtual_time
-async def test_a_pod_that_ends_is_told_of_before_and_not_probed_to_death() -> None:
+@on_a_node
+async def test_a_pod_that_ends_is_told_of_before_and_not_probed_to_death(world: NodeWorld) -> None:
     """ST-10: a liveness probe that would fail from now on restarts the pod that lives, not the one that ends."""
     probe = {
         "exec": {"command": ["no"]},
@@ -103,18 +99,17 @@ async def test_a_pod_that_ends_is_told_of_before_and_not_probed_to_death() -> No
         "failureThreshold": 1,
         "initialDelaySeconds": 20,
     }
-    async with node_world() as world:
-        for name, seconds in (("ends", 50), ("lives", 0)):
-            world.behaviours[name] = Behaviour(stop_seconds=seconds, exec=lambda _: ExecResult(1, b"", b""))
-            probed = container(name, livenessProbe=probe)
-            await world.running(pod(name, containers=[probed], terminationGracePeriodSeconds=60))
-        await asyncio.sleep(18)
-        await world.delete("ends")
-        await asyncio.sleep(30)
-        assert (await world.get("ends"))["status"]["phase"] == "Running"
-        assert 18 <= await world.until_gone("ends") <= 25
-        assert ("lives", 1) in world.started
-        assert ("ends", 1) not in world.started
+    for name, seconds in (("ends", 50), ("lives", 0)):
+        world.behaviours[name] = Behaviour(stop_seconds=seconds, exec=lambda _: ExecResult(1, b"", b""))
+        probed = container(name, livenessProbe=probe)
+        await world.running(pod(name, containers=[probed], terminationGracePeriodSeconds=60))
+    await asyncio.sleep(18)
+    await world.delete("ends")
+    await asyncio.sleep(30)
+    assert (await world.get("ends"))["status"]["phase"] == "Running"
+    assert 18 <= await world.until_gone("ends") <= 25
+    assert ("lives", 1) in world.started
+    assert ("ends", 1) not in world.started
 
 
 @on_a_node
@@ -246,7 +241,7 @@ async def test_a_pod_leaves_the_api_server_only_when_its_volumes_are_gone(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-16"""
-    volumes = agent_of(world).volumes
+    volumes = world.agent.volumes
 
     async def fail(_: str) -> None:
         raise VolumeError("still in use")
@@ -268,7 +263,7 @@ async def test_what_is_to_be_told_of_an_eviction_is_told(world: NodeWorld) -> No
     """ST-17"""
     await world.create(pod())
     uid = (await world.until_phase("Running"))["metadata"]["uid"]
-    agent = agent_of(world)
+    agent = world.agent
 
     def evicted(status: Object) -> None:
         status.update(phase="Failed", reason="Evicted", message="The node was low on resource: memory.")

@@ -12,10 +12,9 @@ from podlife.kubelet.status.conditions import (
     all_containers_restarting,
     containers_ready,
     initialized,
-    pod_scheduled,
     ready,
-    ready_to_start_containers,
 )
+from podlife.kubelet.status.conditions import condition as kubelet_condition
 from podlife.kubelet.status.patch import merged_status
 from podlife.kubelet.status.terminated import terminated_status
 from tests.conformance.kubelet.api_world import World
@@ -369,9 +368,9 @@ def test_initialized(
 def test_the_other_conditions_of_a_node() -> None:
     """SM-03: with the generation that they speak of."""
     each = pod(metadata={"generation": 3})
-    assert pod_scheduled(each) == {"type": "PodScheduled", "status": "True", "observedGeneration": 3}
-    assert ready_to_start_containers(each, has_sandbox=False)["status"] == "False"
-    assert ready_to_start_containers(each, has_sandbox=True)["status"] == "True"
+    scheduled = {"type": "PodScheduled", "status": "True", "observedGeneration": 3}
+    assert kubelet_condition(each, "PodScheduled", True) == scheduled
+    assert kubelet_condition(each, "PodScheduled", False)["status"] == "False"
     assert all_containers_restarting(each, "Running", is_restarting=True)["status"] == "True"
     assert all_containers_restarting(each, "Running", is_restarting=False)["status"] == "False"
     assert all_containers_restarting(each, "Failed", is_restarting=True)["reason"] == "PodFailed"

@@ -38,43 +38,24 @@ from podlife.kubelet.runtime import Runtime, SandboxConfig, SandboxState, Sandbo
 from podlife.kubelet.status.generate import StatusGenerator
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.sync_loop import SyncLoop
-from tests.conformance.podworkers.world import Recorder, Steps
+from tests.conformance.podworkers.world import Recorder, Steps, pod
 
 Object = dict[str, Any]
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def node_pod(
-    uid: str = "u",
-    *,
-    name: str = "",
-    phase: str = "",
-    grace: int | None = 30,
-    source: str = "",
-    is_deleted: bool = False,
-    version: str = "",
-) -> NodePod:
-    metadata: Object = {"name": name or uid, "namespace": "ns", "uid": uid, "annotations": {}}
-    if source:
-        metadata["annotations"]["kubernetes.io/config.source"] = source
-    if version:
-        metadata["annotations"]["version"] = version
-    if is_deleted:
-        metadata.update(deletionTimestamp="2030-01-01T00:00:00Z", deletionGracePeriodSeconds=5)
-    spec: Object = {"containers": [{"name": "main", "image": "app"}]}
-    if grace is not None:
-        spec["terminationGracePeriodSeconds"] = grace
-    return NodePod({"metadata": metadata, "spec": spec, "status": {"phase": phase} if phase else {}})
+def node_pod(uid: str = "u", *, name: str = "", is_deleted: bool = False, **options: Any) -> NodePod:
+    return pod(uid, name=name or uid, deletion=5 if is_deleted else None, **options)
 
 
 def static_pod(uid: str, *, name: str = "same", grace: int | None = 30) -> NodePod:
     return node_pod(uid, name=name, source="file", grace=grace)
 
 
-def mirror_pod(uid: str = "mirror", *, name: str = "same") -> NodePod:
-    annotations = {"kubernetes.io/config.mirror": "digest", "kubernetes.io/config.source": "file"}
-    metadata = {"name": name, "namespace": "ns", "uid": uid, "annotations": annotations}
-    return NodePod({"metadata": metadata, "spec": {"containers": []}, "status": {}})
+def mirror_pod(uid: str = "mirror") -> NodePod:
+    mirror = node_pod(uid, name="same", source="file")
+    mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "digest"
+    return NodePod(mirror)
 
 
 class Mirrors:

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.monotonic import MonotonicSeconds
 from podlife.kubelet.podworkers import BackoffError, Delays
 from podlife.kubelet.podworkers.delays import delay_after
 from podlife.testing import virtual_time
@@ -58,17 +59,16 @@ def test_a_delay_lies_between_its_base_and_half_as_much_again(error: Exception |
         assert delay == pytest.approx(base * factor)
 
 
-@virtual_time
+@running
 async def test_a_pod_that_moved_on_is_due_at_once(world: World) -> None:
     """PW-90"""
     world.chance = 1.0
-    async with world:
-        await world.started(pod())
-        gate = world.hold("terminated")
-        await world.told(KILL, pod())
-        assert world.delay() <= 0
-        await world.open(gate)
-        assert world.workers.retries.due_at("u") is None, "there is nothing left to do"
+    await world.started(pod())
+    gate = world.hold("terminated")
+    await world.told(KILL, pod())
+    assert world.delay() <= 0
+    await world.open(gate)
+    assert world.workers.retries.due_at("u") is None, "there is nothing left to do"
 
 
 @running
@@ -149,3 +149,50 @@ async def test_what_is_due_leads_to_a_sync_of_the_pods_that_are_still_wanted(wor
     world.workers.sync_known_pods(wanted)
     await world.settle()
     assert world.state("dropped").is_finished
+
+
+# Waiting: once a second at most, and not at all while nothing is due
+
+
+@virtual_time
+async def test_what_is_due_comes_within_a_second() -> None:
+    loop = asyncio.get_running_loop()
+    table = DueQueue()
+    table.put("later", loop.time() + 60)
+    table.put("soon", loop.time() + 5)
+    assert await table.wait() == ["soon"]
+    assert 5 <= loop.time() < 6.1
+    assert await table.wait() == ["later"]
+    assert 60 <= loop.time() < 61.1
+
+
+@virtual_time
+async def test_something_earlier_that_comes_while_it_waits_is_not_missed() -> None:
+    loop = asyncio.get_running_loop()
+    table = DueQueue()
+    table.put("late", loop.time() + 500)
+    waiting = loop.create_task(table.wait())
+    await asyncio.sleep(30)
+    table.put("early", loop.time() + 10)
+    assert await waiting == ["early"]
+    assert 40 <= loop.time() < 41.1
+
+
+@virtual_time
+async def test_an_empty_one_waits_for_what_comes() -> None:
+    loop = asyncio.get_running_loop()
+    table = DueQueue()
+    waiting = loop.create_task(table.wait())
+    await asyncio.sleep(10_000)
+    assert not waiting.done()
+    table.put("first", loop.time())
+    assert await waiting == ["first"]
+
+
+@virtual_time
+async def test_no_two_moments_are_the_same_though_time_stands_still() -> None:
+    seconds = MonotonicSeconds()
+    found = [seconds() for _ in range(1000)]
+    assert found == sorted(set(found))
+    await asyncio.sleep(1)
+    assert seconds() == asyncio.get_running_loop().time()

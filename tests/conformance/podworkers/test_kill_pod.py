@@ -51,17 +51,16 @@ async def test_a_kill_that_takes_too_long_is_told_and_goes_on(world: World) -> N
     assert world.state().is_finished
 
 
-@virtual_time
+@running
 async def test_a_pod_that_is_not_known_is_killed_too(world: World) -> None:
     """PW-183"""
 
     def override(status: Any) -> None: ...
 
-    async with world:
-        await kill_pod_now(world.workers, world.recorder, pod(), grace_seconds=0, status_override=override)
-        await world.settle()
-        assert world.steps.of("u") == [("terminating", 1), ("terminated", None)]
-        assert world.steps.seen[0][2] is override
+    await kill_pod_now(world.workers, world.recorder, pod(), grace_seconds=0, status_override=override)
+    await world.settle()
+    assert world.steps.of("u") == [("terminating", 1), ("terminated", None)]
+    assert world.steps.seen[0][2] is override
 
 
 @running

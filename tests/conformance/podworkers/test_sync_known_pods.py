@@ -19,9 +19,6 @@ from tests.conformance.podworkers.world import (
     static,
 )
 
-Update = PodUpdate
-State = PodState
-
 
 @running
 async def test_everything_that_remains_is_told_with_its_stage_and_where_it_is_from(world: World) -> None:
@@ -53,7 +50,7 @@ async def test_everything_that_remains_is_told_with_its_stage_and_where_it_is_fr
 def test_a_finished_pod_is_kept_only_as_long_as_it_is_wanted_as_it_is(
     is_orphan: bool, is_restart_requested: bool, is_kept: bool
 ) -> None:
-    state: State = PodState(
+    state = PodState(
         0.0,
         started_at=0.0,
         terminating_at=1.0,
@@ -76,7 +73,7 @@ async def test_a_finished_pod_that_is_desired_is_told_as_terminated(world: World
 @pytest.mark.parametrize("is_restart_requested", [False, True])
 def test_a_pod_that_is_desired_and_not_finished_is_left_alone(is_restart_requested: bool) -> None:
     """PW-153"""
-    state: State = PodState(0.0, terminating_at=1.0, is_restart_requested=is_restart_requested)
+    state = PodState(0.0, terminating_at=1.0, is_restart_requested=is_restart_requested)
     after, actions = review(state, 2.0, is_orphan=False)
     assert after is state
     assert actions == ()
@@ -169,8 +166,8 @@ async def test_of_twenty_pods_those_that_are_killed_end_and_only_wanted_ones_are
     assert len(workers) == 0
 
 
-ACTIVE: Update = PodUpdate(SYNC, pod(version="active"))
-PENDING: Update = PodUpdate(UPDATE, pod(version="pending"))
+ACTIVE = PodUpdate(SYNC, pod(version="active"))
+PENDING = PodUpdate(UPDATE, pod(version="pending"))
 TERMINATING = {"terminating_at": 1.0}
 TERMINATED = {"terminating_at": 1.0, "terminated_at": 1.0}
 
@@ -205,7 +202,7 @@ TERMINATED = {"terminating_at": 1.0, "terminated_at": 1.0}
     ],
 )
 def test_what_becomes_of_a_pod_in_each_state(
-    state: State, is_orphan: bool, is_kept: bool, pending: Update | None
+    state: PodState, is_orphan: bool, is_kept: bool, pending: PodUpdate | None
 ) -> None:
     """PW-162"""
     after, actions = review(state, 2.0, is_orphan=is_orphan)

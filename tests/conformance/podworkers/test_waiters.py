@@ -81,7 +81,7 @@ async def test_all_are_answered_when_the_pod_has_stopped_and_not_before(world: W
     await world.open(gate)
 
 
-@virtual_time
+@running
 async def test_only_the_last_status_override_is_used_and_on_every_try(world: World) -> None:
     """PW-34"""
 
@@ -89,14 +89,13 @@ async def test_only_the_last_status_override_is_used_and_on_every_try(world: Wor
 
     def last(status: object) -> None: ...
 
-    async with world:
-        await world.started(pod())
-        with world.failing("terminating"):
-            world.tell(KILL, pod(), kill=KillOptions(status_override=first))
-            world.tell(KILL, pod(), kill=KillOptions(status_override=last))
-            await world.told(KILL, pod())
-            await world.told(SYNC, pod())
-        assert [seen[2] for seen in world.steps.seen] == [last, last]
+    await world.started(pod())
+    with world.failing("terminating"):
+        world.tell(KILL, pod(), kill=KillOptions(status_override=first))
+        world.tell(KILL, pod(), kill=KillOptions(status_override=last))
+        await world.told(KILL, pod())
+        await world.told(SYNC, pod())
+    assert [seen[2] for seen in world.steps.seen] == [last, last]
 
 
 @running
@@ -156,17 +155,16 @@ async def test_workers_that_end_tell_those_who_wait_that_nothing_is_known(world:
     assert world.workers.is_termination_requested("u"), "what is known stays known"
 
 
-@virtual_time
+@running
 async def test_one_who_waits_and_fails_keeps_nobody_from_being_answered(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(outcome: KillOutcome) -> None:
         raise RuntimeError("not my day")
 
-    async with world:
-        await world.started(pod())
-        world.tell(KILL, pod(), kill=KillOptions(broken))
-        await world.told(KILL, pod(), kill=world.waiting("other"))
-        assert world.answers == [("other", STOPPED)]
-        assert world.state().is_finished
-        assert "not my day" in caplog.text
+    await world.started(pod())
+    world.tell(KILL, pod(), kill=KillOptions(broken))
+    await world.told(KILL, pod(), kill=world.waiting("other"))
+    assert world.answers == [("other", STOPPED)]
+    assert world.state().is_finished
+    assert "not my day" in caplog.text

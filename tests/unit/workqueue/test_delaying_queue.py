@@ -42,19 +42,13 @@ async def test_keys_come_in_the_order_of_their_times_and_those_of_one_time_in_th
     assert await moments(queue, 4) == [("soon", 1), ("x", 2), ("y", 2), ("late", 3)]
 
 
+@pytest.mark.parametrize("times", [(50, 5), (5, 50)], ids=["earlier", "later"])
 @virtual_time
-async def test_a_key_that_waits_moves_earlier(queue: DelayingQueue[str]) -> None:
-    queue.add_after("a", 50)
-    queue.add_after("a", 5)
-    assert await moments(queue, 1) == [("a", 5)]
-    await asyncio.sleep(100)
-    assert len(queue) == 0
-
-
-@virtual_time
-async def test_a_key_that_waits_does_not_move_later(queue: DelayingQueue[str]) -> None:
-    queue.add_after("a", 5)
-    queue.add_after("a", 50)
+async def test_a_key_that_waits_moves_earlier_and_never_later(
+    queue: DelayingQueue[str], times: tuple[float, float]
+) -> None:
+    for seconds in times:
+        queue.add_after("a", seconds)
     assert await moments(queue, 1) == [("a", 5)]
     await asyncio.sleep(100)
     assert len(queue) == 0

@@ -1,6 +1,6 @@
 """The sources of a node's pods: the API server (`api`) and manifest files (`file`), and the mirrors of static pods.
 
-    source = FileSource(Path("/etc/kubernetes/manifests"), "n1", clock)
+    source = FileSource(Path("/etc/kubernetes/manifests"), "n1", clock, check=check)
     ... await source.run(on_change) ...
     mirrors = ApiMirrorClient(client, reporter)
     mirror = await mirrors.ensure(pod, mirror)

@@ -33,13 +33,8 @@ _MOST_BYTES = 1024 * 1024
 Signature = tuple[int, int, int, int]
 
 
-def _no_check(pod: Object) -> Sequence[str]:
-    return ()
-
-
 class FileSource:
-    """`check` is for those who know more of what can be wrong with a pod than the shape of its file: it says what, one
-    text each. `report` is told of every file that cannot be used; without it, it is logged."""
+    """`check` returns what is wrong with a pod, one text each; `report` gets each problem, by default a log line."""
 
     def __init__(
         self,
@@ -47,7 +42,7 @@ class FileSource:
         node_name: str,
         clock: Clock,
         *,
-        check: Callable[[Object], Sequence[str]] = _no_check,
+        check: Callable[[Object], Sequence[str]],
         report: Callable[[str], None] | None = None,
     ) -> None:
         # The name of the file is part of what a pod is: it must not depend on where the kubelet was started.
@@ -113,8 +108,7 @@ class _File:
 
 
 class ManifestDirectory:
-    """`check` says what is wrong with a pod that could be read, in as many lines as it likes; `report` is told, in one
-    line each, of what is wrong."""
+    """`check` and `report` as for `FileSource`; a report is one line."""
 
     def __init__(
         self,

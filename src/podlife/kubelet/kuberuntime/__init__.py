@@ -5,8 +5,6 @@ termination order and the labels from which a restarted kubelet learns are pure 
 what pods leave behind. `handler_runner` runs lifecycle hooks; it is imported by itself, since it brings an HTTP client.
 """
 
-from __future__ import annotations
-
 from podlife.kubelet.kuberuntime.backoff import Backoff, crash_loop_backoff
 from podlife.kubelet.kuberuntime.container_config import ContainerConfigs
 from podlife.kubelet.kuberuntime.container_gc import ContainerGC

@@ -65,7 +65,6 @@ class ImageManager:
         return await self._pull(pod, container, image, whole)
 
     def collect(self) -> None:
-        """Forget waits that are over."""
         self._backoff.collect(self._clock.now())
         if not len(self._backoff):
             self._last_failures.clear()

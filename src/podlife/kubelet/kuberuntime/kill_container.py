@@ -98,8 +98,7 @@ def killing_message(name: str, message: str = "") -> str:
 
 
 def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """For each sidecar, the running containers that have to end before it is stopped; all others wait for nobody.
-    Empty for a pod without sidecars."""
+    """For each sidecar, the running containers that have to end before it is stopped; others wait for none."""
     regular = frozenset(each["name"] for each in containers_of(pod))
     waits: dict[str, frozenset[str]] = {}
     later: frozenset[str] = frozenset()

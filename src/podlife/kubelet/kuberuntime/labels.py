@@ -58,33 +58,29 @@ def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_co
 
 
 def restore(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[Object, Object]:
-    """As much of the pod and of the container as ending it takes. What cannot be read is left away: a label that
-    somebody broke must not keep a container alive."""
-    grace = _read(annotations, _GRACE, int)
-    deletion = _read(annotations, _DELETION_GRACE, int)
+    """The pod and container, as far as a kill needs them. A label that cannot be read must not keep one alive."""
     hook = _read(annotations, _PRE_STOP, dict)
-    ports = _read(annotations, _PORTS, list)
-    container: Object = {"name": labels.get(_NAME, "")}
-    if hook is not None:
-        container["lifecycle"] = {"preStop": hook}
-    if ports is not None:
-        container["ports"] = ports
-    metadata: Object = {
-        "name": labels.get(_POD_NAME, ""),
-        "namespace": labels.get(_POD_NAMESPACE, ""),
-        "uid": labels.get(_POD_UID, ""),
-    }
-    if deletion is not None:
-        metadata["deletionGracePeriodSeconds"] = deletion
-    spec: Object = {"containers": [container]}
-    if grace is not None:
-        spec["terminationGracePeriodSeconds"] = grace
+    container = _given(
+        name=labels.get(_NAME, ""),
+        lifecycle=None if hook is None else {"preStop": hook},
+        ports=_read(annotations, _PORTS, list),
+    )
+    metadata = _given(
+        name=labels.get(_POD_NAME, ""),
+        namespace=labels.get(_POD_NAMESPACE, ""),
+        uid=labels.get(_POD_UID, ""),
+        deletionGracePeriodSeconds=_read(annotations, _DELETION_GRACE, int),
+    )
+    spec = _given(containers=[container], terminationGracePeriodSeconds=_read(annotations, _GRACE, int))
     return {"metadata": metadata, "spec": spec}, container
 
 
+def _given(**fields: Any) -> Object:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def resources_at_start(container: Container, annotations: Mapping[str, str]) -> Object:
-    """The requests and limits that an instance of the container was started with: those of the pod may have been
-    resized since. An instance that does not say has those of its pod."""
+    """Requests and limits that an instance was started with: its pod may have been resized since."""
     found: Object | None = _read(annotations, _RESOURCES, dict)
     return found if found is not None else dict(container.get("resources") or {})
 

@@ -64,7 +64,6 @@ class KubeRuntimeManager:
 
     @property
     def network_problem(self) -> str:
-        """Why pods cannot have a network yet; empty when they can."""
         return self.runtime.network_problem if isinstance(self.runtime, HasNetwork) else ""
 
     async def kill_pod(
@@ -74,7 +73,6 @@ class KubeRuntimeManager:
         await self._killer.kill_pod(pod, observed, grace_seconds=grace_seconds)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, and everything of it."""
         self._killer.forget(uid)
         self.reasons.forget(uid)
 
@@ -165,8 +163,7 @@ class KubeRuntimeManager:
     async def _start_all(
         self, pod: Pod, actions: PodActions, sandbox: SandboxContext, result: PodSyncResult
     ) -> None:
-        """An init container that does not start keeps those after it, and the regular ones, from starting; a sidecar
-        only keeps itself."""
+        """An init container that does not start blocks all containers after it; a sidecar blocks none."""
         ephemeral = pod["spec"].get("ephemeralContainers") or ()
         for container in _named(ephemeral, actions.start_ephemeral):
             await self._start(pod, container, sandbox, result)

@@ -92,7 +92,6 @@ class GenericPLEG:
         return running, Counter(each.state.value.lower() for pod in seen for each in pod.containers)
 
     def ask(self, uid: str) -> None:
-        """Read this pod again, soon."""
         self._wanted[uid] = None
         self._wakeup.set()
 
@@ -129,7 +128,6 @@ class GenericPLEG:
             await wait_until_set(self._relisted, seconds=seconds)
 
     async def run(self) -> None:
-        """Run until cancelled."""
         self.ask_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen_for_ever(), name="runtime events")

@@ -20,7 +20,6 @@ CONFIG_SOURCE = "kubernetes.io/config.source"
 
 
 def is_static(pod: NodePod) -> bool:
-    """Whether it came from somewhere else than the API server."""
     return pod.metadata.annotations.get(CONFIG_SOURCE, "api") != "api"
 
 
@@ -43,8 +42,6 @@ CREATE, KILL = UpdateType.CREATE, UpdateType.KILL
 
 
 class KillOutcome(enum.Enum):
-    """What whoever waits is told."""
-
     # No container of the pod runs, and none will.
     STOPPED = "stopped"
     # The update that they came with asked for no kill.
@@ -89,8 +86,6 @@ class PodUpdate(msgspec.Struct, frozen=True):
 
 
 class Stage(enum.Enum):
-    """Which step is next."""
-
     SYNC = "sync"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
@@ -102,8 +97,6 @@ SYNC, TERMINATING, TERMINATED = Stage
 
 
 class WorkerAction(enum.Enum):
-    """What is to be done for a pod."""
-
     # Run a step as soon as none is running.
     WAKE = "wake"
     # The step that is running, if one is, works towards what nobody wants any more.
@@ -118,8 +111,6 @@ WAKE, CANCEL_STEP, LINE_UP, RELEASE_NAME = WorkerAction
 
 
 class KillAnswer(msgspec.Struct, frozen=True):
-    """Tell those who wait."""
-
     waiters: tuple[Waiter, ...]
     outcome: KillOutcome
 
@@ -129,8 +120,7 @@ NOTHING: tuple[Action, ...] = ()
 
 
 class PodState(msgspec.Struct, frozen=True):
-    """Times are the workers' own; None is never. They only go forward: synced, started, terminating, terminated,
-    finished."""
+    """Times are the workers' own, None is never; a pod only goes forward, in the order of the fields."""
 
     synced_at: float
     # When it was first let run.

@@ -28,8 +28,7 @@ class StatusCache(Protocol):
         ...
 
     def get_newer_than(self, uid: str, seconds: float | None) -> ObservedPod | Awaitable[ObservedPod]:
-        """What was learnt after that moment, in the workers' own time; waits until there is such. With None, what
-        is known now."""
+        """What was observed after that moment (the workers' time), once there is such; with None, what is known now."""
         ...
 
 
@@ -128,8 +127,7 @@ def _is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
 
 
 class StepRunner:
-    """`ended` is called when a step is over, with what it answered or what it raised; it is the last thing that
-    happens to the step."""
+    """`ended` is called last of all, with what a step returned or raised."""
 
     def __init__(self, steps: PodSteps, cache: StatusCache, ended: Ended) -> None:
         self._steps = steps

@@ -191,15 +191,12 @@ def _answered(update: PodUpdate, outcome: KillOutcome) -> tuple[Action, ...]:
 
 
 class StepWork(msgspec.Struct, frozen=True):
-    """What one step does."""
-
     stage: Stage
     update: PodUpdate
 
 
 def begin(state: PodState, update: PodUpdate, now: float, *, is_start: bool) -> tuple[PodState, StepWork]:
-    """The pending update becomes the active one; with `is_start` the pod counts as started from now on, even if this
-    step only ends it (PW-71)."""
+    """The pending update becomes active. With `is_start` the pod has started, even if the step ends it (PW-71)."""
     started_at = now if is_start else state.started_at
     after = replace(state, pending=None, active=_merged(state.active, update), started_at=started_at)
     return after, StepWork(state.stage, update)

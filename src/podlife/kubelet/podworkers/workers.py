@@ -110,8 +110,7 @@ class PodWorkers:
         self._is_closed = False
 
     def update_pod(self, update: PodUpdate) -> None:
-        """Take in what is new about a pod. Never waits, and runs no step itself. Raises ValueError for an update that
-        is about no pod."""
+        """Accept an update; never waits, and runs no step itself. Raises ValueError for an update about no pod."""
         uid = update.uid
         worker = self._workers.get(uid)
         if self._is_closed:
@@ -151,14 +150,12 @@ class PodWorkers:
     # What other parts ask
 
     def __len__(self) -> int:
-        """How many UIDs are known."""
         return len(self._workers)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._workers)
 
     def state(self, uid: str) -> PodState | None:
-        """All that is remembered of the pod; nothing if it is not known."""
         worker = self._workers.get(uid)
         return None if worker is None else worker.state
 
@@ -169,7 +166,6 @@ class PodWorkers:
         }
 
     def is_working(self, uid: str) -> bool:
-        """A step is running, or about to."""
         worker = self._workers.get(uid)
         return worker is not None and worker.is_working
 
@@ -204,8 +200,7 @@ class PodWorkers:
         return self._has_synced if state is None else state.is_terminated
 
     def should_content_be_removed(self, uid: str) -> bool:
-        """What it left on disk can go: at once when it is evicted, to make room (PW-177), and once it has stopped when
-        it is deleted (PW-176)."""
+        """What it left on disk can go: at once if evicted (PW-177), when it has stopped if deleted (PW-176)."""
         state = self.state(uid)
         if state is None:
             return self._has_synced
@@ -288,7 +283,6 @@ class PodWorkers:
         return state is not None and not state.is_termination_requested
 
     def _ended(self, worker: PodWorker, synced: SyncResult | None, error: BaseException | None) -> None:
-        """A step is over: move on, or try again later."""
         work, now = worker.work, self._seconds()
         assert work is not None
         if worker.has_stepped:
@@ -374,8 +368,7 @@ class PodWorkers:
         self.retries.forget(worker.uid)
 
     def _has_stopped(self, update: PodUpdate) -> bool:
-        """Asked of a pod that is seen for the first time and has ended: an answer that cannot be had counts as no
-        (PW-14)."""
+        """Of a pod that has ended when it is first seen: a status that cannot be read counts as no (PW-14)."""
         if update.pod is None or not has_ended(update.pod):
             return False
         try:

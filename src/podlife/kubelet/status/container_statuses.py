@@ -44,8 +44,7 @@ _TAKEN_AS_DONE = (
 
 @dataclass(frozen=True)
 class PodObservation:
-    """What there is to make statuses from. `runtime` is its name in container IDs; `logs` are the ends of the logs
-    of containers that failed, by ID."""
+    """`runtime` is its name in container IDs; `logs` are the ends of logs of failed containers, by ID."""
 
     pod: Pod
     observed: ObservedPod
@@ -188,8 +187,7 @@ def _times(**moments: datetime | None) -> Object:
 def _is_over(
     seen: PodObservation, container: Container, status: Object, instances: list[ContainerStatus]
 ) -> bool:
-    """Whether an init container has done its part and is not started again. One that is missing is taken to have, if
-    what comes after it is there (CS-04)."""
+    """Whether an init container is done for good; a missing one is, if a regular container is there (CS-04)."""
     if instances:
         return instances[0].state is ContainerState.EXITED and instances[0].exit_code == 0
     has_regular = any(each["name"] in seen.observed.newest for each in containers_of(seen.pod))

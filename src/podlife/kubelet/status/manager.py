@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from podlife.api.codec import Object, format_time
+from podlife.client import PODS, Client, DeleteOptions, PatchType
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.constants import STATUS_SYNC_SECONDS
@@ -49,9 +50,26 @@ class PodStatusClient(Protocol):
         """At once (grace 0), and only the pod with this UID."""
 
 
-class PodLookup(Protocol):
-    """What the kubelet knows of its pods."""
+class ApiStatusClient:
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
+    async def get(self, namespace: str, name: str) -> Object:
+        pod: Object = await self._client.get(PODS, name, namespace)
+        return pod
+
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+        pod: Object = await self._client.patch(
+            PODS, name, patch, namespace, type=PatchType.STRATEGIC, subresource="status"
+        )
+        return pod
+
+    async def delete(self, namespace: str, name: str, *, uid: str) -> None:
+        options = DeleteOptions(grace_period_seconds=0, uid=uid)
+        await self._client.delete(PODS, name, namespace, options=options, metadata_only=True)
+
+
+class PodLookup(Protocol):
     def pod(self, uid: str) -> Pod | None: ...
 
     def mirror_of(self, pod: Pod) -> Pod | None:

@@ -78,8 +78,7 @@ def _count(pod: Pod, shown: Statuses) -> _Count:
 
 
 def _last_end(status: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
-    """The kind of the state, and how the container ended if it is not running: one that waits has the end of the
-    instance before (PH-02)."""
+    """The kind of the state, and the end of a container that is not running: its last one if it waits (PH-02)."""
     kind, state = state_of(status)
     if kind == "terminated":
         return kind, state

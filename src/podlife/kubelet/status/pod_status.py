@@ -37,8 +37,7 @@ _RESTART_GRACE = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a status needs of the node: its addresses, the first of which is the main one, and since when the kubelet
-    runs."""
+    """Since when the kubelet runs, and the node's addresses, the main one first."""
 
     agent_started: datetime
     host_ips: tuple[str, ...] = ()
@@ -52,8 +51,7 @@ def pod_status(
     *,
     is_terminal: bool = False,
 ) -> Object:
-    """`old` is the newest status known here, or that of the pod where none is. `is_terminal`: nothing of the pod will
-    be started again."""
+    """`old` is the newest status known, or the pod's own. `is_terminal`: nothing of the pod will start again."""
     pod = seen.pod
     status = _containers(seen, old)
     statuses = [*status["initContainerStatuses"], *status["containerStatuses"]]
@@ -120,11 +118,13 @@ def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[st
         found = conditions.with_condition(found, disruption)
     has_sandbox = not sandbox_changed(pod, seen.observed).is_new
     found += [
-        conditions.ready_to_start_containers(pod, has_sandbox=has_sandbox),
+        # True while there is a sandbox with its network, and no other one is needed.
+        conditions.condition(pod, "PodReadyToStartContainers", has_sandbox),
         conditions.initialized(pod, old, statuses, phase),
         conditions.ready(pod, found, statuses, phase),
         conditions.containers_ready(pod, statuses, phase),
-        conditions.pod_scheduled(pod),
+        # It is here, so it was scheduled.
+        conditions.condition(pod, "PodScheduled", True),
     ]
     if resized := _resized(seen):
         found.append(conditions.resize_pending(pod, resized))
@@ -161,8 +161,7 @@ def _addresses(seen: PodObservation, old: Mapping[str, Any], node: NodeFacts) ->
 
 
 def with_flags(pod: Pod, status: Mapping[str, Any], results: ProbeLookup, agent_started: datetime) -> Object:
-    """The status with `started` and `ready` of each container. `results` are asked with IDs of the
-    runtime."""
+    """The status with `started` and `ready` of each container; `results` takes IDs of the runtime."""
     flags = _Flags(pod, results, agent_started - _RESTART_GRACE)
     result = dict(status)
     for key, containers, is_init in (

@@ -40,8 +40,7 @@ def lost_state(reason: str = STATUS_UNKNOWN) -> Object:
 
 
 def terminated_status(pod: Pod, status: Status) -> Object:
-    """The status from now on. Whether the pod was initialized is read from the pod object itself, whatever `status`
-    says: the two may be of different times."""
+    """The last status. Whether the pod was initialized is read from the pod, which may be newer than `status`."""
     result = dict(status)
     regular = status.get("containerStatuses")
     if regular and _was_initialized(pod):

@@ -10,23 +10,15 @@ import pytest
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_manager import PodManager
+from tests.kit import objects
 
 Object = dict[str, Any]
 
 
 def pod(uid: str, created: int = 0, **metadata: Any) -> Object:
-    stamp = f"2030-01-01T00:00:{created:02}Z"
-    return {
-        "metadata": {
-            "name": f"p-{uid}",
-            "namespace": "ns",
-            "uid": uid,
-            "creationTimestamp": stamp,
-            **metadata,
-        },
-        "spec": {"containers": [{"name": "a"}], "terminationGracePeriodSeconds": 7},
-        "status": {"phase": "Running"},
-    }
+    own = {"uid": uid, "creationTimestamp": f"2030-01-01T00:00:{created:02}Z", **metadata}
+    made = objects.pod(f"p-{uid}", metadata=own, status={"phase": "Running"}, terminationGracePeriodSeconds=7)
+    return objects.stored(made, "ns")
 
 
 def uids(pods: list[NodePod]) -> list[str]:

@@ -64,26 +64,25 @@ async def test_a_status_that_cannot_be_read_is_told_and_the_step_counts_as_faile
     assert world.state().stage is Stage.SYNC
 
 
-@virtual_time
+@running
 async def test_the_step_is_chosen_by_the_stage(world: World) -> None:
     """PW-82"""
 
     def override(status: object) -> None: ...
 
-    async with world:
-        for type_ in (CREATE, UPDATE, SYNC):
-            await world.told(type_, pod())
-        world.tell(KILL, pod(), kill=KillOptions(status_override=override, grace_seconds=7))
-        await world.told(KILL, running=RunningPod("orphan"))
-        assert world.steps.of("u") == [
-            ("sync", "create"),
-            ("sync", "update"),
-            ("sync", "sync"),
-            ("terminating", 7),
-            ("terminated", None),
-        ]
-        assert override in [seen[2] for seen in world.steps.seen if len(seen) == 3]
-        assert world.steps.of("orphan") == [("terminating runtime", None)]
+    for type_ in (CREATE, UPDATE, SYNC):
+        await world.told(type_, pod())
+    world.tell(KILL, pod(), kill=KillOptions(status_override=override, grace_seconds=7))
+    await world.told(KILL, running=RunningPod("orphan"))
+    assert world.steps.of("u") == [
+        ("sync", "create"),
+        ("sync", "update"),
+        ("sync", "sync"),
+        ("terminating", 7),
+        ("terminated", None),
+    ]
+    assert override in [seen[2] for seen in world.steps.seen if len(seen) == 3]
+    assert world.steps.of("orphan") == [("terminating runtime", None)]
 
 
 @running
@@ -162,7 +161,7 @@ async def test_a_step_that_was_cancelled_by_something_else_is_tried_again(world:
     assert world.delay() == pytest.approx(10, abs=0.01)
 
 
-@virtual_time
+@running
 async def test_what_a_sync_wants_done_after_it_is_done_after_its_end_was_noted(world: World) -> None:
     """PW-87"""
     noted: list[float | None] = []
@@ -171,12 +170,11 @@ async def test_what_a_sync_wants_done_after_it_is_done_after_its_end_was_noted(w
         noted.append(world.workers._workers["u"].stepped_at)
         raise RuntimeError("a callback that fails is nobody's end")
 
-    async with world:
-        world.steps.after["u"] = after
-        await asyncio.sleep(2)
-        await world.told(CREATE, pod())
-        assert noted == [pytest.approx(2.001, abs=0.01)]
-        assert world.delay() == pytest.approx(20, abs=0.01)
+    world.steps.after["u"] = after
+    await asyncio.sleep(2)
+    await world.told(CREATE, pod())
+    assert noted == [pytest.approx(2.001, abs=0.01)]
+    assert world.delay() == pytest.approx(20, abs=0.01)
 
 
 @running
@@ -194,7 +192,7 @@ async def test_after_a_cancellation_the_next_step_starts_afresh(world: World) ->
     assert world.state().is_finished
 
 
-@virtual_time
+@running
 async def test_a_kill_from_inside_a_step_reaches_no_step_but_that(world: World) -> None:
     """PW-88"""
 
@@ -202,33 +200,31 @@ async def test_a_kill_from_inside_a_step_reaches_no_step_but_that(world: World) 
         world.steps.on_call = lambda call: None
         world.tell(KILL, pod())
 
-    async with world:
-        world.steps.on_call = kill
-        world.hold("terminating").set()
-        await world.told(CREATE, pod())
-        assert [step for step, _ in world.steps.of("u")] == ["sync", "terminating", "terminated"]
-        assert world.steps.cancelled == []
+    world.steps.on_call = kill
+    world.hold("terminating").set()
+    await world.told(CREATE, pod())
+    assert [step for step, _ in world.steps.of("u")] == ["sync", "terminating", "terminated"]
+    assert world.steps.cancelled == []
 
 
-@virtual_time
+@running
 async def test_what_is_remembered_of_updates_is_merged(world: World) -> None:
     """PW-89"""
     mirror = pod("m", name="mirror")
-    async with world:
-        await world.told(CREATE, pod(version="1"), mirror=mirror, asked_at=0.0)
-        await world.told(UPDATE, pod(version="2"))
+    await world.told(CREATE, pod(version="1"), mirror=mirror, asked_at=0.0)
+    await world.told(UPDATE, pod(version="2"))
+    active = world.state().active
+    assert (active.pod, active.mirror, active.kill) == (pod(version="2"), mirror, None)
+    assert (active.type, active.asked_at) == (SYNC, None)
+    with world.failing("terminating"):
+        kill = world.waiting("u", evict=True, status_override=lambda status: None)
+        await world.told(KILL, pod(version="3"), kill=kill)
         active = world.state().active
-        assert (active.pod, active.mirror, active.kill) == (pod(version="2"), mirror, None)
-        assert (active.type, active.asked_at) == (SYNC, None)
-        with world.failing("terminating"):
-            kill = world.waiting("u", evict=True, status_override=lambda status: None)
-            await world.told(KILL, pod(version="3"), kill=kill)
-            active = world.state().active
-            assert active.kill == KillOptions(evict=True, grace_seconds=30)
-            await world.told(KILL, running=RunningPod("u"))
-            active = world.state().active
-            assert active.pod == pod(version="3")
-            assert active.kill == KillOptions(grace_seconds=30)
+        assert active.kill == KillOptions(evict=True, grace_seconds=30)
+        await world.told(KILL, running=RunningPod("u"))
+        active = world.state().active
+        assert active.pod == pod(version="3")
+        assert active.kill == KillOptions(grace_seconds=30)
 
 
 @virtual_time

@@ -8,7 +8,6 @@ import pytest
 
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, Stage
-from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import (
     CREATE,
     KILL,
@@ -59,49 +58,47 @@ async def test_the_first_sight_of_a_pod_is_recorded_and_starts_it(world: World) 
     assert state.stage is Stage.SYNC
 
 
-@virtual_time
+@running
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 async def test_a_pod_that_ended_before_and_of_which_nothing_runs_has_only_its_last_step_left(
     world: World, phase: str
 ) -> None:
     """PW-13, PW-116"""
     world.cache.statuses["stopped"] = observed(stopped=1, not_ready=1)
-    async with world:
-        for uid in ("empty", "stopped"):
-            world.tell(CREATE, pod(uid, phase=phase))
-            state = world.state(uid)
-            assert state.terminating_at == state.terminated_at == state.synced_at
-            assert state.is_acknowledged
-            assert not state.is_finished
-            assert state.pending is not None
-        await world.settle()
-        for uid in ("empty", "stopped"):
-            state = world.state(uid)
-            assert world.steps.of(uid) == [("terminated", None)]
-            assert state.is_finished
-            assert state.started_at is not None
-            assert state.grace_seconds == 0
-            assert not state.is_restart_requested
+    for uid in ("empty", "stopped"):
+        world.tell(CREATE, pod(uid, phase=phase))
+        state = world.state(uid)
+        assert state.terminating_at == state.terminated_at == state.synced_at
+        assert state.is_acknowledged
+        assert not state.is_finished
+        assert state.pending is not None
+    await world.settle()
+    for uid in ("empty", "stopped"):
+        state = world.state(uid)
+        assert world.steps.of(uid) == [("terminated", None)]
+        assert state.is_finished
+        assert state.started_at is not None
+        assert state.grace_seconds == 0
+        assert not state.is_restart_requested
 
 
-@virtual_time
+@running
 async def test_a_pod_that_ended_before_is_stopped_first_when_its_status_cannot_be_had(world: World) -> None:
     """PW-14, PW-115"""
     world.cache.errors["u"] = RuntimeError("no runtime")
-    async with world:
-        world.tell(CREATE, pod(phase="Succeeded"))
-        assert world.state().terminating_at == world.state().synced_at
-        assert world.state().terminated_at is None
-        del world.cache.errors["u"]
-        await world.settle()
-        assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]
-        state = world.state()
-        assert state.is_finished
-        assert state.started_at is not None
-        assert state.grace_seconds == 30
+    world.tell(CREATE, pod(phase="Succeeded"))
+    assert world.state().terminating_at == world.state().synced_at
+    assert world.state().terminated_at is None
+    del world.cache.errors["u"]
+    await world.settle()
+    assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]
+    state = world.state()
+    assert state.is_finished
+    assert state.started_at is not None
+    assert state.grace_seconds == 30
 
 
-@virtual_time
+@running
 @pytest.mark.parametrize(
     "seen", [observed(stopped=1, running=1), observed(ready=1)], ids=["container", "sandbox"]
 )
@@ -110,9 +107,8 @@ async def test_a_pod_that_ended_by_its_phase_but_still_runs_is_stopped_first(
 ) -> None:
     """PW-15"""
     world.cache.statuses["u"] = seen
-    async with world:
-        await world.told(CREATE, pod(phase="Failed"))
-        assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]
+    await world.told(CREATE, pod(phase="Failed"))
+    assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]
 
 
 @running
@@ -222,7 +218,7 @@ async def test_a_kill_is_never_forgotten_over_a_later_update(world: World) -> No
         assert world.steps.of(f"{number}") in (end, [("sync", "create"), *end])
 
 
-@virtual_time
+@running
 @pytest.mark.parametrize("mirror", [None, pod("m", name="mirror")], ids=["alone", "mirrored"])
 @pytest.mark.parametrize(
     "subject", [NodePod({"metadata": {"name": "", "uid": ""}}), pod()], ids=["empty", "full"]
@@ -232,12 +228,79 @@ async def test_a_sync_sees_exactly_what_it_was_told(
 ) -> None:
     """PW-121"""
     seen = world.cache.statuses[subject.metadata.uid] = observed(running=1)
-    async with world:
-        await world.told(UPDATE, subject, mirror=mirror)
-        assert world.steps.seen == [(subject, mirror, seen)]
+    await world.told(UPDATE, subject, mirror=mirror)
+    assert world.steps.seen == [(subject, mirror, seen)]
 
 
 @running
 async def test_an_update_about_no_pod_is_refused(world: World) -> None:
     with pytest.raises(ValueError, match="the kill update is about no pod"):
         world.tell(KILL)
+
+
+# One worker per UID, one step at a time, the newest update wins
+
+
+@running
+async def test_steps_of_one_pod_follow_each_other_and_those_of_others_run_together(world: World) -> None:
+    """PW-01"""
+    gates = [world.hold("sync", uid) for uid in ("a", "b", "c")]
+    for uid in ("a", "b", "c"):
+        world.tell(CREATE, pod(uid))
+    await world.settle()
+    for uid in ("a", "b", "c"):
+        world.tell(UPDATE, pod(uid))
+    await world.settle()
+    assert [call.uid for call in world.steps.calls] == ["a", "b", "c"]
+    assert world.steps.most_at_once == 3
+    for gate in gates:
+        gate.set()
+    await world.settle()
+    assert [world.steps.of(uid) for uid in "abc"] == [[("sync", "create"), ("sync", "update")]] * 3
+
+
+@running
+async def test_quick_updates_are_coalesced_and_the_newest_is_always_seen_last(world: World) -> None:
+    """PW-02"""
+    for number in range(20):
+        for version in range(number + 1):
+            world.tell(UPDATE, pod(f"{number}", version=f"{version}"))
+            if version % 7 == 3:
+                await asyncio.sleep(0)
+    await world.settle()
+    for number in range(20):
+        versions = [
+            seen[0].metadata.annotations["version"]
+            for seen in world.steps.seen
+            if seen[0].metadata.uid == f"{number}"
+        ]
+        assert 1 <= len(versions) <= number + 1
+        assert versions[-1] == f"{number}"
+
+
+@running
+async def test_a_pending_update_that_is_replaced_leaves_its_start_behind_if_it_is_the_older(
+    world: World,
+) -> None:
+    """PW-03"""
+    for older, newer, kept in ((1.0, 2.0, 1.0), (2.0, 1.0, 1.0), (1.0, None, 1.0), (None, 2.0, 2.0)):
+        world.tell(UPDATE, pod(), asked_at=older)
+        world.tell(UPDATE, pod(version="newer"), asked_at=newer)
+        pending = world.state().pending
+        assert pending.asked_at == kept
+        assert pending.pod == pod(version="newer")
+        await world.settle()
+
+
+@running
+async def test_a_terminated_uid_does_nothing_more_until_it_is_forgotten(world: World) -> None:
+    """PW-04"""
+    await world.started(pod())
+    await world.told(KILL, pod())
+    world.steps.calls.clear()
+    for type_ in (CREATE, UPDATE, SYNC, KILL):
+        await world.told(type_, pod())
+    assert world.steps.calls == []
+    world.workers.sync_known_pods(())
+    await world.told(CREATE, pod())
+    assert world.steps.of("u") == [("sync", "create")]
