@@ -127,17 +127,6 @@ async def test_the_cache_agrees_with_what_a_handler_is_told() -> None:
 
 
 @virtual_time
-async def test_another_object_under_the_same_name_is_an_end_and_a_beginning() -> None:
-    world, informer, notes = await started("a")
-    async with run_informer(informer):
-        notes.take()
-        await world.delete("a")
-        await world.put("a", "new")
-        await world.caught_up(informer)
-        assert notes.take() == ["-a", "+a new"]
-
-
-@virtual_time
 async def test_only_what_is_selected_is_followed() -> None:
     world, informer, notes = await started(label_selector="name=b")
     async with run_informer(informer):

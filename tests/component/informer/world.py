@@ -256,6 +256,15 @@ async def started(
 
 
 @asynccontextmanager
+async def following(*names: str, **options: Any) -> AsyncIterator[tuple[World, Informer[Any], Notes]]:
+    """As `started`, with the informer running and synced; what it told until then is not in the notes."""
+    world, informer, notes = await started(*names, **options)
+    async with run_informer(informer):
+        notes.take()
+        yield world, informer, notes
+
+
+@asynccontextmanager
 async def run_informer(
     informer: Informer[Any], *, seconds: float = 60.0
 ) -> AsyncIterator[asyncio.Task[None]]:

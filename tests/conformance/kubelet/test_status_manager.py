@@ -54,21 +54,15 @@ def test_a_start_time_is_kept_for_ever(world: World, known_to: str) -> None:
     assert (world.manager.status("u") or {})["startTime"] == BEGIN
 
 
-@virtual_time
-async def test_only_what_changed_is_sent(world: World) -> None:
+@pytest.mark.parametrize(
+    ("each", "is_sent"), [(pod(), [True, False, True]), (deleting(pod()), [True, True, True])]
+)
+def test_only_what_changed_is_sent_unless_the_pod_is_terminating(
+    world: World, each: Object, is_sent: list[bool]
+) -> None:
     """SM-02"""
-    each = world.add(pod())
-    assert [world.manager.set_status(each, status) for status in (RUNNING, RUNNING, SUCCEEDED)] == [
-        True,
-        False,
-        True,
-    ]
-
-
-def test_the_status_of_a_terminating_pod_is_always_sent(world: World) -> None:
-    """SM-02"""
-    each = world.add(deleting(pod()))
-    assert [world.manager.set_status(each, RUNNING) for _ in range(2)] == [True, True]
+    world.add(each)
+    assert [world.manager.set_status(each, status) for status in (RUNNING, RUNNING, SUCCEEDED)] == is_sent
 
 
 @pytest.mark.parametrize(

@@ -84,38 +84,6 @@ async def test_workers_that_wait_are_woken_one_key_each(queue: Queue[str]) -> No
 
 
 @virtual_time
-async def test_many_workers_never_hold_the_same_key_at_once_and_miss_no_change() -> None:
-    queue: Queue[int] = Queue()
-    held: set[int] = set()
-    wanted = dict.fromkeys(range(10), 0)
-    seen = dict.fromkeys(range(10), -1)
-
-    async def work() -> None:
-        while True:
-            try:
-                key = await queue.get()
-            except ShutDownError:
-                return
-            assert key not in held
-            held.add(key)
-            seen[key] = wanted[key]
-            await asyncio.sleep(0.03)
-            held.remove(key)
-            queue.done(key)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(4):
-            group.create_task(work())
-        for change in range(200):
-            key = change * 7 % 10
-            wanted[key] = change
-            queue.add(key)
-            await asyncio.sleep(0.005)
-        await queue.shut_down(drain=True)
-    assert seen == wanted
-
-
-@virtual_time
 async def test_a_getter_cancelled_while_it_waits_leaves_the_key_to_the_next(queue: Queue[str]) -> None:
     first, second = asyncio.ensure_future(queue.get()), asyncio.ensure_future(queue.get())  # noqa: TID251
     await settle()
