@@ -21,7 +21,7 @@ Guarantees:
 
 from podlife.informer.cache import Added, Cache, CacheReader, Deleted, HasMetadata, Updated
 from podlife.informer.indexes import Key
-from podlife.informer.informer import Handler, Informer, Stats
+from podlife.informer.informer import Handler, Informer
 
 __all__ = [
     "Added",
@@ -32,6 +32,5 @@ __all__ = [
     "HasMetadata",
     "Informer",
     "Key",
-    "Stats",
     "Updated",
 ]

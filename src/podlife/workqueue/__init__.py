@@ -17,7 +17,6 @@ from podlife.workqueue.rate_limiters import (
     BucketLimiter,
     ExponentialLimiter,
     LongestLimiter,
-    RateLimiter,
     TokenBucket,
 )
 from podlife.workqueue.rate_limiting_queue import RateLimitedQueue
@@ -30,7 +29,6 @@ __all__ = [
     "LongestLimiter",
     "Queue",
     "RateLimitedQueue",
-    "RateLimiter",
     "ShutDownError",
     "TokenBucket",
 ]

@@ -129,22 +129,19 @@ def test_any_backoff() -> None:
     assert waits == [0, 1, 2, 4, 8, 16, 32, 50, 50]
 
 
-@pytest.mark.parametrize(("seconds", "left"), [(100, 1), (100.5, 0)])
-def test_what_has_expired_is_collected(seconds: float, left: int) -> None:
-    """RB-07: after twice the bound."""
-    backoff = Backoff(initial_seconds=1, max_seconds=50)
+@pytest.mark.parametrize(
+    ("backoff", "seconds"),
+    [
+        pytest.param(Backoff(initial_seconds=1, max_seconds=50), 100, id="RB-07 after twice the bound"),
+        pytest.param(crash_loop_backoff(), 600, id="RB-08 of containers after ten minutes"),
+    ],
+)
+def test_what_has_expired_is_collected(backoff: Backoff, seconds: float) -> None:
     backoff.go_on("k", at(0), at(0))
     backoff.collect(at(seconds))
-    assert len(backoff) == left
-
-
-@pytest.mark.parametrize(("seconds", "left"), [(600, 1), (601, 0)])
-def test_waits_of_containers_are_collected_after_ten_minutes(seconds: float, left: int) -> None:
-    """RB-08"""
-    backoff = crash_loop_backoff()
-    backoff.go_on("k", at(0), at(0))
-    backoff.collect(at(seconds))
-    assert len(backoff) == left
+    assert len(backoff) == 1
+    backoff.collect(at(seconds + 0.5))
+    assert len(backoff) == 0
 
 
 @pytest.mark.parametrize(

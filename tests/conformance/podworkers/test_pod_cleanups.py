@@ -16,6 +16,7 @@ from tests.conformance.podworkers.world import running
 
 TERMINATING_RUNTIME = ("terminating runtime", None)
 TERMINATED = ("terminated", None)
+REFUSED = rejected_status(AdmissionFailure("OutOfpods", "no room"))
 
 
 @pytest.fixture
@@ -165,21 +166,17 @@ async def test_a_wanted_pod_that_the_workers_do_not_know_is_created_and_counted(
 
 
 @running
-async def test_a_wanted_pod_that_has_failed_is_not_created(world: CleanupWorld) -> None:
-    """HC-05"""
-    world.known.put(node_pod(phase="Failed"))
-    await world.clean_up()
-    assert world.workers.state("u") is None
-    assert world.steps.calls == []
-    assert desired_and_active(world) == (1, 0)
-
-
-@running
-async def test_a_wanted_pod_that_was_refused_is_not_created(world: CleanupWorld) -> None:
-    """HC-06"""
-    pod = node_pod()
+@pytest.mark.parametrize(
+    ("phase", "is_refused"),
+    [pytest.param("Failed", False, id="HC-05 failed"), pytest.param("", True, id="HC-06 refused")],
+)
+async def test_a_wanted_pod_that_is_over_is_not_created(
+    world: CleanupWorld, phase: str, is_refused: bool
+) -> None:
+    pod = node_pod(phase=phase)
     world.known.put(pod)
-    world.manager.set_status(pod, rejected_status(AdmissionFailure("OutOfpods", "no room")))
+    if is_refused:
+        world.manager.set_status(pod, REFUSED)
     await world.clean_up()
     assert world.workers.state("u") is None
     assert world.steps.calls == []
@@ -238,7 +235,7 @@ async def test_a_pod_that_was_refused_and_is_deleted_is_ended_so_that_it_can_go(
     """HC-15"""
     pod = node_pod(is_deleted=True, phase="Failed" if is_told_by == "the API server" else "Pending")
     world.known.put(pod)
-    world.manager.set_status(pod, rejected_status(AdmissionFailure("OutOfpods", "no room")))
+    world.manager.set_status(pod, REFUSED)
     await world.clean_up()
     assert world.steps.of("u")[-1] == TERMINATED
     assert world.state().is_finished
@@ -327,8 +324,7 @@ def _known_terminated(world: CleanupWorld) -> None:
 
 
 def _refused(world: CleanupWorld) -> None:
-    refused = rejected_status(AdmissionFailure("OutOfpods", "no room"))
-    world.manager.set_status(node_pod(phase="RunningPod"), refused)
+    world.manager.set_status(node_pod(phase="RunningPod"), REFUSED)
 
 
 def _still_stopping(world: CleanupWorld) -> None:

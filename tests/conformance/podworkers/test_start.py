@@ -50,16 +50,53 @@ def test_a_pod_is_static_when_it_has_a_source_that_is_not_the_api(source: str | 
     assert is_static(pod(source=source)) is expected
 
 
-def test_a_static_pod_that_is_not_known_may_never_start() -> None:
-    """PW-61"""
-    assert StaticNames().admit(NAME, "1", alive()) is StaticAdmission.NEVER
+NOW, LATER, NEVER = StaticAdmission
 
 
-def test_a_static_pod_that_is_to_end_may_never_start_and_the_line_stays_as_it_is() -> None:
-    """PW-62"""
-    names = line("2", "1", "3")
-    assert names.admit(NAME, "1", alive("2", "3")) is StaticAdmission.NEVER
-    assert names.waiting(NAME) == ("2", "1", "3")
+@pytest.mark.parametrize(
+    ("waiting", "others", "admission", "left"),
+    [
+        pytest.param((), (), NOW, (), id="PW-65: nobody holds the name or waits for it"),
+        pytest.param(("1",), (), NOW, (), id="PW-66: first and alone in line"),
+        pytest.param(("1", "2", "3"), ("2", "3"), NOW, ("2", "3"), id="PW-66: first in line leaves it"),
+        pytest.param(
+            ("dead", "2", "1"), ("2",), LATER, ("2", "1"), id="PW-67: one behind another that lives waits"
+        ),
+        pytest.param(
+            ("x2", "x2", "x3", "1", "x"), (), NOW, ("x",), id="PW-68: those not known are passed over"
+        ),
+        pytest.param(
+            ("terminating", "terminated", "1", "x"),
+            (),
+            NOW,
+            ("x",),
+            id="PW-68: those who ended are passed over",
+        ),
+    ],
+)
+def test_whether_a_static_pod_may_start(
+    waiting: tuple[str, ...], others: tuple[str, ...], admission: StaticAdmission, left: tuple[str, ...]
+) -> None:
+    """PW-64: one that holds its name may start whenever it asks."""
+    names = line(*waiting)
+    assert names.admit(NAME, "1", alive("1", *others)) is admission
+    assert names.holder(NAME) == ("1" if admission is NOW else None)
+    assert names.waiting(NAME) == left
+    if admission is NOW:
+        assert names.admit(NAME, "1", alive("1", *others)) is NOW
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        pytest.param((), id="PW-61: not known"),
+        pytest.param(("2", "1", "3"), id="PW-62: to end; the line stays as it is"),
+    ],
+)
+def test_a_static_pod_that_is_not_alive_may_never_start(waiting: tuple[str, ...]) -> None:
+    names = line(*waiting)
+    assert names.admit(NAME, "1", alive("2", "3")) is NEVER
+    assert names.waiting(NAME) == waiting
 
 
 @running
@@ -71,45 +108,6 @@ async def test_a_static_pod_whose_name_is_held_asks_again_after_the_backoff(worl
         await world.told(UPDATE, static("2"))
         assert world.delay("2") == pytest.approx(delay, abs=0.01)
     assert world.steps.of("2") == []
-
-
-def test_a_static_pod_that_holds_its_name_may_start() -> None:
-    """PW-64"""
-    names = line("1")
-    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
-    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
-
-
-def test_a_static_pod_takes_a_name_that_nobody_holds_or_waits_for() -> None:
-    """PW-65"""
-    names = line()
-    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
-    assert names.holder(NAME) == "1"
-
-
-@pytest.mark.parametrize(("others", "left"), [((), ()), (("2", "3"), ("2", "3"))])
-def test_the_first_in_line_starts_and_leaves_it(others: tuple[str, ...], left: tuple[str, ...]) -> None:
-    """PW-66"""
-    names = line("1", *others)
-    assert names.admit(NAME, "1", alive("1", *others)) is StaticAdmission.NOW
-    assert names.holder(NAME) == "1"
-    assert names.waiting(NAME) == left
-
-
-def test_one_behind_another_that_lives_waits_and_those_who_ended_leave_the_line() -> None:
-    """PW-67"""
-    names = line("dead", "2", "1")
-    assert names.admit(NAME, "1", alive("1", "2")) is StaticAdmission.LATER
-    assert names.waiting(NAME) == ("2", "1")
-    assert names.holder(NAME) is None
-
-
-@pytest.mark.parametrize("before", [("x2", "x2", "x3"), ("terminating", "terminated")])
-def test_those_who_are_not_known_or_have_ended_are_passed_over(before: tuple[str, ...]) -> None:
-    """PW-68"""
-    names = line(*before, "1", "x")
-    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
-    assert names.waiting(NAME) == ("x",)
 
 
 @running

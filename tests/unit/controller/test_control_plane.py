@@ -75,21 +75,19 @@ async def test_no_controller_begins_before_every_cache_has_synced() -> None:
             await asyncio.sleep(40)
         return await to_server(request)
 
-    client = connect(await start(), slow)
-    plane = ControlPlane(client)
-    plane.informer(PODS, view=MetadataOnly)
-    plane.informer(REPLICA_SETS, view=MetadataOnly)
-    controllers = [Controller("a"), Controller("b")]
-    for controller in controllers:
-        plane.add(controller)
-    async with at_work(plane.run):
-        await asyncio.sleep(30)
-        assert plane.complaint == "the cache of replicasets.apps is not synced"
-        assert [each.started_at for each in controllers] == [None, None]
-        await asyncio.sleep(30)
-        assert plane.complaint == ""
-        assert all(each.started_at is not None and each.started_at >= 40 for each in controllers)
-    await client.close()
+    async with control_plane(slow) as plane:
+        plane.informer(PODS, view=MetadataOnly)
+        plane.informer(REPLICA_SETS, view=MetadataOnly)
+        controllers = [Controller("a"), Controller("b")]
+        for controller in controllers:
+            plane.add(controller)
+        async with at_work(plane.run):
+            await asyncio.sleep(30)
+            assert plane.complaint == "the cache of replicasets.apps is not synced"
+            assert [each.started_at for each in controllers] == [None, None]
+            await asyncio.sleep(30)
+            assert plane.complaint == ""
+            assert all(each.started_at is not None and each.started_at >= 40 for each in controllers)
 
 
 @on_a_plane
@@ -110,18 +108,16 @@ async def test_a_server_that_refuses_to_be_followed_ends_it_before_anything_begi
     async def refusing(request: Request, to_server: Handler) -> Response:
         return refusal(403, "Forbidden") if request.path.endswith("/pods") else await to_server(request)
 
-    client = connect(await start(), refusing)
-    plane = ControlPlane(client)
-    plane.informer(PODS, view=MetadataOnly)
-    controller = Controller()
-    plane.add(controller)
-    with pytest.raises(ForbiddenError) as failure:
-        async with asyncio.timeout(600):
-            await plane.run()
-    assert controller.started_at is None
-    # The last line of a traceback says what it was that is refused.
-    assert failure.value.__notes__ == ["the informer of pods ended with this"]
-    await client.close()
+    async with control_plane(refusing) as plane:
+        plane.informer(PODS, view=MetadataOnly)
+        controller = Controller()
+        plane.add(controller)
+        with pytest.raises(ForbiddenError) as failure:
+            async with asyncio.timeout(600):
+                await plane.run()
+        assert controller.started_at is None
+        # The last line of a traceback says what it was that is refused.
+        assert failure.value.__notes__ == ["the informer of pods ended with this"]
 
 
 @virtual_time
@@ -136,17 +132,15 @@ async def test_of_several_refusals_the_first_is_raised_and_notes_the_others() ->
             await asyncio.sleep(0)
         return refusal(403, "Forbidden")
 
-    client = connect(await start(), refusing)
-    plane = ControlPlane(client)
-    plane.informer(PODS, view=MetadataOnly)
-    plane.informer(REPLICA_SETS, view=MetadataOnly)
-    with pytest.raises(ForbiddenError) as failure:
-        async with asyncio.timeout(600):
-            await plane.run()
-    first, other = failure.value.__notes__
-    assert first.startswith("the informer of ")
-    assert other.startswith("and at the same time: ")
-    await client.close()
+    async with control_plane(refusing) as plane:
+        plane.informer(PODS, view=MetadataOnly)
+        plane.informer(REPLICA_SETS, view=MetadataOnly)
+        with pytest.raises(ForbiddenError) as failure:
+            async with asyncio.timeout(600):
+                await plane.run()
+        first, other = failure.value.__notes__
+        assert first.startswith("the informer of ")
+        assert other.startswith("and at the same time: ")
 
 
 @on_a_plane
@@ -296,20 +290,18 @@ async def test_a_server_that_is_away_costs_one_line_however_many_informers_there
         finally:
             pending.cancel()
 
-    client = connect(await start(), away)
-    plane = ControlPlane(client, clock=LoopClock())
-    for ref in (PODS, REPLICA_SETS, EVENTS):
-        plane.informer(ref, view=MetadataOnly)
-    plane.add(Controller())
-    caplog.set_level(logging.INFO, "podlife")
-    async with at_work(plane.run):
-        await asyncio.sleep(10)
-        is_away = True
-        await asyncio.sleep(30)
-        is_away = False
-        await asyncio.sleep(60)
-        assert plane.complaint == ""
-    await client.close()
+    async with control_plane(away) as plane:
+        for ref in (PODS, REPLICA_SETS, EVENTS):
+            plane.informer(ref, view=MetadataOnly)
+        plane.add(Controller())
+        caplog.set_level(logging.INFO, "podlife")
+        async with at_work(plane.run):
+            await asyncio.sleep(10)
+            is_away = True
+            await asyncio.sleep(30)
+            is_away = False
+            await asyncio.sleep(60)
+            assert plane.complaint == ""
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "INFO"]
     running, lost, found = caplog.messages
     assert running == "running: a"

@@ -15,7 +15,7 @@ Running the pods, and knowing which mirrors exist, is left to the kubelet.
 
 from podlife.kubelet.config.file import FileSource
 from podlife.kubelet.config.manifest import HASH, MIRROR, SEEN, SOURCE, ManifestError, read_manifest
-from podlife.kubelet.config.mirror import ApiMirrorClient, MirrorOwner, is_mirror_of
+from podlife.kubelet.config.mirror import ApiMirrorClient, is_mirror_of
 
 __all__ = [
     "HASH",
@@ -25,7 +25,6 @@ __all__ = [
     "ApiMirrorClient",
     "FileSource",
     "ManifestError",
-    "MirrorOwner",
     "is_mirror_of",
     "read_manifest",
 ]
