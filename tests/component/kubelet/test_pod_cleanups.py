@@ -55,28 +55,23 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Broken:
 # Kills that failed
 
 
-@virtual_time
-async def _a_failed_kill(broken: Broken, *, is_known_to_the_agent: bool) -> None:
-    async with node_world() as world:
-        await world.running(pod())
-        broken.verbs = {"stop_container", "stop_sandbox"}
-        if not is_known_to_the_agent:
-            await world.kill()
-        await world.delete(grace_seconds=0)
-        if not is_known_to_the_agent:
-            await world.begin()
-        await asyncio.sleep(60)
-        assert alive(world) == ["web"]
-        broken.verbs = set()
-        await until(lambda: not alive(world), seconds=5)
-        await until(lambda: not world.machine.sandboxes, seconds=5)
-
-
 @pytest.mark.parametrize("is_known", [True, False], ids=["known", "only in the runtime"])
-def test_a_failed_kill_of_a_pod_that_left_the_configuration_is_tried_again_every_two_seconds(
-    broken: Broken, is_known: bool
+@on_a_node
+async def test_a_failed_kill_of_a_pod_that_left_the_configuration_is_tried_again_every_two_seconds(
+    world: NodeWorld, broken: Broken, is_known: bool
 ) -> None:
-    _a_failed_kill(broken, is_known_to_the_agent=is_known)
+    await world.running(pod())
+    broken.verbs = {"stop_container", "stop_sandbox"}
+    if not is_known:
+        await world.kill()
+    await world.delete(grace_seconds=0)
+    if not is_known:
+        await world.begin()
+    await asyncio.sleep(60)
+    assert alive(world) == ["web"]
+    broken.verbs = set()
+    await until(lambda: not alive(world), seconds=5)
+    await until(lambda: not world.machine.sandboxes, seconds=5)
 
 
 @on_a_node

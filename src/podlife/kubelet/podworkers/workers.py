@@ -304,8 +304,7 @@ class PodWorkers:
         is_transition = error is None and (is_terminal or work.stage is TERMINATING)
         delay = delay_after(self._delays, error, now, is_transition=is_transition, random=self._chance())
         self.retries.put(worker.uid, now + delay)
-        if work.update.asked_at is not None:
-            self._measure(work.update.type.value, work.update, now)
+        self._measure(work.update.type.value, work.update, now)
         if worker.state.pending is not None:
             self._wake(worker)
 

@@ -42,6 +42,10 @@ def is_owned_by_kubelet(type_: str) -> bool:
     return type_ in _OWNED
 
 
+def is_written_by_kubelet(type_: str) -> bool:
+    return type_ in _OWNED or type_ == DISRUPTION_TARGET
+
+
 def condition(pod: Pod, type_: str, is_true: bool, reason: str = "", message: str = "") -> Object:
     made: Object = {"type": type_, "status": "True" if is_true else "False"}
     if generation := pod["metadata"].get("generation"):

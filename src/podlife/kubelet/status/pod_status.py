@@ -76,18 +76,16 @@ def _never_began(seen: PodObservation, old: Mapping[str, Any]) -> bool:
 
 
 def _containers(seen: PodObservation, old: Mapping[str, Any]) -> Object:
+    specs = {
+        "containerStatuses": containers_of(seen.pod),
+        "initContainerStatuses": init_containers_of(seen.pod),
+        "ephemeralContainerStatuses": seen.pod["spec"].get("ephemeralContainers") or (),
+    }
     if _never_began(seen, old):
-        return {"containerStatuses": [], "initContainerStatuses": [], "ephemeralContainerStatuses": []}
-    spec = seen.pod["spec"]
-    ephemeral = spec.get("ephemeralContainers") or ()
+        return {key: [] for key in specs}
     return {
-        "containerStatuses": container_statuses(seen, containers_of(seen.pod), old.get("containerStatuses")),
-        "initContainerStatuses": container_statuses(
-            seen, init_containers_of(seen.pod), old.get("initContainerStatuses"), is_init=True
-        ),
-        "ephemeralContainerStatuses": container_statuses(
-            seen, ephemeral, old.get("ephemeralContainerStatuses")
-        ),
+        key: container_statuses(seen, each, old.get(key), is_init=key == "initContainerStatuses")
+        for key, each in specs.items()
     }
 
 
