@@ -67,7 +67,9 @@ class KubeletCore:
         self.pleg = GenericPLEG(runtime, self.cache, seconds=MonotonicSeconds(), on_events=self._take_events)
         self.admitter = Admitter(node)
         self._cleanup_queue = CleanupQueue()
-        configs = ContainerConfigs(volumes, objects, LogDirectory(logs), default_uid=_default_uid(runtime))
+        # Processes run as the kubelet if their container names no user, containers as their image says.
+        default_uid = os.geteuid() if runtime.name == "process" else None
+        configs = ContainerConfigs(volumes, objects, LogDirectory(logs), default_uid)
         self.kuberuntime = KubeRuntimeManager(runtime, configs, hooks, self.events, clock, backoff)
         generator = StatusGenerator(
             status, prober, self.events, clock, self.kuberuntime.reasons, runtime.name, host_ips
@@ -126,8 +128,3 @@ class KubeletCore:
         """A pod that left the configuration is ended by cleanups alone (PW-101)."""
         if uid not in self._pods:
             self._cleanup_queue.add(uid)
-
-
-def _default_uid(runtime: Runtime) -> int | None:
-    """The user of containers that do not name one: processes run as the kubelet, containers as their image says."""
-    return os.geteuid() if runtime.name == "process" else None

@@ -38,11 +38,9 @@ class ObjectCache(Protocol):
 
     async def token(self, pod: Pod, *, audience: str, expiration_seconds: int) -> str:
         """A token of the pod's service account, bound to the pod; the same one until it should be renewed."""
-        ...
 
     async def service_environment(self, pod: Pod) -> Mapping[str, str]:
         """The variables that tell of services, {} where the pod does not want them."""
-        ...
 
     def register(self, pod: Pod) -> None:
         """A pod came or changed: what it refers to is asked for again."""
@@ -56,18 +54,15 @@ class Volumes(Protocol):
 
     def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
         """What a container of a mounted pod is shown. Raises `ContainerConfigError`."""
-        ...
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
         """The container's managed /etc/hosts, if it has one; raises `VolumeError`."""
-        ...
 
     async def unmount(self, uid: str) -> None:
         """Leave nothing of the pod's volumes behind; what belongs to the node (hostPath) is not touched."""
 
     def mounted(self) -> Collection[str]:
         """UIDs of which there is something on the disk, also from before the kubelet was started."""
-        ...
 
 
 class NoVolumes:

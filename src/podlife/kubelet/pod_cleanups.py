@@ -131,7 +131,10 @@ class PodCleanups:
         _for_each(difference.to_end, lambda pod: self._update(UpdateType.KILL, pod))
         _for_each(difference.unknown, self._end_unknown)
         self._hand_over()
-        await self._remove_mirrors(difference.mirrors)
+        for mirror in difference.mirrors:
+            # Its static pod may have come back while others were deleted. Each is retried until it is gone.
+            if self._is_orphan(mirror) and not await self._mirrors.delete(full_name(mirror), mirror.uid):
+                self._queue.retry()
 
     def _review_workers(self) -> None:
         """A static pod that was put back under its UID begins again: how it ended before does not count for it."""
@@ -215,12 +218,6 @@ class PodCleanups:
         if is_full_pass:
             self._gc.add_all()
         self._gc.add(uids)
-
-    async def _remove_mirrors(self, mirrors: list[NodePod]) -> None:
-        """Each is retried until it is gone, unless its static pod comes back meanwhile."""
-        for mirror in mirrors:
-            if self._is_orphan(mirror) and not await self._mirrors.delete(full_name(mirror), mirror.uid):
-                self._queue.retry()
 
     def _update(self, type_: UpdateType, pod: NodePod) -> None:
         self._workers.update_pod(PodUpdate(type_, pod, mirror=self._pods.mirror_of(pod)))

@@ -41,7 +41,6 @@ class MirrorClient(Protocol):
 
     async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
         """See that the static pod has its mirror; `mirror` is the one that is known."""
-        ...
 
     async def delete(self, full_name: str, uid: str) -> bool: ...
 
@@ -82,7 +81,8 @@ class PodSyncer:
         actions = compute_pod_actions(pod, observed, self.prober.result, is_restarting_all=is_restarting)
         result = await self.kuberuntime.sync_pod(pod, observed, actions, self.context())
         if result.failures:
-            await self._report_failures(pod)
+            # Why containers wait is reported at once, not with the next sync.
+            self.status.report(pod, self.status.generate(pod, await self.pleg.observe(pod.uid)))
             self._raise(result.failures)
         return SyncResult(after=(lambda: self.pleg.request_reinspect(pod.uid)) if result.has_acted else None)
 
@@ -154,11 +154,6 @@ class PodSyncer:
             self.events.pod(pod, "FailedMount", str(error), is_warning=True)
             raise
         return True
-
-    async def _report_failures(self, pod: NodePod) -> None:
-        """Why containers wait is reported at once, not with the next sync."""
-        observed = await self.pleg.observe(pod.uid)
-        self.status.report(pod, self.status.generate(pod, observed))
 
     def _raise(self, failures: list[ContainerStartError]) -> None:
         """As errors that say when to try again, where they know (RB-04)."""

@@ -17,13 +17,11 @@ K_contra = TypeVar("K_contra", contravariant=True)
 class RateLimiter(Protocol[K_contra]):
     def delay_seconds(self, key: K_contra) -> float:
         """How long this key has to wait this time; each question counts as a try."""
-        ...
 
     def forget(self, key: K_contra) -> None: ...
 
     def retries(self, key: K_contra) -> int:
         """How often the key has been tried again since it was forgotten."""
-        ...
 
 
 class ExponentialLimiter(Generic[K]):

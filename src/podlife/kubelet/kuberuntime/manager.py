@@ -90,7 +90,8 @@ class KubeRuntimeManager:
             message = "Pod sandbox changed, it will be killed and re-created."
             self._events.pod(pod, "SandboxChanged", message)
         if actions.kill_pod:
-            if _is_anything_left(observed):
+            # Something runs, or could: killing what has ended would stop it again with every sync.
+            if observed.ready_sandboxes or any(each.could_run for each in observed.containers):
                 result.has_acted = True
                 await self._killer.kill_pod(pod, observed)
             if not actions.create_sandbox:
@@ -192,8 +193,3 @@ def _named(containers: Iterable[Container], names: tuple[str, ...]) -> list[Cont
     """In the order of the names."""
     by_name = {each["name"]: each for each in containers}
     return [by_name[name] for name in names]
-
-
-def _is_anything_left(observed: ObservedPod) -> bool:
-    """Something runs, or could: killing what has ended would stop it again with every sync."""
-    return bool(observed.ready_sandboxes) or any(each.could_run for each in observed.containers)

@@ -33,7 +33,6 @@ from podlife.kubelet.runtime import (
     ContainerStatus,
     EventKind,
     Runtime,
-    RuntimeEvent,
     RuntimeUnavailableError,
     SandboxStatus,
 )
@@ -144,7 +143,10 @@ class GenericPLEG:
                     # What happened before somebody listened is only seen by looking.
                     self.ask_all()
                     async for event in events:
-                        self._take(event)
+                        if event.kind is EventKind.RELIST or not event.pod_uid:
+                            self.ask_all()
+                        else:
+                            self.ask(event.pod_uid)
             except ContainerRuntimeError as error:
                 log.debug("runtime events unavailable: %s", error)
             except Exception:
@@ -153,12 +155,6 @@ class GenericPLEG:
             finally:
                 self.is_evented = False
             await asyncio.sleep(RELIST_SECONDS)
-
-    def _take(self, event: RuntimeEvent) -> None:
-        if event.kind is EventKind.RELIST or not event.pod_uid:
-            self.ask_all()
-        else:
-            self.ask(event.pod_uid)
 
     async def _relist_for_ever(self) -> None:
         while True:
@@ -198,7 +194,11 @@ class GenericPLEG:
             sandboxes = await _bounded(self._runtime.list_sandboxes())
             containers = await _bounded(self._runtime.list_containers())
         except Exception as error:  # noqa: BLE001 - a defect of the runtime's client must not end the agent
-            self._complain(_reason(error))
+            why = str(error) if isinstance(error, PodlifeError) else repr(error)
+            # Once, not with every try.
+            if why != self._complaint:
+                log.warning("runtime relist failed, retrying: %s", why)
+            self._complaint = why
             asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask_all)
             for waiter in waiters:
                 if not waiter.done():
@@ -216,12 +216,6 @@ class GenericPLEG:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
-
-    def _complain(self, text: str) -> None:
-        """Once, not with every try."""
-        if text != self._complaint:
-            log.warning("runtime relist failed, retrying: %s", text)
-        self._complaint = text
 
     async def _read(self, uid: str) -> None:
         at = self.seconds()
@@ -264,10 +258,6 @@ def _by_pod(
     for container in containers:
         found.setdefault(container.pod_uid, ([], []))[1].append(container)
     return {uid: ObservedPod.of(*each) for uid, each in found.items()}
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, PodlifeError) else repr(error)
 
 
 async def _bounded(asked: Awaitable[T]) -> T:

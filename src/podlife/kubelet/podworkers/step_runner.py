@@ -25,11 +25,9 @@ from podlife.workqueue import Distribution
 class StatusCache(Protocol):
     def get(self, uid: str) -> ObservedPod:
         """What is known now. Raises whatever kept it from being known."""
-        ...
 
     def get_newer_than(self, uid: str, seconds: float | None) -> ObservedPod | Awaitable[ObservedPod]:
         """What was observed after that moment (the workers' time), once there is such; with None, what is known now."""
-        ...
 
 
 class SyncResult(msgspec.Struct, frozen=True):
@@ -48,21 +46,17 @@ class PodSteps(Protocol):
         self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
     ) -> SyncResult | Awaitable[SyncResult]:
         """Bring the pod to what it should be: start and restart containers."""
-        ...
 
     def sync_terminating_pod(
         self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: StatusOverride | None
     ) -> Awaitable[None] | None:
         """Stop all containers; when it does not raise, none is running. Without grace the pod's own counts."""
-        ...
 
     def sync_terminating_runtime_pod(self, running: RunningPod) -> Awaitable[None] | None:
         """Stop what runs of a pod that nobody knows any more."""
-        ...
 
     def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> Awaitable[None] | None:
         """Release what the pod held; when it does not raise, the pod is finished on this node."""
-        ...
 
 
 class PodWorker:

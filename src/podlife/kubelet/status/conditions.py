@@ -118,7 +118,8 @@ def initialized(pod: Pod, old_status: Mapping[str, Any], statuses: Statuses | No
     if phase == "Succeeded" and not unknown:
         return condition(pod, "Initialized", True, "PodCompleted")
     was = condition_of(old_status, "Initialized") or {}
-    has_been = _has_regular_started(pod, shown) or was.get("status") == "True"
+    states = (state_of(shown.get(each["name"], {}))[0] for each in containers_of(pod))
+    has_been = was.get("status") == "True" or any(each in ("running", "terminated") for each in states)
     said = [
         *_names("containers with unknown status", unknown),
         *_names("containers with incomplete status", incomplete),
@@ -126,12 +127,6 @@ def initialized(pod: Pod, old_status: Mapping[str, Any], statuses: Statuses | No
     if said and not has_been:
         return condition(pod, "Initialized", False, "ContainersNotInitialized", ", ".join(said))
     return condition(pod, "Initialized", True)
-
-
-def _has_regular_started(pod: Pod, shown: Mapping[str, Mapping[str, Any]]) -> bool:
-    return any(
-        state_of(shown.get(each["name"], {}))[0] in ("running", "terminated") for each in containers_of(pod)
-    )
 
 
 def all_containers_restarting(pod: Pod, phase: str, *, is_restarting: bool) -> Object:

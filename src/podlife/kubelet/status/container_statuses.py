@@ -225,12 +225,8 @@ def terminated_message(container: Container, known: ContainerStatus, log: str = 
     """What the container wrote to its file, or the end of its log if it may; the runtime's own words come first."""
     own = known.termination_message
     if is_log_needed(container, known):
-        own = _end(log)
+        own = _last_bytes("".join(log.splitlines(keepends=True)[-LOG_LINES:]), LOG_BYTES)
     return ": ".join(each for each in (known.message, _last_bytes(own, _MESSAGE_BYTES)) if each)
-
-
-def _end(log: str) -> str:
-    return _last_bytes("".join(log.splitlines(keepends=True)[-LOG_LINES:]), LOG_BYTES)
 
 
 def _last_bytes(text: str, bound: int) -> str:

@@ -44,7 +44,6 @@ class PodStatusClient(Protocol):
 
     async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
         """Strategic merge; answers the pod as it stands then."""
-        ...
 
     async def delete(self, namespace: str, name: str, *, uid: str) -> None:
         """At once (grace 0), and only the pod with this UID."""
@@ -182,11 +181,12 @@ class StatusManager:
     def _update(
         self, pod: Pod, status: Object, *, is_forced: bool = False, is_finished: bool = False
     ) -> bool:
-        uid = pod["metadata"]["uid"]
+        metadata = pod["metadata"]
+        uid = metadata["uid"]
         entry = self._entries.get(uid)
         old = self._old_status(pod, entry)
         if error := illegal_transition(pod, old, status):
-            log.error("status of pod %s rejected: %s", _key(pod), error)
+            log.error("status of pod %s/%s rejected: %s", metadata["namespace"], metadata["name"], error)
             return False
         status = normalized(pod, self._with_times(status, old))
         for ended in newly_terminated(old, status):
@@ -194,7 +194,6 @@ class StatusManager:
         if entry is not None and not is_forced and is_same_by_kubelet(entry.status, status):
             return False
         was_finished = entry is not None and entry.is_finished and not is_static(pod)
-        metadata = pod["metadata"]
         self._entries[uid] = _Entry(
             status,
             1 if entry is None else entry.version + 1,
@@ -379,7 +378,3 @@ def _can_be_deleted(shown: Pod, entry: _Entry, *, tells_ends: bool) -> bool:
     phase = (shown.get("status") or {}).get("phase")
     is_told = is_terminal_phase(phase) or not tells_ends
     return entry.is_finished and is_deleting(shown) and not is_mirror(shown) and is_told
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -41,7 +41,8 @@ def merged_status(
     phase = merged.get("phase") or ""
     if is_terminal_phase(phase) and any(_is_true(merged, each) for each in ("Ready", "ContainersReady")):
         for type_ in ("ContainersReady", "Ready"):
-            _force(pod, merged, type_, now)
+            [timed] = with_transition_times([not_ready_any_more(pod, type_, phase)], merged, now)
+            merged["conditions"] = with_condition(merged["conditions"], timed)
     return merged
 
 
@@ -60,11 +61,6 @@ def _conditions(
 
 def _is_true(status: Mapping[str, Any], type_: str) -> bool:
     return (condition_of(status, type_) or {}).get("status") == "True"
-
-
-def _force(pod: Pod, status: Object, type_: str, now: datetime) -> None:
-    [timed] = with_transition_times([not_ready_any_more(pod, type_, status["phase"])], status, now)
-    status["conditions"] = with_condition(status["conditions"], timed)
 
 
 def status_patch(uid: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Object | None:

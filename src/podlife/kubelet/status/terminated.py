@@ -6,7 +6,7 @@ succeeded is reported as a failure (SM-40 to SM-45).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from podlife.api.codec import Object
@@ -46,7 +46,8 @@ def terminated_status(pod: Pod, status: Status) -> Object:
     if regular and _was_initialized(pod):
         result["containerStatuses"] = [_ended(each) for each in regular]
     if init := status.get("initContainerStatuses"):
-        tried = _tried(init)
+        # Up to the last that shows any sign of a start; at least one.
+        tried = max((place for place, each in enumerate(init, 1) if _has_started(each)), default=1)
         result["initContainerStatuses"] = [*map(_ended, init[:tried]), *init[tried:]]
     # Static pods go on for ever, here as upstream.
     if not is_static(pod) and not is_terminal_phase(status.get("phase")):
@@ -78,12 +79,6 @@ def _was_initialized(pod: Pod) -> bool:
 
 def _has_started(status: Status) -> bool:
     return state_of(status)[0] != "waiting" or state_of(status, "lastState")[0] == "terminated"
-
-
-def _tried(statuses: Sequence[Status]) -> int:
-    """How many init containers there are up to the last that shows any sign of a start; at least one."""
-    signs = [place for place, each in enumerate(statuses, 1) if _has_started(each)]
-    return max(signs, default=1)
 
 
 def illegal_transition(pod: Pod, old: Status, new: Status) -> str | None:
