@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import socket
 import uuid
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.api.codec import Object
+from podlife.api.codec import Object, format_micro_time, parse_time
 from podlife.client import LEASES, Client, Limiter
-from podlife.clock import Clock
-from podlife.controller import lease as leases
+from podlife.clock import Clock, add_seconds
 from podlife.errors import ConfigError, ConflictError, NotFoundError, PodlifeError
 from podlife.events import Recorder
 
@@ -71,7 +73,7 @@ class LeaderElector:
         self._clock = clock
         self._recorder = recorder
         self._on_new_leader = on_new_leader
-        self._seen: leases.LeaseObservation | None = None
+        self._seen: LeaseObservation | None = None
         # The observed leader; empty if there is none.
         self.leader = ""
         # The lease as we last wrote it, and when we began to; None while we do not hold it.
@@ -172,7 +174,7 @@ class LeaderElector:
         if self._held is None:
             return False
         try:
-            await self._write(self._held, leases.renew(self._held["spec"], self._clock.now()))
+            await self._write(self._held, renew(self._held["spec"], self._clock.now()))
         except (ConflictError, NotFoundError):
             return False
         return True
@@ -183,22 +185,22 @@ class LeaderElector:
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except NotFoundError:
-            await self._write(None, leases.claim(None, self.identity, self._lease_seconds, now()))
+            await self._write(None, claim(None, self.identity, self._lease_seconds, now()))
             return True
         at = asyncio.get_running_loop().time()
-        self._seen = leases.observe(self._seen, lease, at)
-        self._notice(leases.holder_of(self._seen.spec))
-        if not leases.is_free(self._seen, self.identity, at, self._lease_seconds):
+        self._seen = observe(self._seen, lease, at)
+        self._notice(holder_of(self._seen.spec))
+        if not is_free(self._seen, self.identity, at, self._lease_seconds):
             self._tell_of_waiting(self._seen)
             return False
-        await self._write(lease, leases.claim(self._seen.spec, self.identity, self._lease_seconds, now()))
+        await self._write(lease, claim(self._seen.spec, self.identity, self._lease_seconds, now()))
         return True
 
     async def _write(self, lease: Object | None, spec: Object) -> None:
         """Write this spec; a lease that is not the one we read is left alone (ConflictError)."""
         began = asyncio.get_running_loop().time()
         if lease is None:
-            written = leases.make_lease(self._namespace, self._name, spec)
+            written = make_lease(self._namespace, self._name, spec)
             self._held = await self._client.create(LEASES, written)
         else:
             self._held = await self._client.update(LEASES, {**lease, "spec": spec})
@@ -216,8 +218,8 @@ class LeaderElector:
 
     async def _give_back(self) -> None:
         lease = self._held
-        while lease is not None and leases.holder_of(lease["spec"]) == self.identity:
-            spec = leases.release(lease["spec"], self._clock.now())
+        while lease is not None and holder_of(lease["spec"]) == self.identity:
+            spec = release(lease["spec"], self._clock.now())
             try:
                 await self._client.update(LEASES, {**lease, "spec": spec})
             except ConflictError:
@@ -236,9 +238,9 @@ class LeaderElector:
         if leader and self._on_new_leader is not None:
             self._on_new_leader(leader)
 
-    def _tell_of_waiting(self, seen: leases.LeaseObservation) -> None:
+    def _tell_of_waiting(self, seen: LeaseObservation) -> None:
         """Once for each holder."""
-        holder, since = leases.holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
+        holder, since = holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
         if self.is_leader or self._waits_for == (holder, since):
             return
         self._waits_for = holder, since
@@ -248,7 +250,7 @@ class LeaderElector:
             self,
             holder,
             since.partition(".")[0],
-            leases.promised_seconds(seen.spec, self._lease_seconds),
+            promised_seconds(seen.spec, self._lease_seconds),
         )
 
     def _complain(self, complaint: str) -> None:
@@ -290,3 +292,77 @@ def _check(identity: str, lease_seconds: float, renew_seconds: float, retry_seco
             f"the lease duration ({lease_seconds:g} s) must be greater than the renew deadline "
             f"({renew_seconds:g} s)"
         )
+
+
+# The Lease itself, and who may acquire it: pure
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseObservation:
+    """A Lease's spec, and when (by our own clock) it was first seen so. Times in a Lease are informative: a holder is
+    alive as long as the Lease changes, and each observer measures how long it has not."""
+
+    spec: Object
+    at: float
+
+
+def observe(seen: LeaseObservation | None, lease: Object, now: float) -> LeaseObservation:
+    """The observation after reading the lease: an unchanged lease keeps its age."""
+    spec = lease.get("spec") or {}
+    return seen if seen is not None and seen.spec == spec else LeaseObservation(spec, now)
+
+
+def holder_of(spec: Object) -> str:
+    return str(spec.get("holderIdentity") or "")
+
+
+def is_free(seen: LeaseObservation, identity: str, now: float, lease_seconds: float) -> bool:
+    """Whether `identity` may write itself into the lease: it is nobody's, its own, or has not changed for as
+    long as its holder has promised to renew it within. A holder that promised nothing gets our own time."""
+    holder = holder_of(seen.spec)
+    return holder in ("", identity) or seen.at + promised_seconds(seen.spec, lease_seconds) <= now
+
+
+def promised_seconds(spec: Object, lease_seconds: float) -> float:
+    """Within which time its holder has promised to renew it; ours, where it promised nothing."""
+    return float(spec.get("leaseDurationSeconds") or lease_seconds)
+
+
+def make_lease(namespace: str, name: str, spec: Object) -> Object:
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime) -> Object:
+    """The spec with which `identity` takes the lease; if it is the holder already, a renewal."""
+    is_mine = old is not None and holder_of(old) == identity
+    transitions = 0 if old is None else int(old.get("leaseTransitions") or 0) + (not is_mine)
+    moment = format_micro_time(now)
+    mine = {
+        **(old or {}),
+        "holderIdentity": identity,
+        # Whole seconds, as the API has it; more rather than less, since others count on it.
+        "leaseDurationSeconds": math.ceil(lease_seconds),
+        # An int32, and the lease must be taken all the same.
+        "leaseTransitions": min(transitions, 2**31 - 1),
+    }
+    return renew(mine, now) if is_mine else {**mine, "acquireTime": moment, "renewTime": moment}
+
+
+def renew(spec: Object, now: datetime) -> Object:
+    """The spec with a new time, even if our clock stands still: others see that we live by the change alone."""
+    moment = format_micro_time(now)
+    if (last := spec.get("renewTime") or "") >= moment:
+        moment = format_micro_time(add_seconds(parse_time(last), 1e-6))
+    return {**spec, "renewTime": moment}
+
+
+def release(spec: Object, now: datetime) -> Object:
+    """The spec of a released lease, which any candidate may acquire immediately."""
+    moment = format_micro_time(now)
+    nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": moment, "renewTime": moment}
+    return {**spec, **nobody}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, LEASES, Client
 from podlife.clock import Clock, ManualClock
 from podlife.controller import LeaderElector, LeaseLostError, make_identity
+from podlife.controller.leader_election import claim, renew
 from podlife.errors import ApiError, ConfigError
 from podlife.events import Recorder
 from podlife.testing import LoopClock
@@ -90,10 +92,11 @@ electing = in_world(election, "election")
 
 
 class Stall:
-    """Lets requests through until it is switched: then they hang, before or after the server has seen them."""
+    """Lets requests through until it is switched: then they hang, before or after the server has seen them, or answers
+    to writes come after 4.9 seconds."""
 
     def __init__(self) -> None:
-        self.before = self.after = False
+        self.before = self.after = self.is_late = False
 
     async def __call__(self, request: Request, handler: Handler) -> Response:
         if self.before:
@@ -101,6 +104,8 @@ class Stall:
         response = await handler(request)
         if self.after:
             await asyncio.sleep(1_000_000)
+        if self.is_late and request.method == "PUT":
+            await asyncio.sleep(4.9)
         return response
 
 
@@ -224,29 +229,14 @@ async def test_while_work_ends_after_a_stop_the_lease_is_still_renewed(election:
     assert two.terms[0][0] > 70
 
 
-class Late:
-    """Answers to writes come after 4.9 seconds, once it is switched; then it may be stalled as a whole."""
-
-    def __init__(self) -> None:
-        self.is_late = self.is_stalled = False
-
-    async def __call__(self, request: Request, handler: Handler) -> Response:
-        if self.is_stalled:
-            await asyncio.sleep(1_000_000)
-        response = await handler(request)
-        if self.is_late and request.method == "PUT":
-            await asyncio.sleep(4.9)
-        return response
-
-
 @electing
 async def test_answers_that_take_almost_half_the_renew_deadline_do_not_cost_the_lease(
     election: Election,
 ) -> None:
-    late = Late()
-    one, two = election.candidate("one", late), election.candidate("two")
+    stall = Stall()
+    one, two = election.candidate("one", stall), election.candidate("two")
     await asyncio.sleep(61)
-    late.is_late = True
+    stall.is_late = True
     await asyncio.sleep(600)
     assert (one.terms, two.terms) == ([[0]], [])
 
@@ -254,12 +244,12 @@ async def test_answers_that_take_almost_half_the_renew_deadline_do_not_cost_the_
 @electing
 async def test_an_answer_that_comes_late_does_not_prolong_the_lease(election: Election) -> None:
     """client-go counts from the answer, and would work on until almost 17 seconds after the write."""
-    late = Late()
-    one, two = election.candidate("one", late), election.candidate("two")
+    stall = Stall()
+    one, two = election.candidate("one", stall), election.candidate("two")
     await asyncio.sleep(61)
-    late.is_late = True
+    stall.is_late = True
     await asyncio.sleep(2)
-    late.is_stalled = True
+    stall.before = True
     with pytest.raises(LeaseLostError):
         await one.task
     assert one.terms == [[0, 72]], "the write that was answered late began at 62"
@@ -510,3 +500,21 @@ def test_times_that_cannot_work_together_are_refused(settings: dict[str, Any], w
 
 def test_identities_differ() -> None:
     assert make_identity() != make_identity()
+
+
+# A lease as somebody may have left it, at the ends of what the API holds: it can still be taken and renewed
+
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+LAST = "9999-12-31T23:59:59.999999Z"
+
+
+def test_a_lease_that_changed_hands_as_often_as_can_be_counted_is_taken() -> None:
+    old = {"holderIdentity": "b", "leaseTransitions": 2**31 - 1}
+    assert claim(old, "a", 15.0, NOW)["leaseTransitions"] == 2**31 - 1
+
+
+def test_a_lease_renewed_at_the_end_of_time_is_renewed_with_another_time() -> None:
+    renewed = renew({"holderIdentity": "a", "renewTime": LAST}, NOW)
+    assert renewed["renewTime"] != LAST
+    assert renew(renewed, NOW)["renewTime"] != renewed["renewTime"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +28,15 @@ NODE = "n1"
 
 def pod(name: str = "web", *, containers: Sequence[Object] = (), **spec: Any) -> Object:
     return objects.pod(name, *containers, nodeName=NODE, **spec)
+
+
+def failing(error: Exception) -> Callable[..., Coroutine[Any, Any, None]]:
+    """Stands for a call that raises this."""
+
+    async def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    return fail
 
 
 class PodUser:

@@ -19,7 +19,7 @@ from podlife.kubelet.runtime import ExecResult
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.kubelet.status import manager as status_manager
 from podlife.testing import virtual_time
-from tests.component.kubelet.node_world import NodeWorld, node_world, on_a_node, pod
+from tests.component.kubelet.node_world import NodeWorld, failing, node_world, on_a_node, pod
 from tests.kit.objects import container
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
@@ -160,10 +160,7 @@ async def test_an_agent_outlives_a_runtime_that_fails_in_a_way_nobody_expects(
 async def test_a_container_ends_even_if_its_pre_stop_hook_fails_in_a_way_nobody_expects(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(self: HandlerRunner, *arguments: Any, **options: Any) -> None:
-        raise ZeroDivisionError("a defect")
-
-    monkeypatch.setattr(HandlerRunner, "run", fail)
+    monkeypatch.setattr(HandlerRunner, "run", failing(ZeroDivisionError("a defect")))
     hook = {"lifecycle": {"preStop": {"exec": {"command": ["bye"]}}}}
     await world.running(pod(containers=[container(**hook)]))
     await world.delete()
@@ -176,10 +173,7 @@ async def test_a_container_ends_even_if_its_pre_stop_hook_fails_in_a_way_nobody_
 async def test_a_container_whose_post_start_hook_fails_in_a_way_nobody_expects_is_killed_and_shows_why(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(self: HandlerRunner, *arguments: Any, **options: Any) -> None:
-        raise ZeroDivisionError("a defect")
-
-    monkeypatch.setattr(HandlerRunner, "run", fail)
+    monkeypatch.setattr(HandlerRunner, "run", failing(ZeroDivisionError("a defect")))
     hook = {"lifecycle": {"postStart": {"exec": {"command": ["hello"]}}}}
     await world.create(pod(containers=[container(**hook)], restartPolicy="Never"))
     await world.until_phase("Failed")
@@ -268,10 +262,7 @@ async def test_an_agent_that_cannot_look_at_its_volumes_goes_on(monkeypatch: pyt
 async def test_a_disk_that_refuses_a_container_is_the_reason_why_it_waits(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch, verb: str, reason: str
 ) -> None:
-    async def fail(*_: object) -> None:
-        raise OSError(36, "File name too long")
-
-    monkeypatch.setattr(SimRuntime, verb, fail)
+    monkeypatch.setattr(SimRuntime, verb, failing(OSError(36, "File name too long")))
     await world.create(pod())
     found = await world.until(lambda each: _waits_for(each) not in ("", "ContainerCreating"))
     assert _waits_for(found) == reason

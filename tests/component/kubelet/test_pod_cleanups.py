@@ -13,7 +13,7 @@ from podlife.kubelet.runtime import RuntimeUnavailableError, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, node_world, on_a_node, pod
-from tests.kit.objects import container
+from tests.kit.objects import container, stored
 from tests.kit.wait import until
 
 Object = dict[str, Any]
@@ -154,19 +154,11 @@ async def test_a_failed_pod_that_still_stops_holds_its_place_after_the_agent_was
 
 
 def static_pod(name: str, **fields: Any) -> Object:
-    metadata = {
-        "name": f"{name}-n1",
-        "namespace": "default",
-        "uid": f"static-{name}",
-        "creationTimestamp": "2030-01-01T00:00:00Z",
-        "annotations": {"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": name},
-    }
-    spec = {
-        "nodeName": "n1",
-        "containers": [container("slow", **fields)],
-        "terminationGracePeriodSeconds": 20,
-    }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    annotations = {"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": name}
+    metadata = {"creationTimestamp": "2030-01-01T00:00:00Z", "annotations": annotations}
+    slow = [container("slow", **fields)]
+    made = pod(f"{name}-n1", containers=slow, metadata=metadata, terminationGracePeriodSeconds=20)
+    return {"apiVersion": "v1", "kind": "Pod", **stored(made, uid=f"static-{name}")}
 
 
 PORT = {"ports": [{"containerPort": 80, "hostPort": 8080}]}

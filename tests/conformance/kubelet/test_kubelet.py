@@ -15,7 +15,7 @@ from podlife.kubelet.interfaces import VolumeLimitError
 from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecResult, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.testing import virtual_time
-from tests.component.kubelet.node_world import NodeWorld, node_world, on_a_node, pod
+from tests.component.kubelet.node_world import NodeWorld, failing, node_world, on_a_node, pod
 from tests.kit.objects import container
 
 Object = dict[str, Any]
@@ -220,11 +220,9 @@ async def test_a_pod_with_more_volumes_than_the_node_can_hold_is_refused(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-04"""
-
-    async def refuse(pod: Object) -> None:
-        raise VolumeLimitError("no more volumes of this sort")
-
-    monkeypatch.setattr(world.agent.volumes, "mount", refuse)
+    monkeypatch.setattr(
+        world.agent.volumes, "mount", failing(VolumeLimitError("no more volumes of this sort"))
+    )
     await world.create(pod())
     failed = await world.until_phase("Failed")
     assert failed["status"]["reason"] == "VolumeAttachmentLimitExceeded"

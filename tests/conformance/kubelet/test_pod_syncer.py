@@ -14,7 +14,7 @@ from podlife.kubelet.podworkers import KillOptions, PodUpdate, UpdateType
 from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecResult, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.testing import virtual_time
-from tests.component.kubelet.node_world import NodeWorld, node_world, on_a_node, pod
+from tests.component.kubelet.node_world import NodeWorld, failing, node_world, on_a_node, pod
 from tests.kit.objects import container
 from tests.kit.wait import until
 
@@ -57,12 +57,8 @@ async def test_nothing_is_started_before_volumes_are_there_and_why_is_told(
 ) -> None:
     """ST-03"""
     volumes = world.agent.volumes
-
-    async def fail(_: Object) -> None:
-        raise VolumeError('MountVolume.SetUp failed for volume "v"')
-
     with monkeypatch.context() as patched:
-        patched.setattr(volumes, "mount", fail)
+        patched.setattr(volumes, "mount", failing(VolumeError('MountVolume.SetUp failed for volume "v"')))
         await world.create(pod())
         await asyncio.sleep(5)
         assert await told(world, "FailedMount") == ['MountVolume.SetUp failed for volume "v"']
@@ -78,11 +74,7 @@ async def test_a_static_pod_has_its_mirror_before_it_has_its_volumes(
     """ST-03"""
     agent = world.agent
     await agent.reporter.registered.wait()
-
-    async def fail(_: Object) -> None:
-        raise VolumeError("no")
-
-    monkeypatch.setattr(agent.volumes, "mount", fail)
+    monkeypatch.setattr(agent.volumes, "mount", failing(VolumeError("no")))
     text = b"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}"
     agent.core.sync_loop.static_pods.put_all([read_manifest(text, "/m/web.yaml", "n1").pod])
     await asyncio.sleep(5)
@@ -130,12 +122,8 @@ async def test_a_kill_that_fails_is_told_and_tried_again(
 ) -> None:
     """ST-11"""
     await world.running(pod())
-
-    async def fail(self: SimRuntime, container_id: str, *, grace_seconds: float) -> None:
-        raise ContainerRuntimeError("it will not")
-
     with monkeypatch.context() as patched:
-        patched.setattr(SimRuntime, "stop_container", fail)
+        patched.setattr(SimRuntime, "stop_container", failing(ContainerRuntimeError("it will not")))
         await world.delete()
         await asyncio.sleep(5)
         (message, *_) = await told(world, "FailedKillPod")
@@ -242,13 +230,9 @@ async def test_a_pod_leaves_the_api_server_only_when_its_volumes_are_gone(
 ) -> None:
     """ST-16"""
     volumes = world.agent.volumes
-
-    async def fail(_: str) -> None:
-        raise VolumeError("still in use")
-
     await world.running(pod())
     with monkeypatch.context() as patched:
-        patched.setattr(volumes, "unmount", fail)
+        patched.setattr(volumes, "unmount", failing(VolumeError("still in use")))
         await world.delete()
         await until(lambda: not running(world))
         await asyncio.sleep(60)

@@ -75,11 +75,7 @@ async def test_a_failure_is_told_every_time_with_what_the_command_said(here: Nod
     assert (
         here.events
         == [
-            (
-                "spec.initContainers{x}",
-                "Unhealthy",
-                f"Readiness probe failed: {'no ' * 10_000}"[: 10240 + 24],
-            )
+            ("spec.initContainers{x}", "Unhealthy", f"Readiness probe failed: {'no ' * 10_000}"[: 10240 + 24])
         ]
         * 2
     )

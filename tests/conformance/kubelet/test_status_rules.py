@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.status.conditions import (
-    all_containers_restarting,
-    containers_ready,
-    initialized,
-    ready,
-)
+from podlife.kubelet.status.conditions import all_containers_restarting, containers_ready, initialized, ready
 from podlife.kubelet.status.conditions import condition as kubelet_condition
 from podlife.kubelet.status.patch import merged_status
 from podlife.kubelet.status.terminated import terminated_status

@@ -414,8 +414,7 @@ async def test_a_pass_ends_with_the_error_of_the_runtime_s_list_after_the_worker
 
 @running
 async def test_a_pod_that_cannot_be_handled_keeps_no_other_from_being_seen_to(
-    world: CleanupWorld,
-    monkeypatch: pytest.MonkeyPatch,
+    world: CleanupWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take = world.workers.update_pod
 

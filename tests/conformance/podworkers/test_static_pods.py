@@ -89,46 +89,21 @@ async def test_an_update_for_one_that_waits_leaves_it_waiting(world: World) -> N
 
 
 @running
-async def test_one_that_is_killed_while_it_waits_has_ended_without_any_step(world: World) -> None:
-    """PW-133"""
+async def test_the_first_that_lives_starts_when_the_name_is_free_and_it_asks_again(world: World) -> None:
+    """PW-133, PW-134, PW-135, PW-136, PW-137"""
     await scene(world)
     await tell(world, "3", kill=True)
-    assert world.state("3").is_terminated
-    assert world.state("3").is_finished
-    assert world.steps.of("3") == []
+    assert (world.state("3").is_terminated, world.state("3").is_finished) == (True, True)
+    assert world.steps.of("3") == [], "it ended while it waited"
     assert "3" not in due(world)
     assert line(world) == ("2", ("3", "4"))
-
-
-@running
-async def test_nothing_starts_by_itself_when_the_name_is_free(world: World) -> None:
-    """PW-134"""
-    await scene(world)
-    await tell(world, "3", kill=True)
     await tell(world, "2", kill=True)
     assert world.state("2").is_terminated
     assert line(world) == (None, ("3", "4"))
-    assert world.steps.of("4") == []
-
-
-@running
-async def test_the_first_that_lives_starts_when_it_asks_again(world: World) -> None:
-    """PW-135"""
-    await scene(world)
-    await tell(world, "3", kill=True)
-    await tell(world, "2", kill=True)
+    assert world.steps.of("4") == [], "nothing starts by itself"
     await tell(world, "4")
     assert world.steps.of("4") == [("sync", "update")]
     assert line(world) == ("4", ())
-
-
-@running
-async def test_what_is_known_of_them_all(world: World) -> None:
-    """PW-136, PW-137"""
-    await scene(world)
-    await tell(world, "3", kill=True)
-    await tell(world, "2", kill=True)
-    await tell(world, "4")
     never_started = KnownPod(Stage.TERMINATED, False, False, False)
     expected = {"1": normal(), "2": ENDED, "3": never_started, "4": RUNNING}
     assert world.workers.sync_known_pods({"1", "2", "3", "4"}) == expected
@@ -139,29 +114,19 @@ async def test_what_is_known_of_them_all(world: World) -> None:
 
 
 @running
-async def test_one_that_is_killed_and_held_is_to_end_and_stays_in_line(world: World) -> None:
-    """PW-138"""
+async def test_one_that_is_killed_and_held_is_passed_over_and_ends_without_running(world: World) -> None:
+    """PW-138, PW-139, PW-140"""
     await third_scene(world)
     assert world.state("5").is_termination_requested
     assert not world.state("5").is_terminated
     assert line(world) == ("4", ("5", "6"))
-
-
-@running
-async def test_one_that_is_to_end_is_passed_over(world: World) -> None:
-    """PW-139"""
-    await third_scene(world)
     await tell(world, "4", kill=True)
     await tell(world, "6")
     assert line(world) == ("6", ())
     assert world.steps.of("6") == [("sync", "update")]
     assert not world.state("5").is_terminated
-
-
-@running
-async def test_one_that_was_held_ends_without_running(world: World) -> None:
-    """PW-140"""
-    await fourth_scene(world)
+    world.workers.release("5")
+    await world.settle()
     assert world.state("5").is_terminated
     assert world.steps.of("5") == []
     assert line(world) == ("6", ())

@@ -18,10 +18,9 @@ from podlife.errors import ForbiddenError, UnreachableError
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.kit.objects import pod
 from tests.kit.worlds import in_world
 from tests.workloads.runs import at_work
-
-SPEC = {"containers": [{"name": "main", "image": "app"}]}
 
 
 @asynccontextmanager
@@ -179,7 +178,7 @@ async def test_a_handler_that_fails_on_one_object_is_named_and_ends_nothing(
     plane.add(Controller())
     async with at_work(plane.run):
         for name in ("odd", "well"):
-            await plane.client.create(PODS, {"metadata": {"name": name}, "spec": SPEC}, "default")
+            await plane.client.create(PODS, pod(name), "default")
         await asyncio.sleep(1)
         await plane.client.delete(PODS, "odd", "default", options=DeleteOptions(grace_period_seconds=0))
         await asyncio.sleep(1)
@@ -205,9 +204,7 @@ async def test_what_was_told_by_the_end_is_written(plane: ControlPlane) -> None:
 @on_a_plane
 async def test_a_part_of_a_resource_is_followed_by_itself(plane: ControlPlane) -> None:
     for name, labels in (("a", {"warm": ""}), ("b", {})):
-        container = {"name": "c", "image": "i"}
-        pod = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}
-        await plane.client.create(PODS, pod, "default")
+        await plane.client.create(PODS, pod(name, metadata={"labels": labels}), "default")
     everything = plane.informer(PODS, view=MetadataOnly)
     warm = plane.informer(PODS, view=MetadataOnly, label_selector="warm")
     elsewhere = plane.informer(PODS, view=MetadataOnly, namespace="kube-system")

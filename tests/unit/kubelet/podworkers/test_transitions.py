@@ -1,4 +1,4 @@
-"""The pure part: events in, states and actions out; a state that was given is never changed."""
+"""Transitions that no rule names: what comes of a step that was overtaken, and graces of any history."""
 
 from __future__ import annotations
 
@@ -6,23 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podlife.kubelet.podworkers import KillOptions, KillOutcome, PodState, PodUpdate, Stage
+from podlife.kubelet.podworkers import KillOptions, PodState, PodUpdate, Stage
 from podlife.kubelet.podworkers.state import WorkerAction
-from podlife.kubelet.podworkers.transitions import (
-    StepWork,
-    effective_grace,
-    succeed,
-)
+from podlife.kubelet.podworkers.transitions import StepWork, effective_grace, succeed
 from tests.conformance.podworkers.world import KILL, SYNC, pod
 
 
-def nobody(outcome: KillOutcome) -> None: ...
-
-
 def started(**changes: object) -> PodState:
-    active = PodUpdate(SYNC, pod())
-    state = PodState(0.0, started_at=1.0, active=active)
-    return replace(state, **changes)
+    return replace(PodState(0.0, started_at=1.0, active=PodUpdate(SYNC, pod())), **changes)
 
 
 def test_a_sync_that_ends_the_pod_after_a_kill_came_leaves_the_time_of_the_kill() -> None:
