@@ -220,11 +220,7 @@ class Machine(RuleBasedStateMachine):
         turns=st.integers(0, 6),
     )
     def tell_of_runtime(
-        self,
-        uid: str,
-        type_: UpdateType,
-        kill: tuple[bool, bool, int | None] | None,
-        turns: int,
+        self, uid: str, type_: UpdateType, kill: tuple[bool, bool, int | None] | None, turns: int
     ) -> None:
         state = self.workers.state(uid)
         # A pod that has stopped is only seen because what is known of the runtime is old.

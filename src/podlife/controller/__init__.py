@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from podlife.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from podlife.controller.control_plane import ControlPlane, Followed, Runnable
-    from podlife.controller.enqueue import Enqueue
+    from podlife.controller.control_plane import ControlPlane, Runnable
     from podlife.controller.health import Health, HealthServer
     from podlife.controller.leader_election import LeaderElector, LeaseLostError, make_identity
     from podlife.controller.liveness_check import LivenessCheck
@@ -23,15 +22,13 @@ if TYPE_CHECKING:
         export_queues,
     )
     from podlife.controller.own_writes import OwnWrites
-    from podlife.controller.reconcile import Again, Controller, ControllerMetrics
+    from podlife.controller.reconcile import Again, Controller, Enqueue
 
 __all__ = [
     "Again",
     "ControlPlane",
     "Controller",
-    "ControllerMetrics",
     "Enqueue",
-    "Followed",
     "Health",
     "HealthServer",
     "LeaderElector",
@@ -50,21 +47,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "podlife.controller.control_plane": (
-            "ControlPlane",
-            "Followed",
-            "Runnable",
-        ),
-        "podlife.controller.enqueue": ("Enqueue",),
-        "podlife.controller.health": (
-            "Health",
-            "HealthServer",
-        ),
-        "podlife.controller.leader_election": (
-            "LeaderElector",
-            "LeaseLostError",
-            "make_identity",
-        ),
+        "podlife.controller.control_plane": ("ControlPlane", "Runnable"),
+        "podlife.controller.health": ("Health", "HealthServer"),
+        "podlife.controller.leader_election": ("LeaderElector", "LeaseLostError", "make_identity"),
         "podlife.controller.liveness_check": ("LivenessCheck",),
         "podlife.controller.metrics": (
             "export_client",
@@ -74,10 +59,6 @@ __getattr__, __dir__ = lazy_exports(
             "export_queues",
         ),
         "podlife.controller.own_writes": ("OwnWrites",),
-        "podlife.controller.reconcile": (
-            "Again",
-            "Controller",
-            "ControllerMetrics",
-        ),
+        "podlife.controller.reconcile": ("Again", "Controller", "Enqueue"),
     },
 )

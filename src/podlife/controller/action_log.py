@@ -40,7 +40,6 @@ class ActionLog:
         self._done[subject, many] = count + 1, one
 
     def note_event(self, regarding: Mapping[str, Any], reason: str, message: str) -> None:
-        """Record the action of an event."""
         if reason.startswith(_LOGGED_ELSEWHERE):
             return
         name = f"{regarding.get('namespace', '')}/{regarding['name']}".removeprefix("/")
@@ -50,7 +49,6 @@ class ActionLog:
         self.note(f"{regarding['kind']} {name}", message, many)
 
     def flush(self) -> None:
-        """Log the actions since the last flush."""
         done, self._done = self._done, {}
         for (subject, many), (count, one) in done.items():
             log.info("%s: %s", subject, one if count == 1 else f"{count} {many}")
@@ -59,7 +57,6 @@ class ActionLog:
         self._omitted = 0
 
     async def run(self) -> None:
-        """Flush every second until cancelled."""
         try:
             while True:
                 await asyncio.sleep(_GATHER_SECONDS)

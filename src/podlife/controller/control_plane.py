@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
 from podlife.clock import Clock, SystemClock
 from podlife.controller.action_log import ActionLog
-from podlife.controller.outages import log_outages
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
 from podlife.informer import Informer
@@ -34,6 +33,9 @@ T = TypeVar("T", bound=HasMetadata)
 # Interval of the log line about a cache that has not synced.
 _PATIENCE_SECONDS = 30.0
 _FLUSH_SECONDS = 3.0
+# Interval between two looks for an outage, and delay of the first reminder, which doubles with each one.
+_LOOK_SECONDS = 1.0
+_REMIND_SECONDS = 60.0
 
 
 class Runnable(Protocol):
@@ -63,8 +65,7 @@ class Followed(NamedTuple):
 
 
 class ControlPlane:
-    """Constructing it and adding to it starts nothing; `run` does. `flush_seconds` is how long events that were told by
-    the end may take to be sent."""
+    """Only `run` starts anything. `flush_seconds` bounds the sending of queued events at the end."""
 
     def __init__(
         self, client: Client, *, clock: Clock | None = None, flush_seconds: float = _FLUSH_SECONDS
@@ -76,7 +77,7 @@ class ControlPlane:
         self._informers: dict[Followed, Informer[Any]] = {}
         self._indexers: dict[Followed, Mapping[str, Indexer[Any]]] = {}
         self._recorders: dict[str, Recorder] = {}
-        self._controllers: list[Runnable] = []
+        self.controllers: list[Runnable] = []
 
     def speaking_as(self, component: str) -> ControlPlane:
         """The same control plane, with all that is shared, for a controller whose own requests carry its name."""
@@ -121,16 +122,7 @@ class ControlPlane:
         return self._recorders[component]
 
     def add(self, controller: Runnable) -> None:
-        self._controllers.append(controller)
-
-    @property
-    def controllers(self) -> Sequence[Runnable]:
-        return tuple(self._controllers)
-
-    @property
-    def informers(self) -> Mapping[Ref, Informer[Any]]:
-        """By what they follow; of several views of one resource the last."""
-        return {followed.ref: informer for followed, informer in self._informers.items()}
+        self.controllers.append(controller)
 
     @property
     def all_informers(self) -> Mapping[Followed, Informer[Any]]:
@@ -148,14 +140,13 @@ class ControlPlane:
                 why = f": {informer.trouble}" if informer.trouble else ""
                 state = "not live" if informer.has_synced else "not synced"
                 return f"the cache of {followed.ref} is {state}{why}"
-        for controller in self._controllers:
+        for controller in self.controllers:
             if isinstance(controller, _Complaining) and controller.complaint:
                 return f"{controller.name}: {controller.complaint}"
         return ""
 
     async def run(self) -> None:
-        """Run everything until cancelled. Raises what ended any of its parts; several bugs that did so at once, in a
-        group."""
+        """Run everything until cancelled. Raises what ended any of its parts; several bugs at once as a group."""
         try:
             await self._run()
         except BaseExceptionGroup as failures:
@@ -181,9 +172,9 @@ class ControlPlane:
                 group.create_task(_follow(followed.ref, informer), name=f"informer of {followed.ref}")
             group.create_task(log_outages(self._lost), name="outages")
             await self._wait_for_caches()
-            for controller in self._controllers:
+            for controller in self.controllers:
                 group.create_task(controller.run(), name=controller.name)
-            log.info("running: %s", ", ".join(controller.name for controller in self._controllers))
+            log.info("running: %s", ", ".join(controller.name for controller in self.controllers))
 
     async def _wait_for_caches(self) -> None:
         for followed, informer in self._informers.items():
@@ -195,8 +186,7 @@ class ControlPlane:
                     log.info("waiting for the initial list of %s", followed.ref)
 
     def _lost(self) -> str:
-        """What keeps an informer from following the server, if anything does. A first list that only takes its time is
-        nothing of the kind."""
+        """What keeps an informer from following the server, if anything; a slow first list does not count."""
         for followed, informer in self._informers.items():
             if informer.trouble is not None:
                 return f"{followed.ref}: {informer.trouble}"
@@ -237,3 +227,46 @@ def _causes(failure: BaseException) -> Iterator[BaseException]:
         return
     for each in failure.exceptions:
         yield from _causes(each)
+
+
+class OutageLog:
+    """Whether the API server cannot be watched: logged once when the connection is lost, at growing intervals while it
+    stays lost, once when it is restored. Informers recover on their own and log interruptions at debug level; this
+    reports for all of them. An interruption shorter than one look is not logged."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._is_told = False
+        self._remind_after = _REMIND_SECONDS
+
+    def look(self, complaint: str, now: float) -> tuple[int, str] | None:
+        """Level and text to log now, if any."""
+        if not complaint:
+            return self._end(now)
+        if self._since is None:
+            self._since = now
+            return None
+        seconds = now - self._since
+        if not self._is_told:
+            self._is_told = True
+            return (logging.WARNING, f"API server unreachable, controllers paused: {complaint}")
+        if seconds >= self._remind_after:
+            self._remind_after *= 2
+            return logging.WARNING, f"API server unreachable for {seconds:.0f} s: {complaint}"
+        return None
+
+    def _end(self, now: float) -> tuple[int, str] | None:
+        since, is_told = self._since, self._is_told
+        self._since, self._is_told, self._remind_after = None, False, _REMIND_SECONDS
+        if since is None or not is_told:
+            return None
+        return logging.INFO, f"API server reachable again after {now - since:.0f} s"
+
+
+async def log_outages(complaint: Callable[[], str]) -> None:
+    loop = asyncio.get_running_loop()
+    outage = OutageLog()
+    while True:
+        if told := outage.look(complaint(), loop.time()):
+            log.log(*told)
+        await asyncio.sleep(_LOOK_SECONDS)

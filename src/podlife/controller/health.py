@@ -27,8 +27,7 @@ _TEXT = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Health:
-    """Checks by name. One that stops the process from being alive (only a restart helps) is a `liveness` check;
-    any other makes it not ready."""
+    """Checks by name. A failed `liveness` check means that only a restart helps; any other, not ready."""
 
     def __init__(self) -> None:
         self._checks: dict[str, tuple[Check, bool]] = {}
@@ -39,23 +38,16 @@ class Health:
             raise ValueError(f"there is a check {name!r} already")
         self._checks[name] = (check, liveness)
 
-    def failures(self, *, liveness: bool) -> dict[str, str]:
-        """Failures by check name. Readiness runs all checks, liveness only its own."""
-        return {name: why for name, why in self._ask(liveness).items() if why}
-
     def report(self, endpoint: str, *, liveness: bool) -> tuple[bool, str]:
-        """Whether all is well, and the text that says so check by check."""
-        answers = self._ask(liveness)
-        is_well = not any(answers.values())
-        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in answers.items()]
-        return is_well, "\n".join([*lines, f"{endpoint} check {'passed' if is_well else 'failed'}", ""])
-
-    def _ask(self, liveness: bool) -> dict[str, str]:
-        return {
+        """Whether all is well, and a line per check. Readiness runs all checks, liveness only its own."""
+        answers = {
             name: _answer(check)
             for name, (check, is_liveness) in self._checks.items()
             if is_liveness or not liveness
         }
+        is_well = not any(answers.values())
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in answers.items()]
+        return is_well, "\n".join([*lines, f"{endpoint} check {'passed' if is_well else 'failed'}", ""])
 
 
 def _answer(check: Check) -> str:
@@ -86,7 +78,6 @@ class HealthServer:
         ]
 
     async def port(self) -> int:
-        """The port that is listened on, once it is."""
         return (await asyncio.shield(self._bound()))[0][1]
 
     async def run(self) -> None:

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import socket
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.api.codec import Object
+from podlife.api.codec import Object, format_micro_time, parse_time
 from podlife.client import LEASES, Client, Limiter
-from podlife.clock import Clock
-from podlife.controller import lease as leases
+from podlife.clock import Clock, add_seconds
 from podlife.errors import ConfigError, ConflictError, NotFoundError, PodlifeError
 from podlife.events import Recorder
 
@@ -31,7 +34,7 @@ log = logging.getLogger(__name__)
 # Those who wait come at different times; client-go's factor.
 _JITTER = 1.2
 
-Work = Callable[[], Awaitable[None]]
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class LeaseLostError(PodlifeError):
@@ -39,7 +42,6 @@ class LeaseLostError(PodlifeError):
 
 
 def make_identity() -> str:
-    """A unique name for this process that includes the host name."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -58,8 +60,7 @@ class LeaderElector:
         recorder: Recorder | None = None,
         on_new_leader: Callable[[str], None] | None = None,
     ) -> None:
-        """Raises ConfigError for times that cannot work together, or no identity. `on_new_leader` is told who
-        leads, whenever that changes."""
+        """Raises ConfigError for impossible times or no identity. `on_new_leader` is called with each new leader."""
         _check(identity, lease_seconds, renew_seconds, retry_seconds)
         self.identity = identity
         # Half the time that there is, so that one answer that never comes is not the end.
@@ -72,29 +73,17 @@ class LeaderElector:
         self._clock = clock
         self._recorder = recorder
         self._on_new_leader = on_new_leader
-        self._seen: leases.LeaseObservation | None = None
-        self._leader = ""
+        self._seen: LeaseObservation | None = None
+        # The observed leader; empty if there is none.
+        self.leader = ""
         # The lease as we last wrote it, and when we began to; None while we do not hold it.
         self._held: Object | None = None
         self._renewed_at = 0.0
-        self._is_leading = False
-        self._complaint = ""
+        self.is_leader = False
+        # Why the last try to take or renew the lease failed; empty when it did not.
+        self.complaint = ""
         # Whom we have said that we wait for, and since when they lead.
         self._waits_for: tuple[str, str] | None = None
-
-    @property
-    def leader(self) -> str:
-        """The observed leader; empty if there is none."""
-        return self._leader
-
-    @property
-    def is_leader(self) -> bool:
-        return self._is_leading
-
-    @property
-    def complaint(self) -> str:
-        """Why the last try to take or renew the lease failed; empty when it did not."""
-        return self._complaint
 
     def __str__(self) -> str:
         return f"lease {self._namespace}/{self._name}"
@@ -103,8 +92,9 @@ class LeaderElector:
         """Wait for the lease, and do the work for as long as we hold it. The lease is given back when the work
         has ended, by itself or because we were cancelled. Raises LeaseLostError, or what the work raises."""
         await self._acquire()
-        leading = spawn(_do(work), name=f"leading {self}", on_failure=_is_awaited)
-        renewing = spawn(self._keep(), name=f"renewing {self}", on_failure=_is_awaited)
+        # The failure of either is taken from the task itself.
+        leading = spawn(work(), name=f"leading {self}", on_failure=lambda _: None)
+        renewing = spawn(self._keep(), name=f"renewing {self}", on_failure=lambda _: None)
         try:
             await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -135,7 +125,7 @@ class LeaderElector:
             # Nothing is left running if the stop itself is cancelled.
             renewing.cancel()
             self._held = None
-            self._is_leading = False
+            self.is_leader = False
             self._tell("stopped leading")
 
     # Holding
@@ -144,7 +134,7 @@ class LeaderElector:
         while not await self._try():  # noqa: ASYNC110 - what is waited for happens on another machine
             # Upstream's interval: asking more often does not acquire a lease faster.
             await asyncio.sleep(self._retry_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
-        self._is_leading = True
+        self.is_leader = True
         self._waits_for = None
         log.info("%s became leader of %s", self.identity, self)
         self._tell("became leader")
@@ -158,16 +148,16 @@ class LeaderElector:
             deadline = self._renewed_at + self._renew_seconds
             await asyncio.sleep(max(0.0, min(next_at, deadline) - loop.time()))
             if loop.time() >= deadline:
-                why = self._complaint or "nothing was heard"
+                why = self.complaint or "nothing was heard"
                 raise LeaseLostError(f"{self} was not renewed for {self._renew_seconds:g} s: {why}")
             try:
                 async with asyncio.timeout_at(deadline):
                     is_held = await self._try()
             except TimeoutError:
-                self._complaint = self._complaint or "the server does not answer"
+                self.complaint = self.complaint or "the server does not answer"
                 continue
-            if not is_held and self._leader not in ("", self.identity):
-                raise LeaseLostError(f"{self} was taken by {self._leader}")
+            if not is_held and self.leader not in ("", self.identity):
+                raise LeaseLostError(f"{self} was taken by {self.leader}")
             next_at = (self._renewed_at if is_held else loop.time()) + self._retry_seconds
 
     async def _try(self) -> bool:
@@ -181,11 +171,10 @@ class LeaderElector:
         return is_held and asyncio.get_running_loop().time() < self._renewed_at + self._renew_seconds
 
     async def _renew(self) -> bool:
-        """Renew the held lease if it is unchanged."""
         if self._held is None:
             return False
         try:
-            await self._write(self._held, leases.renew(self._held["spec"], self._clock.now()))
+            await self._write(self._held, renew(self._held["spec"], self._clock.now()))
         except (ConflictError, NotFoundError):
             return False
         return True
@@ -196,22 +185,22 @@ class LeaderElector:
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except NotFoundError:
-            await self._write(None, leases.claim(None, self.identity, self._lease_seconds, now()))
+            await self._write(None, claim(None, self.identity, self._lease_seconds, now()))
             return True
         at = asyncio.get_running_loop().time()
-        self._seen = leases.observe(self._seen, lease, at)
-        self._notice(leases.holder_of(self._seen.spec))
-        if not leases.is_free(self._seen, self.identity, at, self._lease_seconds):
+        self._seen = observe(self._seen, lease, at)
+        self._notice(holder_of(self._seen.spec))
+        if not is_free(self._seen, self.identity, at, self._lease_seconds):
             self._tell_of_waiting(self._seen)
             return False
-        await self._write(lease, leases.claim(self._seen.spec, self.identity, self._lease_seconds, now()))
+        await self._write(lease, claim(self._seen.spec, self.identity, self._lease_seconds, now()))
         return True
 
     async def _write(self, lease: Object | None, spec: Object) -> None:
         """Write this spec; a lease that is not the one we read is left alone (ConflictError)."""
         began = asyncio.get_running_loop().time()
         if lease is None:
-            written = leases.make_lease(self._namespace, self._name, spec)
+            written = make_lease(self._namespace, self._name, spec)
             self._held = await self._client.create(LEASES, written)
         else:
             self._held = await self._client.update(LEASES, {**lease, "spec": spec})
@@ -219,7 +208,6 @@ class LeaderElector:
         self._notice(self.identity)
 
     async def _release(self) -> None:
-        """Give back what we hold, so that the next one need not wait."""
         try:
             async with asyncio.timeout(self._renew_seconds / 2):
                 await self._give_back()
@@ -230,8 +218,8 @@ class LeaderElector:
 
     async def _give_back(self) -> None:
         lease = self._held
-        while lease is not None and leases.holder_of(lease["spec"]) == self.identity:
-            spec = leases.release(lease["spec"], self._clock.now())
+        while lease is not None and holder_of(lease["spec"]) == self.identity:
+            spec = release(lease["spec"], self._clock.now())
             try:
                 await self._client.update(LEASES, {**lease, "spec": spec})
             except ConflictError:
@@ -244,16 +232,16 @@ class LeaderElector:
     # Telling
 
     def _notice(self, leader: str) -> None:
-        if leader == self._leader:
+        if leader == self.leader:
             return
-        self._leader = leader
+        self.leader = leader
         if leader and self._on_new_leader is not None:
             self._on_new_leader(leader)
 
-    def _tell_of_waiting(self, seen: leases.LeaseObservation) -> None:
+    def _tell_of_waiting(self, seen: LeaseObservation) -> None:
         """Once for each holder."""
-        holder, since = leases.holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
-        if self._is_leading or self._waits_for == (holder, since):
+        holder, since = holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
+        if self.is_leader or self._waits_for == (holder, since):
             return
         self._waits_for = holder, since
         log.info(
@@ -262,14 +250,14 @@ class LeaderElector:
             self,
             holder,
             since.partition(".")[0],
-            leases.promised_seconds(seen.spec, self._lease_seconds),
+            promised_seconds(seen.spec, self._lease_seconds),
         )
 
     def _complain(self, complaint: str) -> None:
         # Once and not at every try.
-        if complaint and complaint != self._complaint:
+        if complaint and complaint != self.complaint:
             log.warning("%s: %s", self, complaint)
-        self._complaint = complaint
+        self.complaint = complaint
 
     def _tell(self, what: str) -> None:
         if self._recorder is None:
@@ -283,18 +271,10 @@ class LeaderElector:
         self._recorder.event(regarding, "Normal", "LeaderElection", f"{self.identity} {what}")
 
 
-async def _do(work: Work) -> None:
-    await work()
-
-
 def _log_failure(leading: asyncio.Task[None]) -> None:
     """Log a failure of the work during shutdown; the caller raises another error."""
     if leading.done() and not leading.cancelled() and (failure := leading.exception()) is not None:
         log.error("work failed during shutdown", exc_info=failure)
-
-
-def _is_awaited(_: BaseException) -> None:
-    """`run` takes the failure from the task itself."""
 
 
 def _check(identity: str, lease_seconds: float, renew_seconds: float, retry_seconds: float) -> None:
@@ -312,3 +292,77 @@ def _check(identity: str, lease_seconds: float, renew_seconds: float, retry_seco
             f"the lease duration ({lease_seconds:g} s) must be greater than the renew deadline "
             f"({renew_seconds:g} s)"
         )
+
+
+# The Lease itself, and who may acquire it: pure
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseObservation:
+    """A Lease's spec, and when (by our own clock) it was first seen so. Times in a Lease are informative: a holder is
+    alive as long as the Lease changes, and each observer measures how long it has not."""
+
+    spec: Object
+    at: float
+
+
+def observe(seen: LeaseObservation | None, lease: Object, now: float) -> LeaseObservation:
+    """The observation after reading the lease: an unchanged lease keeps its age."""
+    spec = lease.get("spec") or {}
+    return seen if seen is not None and seen.spec == spec else LeaseObservation(spec, now)
+
+
+def holder_of(spec: Object) -> str:
+    return str(spec.get("holderIdentity") or "")
+
+
+def is_free(seen: LeaseObservation, identity: str, now: float, lease_seconds: float) -> bool:
+    """Whether `identity` may write itself into the lease: it is nobody's, its own, or has not changed for as
+    long as its holder has promised to renew it within. A holder that promised nothing gets our own time."""
+    holder = holder_of(seen.spec)
+    return holder in ("", identity) or seen.at + promised_seconds(seen.spec, lease_seconds) <= now
+
+
+def promised_seconds(spec: Object, lease_seconds: float) -> float:
+    """Within which time its holder has promised to renew it; ours, where it promised nothing."""
+    return float(spec.get("leaseDurationSeconds") or lease_seconds)
+
+
+def make_lease(namespace: str, name: str, spec: Object) -> Object:
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime) -> Object:
+    """The spec with which `identity` takes the lease; if it is the holder already, a renewal."""
+    is_mine = old is not None and holder_of(old) == identity
+    transitions = 0 if old is None else int(old.get("leaseTransitions") or 0) + (not is_mine)
+    moment = format_micro_time(now)
+    mine = {
+        **(old or {}),
+        "holderIdentity": identity,
+        # Whole seconds, as the API has it; more rather than less, since others count on it.
+        "leaseDurationSeconds": math.ceil(lease_seconds),
+        # An int32, and the lease must be taken all the same.
+        "leaseTransitions": min(transitions, 2**31 - 1),
+    }
+    return renew(mine, now) if is_mine else {**mine, "acquireTime": moment, "renewTime": moment}
+
+
+def renew(spec: Object, now: datetime) -> Object:
+    """The spec with a new time, even if our clock stands still: others see that we live by the change alone."""
+    moment = format_micro_time(now)
+    if (last := spec.get("renewTime") or "") >= moment:
+        moment = format_micro_time(add_seconds(parse_time(last), 1e-6))
+    return {**spec, "renewTime": moment}
+
+
+def release(spec: Object, now: datetime) -> Object:
+    """The spec of a released lease, which any candidate may acquire immediately."""
+    moment = format_micro_time(now)
+    nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": moment, "renewTime": moment}
+    return {**spec, **nobody}

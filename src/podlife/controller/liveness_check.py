@@ -20,16 +20,10 @@ _AGAIN_SECONDS = 5.0
 class LivenessCheck:
     """`client` is shared with the controllers: any data it receives counts."""
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        silent_seconds: float = _SILENT_SECONDS,
-        answer_seconds: float = _ANSWER_SECONDS,
-    ) -> None:
+    def __init__(self, client: Client, *, silent_seconds: float = _SILENT_SECONDS) -> None:
         self._client = client
         # With its own limiter: the probe must not wait behind requests that are not answered.
-        self._asking = client.with_timeout(answer_seconds, limiter=Limiter())
+        self._asking = client.with_timeout(_ANSWER_SECONDS, limiter=Limiter())
         self._silent_seconds = silent_seconds
         self._failure = ""
 
@@ -54,10 +48,10 @@ class LivenessCheck:
     async def _ask(self) -> None:
         try:
             await self._asking.request("GET", "/version")
-        except ApiError:
-            # An error response is a response.
-            self._failure = ""
         except PodlifeError as error:
-            self._failure = f"no response from the server for {self._client.silent_seconds:.0f} s: {error}"
-        else:
-            self._failure = ""
+            # An error response is a response.
+            if not isinstance(error, ApiError):
+                silent = f"{self._client.silent_seconds:.0f} s"
+                self._failure = f"no response from the server for {silent}: {error}"
+                return
+        self._failure = ""

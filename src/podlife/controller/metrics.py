@@ -56,13 +56,11 @@ def export_client(registry: CollectorRegistry, limiter: Limiter, *recorders: Rec
 
 
 def histogram(family: HistogramMetricFamily, labels: list[str], distribution: Distribution) -> None:
-    """Add a distribution to a family."""
-    buckets = [(_bound(bound), float(count)) for bound, count in distribution.cumulative()]
+    buckets = [
+        ("+Inf" if bound == float("inf") else f"{bound:g}", float(count))
+        for bound, count in distribution.cumulative()
+    ]
     family.add_metric(labels, buckets=buckets, sum_value=distribution.sum)
-
-
-def _bound(bound: float) -> str:
-    return "+Inf" if bound == float("inf") else f"{bound:g}"
 
 
 def _queue_families(queues: tuple[Queue[K], ...]) -> Iterable[Metric]:

@@ -15,7 +15,9 @@ from typing import Generic
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.errors import PodlifeError, TerminalError
-from podlife.workqueue import Distribution, RateLimitedQueue, ShutDownError
+from podlife.informer.cache import HasMetadata
+from podlife.informer.indexes import Key
+from podlife.workqueue import Distribution, Queue, RateLimitedQueue, ShutDownError
 from podlife.workqueue.queue import K
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,33 @@ class Again:
         return cls(min(seconds, _MOST_SECONDS_UNSEEN))
 
 
+class Enqueue:
+    """A handler of an informer that enqueues the object of the event; keys are namespace and name. The owner of an
+    object is enqueued by `podlife.podcontrol.EnqueueOwner`.
+
+    `forget` is called when an object is deleted, before its key is enqueued: state kept by key (expectations, own
+    writes) must not delay a new object of the same name."""
+
+    def __init__(self, queue: Queue[Key], forget: Callable[[Key], None] | None = None) -> None:
+        self._queue = queue
+        self._forget = forget
+
+    def on_add(self, obj: HasMetadata) -> None:
+        self._queue.add((obj.metadata.namespace, obj.metadata.name))
+
+    def on_update(self, old: HasMetadata, new: HasMetadata) -> None:
+        if old.metadata.uid != new.metadata.uid:
+            # Deleted and recreated under its name, with no event in between.
+            self.on_delete(old)
+        self._queue.add((new.metadata.namespace, new.metadata.name))
+
+    def on_delete(self, obj: HasMetadata) -> None:
+        key = (obj.metadata.namespace, obj.metadata.name)
+        if self._forget is not None:
+            self._forget(key)
+        self._queue.add(key)
+
+
 class ControllerMetrics:
     """What became of keys: `results` counts "success", "requeue_after", "error" and "terminal_error"."""
 
@@ -46,8 +75,7 @@ class ControllerMetrics:
 
 
 class Controller(Generic[K]):
-    """`stop_seconds` is how long it may take to finish what is being worked on when it is cancelled; by default that is
-    cut off there and then, as the end of the process would do."""
+    """`stop_seconds` is how long a key in progress may take after a cancellation; by default it is cut off."""
 
     def __init__(
         self,
@@ -66,8 +94,7 @@ class Controller(Generic[K]):
         self._workers = workers
 
     async def run(self) -> None:
-        """Work until the queue is shut down and empty, or until it is cancelled: what was being worked on then
-        is in the queue again."""
+        """Work until the queue is shut down and empty, or until cancelled; unfinished keys are queued again."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"{self.name} worker {number}")
@@ -97,7 +124,8 @@ class Controller(Generic[K]):
         """Handle the key to its end even when cancelled, within the time that there is for that."""
         if self.stop_seconds <= 0:
             return await self._handle(key)
-        handling = spawn(self._handle(key), name=f"{self.name} {key}", on_failure=_is_awaited)
+        # The failure is taken from the task itself.
+        handling = spawn(self._handle(key), name=f"{self.name} {key}", on_failure=lambda _: None)
         try:
             return await asyncio.shield(handling)
         except asyncio.CancelledError:
@@ -115,8 +143,13 @@ class Controller(Generic[K]):
             log.error("%s: %s failed permanently, not retrying: %s", self.name, show_key(key), error)
             self.queue.forget(key)
             return "terminal_error"
-        except Exception as error:  # noqa: BLE001 - whatever failed for one key, the others go on
-            _log_failure(self.name, key, error)
+        except Exception as error:
+            # Expected errors are one line; anything else is a bug and logged with its traceback.
+            trace = None if isinstance(error, PodlifeError) else error
+            key_name = show_key(key)
+            log.warning(
+                "%s: reconcile of %s failed, retrying: %s", self.name, key_name, error, exc_info=trace
+            )
             self.queue.add_rate_limited(key)
             return "error"
         self.queue.forget(key)
@@ -124,16 +157,6 @@ class Controller(Generic[K]):
             return "success"
         self.queue.add_after(key, outcome.seconds)
         return "requeue_after"
-
-
-def _is_awaited(_: BaseException) -> None:
-    """Its worker takes the failure from the task itself."""
-
-
-def _log_failure(name: str, key: object, error: Exception) -> None:
-    # Expected errors are one line; anything else is a bug and logged with its traceback.
-    trace = None if isinstance(error, PodlifeError) else error
-    log.warning("%s: reconcile of %s failed, retrying: %s", name, show_key(key), error, exc_info=trace)
 
 
 def show_key(key: object) -> str:

@@ -14,14 +14,14 @@ Guarantees:
   A handler added later first receives the existing objects. A gap may merge updates but never loses a deletion: it is
   delivered with the last known state.
 * Another object of the same name is a deletion and an addition, never an update.
-* Unchanged objects cause no notification, however often they are listed, except at a resync.
+* Unchanged objects cause no notification, however often they are listed.
 * `is_live` says whether the cache currently follows the server, independently of `has_synced`.
 * It ends when it is cancelled, when a handler fails, or when the server refuses it permanently.
 """
 
 from podlife.informer.cache import Added, Cache, CacheReader, Deleted, HasMetadata, Updated
 from podlife.informer.indexes import Key
-from podlife.informer.informer import Handler, Informer, Stats
+from podlife.informer.informer import Handler, Informer
 
 __all__ = [
     "Added",
@@ -32,6 +32,5 @@ __all__ = [
     "HasMetadata",
     "Informer",
     "Key",
-    "Stats",
     "Updated",
 ]

@@ -100,7 +100,6 @@ class Cache(Generic[T]):
         self.revision = 0
 
     def apply(self, event: WatchEvent[T] | Bookmark) -> Sequence[Notification[T]]:
-        """Apply one event and return the changes, in order."""
         if isinstance(event, Bookmark):
             return self._pass_bookmark(event)
         metadata = event.object.metadata

@@ -30,7 +30,6 @@ class Indexes(Generic[T]):
         return self._buckets[index].get(value, ())
 
     def replace(self, key: Key, old: T | None, new: T | None) -> None:
-        """Replace the old object by the new one; either may be None."""
         changes = [
             (self._buckets[name], _values(indexer, old), _values(indexer, new))
             for name, indexer in self._indexers.items()

@@ -1,8 +1,7 @@
 """The async shell of an informer: keeps a list-watch running and notifies handlers.
 
 One task does everything in order: an event is applied to the cache and delivered to all handlers before the next is
-read. Two more tasks do the resync and verify, after an outage, that the server still has the history that was
-watched.
+read. Another task verifies, after an outage, that the server still has the history that was watched.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from podlife.aio import wait_until_set
-from podlife.api.selectors import FieldSelector, LabelSelector
+from podlife.api.selectors import LabelSelector
 from podlife.client import BadAnswerError, Bookmark, Client, ListOptions, Ref, WatchOptions
 from podlife.errors import ApiError, ConfigError, ExpiredError, PodlifeError, UnreachableError
 from podlife.informer.cache import Added, Cache, CacheReader, HasMetadata, Notification, Updated
@@ -45,14 +44,11 @@ class Handler(Protocol[T_contra]):
 
 @dataclass(slots=True)
 class Stats:
-    """Counters for exporters."""
-
     events: int = 0
     lists: int = 0
     interruptions: int = 0
     # Objects that did not fit their view; their last known state is kept.
     misfits: int = 0
-    resyncs: int = 0
     # Notifications that a handler failed on.
     handler_failures: int = 0
 
@@ -67,8 +63,8 @@ class _HandlerError(Exception):
 class Informer(Generic[T]):
     """See the package. Constructing it starts nothing; `run` does everything until it is cancelled.
 
-    Lists are read in pages unless `streams_list`: of 36,000 pods a streaming list takes kube-apiserver twice the
-    processor time, and us a third more, since each object is encoded and told of by itself.
+    Lists are read in pages: of 36,000 pods a streaming list takes kube-apiserver twice the processor time, and us a
+    third more, since each object is encoded and told of by itself.
 
     A handler that raises ends `run` with what it raised. With `skips_handler_failures` its notification is logged and
     skipped: for handlers that only put a key into a queue, which the next change of the object puts there again."""
@@ -81,11 +77,8 @@ class Informer(Generic[T]):
         view: type[T],
         namespace: str = "",
         label_selector: LabelSelector | str = "",
-        field_selector: FieldSelector | str = "",
         indexers: Mapping[str, Indexer[T]] | None = None,
-        resync_seconds: float = 0.0,
         read_seconds: float = _DEFAULTS.read_seconds,
-        streams_list: bool = False,
         metadata_only: bool = False,
         skips_handler_failures: bool = False,
     ) -> None:
@@ -93,24 +86,24 @@ class Informer(Generic[T]):
         self._ref = ref
         self._view = view
         self._namespace = namespace
-        self._selection = ListOptions(label_selector=label_selector, field_selector=field_selector)
+        self._label_selector = label_selector
         self._cache: Cache[T] = Cache(indexers)
         self._handlers: tuple[Handler[T], ...] = ()
-        self._resync_seconds = resync_seconds
         self._read_seconds = read_seconds
-        self._streams_list = streams_list
         self._metadata_only = metadata_only
         self._skips_handler_failures = skips_handler_failures
         self.stats = Stats()
         self._retry_policy = RetryPolicy()
         self._page_limit = _DEFAULTS.page_limit
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._has_synced = False
+        # Whether an initial list has been delivered to all handlers. Never becomes false again.
+        self.has_synced = False
         self._synced_or_ended = asyncio.Event()
         # Set from the end of a list to the end of the follow that it began.
         self._is_following = False
         self._heard_at = -math.inf
-        self._trouble: PodlifeError | None = None
+        # Why it has not synced or is not live, where a failure is the reason.
+        self.trouble: PodlifeError | None = None
         self._in_doubt = asyncio.Event()
 
     @property
@@ -118,22 +111,11 @@ class Informer(Generic[T]):
         return self._cache
 
     @property
-    def has_synced(self) -> bool:
-        """Whether an initial list has been delivered to all handlers. Never becomes false again."""
-        return self._has_synced
-
-    @property
     def is_live(self) -> bool:
-        """Whether the server is being followed right now: the last sign of life is younger than the read deadline,
-        and nothing has failed since."""
-        if self._loop is None or not self._is_following or self._trouble is not None:
+        """Whether the server is followed right now: heard of within the read deadline, and nothing failed since."""
+        if self._loop is None or not self._is_following or self.trouble is not None:
             return False
         return self._loop.time() - self._heard_at < self._read_seconds
-
-    @property
-    def trouble(self) -> PodlifeError | None:
-        """Why it has not synced or is not live, where a failure is the reason."""
-        return self._trouble
 
     @property
     def revision(self) -> int:
@@ -149,7 +131,7 @@ class Informer(Generic[T]):
     async def wait_for_sync(self, *, seconds: float) -> bool:
         """Wait for the first whole list; says whether it came. At once false when the informer has ended."""
         await wait_until_set(self._synced_or_ended, seconds=seconds)
-        return self._has_synced
+        return self.has_synced
 
     async def run(self) -> None:
         """Follow the server until cancelled. Raises what a handler raised, unless that is skipped, and the refusal of a
@@ -158,7 +140,7 @@ class Informer(Generic[T]):
             raise RuntimeError(f"the informer of {self._ref} runs already, or has run")
         self._loop = asyncio.get_running_loop()
         try:
-            await _together(f"informer of {self._ref}", self._follow_for_ever, self._resync_for_ever)
+            await self._follow_for_ever()
         except _HandlerError as error:
             raise error.reason from None
         finally:
@@ -183,12 +165,11 @@ class Informer(Generic[T]):
     async def _follow(self) -> None:
         """One list and its watch, until it fails."""
         options = WatchOptions(
-            label_selector=self._selection.label_selector,
-            field_selector=self._selection.field_selector,
+            label_selector=self._label_selector,
             read_seconds=self._read_seconds,
             # Keep the revision as long as the server has it: list again only after it refuses.
             resume_seconds=math.inf,
-            streams_list=self._streams_list,
+            streams_list=False,
             page_limit=self._page_limit,
             metadata_only=self._metadata_only,
             on_alive=self._note_life,
@@ -252,18 +233,18 @@ class Informer(Generic[T]):
         self._retry_policy.note_sync(self._now())
         self._is_following = True
         self._note_life()
-        self._has_synced = True
+        self.has_synced = True
         self._synced_or_ended.set()
 
     def _note_life(self) -> None:
         self._heard_at = self._now()
-        if self._is_following and self._trouble is not None:
+        if self._is_following and self.trouble is not None:
             self._in_doubt.set()
-        self._trouble = None
+        self.trouble = None
 
     def _note_trouble(self, error: PodlifeError) -> None:
         self.stats.interruptions += 1
-        self._trouble = error
+        self.trouble = error
         # Logged at debug: the control plane reports an outage once for all informers.
         _log.debug("watch of %s interrupted: %s", self._ref, error)
 
@@ -284,12 +265,7 @@ class Informer(Generic[T]):
     async def _check_history(self) -> None:
         """A server whose data was restored or begun anew would let an old watch wait for ever: when one comes back
         it is asked where it stands. Raises ExpiredError if that is before what was seen already."""
-        options = ListOptions(
-            label_selector=self._selection.label_selector,
-            field_selector=self._selection.field_selector,
-            limit=1,
-            metadata_only=self._metadata_only,
-        )
+        options = ListOptions(label_selector=self._label_selector, limit=1, metadata_only=self._metadata_only)
         while True:
             await self._in_doubt.wait()
             self._in_doubt.clear()
@@ -306,29 +282,9 @@ class Informer(Generic[T]):
                     )
             await asyncio.sleep(_CHECK_SECONDS)
 
-    async def _resync_for_ever(self) -> None:
-        """Deliver all objects again at the resync interval, changed or not."""
-        if self._resync_seconds <= 0:
-            return
-        while True:
-            await asyncio.sleep(self._resync_seconds)
-            objects = self._cache.list()
-            self.stats.resyncs += 1
-            for position, obj in enumerate(objects):
-                if position % _BATCH == 0:
-                    await asyncio.sleep(0)
-                metadata = obj.metadata
-                # Later changes were already delivered.
-                if self._cache.get(metadata.namespace, metadata.name) is obj:
-                    self._change(_as_it_is, obj)
-
     def _now(self) -> float:
         assert self._loop is not None
         return self._loop.time()
-
-
-def _as_it_is(obj: T) -> Sequence[Notification[T]]:
-    return (Updated(obj, obj),)
 
 
 def _tell(handler: Handler[T], notification: Notification[T]) -> None:

@@ -31,7 +31,6 @@ class RetryPolicy:
         self._refused_since = None
 
     def is_fatal(self, error: PodlifeError, now: float) -> bool:
-        """Whether the failure ends the informer."""
         if is_passing(error) or isinstance(error, ExpiredError | BadAnswerError):
             self._refused_since = None
             return False
@@ -45,7 +44,6 @@ class RetryPolicy:
         return now - self._refused_since >= _REFUSED_SECONDS
 
     def next_delay(self, error: PodlifeError, now: float) -> float:
-        """Seconds to wait before the next list."""
         if self._synced_at is not None and now - self._synced_at >= _GOOD_SECONDS:
             self._failures = 0
         self._synced_at = None

@@ -22,7 +22,6 @@ class CleanupQueue:
         self._wakeup.set()
 
     def add_all(self) -> None:
-        """Any pod may have left something."""
         self.is_full_pass_due = True
         self._wakeup.set()
 

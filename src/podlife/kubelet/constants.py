@@ -1,7 +1,5 @@
 """Default times and limits of the kubelet (KL-01), in seconds and bytes."""
 
-from __future__ import annotations
-
 RELIST_SECONDS = 1.0
 RELIST_UNHEALTHY_SECONDS = 180.0
 RELIST_EVENTS = 1000

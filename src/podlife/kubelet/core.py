@@ -67,7 +67,9 @@ class KubeletCore:
         self.pleg = GenericPLEG(runtime, self.cache, seconds=MonotonicSeconds(), on_events=self._take_events)
         self.admitter = Admitter(node)
         self._cleanup_queue = CleanupQueue()
-        configs = ContainerConfigs(volumes, objects, LogDirectory(logs), default_uid=_default_uid(runtime))
+        # Processes run as the kubelet if their container names no user, containers as their image says.
+        default_uid = os.geteuid() if runtime.name == "process" else None
+        configs = ContainerConfigs(volumes, objects, LogDirectory(logs), default_uid)
         self.kuberuntime = KubeRuntimeManager(runtime, configs, hooks, self.events, clock, backoff)
         generator = StatusGenerator(
             status, prober, self.events, clock, self.kuberuntime.reasons, runtime.name, host_ips
@@ -89,11 +91,7 @@ class KubeletCore:
             context=self.downward_context,
         )
         self.workers = PodWorkers(
-            syncer,
-            self.cache,
-            recorder,
-            seconds=self.pleg.seconds,
-            failed=self._take_failure,
+            syncer, self.cache, recorder, seconds=self.pleg.seconds, failed=self._take_failure
         )
         self.sync_loop = SyncLoop(
             pods,
@@ -108,7 +106,6 @@ class KubeletCore:
         self.cleanups = PodCleanups(self.sync_loop, self.workers, self.pleg, generator, prober, mirrors, gc)
 
     async def run(self) -> None:
-        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.pleg.run(), name="pleg")
             # What runs already is known before anything is decided about it.
@@ -121,8 +118,7 @@ class KubeletCore:
     def downward_context(self, uid: str = "") -> DownwardContext:
         """What a pod may know of its node and, with its UID, of its own addresses."""
         status = self._node().get("status") or {}
-        observed = self.cache.last_seen(uid)
-        ips = next((each.ips for each in observed.ready_sandboxes if each.ips), ())
+        ips = self.cache.last_seen(uid).ips
         return DownwardContext(self._host_ips, ips, status.get("allocatable") or {})
 
     def _take_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
@@ -132,8 +128,3 @@ class KubeletCore:
         """A pod that left the configuration is ended by cleanups alone (PW-101)."""
         if uid not in self._pods:
             self._cleanup_queue.add(uid)
-
-
-def _default_uid(runtime: Runtime) -> int | None:
-    """The user of containers that do not name one: processes run as the kubelet, containers as their image says."""
-    return os.geteuid() if runtime.name == "process" else None

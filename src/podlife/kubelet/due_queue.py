@@ -48,7 +48,6 @@ class DueQueue:
             self._is_earlier.set()
 
     def put_earlier(self, uid: str, at: float) -> None:
-        """Due at `at`, unless it is due sooner already."""
         due = self.due_at(uid)
         if due is None or at < due:
             self.put(uid, at)
@@ -67,7 +66,6 @@ class DueQueue:
         return taken
 
     async def wait(self) -> list[str]:
-        """Wait until some are due, and take those."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(SYNC_TICK_SECONDS)
         while not (due := self.take_due(loop.time())):

@@ -25,8 +25,7 @@ class VolumeLimitError(VolumeError):
 
 
 class HookError(PodlifeError):
-    """A hook failed. The text is for the log alone: it may hold what the container said, and an event shows only that
-    the hook failed (KC-10, KC-17)."""
+    """A hook failed. The text is only logged: it may quote the container, which no event does (KC-10, KC-17)."""
 
 
 class ObjectCache(Protocol):
@@ -39,11 +38,9 @@ class ObjectCache(Protocol):
 
     async def token(self, pod: Pod, *, audience: str, expiration_seconds: int) -> str:
         """A token of the pod's service account, bound to the pod; the same one until it should be renewed."""
-        ...
 
     async def service_environment(self, pod: Pod) -> Mapping[str, str]:
         """The variables that tell of services, {} where the pod does not want them."""
-        ...
 
     def register(self, pod: Pod) -> None:
         """A pod came or changed: what it refers to is asked for again."""
@@ -57,27 +54,41 @@ class Volumes(Protocol):
 
     def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
         """What a container of a mounted pod is shown. Raises `ContainerConfigError`."""
-        ...
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
-        """The managed /etc/hosts for a container of a pod with these addresses; None where it has none. Raises
-        `VolumeError`."""
-        ...
+        """The container's managed /etc/hosts, if it has one; raises `VolumeError`."""
 
     async def unmount(self, uid: str) -> None:
         """Leave nothing of the pod's volumes behind; what belongs to the node (hostPath) is not touched."""
 
     def mounted(self) -> Collection[str]:
         """UIDs of which there is something on the disk, also from before the kubelet was started."""
-        ...
+
+
+class NoVolumes:
+    """For nodes without a data directory, which only pretend to run containers: nothing is mounted."""
+
+    async def mount(self, pod: Pod) -> None:
+        """Everything is there."""
+
+    def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
+        return ()
+
+    def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
+        return None
+
+    async def unmount(self, uid: str) -> None:
+        """There is nothing."""
+
+    def mounted(self) -> Collection[str]:
+        return ()
 
 
 class Hooks(Protocol):
     async def run(
         self, pod: Pod, container: Container, container_id: str, handler: Mapping[str, Any], *, pod_ip: str
     ) -> None:
-        """Run a lifecycle handler (exec, httpGet, tcpSocket or sleep) to its end; raises `HookError`. Whoever calls
-        it bounds it, by cancelling."""
+        """Run a lifecycle handler to its end; raises `HookError`. The caller bounds it, by cancelling."""
 
 
 class Probes(Protocol):

@@ -24,11 +24,9 @@ from podlife.kubelet.config import ApiMirrorClient, FileSource
 from podlife.kubelet.config.api import watch_pods
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.core import KubeletCore
-from podlife.kubelet.envvars import DownwardContext
-from podlife.kubelet.interfaces import Volumes
+from podlife.kubelet.interfaces import NoVolumes, Volumes
 from podlife.kubelet.kuberuntime import crash_loop_backoff
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
-from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
     CLUSTER_FILE,
     ClusterMembership,
@@ -99,7 +97,6 @@ class Kubelet:
 
     @property
     def api_pods(self) -> PodSource:
-        """The pods that the API server has for this node."""
         return self.core.sync_loop.api_pods
 
     @property
@@ -126,7 +123,6 @@ class Kubelet:
         return [self._with_status(pod) for pod in self.pod_manager]
 
     def collect(self) -> Iterator[Metric]:
-        """What `/metrics` shows of this kubelet."""
         from podlife.kubelet.prometheus import pod_families, probe_families
 
         yield from pod_families(self.core, self.pod_manager)
@@ -153,7 +149,10 @@ class Kubelet:
                 self._follow_static_pods(group)
                 await self.reporter.claim()
                 if self.settings.follows_pods:
-                    group.create_task(self._follow_api_pods(), name="pods of the API server")
+                    watching = watch_pods(
+                        self._client, self.settings.node.name, self.api_pods, self.membership.check
+                    )
+                    group.create_task(watching, name="pods of the API server")
                 # Not at once: a node that was ready would be shown as not ready until its runtime was looked at.
                 await self.core.pleg.wait_for_relist(seconds=_RUNTIME_SECONDS)
                 group.create_task(self.reporter.run(), name="node")
@@ -170,10 +169,6 @@ class Kubelet:
             )
             group.create_task(static.run(self.core.sync_loop.static_pods.put_all), name="static pods")
             group.create_task(self._show_static_pods(), name="mirrors of static pods")
-
-    async def _follow_api_pods(self) -> None:
-        name = self.settings.node.name
-        await watch_pods(self._client, name, self.api_pods, self.membership.check)
 
     async def _show_static_pods(self) -> None:
         """As soon as there is a node to own their mirrors: others should not take their place for free."""
@@ -196,7 +191,7 @@ class Kubelet:
         if self.settings.data is None:
             return NoVolumes()
         settings = VolumeSettings(
-            context=self._downward_context,
+            context=lambda pod: self.core.downward_context(pod["metadata"]["uid"]),
             node=self.node,
             report=self._report_volume,
             is_network_own=isinstance(self.runtime, OwnNetwork),
@@ -208,12 +203,7 @@ class Kubelet:
         from prometheus_client import CollectorRegistry
 
         from podlife.controller.metrics import export_client
-        from podlife.kubelet.server import (
-            ApiAccess,
-            ClusterSigner,
-            KubeletServer,
-            ServedNode,
-        )
+        from podlife.kubelet.server import ApiAccess, ClusterSigner, KubeletServer, ServedNode
 
         settings = self.settings.endpoint
         assert settings is not None
@@ -241,9 +231,6 @@ class Kubelet:
     def _problems(self) -> Iterable[str]:
         if not self.core.pleg.is_healthy:
             yield "PLEG is not healthy: the container runtime has not been looked at for minutes"
-
-    def _downward_context(self, pod: Pod) -> DownwardContext:
-        return self.core.downward_context(pod["metadata"]["uid"])
 
     def _report_volume(self, pod: Pod, text: str) -> None:
         self.core.events.pod(pod, "FailedMount", text, is_warning=True)

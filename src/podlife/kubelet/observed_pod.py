@@ -25,7 +25,6 @@ class ObservedPod:
 
     @cached_property
     def newest(self) -> dict[str, ContainerStatus]:
-        """The newest instance of each container, by name."""
         return {each.config.name: each for each in reversed(self.containers)}
 
     def instances(self, name: str) -> list[ContainerStatus]:
@@ -37,6 +36,11 @@ class ObservedPod:
     @property
     def ready_sandboxes(self) -> list[SandboxStatus]:
         return [each for each in self.sandboxes if each.state is SandboxState.READY]
+
+    @property
+    def ips(self) -> tuple[str, ...]:
+        """The addresses of its sandbox, while that is ready."""
+        return next((each.ips for each in self.ready_sandboxes if each.ips), ())
 
     @property
     def is_stopped(self) -> bool:

@@ -30,8 +30,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class NodePod(dict[str, Any]):
-    """Shares everything below its first level with the object that it is made of. Raises KeyError for one without
-    name or UID."""
+    """Shares everything below its first level with `obj`. Raises KeyError if that has no name or UID."""
 
     __slots__ = ("metadata", "spec", "status")
 

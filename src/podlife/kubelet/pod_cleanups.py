@@ -42,8 +42,6 @@ _ORPHAN_GRACE_SECONDS = 1
 
 @dataclass(slots=True)
 class CleanupCounts:
-    """What passes have done, for metrics."""
-
     orphaned_runtime_pods: int = 0
     # By the label `static`: "" or "true".
     restarted_pods: dict[str, int] = field(default_factory=lambda: {"": 0, "true": 0})
@@ -51,8 +49,6 @@ class CleanupCounts:
 
 @dataclass(frozen=True, slots=True)
 class PodDifference:
-    """What a pass has to correct."""
-
     # Wanted, and unknown to the workers.
     missing: list[NodePod]
     # Ended or refused, unknown to the workers, and with something left to do.
@@ -100,7 +96,6 @@ class PodCleanups:
         ]
 
     async def run(self) -> None:
-        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._gc.run(), name="container GC")
             while True:
@@ -136,7 +131,10 @@ class PodCleanups:
         _for_each(difference.to_end, lambda pod: self._update(UpdateType.KILL, pod))
         _for_each(difference.unknown, self._end_unknown)
         self._hand_over()
-        await self._remove_mirrors(difference.mirrors)
+        for mirror in difference.mirrors:
+            # Its static pod may have come back while others were deleted. Each is retried until it is gone.
+            if self._is_orphan(mirror) and not await self._mirrors.delete(full_name(mirror), mirror.uid):
+                self._queue.retry()
 
     def _review_workers(self) -> None:
         """A static pod that was put back under its UID begins again: how it ended before does not count for it."""
@@ -163,8 +161,7 @@ class PodCleanups:
         )
 
     def _has_to_end(self, pod: NodePod) -> bool:
-        """Deleted, so the final delete is still to be sent (HC-15); or refused by this kubelet while containers run
-        that one before it had started."""
+        """Its final delete is still to be sent (HC-15), or it was refused and an earlier kubelet's containers run."""
         is_deleted = pod.metadata.deletion_timestamp is not None
         return is_deleted or not self._cache.last_seen(pod.uid).is_stopped
 
@@ -221,13 +218,6 @@ class PodCleanups:
         if is_full_pass:
             self._gc.add_all()
         self._gc.add(uids)
-
-    async def _remove_mirrors(self, mirrors: list[NodePod]) -> None:
-        """Each is retried until the server says that it is gone. Its static pod may come back while others are
-        deleted."""
-        for mirror in mirrors:
-            if self._is_orphan(mirror) and not await self._mirrors.delete(full_name(mirror), mirror.uid):
-                self._queue.retry()
 
     def _update(self, type_: UpdateType, pod: NodePod) -> None:
         self._workers.update_pod(PodUpdate(type_, pod, mirror=self._pods.mirror_of(pod)))

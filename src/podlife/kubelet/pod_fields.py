@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Pod = Mapping[str, Any]
@@ -58,8 +58,7 @@ def long_name(pod: Pod) -> str:
 
 
 def state_of(status: Status, which: str = "state") -> tuple[str, Mapping[str, Any]]:
-    """The kind of a container's state and what it says; a state that says nothing has the kind "". With
-    `lastState` that of the instance before."""
+    """The kind ("" for an empty state) and details of a container's state, or of its `lastState`."""
     for kind in ("running", "terminated", "waiting"):
         value = (status.get(which) or {}).get(kind)
         if value is not None:
@@ -72,12 +71,7 @@ def exit_code(terminated: Mapping[str, Any]) -> int:
 
 
 def status_by_name(*lists: Iterable[Status] | None) -> dict[str, Status]:
-    return {each["name"]: each for each in _flat(lists)}
-
-
-def _flat(lists: Iterable[Iterable[Status] | None]) -> Iterator[Status]:
-    for each in lists:
-        yield from each or ()
+    return {each["name"]: each for statuses in lists for each in statuses or ()}
 
 
 def bare_id(container_id: str) -> str:

@@ -13,10 +13,10 @@ from podlife.kubelet.pod_fields import Pod, is_mirror, is_static
 
 
 class PodManager:
-    """`could_run` says of a UID that containers of it may run: the pod workers know."""
+    """`could_have_running_containers` is a question by UID that the pod workers answer."""
 
-    def __init__(self, could_run: Callable[[str], bool]) -> None:
-        self._could_run = could_run
+    def __init__(self, could_have_running_containers: Callable[[str], bool]) -> None:
+        self.could_have_running_containers = could_have_running_containers
         self._pods: dict[str, NodePod] = {}
         self._mirrors: dict[tuple[str, str], NodePod] = {}
         self._static: dict[tuple[str, str], str] = {}
@@ -44,19 +44,12 @@ class PodManager:
         metadata = pod["metadata"]
         return self._mirrors.get((metadata.get("namespace") or "", metadata["name"]))
 
-    def mirror(self, uid: str) -> NodePod | None:
-        return next((each for each in self._mirrors.values() if each.uid == uid), None)
-
     def mirrors(self) -> list[NodePod]:
         return list(self._mirrors.values())
 
     def static_of(self, mirror: NodePod) -> NodePod | None:
-        """The static pod that a mirror shows."""
         uid = self._static.get(mirror.key)
         return None if uid is None else self._pods.get(uid)
-
-    def could_have_running_containers(self, uid: str) -> bool:
-        return self._could_run(uid)
 
     def put(self, pod: NodePod) -> None:
         if is_mirror(pod):
@@ -73,7 +66,7 @@ class PodManager:
             if self._static.get(pod.key) == uid:
                 del self._static[pod.key]
             return pod
-        mirror = self.mirror(uid)
+        mirror = next((each for each in self._mirrors.values() if each.uid == uid), None)
         if mirror is not None:
             del self._mirrors[mirror.key]
         return mirror

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from podlife.api.codec import Object
@@ -40,146 +41,123 @@ class MirrorClient(Protocol):
 
     async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
         """See that the static pod has its mirror; `mirror` is the one that is known."""
-        ...
 
-    async def delete(self, full_name: str, uid: str) -> bool:
-        """Delete the mirror of this full name and UID."""
-        ...
+    async def delete(self, full_name: str, uid: str) -> bool: ...
 
 
+@dataclass(eq=False)
 class PodSyncer:
-    def __init__(  # noqa: PLR0913 - every collaborator is injected by itself: a bag would hide them
-        self,
-        kuberuntime: KubeRuntimeManager,
-        status: StatusGenerator,
-        volumes: Volumes,
-        prober: Probes,
-        *,
-        pleg: GenericPLEG,
-        objects: ObjectCache,
-        mirrors: MirrorClient,
-        events: PodEvents,
-        admitter: Admitter,
-        deadlines: DueQueue,
-        cleanups: CleanupQueue,
-        clock: Clock,
-        context: Callable[[], DownwardContext],
-    ) -> None:
-        self._kuberuntime = kuberuntime
-        self._status = status
-        self._volumes = volumes
-        self._prober = prober
-        self._pleg = pleg
-        self._objects = objects
-        self._mirrors = mirrors
-        self._events = events
-        self._admitter = admitter
-        self._deadlines = deadlines
-        self._cleanups = cleanups
-        self._clock = clock
-        self._context = context
+    kuberuntime: KubeRuntimeManager
+    status: StatusGenerator
+    volumes: Volumes
+    prober: Probes
+    pleg: GenericPLEG
+    objects: ObjectCache
+    mirrors: MirrorClient
+    events: PodEvents
+    admitter: Admitter
+    deadlines: DueQueue
+    cleanups: CleanupQueue
+    clock: Clock
+    context: Callable[[], DownwardContext]
 
     async def sync_pod(
         self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
     ) -> SyncResult:
         observed = status
-        generated = self._status.generate(pod, observed)
-        self._status.report(pod, generated)
+        generated = self.status.generate(pod, observed)
+        self.status.report(pod, generated)
         if is_terminal_phase(generated["phase"]):
             return SyncResult(is_terminal=True)
         self._note_deadline(pod)
         self._check_network(pod)
-        self._objects.register(pod)
+        self.objects.register(pod)
         if is_static(pod):
-            await self._mirrors.ensure(pod, mirror)
+            await self.mirrors.ensure(pod, mirror)
         if not await self._is_mounted(pod):
             return SyncResult(is_terminal=True)
-        self._prober.add(pod)
+        self.prober.add(pod)
         is_restarting = is_restart_under_way(pod, generated, observed)
-        actions = compute_pod_actions(pod, observed, self._prober.result, is_restarting_all=is_restarting)
-        result = await self._kuberuntime.sync_pod(pod, observed, actions, self._context())
+        actions = compute_pod_actions(pod, observed, self.prober.result, is_restarting_all=is_restarting)
+        result = await self.kuberuntime.sync_pod(pod, observed, actions, self.context())
         if result.failures:
-            await self._report_failures(pod)
+            # Why containers wait is reported at once, not with the next sync.
+            self.status.report(pod, self.status.generate(pod, await self.pleg.observe(pod.uid)))
             self._raise(result.failures)
-        return SyncResult(after=(lambda: self._pleg.request_reinspect(pod.uid)) if result.has_acted else None)
+        return SyncResult(after=(lambda: self.pleg.request_reinspect(pod.uid)) if result.has_acted else None)
 
     async def sync_terminating_pod(
         self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: StatusOverride | None
     ) -> None:
-        generated = self._status.generate(pod, status)
+        generated = self.status.generate(pod, status)
         if override is not None:
             override(generated)
-        self._status.report(pod, generated)
-        self._prober.stop_for_termination(pod)
+        self.status.report(pod, generated)
+        self.prober.stop_for_termination(pod)
         try:
-            await self._kuberuntime.kill_pod(pod, status, grace_seconds=grace_seconds)
+            await self.kuberuntime.kill_pod(pod, status, grace_seconds=grace_seconds)
         except ContainerRuntimeError as error:
-            self._events.pod(pod, "FailedKillPod", f"error killing pod: {error}", is_warning=True)
+            self.events.pod(pod, "FailedKillPod", f"error killing pod: {error}", is_warning=True)
             raise
-        self._prober.remove(pod.uid)
-        ended = await self._pleg.observe(pod.uid)
+        self.prober.remove(pod.uid)
+        ended = await self.pleg.observe(pod.uid)
         if running := [each.id for each in ended.containers if each.is_running]:
             raise ContainerRuntimeError(
                 f"detected running containers after a successful KillPod, CRI violation: {', '.join(running)}"
             )
-        self._status.report(pod, self._status.generate(pod, ended, is_terminal=True))
+        self.status.report(pod, self.status.generate(pod, ended, is_terminal=True))
 
     async def sync_terminating_runtime_pod(self, running: RunningPod) -> None:
-        observed = await self._pleg.observe(running.uid)
+        observed = await self.pleg.observe(running.uid)
         try:
-            await self._kuberuntime.kill_pod(None, observed, grace_seconds=_ORPHAN_GRACE_SECONDS)
+            await self.kuberuntime.kill_pod(None, observed, grace_seconds=_ORPHAN_GRACE_SECONDS)
         except ContainerRuntimeError as error:
             log.warning("orphaned pod %s could not be killed: %s", running.uid, error)
             raise
-        self._cleanups.add(running.uid)
+        self.cleanups.add(running.uid)
 
     async def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> None:
-        self._admitter.release(pod.uid)
-        self._status.report(pod, self._status.generate(pod, status, is_terminal=True))
-        await self._volumes.unmount(pod.uid)
-        self._objects.unregister(pod.uid)
-        self._status.manager.terminate(pod)
-        self._cleanups.add(pod.uid)
+        self.admitter.release(pod.uid)
+        self.status.report(pod, self.status.generate(pod, status, is_terminal=True))
+        await self.volumes.unmount(pod.uid)
+        self.objects.unregister(pod.uid)
+        self.status.manager.terminate(pod)
+        self.cleanups.add(pod.uid)
 
     # The parts of a sync
 
     def _note_deadline(self, pod: NodePod) -> None:
-        deadline = self._status.deadline(pod)
+        deadline = self.status.deadline(pod)
         if deadline is not None:
-            left = (deadline - self._clock.now()).total_seconds()
+            left = (deadline - self.clock.now()).total_seconds()
             # A deadline may be shortened while the pod runs.
-            self._deadlines.put_earlier(pod.uid, self._pleg.seconds() + max(left, 0.0))
+            self.deadlines.put_earlier(pod.uid, self.pleg.seconds() + max(left, 0.0))
 
     def _check_network(self, pod: NodePod) -> None:
         """ST-02: a pod without the host's network waits for the runtime's."""
-        problem = self._kuberuntime.network_problem
+        problem = self.kuberuntime.network_problem
         if problem and not pod["spec"].get("hostNetwork"):
             message = f"network is not ready: {problem}"
-            self._events.pod(pod, "NetworkNotReady", message, is_warning=True)
+            self.events.pod(pod, "NetworkNotReady", message, is_warning=True)
             raise RuntimeUnavailableError(message)
 
     async def _is_mounted(self, pod: NodePod) -> bool:
         """False for a pod that was rejected for its volumes (ST-04)."""
         try:
-            await self._volumes.mount(pod)
+            await self.volumes.mount(pod)
         except VolumeLimitError as error:
             failure = AdmissionFailure("VolumeAttachmentLimitExceeded", str(error))
-            self._events.pod(pod, failure.reason, failure.message, is_warning=True)
-            self._status.report(pod, rejected_status(failure))
+            self.events.pod(pod, failure.reason, failure.message, is_warning=True)
+            self.status.report(pod, rejected_status(failure))
             return False
         except VolumeError as error:
-            self._events.pod(pod, "FailedMount", str(error), is_warning=True)
+            self.events.pod(pod, "FailedMount", str(error), is_warning=True)
             raise
         return True
 
-    async def _report_failures(self, pod: NodePod) -> None:
-        """Why containers wait is reported at once, not with the next sync."""
-        observed = await self._pleg.observe(pod.uid)
-        self._status.report(pod, self._status.generate(pod, observed))
-
     def _raise(self, failures: list[ContainerStartError]) -> None:
         """As errors that say when to try again, where they know (RB-04)."""
-        now, seconds = self._clock.now(), self._pleg.seconds()
+        now, seconds = self.clock.now(), self.pleg.seconds()
         errors: list[Exception] = [
             each
             if each.until is None

@@ -12,7 +12,7 @@ from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import is_static
 from podlife.kubelet.pod_manager import PodManager
-from podlife.kubelet.podworkers import CONTAINERS_PER_POD, WORKER_SECONDS, KnownPod, Stage
+from podlife.kubelet.podworkers import KnownPod, Stage
 from podlife.kubelet.prober.metrics import PROBE_SECONDS, PROBE_TOTAL, ProbeLabels, ProbeMetrics
 
 # Values of the labels `config` and `static` that are always shown, as upstream does.
@@ -88,12 +88,16 @@ def _config(pod: KnownPod) -> tuple[str, str]:
 def _workers(core: KubeletCore) -> Iterator[Metric]:
     metrics = core.workers.metrics
     seconds = HistogramMetricFamily(
-        WORKER_SECONDS, "From a change to the end of the step that saw it.", labels=["operation_type"]
+        "kubelet_pod_worker_duration_seconds",
+        "From a change to the end of the step that saw it.",
+        labels=["operation_type"],
     )
     for operation, distribution in metrics.worker_seconds.items():
         histogram(seconds, [operation], distribution)
     yield seconds
-    per_pod = HistogramMetricFamily(CONTAINERS_PER_POD, "Containers of a pod when it is first let run.")
+    per_pod = HistogramMetricFamily(
+        "kubelet_containers_per_pod_count", "Containers of a pod when it is first let run."
+    )
     histogram(per_pod, [], metrics.containers_per_pod)
     yield per_pod
     yield CounterMetricFamily("podlife_pod_step_failures", "Steps that failed.", value=metrics.failures)

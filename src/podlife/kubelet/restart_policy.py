@@ -76,7 +76,6 @@ def should_start(pod: Pod, container: Container, newest: ContainerStatus | None)
 
 
 def could_restart_all(pod: Pod) -> bool:
-    """Some container has a rule that restarts the whole pod in place."""
     return any(
         rule.get("action") == _RESTART_ALL_ACTION
         for container in (*init_containers_of(pod), *containers_of(pod))

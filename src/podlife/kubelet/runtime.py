@@ -183,6 +183,11 @@ class ContainerStatus:
     def is_running(self) -> bool:
         return self.state is ContainerState.RUNNING
 
+    @property
+    def could_run(self) -> bool:
+        """It runs, or its state is unknown, so that nobody can say that it does not."""
+        return self.state in (ContainerState.RUNNING, ContainerState.UNKNOWN)
+
 
 class EventKind(StrEnum):
     SANDBOX_STARTED = "SandboxStarted"
@@ -239,7 +244,6 @@ class HasNetwork(Protocol):
     @property
     def network_problem(self) -> str:
         """Why pods cannot have their network now; empty when they can."""
-        ...
 
 
 @runtime_checkable
@@ -268,11 +272,9 @@ class Runtime(Protocol):
 
     async def version(self) -> str:
         """As in a node's `containerRuntimeVersion`; raises `RuntimeUnavailableError` while it does not answer."""
-        ...
 
     async def run_sandbox(self, config: SandboxConfig) -> str:
         """Make a pod's sandbox ready; answers its ID. The same attempt twice is a conflict."""
-        ...
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
         """End what runs in it, without grace, and let it be ready no more. One that is gone counts as stopped."""
@@ -286,7 +288,6 @@ class Runtime(Protocol):
 
     async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
         """Make a container ready to start; answers its ID. Name and attempt twice in one sandbox is a conflict."""
-        ...
 
     async def start_container(self, container_id: str) -> None:
         """Returns when it runs. Raises `StartContainerError` where it cannot, a conflict where it once did."""
@@ -307,22 +308,17 @@ class Runtime(Protocol):
         self, container_id: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
     ) -> AbstractAsyncContextManager[ExecSession]:
         """Run a command beside the container's own; leaving the context ends what still runs of it."""
-        ...
 
     async def exec_sync(
         self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
     ) -> ExecResult:
         """Run a command to its end; raises `ExecTimeoutError` when it took too long, and has ended it."""
-        ...
 
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
         """What changes from now on, in order; whoever falls behind gets `RELIST` in place of what was lost."""
-        ...
 
     async def find_image(self, image: str) -> str | None:
         """The reference of an image that is here already."""
-        ...
 
     async def pull_image(self, image: str) -> str:
         """Get an image; answers its reference. Raises `ImagePullError`."""
-        ...

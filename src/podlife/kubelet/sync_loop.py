@@ -181,8 +181,7 @@ class SyncLoop:
         self.sync(uid)
 
     def _update_if_admitted(self, type_: UpdateType, pod: NodePod) -> None:
-        """A pod that was refused has no worker, and gets one only to be deleted for good: not by the status that it was
-        given, nor by its mirror."""
+        """A refused pod has no worker: neither its status nor its mirror gives it one, only its deletion."""
         if self._workers.state(pod.uid) is not None or pod.metadata.deletion_timestamp is not None:
             self._update(type_, pod)
 

@@ -8,21 +8,18 @@
 
 A queue holds keys, never objects, each at most once, so its size is bounded by the number of objects. One layer per
 module: `queue`, `delaying_queue` (later, and a key only moves earlier), `rate_limiting_queue` (how much later, by
-`rate_limiters`). Each has counters in `metrics`. Times are the event loop's.
+`rate_limiters`). Times are the event loop's.
 """
 
 from podlife.workqueue.delaying_queue import DelayingQueue
-from podlife.workqueue.metrics import Distribution, QueueMetrics
-from podlife.workqueue.queue import Queue, ShutDownError
+from podlife.workqueue.queue import Distribution, Queue, ShutDownError
 from podlife.workqueue.rate_limiters import (
     BucketLimiter,
     ExponentialLimiter,
     LongestLimiter,
-    RateLimiter,
-    longest_of,
+    TokenBucket,
 )
 from podlife.workqueue.rate_limiting_queue import RateLimitedQueue
-from podlife.workqueue.token_bucket import TokenBucket
 
 __all__ = [
     "BucketLimiter",
@@ -31,10 +28,7 @@ __all__ = [
     "ExponentialLimiter",
     "LongestLimiter",
     "Queue",
-    "QueueMetrics",
     "RateLimitedQueue",
-    "RateLimiter",
     "ShutDownError",
     "TokenBucket",
-    "longest_of",
 ]

@@ -26,7 +26,6 @@ class DelayingQueue(Queue[K]):
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for their time."""
         return len(self._due)
 
     def add_after(self, key: K, seconds: float) -> None:

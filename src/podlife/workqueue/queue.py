@@ -8,14 +8,56 @@ order when that is done.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from podlife.errors import PodlifeError
-from podlife.workqueue.metrics import QueueMetrics
 
 K = TypeVar("K", bound=Hashable)
+
+# From ten nanoseconds to ten seconds and more: client-go's buckets, so that dashboards fit.
+SECONDS: tuple[float, ...] = tuple(10.0**power for power in range(-8, 2))
+
+
+class Distribution:
+    """A histogram: `counts[i]` observations were at most `bounds[i]`, the last count is of all beyond."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float] = SECONDS) -> None:
+        self.bounds = tuple(bounds)
+        self.counts = [0] * (len(self.bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    def cumulative(self) -> Iterable[tuple[float, int]]:
+        """As Prometheus wants it: for each bound, how many were at most that; the last bound is infinity."""
+        so_far = 0
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            so_far += count
+            yield bound, so_far
+
+
+class QueueMetrics:
+    """`adds` counts keys that were really queued (not the collapsed ones), `retries` those put off to later."""
+
+    __slots__ = ("adds", "queue_seconds", "retries", "work_seconds")
+
+    def __init__(self) -> None:
+        self.adds = 0
+        self.retries = 0
+        # How long keys waited in the queue, and how long they were processed.
+        self.queue_seconds = Distribution()
+        self.work_seconds = Distribution()
 
 
 class ShutDownError(PodlifeError):
@@ -31,7 +73,7 @@ class Queue(Generic[K]):
         self._waiting_since: dict[K, float] = {}
         self._working_since: dict[K, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
-        self._is_shutting_down = False
+        self.is_shutting_down = False
         self._drainers: list[asyncio.Future[None]] = []
 
     def __len__(self) -> int:
@@ -47,13 +89,9 @@ class Queue(Generic[K]):
     def working(self) -> int:
         return len(self._working_since)
 
-    @property
-    def is_shutting_down(self) -> bool:
-        return self._is_shutting_down
-
     def add(self, key: K) -> None:
         """The key needs work. Ignored when the queue is shutting down."""
-        if self._is_shutting_down or key in self._waiting_since:
+        if self.is_shutting_down or key in self._waiting_since:
             return
         self.metrics.adds += 1
         self._waiting_since[key] = asyncio.get_running_loop().time()
@@ -61,10 +99,9 @@ class Queue(Generic[K]):
             self._put_in_order(key)
 
     async def get(self) -> K:
-        """The next key, which is the caller's until it says `done`. Raises ShutDownError when there will be
-        no more."""
+        """The next key, the caller's until `done`. Raises ShutDownError when there will be no more."""
         while not self._order:
-            if self._is_shutting_down:
+            if self.is_shutting_down:
                 raise ShutDownError(f"the queue {self.name} is shut down")
             await self._wait()
         key = self._order.popleft()
@@ -90,7 +127,7 @@ class Queue(Generic[K]):
 
         With `drain` it comes back when all of them are done; it needs workers for that, so give it a deadline.
         A later call without `drain` ends the wait of one with it."""
-        self._is_shutting_down = True
+        self.is_shutting_down = True
         while self._getters:
             self._wake_one()
         if not drain:

@@ -10,7 +10,6 @@ import asyncio
 from typing import Generic, Protocol, TypeVar
 
 from podlife.workqueue.queue import K
-from podlife.workqueue.token_bucket import TokenBucket
 
 K_contra = TypeVar("K_contra", contravariant=True)
 
@@ -18,13 +17,11 @@ K_contra = TypeVar("K_contra", contravariant=True)
 class RateLimiter(Protocol[K_contra]):
     def delay_seconds(self, key: K_contra) -> float:
         """How long this key has to wait this time; each question counts as a try."""
-        ...
 
     def forget(self, key: K_contra) -> None: ...
 
     def retries(self, key: K_contra) -> int:
         """How often the key has been tried again since it was forgotten."""
-        ...
 
 
 class ExponentialLimiter(Generic[K]):
@@ -46,6 +43,43 @@ class ExponentialLimiter(Generic[K]):
 
     def retries(self, key: K) -> int:
         return self._failures.get(key, 0)
+
+
+class TokenBucket:
+    """`burst` at once, then `per_second`; full at first. It may owe tokens, which `reserve` has to wait for."""
+
+    __slots__ = ("_at", "_burst", "_per_second", "_tokens")
+
+    def __init__(self, per_second: float, burst: int) -> None:
+        if per_second <= 0 or burst < 1:
+            raise ValueError(f"a bucket of {burst} that fills with {per_second:g} per second never gives")
+        self._per_second = per_second
+        self._burst = burst
+        self._tokens = float(burst)
+        self._at: float | None = None
+
+    def has_one(self, now: float) -> bool:
+        self._fill(now)
+        return self._tokens >= 1
+
+    def take(self, now: float) -> bool:
+        self._fill(now)
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def reserve(self, now: float) -> float:
+        """Take a token, and say in how many seconds it may be used."""
+        self._fill(now)
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._per_second)
+
+    def _fill(self, now: float) -> None:
+        # A clock that was turned back fills nothing and takes nothing.
+        elapsed = 0.0 if self._at is None else max(0.0, now - self._at)
+        self._at = now
+        self._tokens = min(float(self._burst), self._tokens + elapsed * self._per_second)
 
 
 class BucketLimiter(Generic[K]):
@@ -79,7 +113,3 @@ class LongestLimiter(Generic[K]):
 
     def retries(self, key: K) -> int:
         return max((limiter.retries(key) for limiter in self._limiters), default=0)
-
-
-def longest_of(*limiters: RateLimiter[K]) -> RateLimiter[K]:
-    return LongestLimiter(*limiters)

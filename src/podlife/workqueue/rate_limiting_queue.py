@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from podlife.workqueue.delaying_queue import DelayingQueue
 from podlife.workqueue.queue import K
-from podlife.workqueue.rate_limiters import (
-    BucketLimiter,
-    ExponentialLimiter,
-    RateLimiter,
-    longest_of,
-)
+from podlife.workqueue.rate_limiters import BucketLimiter, ExponentialLimiter, LongestLimiter, RateLimiter
 
 
 class RateLimitedQueue(DelayingQueue[K]):
@@ -21,7 +16,7 @@ class RateLimitedQueue(DelayingQueue[K]):
 
     def __init__(self, name: str = "", *, limiter: RateLimiter[K] | None = None) -> None:
         super().__init__(name)
-        self._limiter = limiter or longest_of(ExponentialLimiter[K](), BucketLimiter[K]())
+        self._limiter = limiter or LongestLimiter(ExponentialLimiter[K](), BucketLimiter[K]())
 
     def add_rate_limited(self, key: K) -> None:
         self.add_after(key, self._limiter.delay_seconds(key))

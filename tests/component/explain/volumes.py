@@ -9,9 +9,8 @@ from typing import Any
 
 from podlife.client import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Client
 from podlife.errors import NotFoundError
-from podlife.kubelet.interfaces import VolumeError
+from podlife.kubelet.interfaces import NoVolumes, VolumeError
 from podlife.kubelet.kubelet import Kubelet
-from podlife.kubelet.no_volumes import NoVolumes
 from podlife.testing import Cluster
 
 

@@ -12,16 +12,10 @@ import pytest
 from podlife.api.codec import Object
 from podlife.api.views import Metadata
 from podlife.apiserver.storage.state import HistoryLimits
-from podlife.errors import (
-    ApiError,
-    ForbiddenError,
-    NotFoundError,
-    UnauthorizedError,
-    UnreachableError,
-)
+from podlife.errors import ApiError, ForbiddenError, NotFoundError, UnauthorizedError, UnreachableError
 from podlife.testing import virtual_time
 from podlife.wire import Response
-from tests.component.informer.world import Notes, World, refusal, run_informer
+from tests.component.informer.world import Notes, following, refusal, run_informer, started
 from tests.kit.wait import until
 
 EXPIRED: Object = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "old"}
@@ -31,22 +25,12 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def started(*names: str, **options: Any) -> tuple[World, Any, Notes]:
-    world = await World.start(*names)
-    informer, notes = world.informer(**options), Notes()
-    informer.add_handler(notes)
-    return world, informer, notes
-
-
 # Gaps
 
 
-@pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
-async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else(is_streamed: bool) -> None:
-    world, informer, notes = await started("same", "changed", "gone", "replaced", streams_list=is_streamed)
-    async with run_informer(informer):
-        notes.take()
+async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else() -> None:
+    async with following("same", "changed", "gone", "replaced") as (world, informer, notes):
         before = informer.cache.get("default", "same")
         world.line.stream.stall()
         await world.put("changed", "2")
@@ -65,11 +49,7 @@ async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else(is
 
 @virtual_time
 async def test_a_server_that_has_forgotten_the_revision_during_an_outage_is_listed_again() -> None:
-    world = await World.start("a", "b", limits=HistoryLimits(seconds=30))
-    informer, notes = world.informer(), Notes()
-    informer.add_handler(notes)
-    async with run_informer(informer):
-        notes.take()
+    async with following("a", "b", limits=HistoryLimits(seconds=30)) as (world, informer, notes):
         world.line.go_down()
         await world.delete("a")
         await asyncio.sleep(300)
@@ -103,11 +83,7 @@ async def test_an_object_that_goes_in_a_gap_is_told_with_its_last_known_state() 
 
 @virtual_time
 async def test_an_outage_of_an_hour_loses_nothing_and_costs_no_list() -> None:
-    world = await World.start("a", "b", limits=HistoryLimits(seconds=100_000))
-    informer, notes = world.informer(), Notes()
-    informer.add_handler(notes)
-    async with run_informer(informer):
-        notes.take()
+    async with following("a", "b", limits=HistoryLimits(seconds=100_000)) as (world, informer, notes):
         world.line.go_down()
         await asyncio.sleep(3600)
         assert (informer.has_synced, informer.is_live) == (True, False)
@@ -126,9 +102,7 @@ async def test_an_outage_of_an_hour_loses_nothing_and_costs_no_list() -> None:
 
 @virtual_time
 async def test_a_server_that_begins_anew_under_the_same_address_is_noticed() -> None:
-    world, informer, notes = await started(*"abcdefgh")
-    async with run_informer(informer):
-        notes.take()
+    async with following(*"abcdefgh") as (world, informer, notes):
         world.line.go_down()
         await world.begin_anew()
         await world.put("new")
@@ -140,8 +114,7 @@ async def test_a_server_that_begins_anew_under_the_same_address_is_noticed() -> 
 
 @virtual_time
 async def test_a_server_that_comes_back_with_its_history_is_asked_once_and_not_listed() -> None:
-    world, informer, _ = await started("a")
-    async with run_informer(informer):
+    async with following("a") as (world, informer, _):
         world.line.stream.cut()
         await asyncio.sleep(30)
         assert [request.query.get("limit") for request in world.line.requests] == ["500", "", "", "1"]
@@ -166,8 +139,7 @@ async def test_it_is_live_from_the_first_sync_on() -> None:
 
 @virtual_time
 async def test_a_quiet_server_stays_live_all_day() -> None:
-    _, informer, _ = await started("a")
-    async with run_informer(informer):
+    async with following("a") as (_, informer, _):
         for _ in range(24 * 60):
             await asyncio.sleep(60)
             assert informer.is_live
@@ -177,9 +149,7 @@ async def test_a_quiet_server_stays_live_all_day() -> None:
 
 @virtual_time
 async def test_a_silent_server_is_noticed_at_the_read_deadline_and_its_return_at_once() -> None:
-    world, informer, notes = await started("a", read_seconds=100)
-    async with run_informer(informer):
-        notes.take()
+    async with following("a", read_seconds=100) as (world, informer, notes):
         world.line.stream.stall()
         world.line.refuse(refusal(503, "ServiceUnavailable"), times=5)
         await world.put("b")
@@ -228,9 +198,7 @@ async def test_a_relist_is_not_live_before_it_is_whole() -> None:
 )
 @virtual_time
 async def test_a_broken_watch_is_taken_up_where_it_was(pieces: list[bytes | Exception]) -> None:
-    world, informer, notes = await started("a")
-    async with run_informer(informer):
-        notes.take()
+    async with following("a") as (world, informer, notes):
         await asyncio.sleep(5)
         world.line.stream.inject(*pieces)
         await world.put("b")
@@ -337,9 +305,7 @@ async def test_a_refusal_later_is_believed_when_it_lasts(answer: Response, error
 async def test_a_refusal_of_a_server_that_has_just_started_is_got_over(
     answer: Response, error: type[ApiError]
 ) -> None:
-    world, informer, notes = await started("a")
-    async with run_informer(informer):
-        notes.take()
+    async with following("a") as (world, informer, notes):
         for _ in range(3):
             world.line.refuse(answer, times=5)
             world.line.stream.cut()
@@ -371,10 +337,9 @@ class Strict(msgspec.Struct):
     data: dict[str, Literal["", "good", "better"]]
 
 
-@pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
-async def test_an_object_that_cannot_be_read_is_neither_told_nor_taken_for_deleted(is_streamed: bool) -> None:
-    world, informer, notes = await started("a", "b", view=Strict, streams_list=is_streamed)
+async def test_an_object_that_cannot_be_read_is_neither_told_nor_taken_for_deleted() -> None:
+    world, informer, notes = await started("a", "b", view=Strict)
     await world.put("bad", "bad")
     async with run_informer(informer):
         assert sorted(notes.take()) == ["+a", "+b"]

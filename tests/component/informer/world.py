@@ -203,7 +203,8 @@ class World:
 
     async def put(self, name: str, value: str = "", *, namespace: str = "default") -> Object:
         """Make the object, or give it this value."""
-        obj: Object = {"metadata": {"name": name, "namespace": namespace}, "data": {"v": value}}
+        metadata = {"name": name, "namespace": namespace, "labels": {"name": name}}
+        obj: Object = {"metadata": metadata, "data": {"v": value}}
         try:
             return await self.admin.update(CONFIG_MAPS, obj)
         except NotFoundError:
@@ -219,7 +220,7 @@ class World:
 
 
 class Notes:
-    """A handler that writes down what it is told: `+a` came, `~a v` changed, `=a` is told again, `-a` went."""
+    """A handler that writes down what it is told: `+a` came, `~a v` changed, `-a` went."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -229,7 +230,7 @@ class Notes:
 
     def on_update(self, old: Any, new: Any) -> None:
         assert (old.metadata.name, old.metadata.uid) == (new.metadata.name, new.metadata.uid)
-        self._note("=" if old is new else "~", new)
+        self._note("~", new)
 
     def on_delete(self, obj: Any) -> None:
         self._note("-", obj)
@@ -242,6 +243,25 @@ class Notes:
         data = getattr(obj, "data", None)
         value = f" {data['v']}" if data and data.get("v") else ""
         self.all.append(f"{sign}{obj.metadata.name}{value}")
+
+
+async def started(
+    *names: str, limits: HistoryLimits | None = None, **options: Any
+) -> tuple[World, Informer[Any], Notes]:
+    """A server that holds these objects, and an informer with a handler, which does not run yet."""
+    world = await World.start(*names, limits=limits)
+    informer, notes = world.informer(**options), Notes()
+    informer.add_handler(notes)
+    return world, informer, notes
+
+
+@asynccontextmanager
+async def following(*names: str, **options: Any) -> AsyncIterator[tuple[World, Informer[Any], Notes]]:
+    """As `started`, with the informer running and synced; what it told until then is not in the notes."""
+    world, informer, notes = await started(*names, **options)
+    async with run_informer(informer):
+        notes.take()
+        yield world, informer, notes
 
 
 @asynccontextmanager

@@ -17,8 +17,9 @@ from podlife.errors import NotFoundError, UnreachableError
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.testing import virtual_time
-from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
+from tests.component.kubelet.node_world import NodeWorld, node_world, pod
 from tests.kit.embedded import refusal
+from tests.kit.objects import container
 
 VERBS = (
     "run_sandbox",
@@ -86,26 +87,22 @@ async def live(world: NodeWorld, trouble: Trouble) -> None:
 
 
 @pytest.mark.parametrize("seed", range(_SEEDS))
-def test_after_any_trouble_what_is_wanted_runs_once_and_what_is_not_is_gone(
+@virtual_time
+async def test_after_any_trouble_what_is_wanted_runs_once_and_what_is_not_is_gone(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @virtual_time
-    async def run() -> None:
-        trouble = Trouble(seed)
-        trouble.disturb(monkeypatch)
-        async with node_world(is_begun=False) as world:
-            world.behaviours = {
-                "first": Behaviour(start_seconds=0.5, run_seconds=1),
-                "main": Behaviour(start_seconds=0.5, stop_seconds=2),
-                "job": Behaviour(run_seconds=25, exit_code=1),
-            }
-            await world.begin(trouble.on_the_way)
-
-            await live(world, trouble)
-            trouble.share = 0.0
-            await check_calm(world)
-
-    run()
+    trouble = Trouble(seed)
+    trouble.disturb(monkeypatch)
+    async with node_world(is_begun=False) as world:
+        world.behaviours = {
+            "first": Behaviour(start_seconds=0.5, run_seconds=1),
+            "main": Behaviour(start_seconds=0.5, stop_seconds=2),
+            "job": Behaviour(run_seconds=25, exit_code=1),
+        }
+        await world.begin(trouble.on_the_way)
+        await live(world, trouble)
+        trouble.share = 0.0
+        await check_calm(world)
 
 
 async def check_calm(world: NodeWorld) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,68 +11,41 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.client import EVENTS, PODS, Client
+from podlife.client import Client
 from podlife.clock import SystemClock
-from podlife.errors import NotFoundError
 from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import NodeSettings
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.process.launch import can_mount
 from podlife.kubelet.settings import KubeletSettings
-from tests.component.kubelet.node_world import MACHINE, NODE, pod
+from tests.component.kubelet.node_world import MACHINE, NODE, PodUser, pod
 from tests.kit.embedded import connect, start
+from tests.kit.wait import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
 Object = dict[str, Any]
 
 
-class Node:
+class Node(PodUser):
     def __init__(self, client: Client, data: Path) -> None:
-        self.client = client
+        super().__init__(client)
         self.data = data
 
     async def run(self, *containers: Object, **spec: Any) -> None:
-        made = pod(containers=list(containers), terminationGracePeriodSeconds=1, **spec)
-        await self.client.create(PODS, made, "default")
+        await self.create(pod(containers=containers, terminationGracePeriodSeconds=1, **spec))
 
-    async def until(self, is_so: Callable[[Object], bool]) -> Object:
-        found: Object = {}
-        try:
-            async with asyncio.timeout(60):
-                while not is_so(found := await self.client.get(PODS, "web", "default")):
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
-            raise AssertionError(found["status"]) from None
-        return found
+    async def remove(self) -> None:
+        await self.delete()
+        await self.until_gone()
 
-    async def reasons(self) -> set[str]:
-        """Of the pod's events, once it is said that it was started."""
-        async with asyncio.timeout(60):
-            while True:
-                found = {each["reason"] for each in (await self.client.list_all(EVENTS, "default")).items}
-                if "Started" in found:
-                    return found
-                await asyncio.sleep(0.02)
+    async def told(self, reason: str) -> str:
+        """The first event with this reason, once there is one."""
 
-    async def message_of(self, reason: str) -> str:
-        """Of the pod's event with this reason, once there is one."""
-        async with asyncio.timeout(60):
-            while True:
-                for each in (await self.client.list_all(EVENTS, "default")).items:
-                    if each["reason"] == reason:
-                        return str(each["message"])
-                await asyncio.sleep(0.02)
+        async def said() -> list[str]:
+            return [message for each, message, _ in await self.events() if each == reason]
 
-    async def delete(self) -> None:
-        await self.client.delete(PODS, "web", "default")
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    await self.client.get(PODS, "web", "default")
-                except NotFoundError:
-                    return
-                await asyncio.sleep(0.02)
+        return (await until(said))[0]
 
     def log(self, name: str = "main", attempt: int = 0) -> str:
         """Nothing while there is none: it begins with the first thing that is said."""
@@ -102,22 +74,15 @@ def container(script: str, name: str = "main", **fields: Any) -> Object:
     return {"name": name, "image": "none:1", "command": ["sh", "-c", script], **fields}
 
 
-def has_phase(phase: str) -> Callable[[Object], bool]:
-    return lambda each: each["status"].get("phase") == phase
-
-
 async def test_a_pod_has_the_address_of_its_node_its_logs_and_nothing_when_it_is_gone(tmp_path: Path) -> None:
     async with node_in(tmp_path) as node:
         await node.run(container("echo hello; exec sleep 1000"))
-        running = await node.until(has_phase("Running"))
+        running = await node.until_phase("Running")
         assert running["status"]["podIP"] == "127.0.0.1"
-        async with asyncio.timeout(60):
-            while " stdout F hello\n" not in node.log():
-                await asyncio.sleep(0.02)
-        await node.delete()
-        async with asyncio.timeout(60):
-            while list((tmp_path / "logs" / "pods").iterdir()) or list((tmp_path / "pods").glob("*/volumes")):
-                await asyncio.sleep(0.05)
+        await until(lambda: " stdout F hello\n" in node.log())
+        await node.remove()
+        logs, pods = tmp_path / "logs" / "pods", tmp_path / "pods"
+        await until(lambda: not list(logs.iterdir()) and not list(pods.glob("*/volumes")))
 
 
 async def test_a_container_that_failed_without_a_word_lets_its_log_speak_for_it(tmp_path: Path) -> None:
@@ -126,10 +91,10 @@ async def test_a_container_that_failed_without_a_word_lets_its_log_speak_for_it(
             "echo first; echo last words; exit 3", terminationMessagePolicy="FallbackToLogsOnError"
         )
         await node.run(talking, restartPolicy="Never")
-        failed = await node.until(has_phase("Failed"))
+        failed = await node.until_phase("Failed")
         ended = failed["status"]["containerStatuses"][0]["state"]["terminated"]
         assert (ended["exitCode"], ended["message"]) == (3, "first\nlast words\n")
-        await node.delete()
+        await node.remove()
 
 
 async def test_containers_of_a_pod_share_its_volumes_also_those_that_came_before(tmp_path: Path) -> None:
@@ -143,30 +108,17 @@ async def test_containers_of_a_pod_share_its_volumes_also_those_that_came_before
             volumes=[{"name": "shared", "emptyDir": {}}],
             restartPolicy="Never",
         )
-        await node.until(has_phase("Succeeded"))
+        await node.until_phase("Succeeded")
         assert "from the first" in node.log()
-        await node.delete()
-
-
-async def test_a_container_without_a_command_says_that_it_needs_one(tmp_path: Path) -> None:
-    async with node_in(tmp_path) as node:
-        await node.run({"name": "main", "image": "nginx:1"})
-
-        def waits(each: Object) -> bool:
-            statuses = each["status"].get("containerStatuses") or [{"state": {}}]
-            return bool(statuses[0]["state"].get("waiting", {}).get("reason") == "CreateContainerError")
-
-        shown = await node.until(waits)
-        assert "command" in shown["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
-        await node.delete()
+        await node.remove()
 
 
 async def test_no_event_claims_that_an_image_was_pulled_or_is_present(tmp_path: Path) -> None:
     async with node_in(tmp_path) as node:
         await node.run(container("true"), restartPolicy="Never")
-        await node.until(has_phase("Succeeded"))
-        assert "Started" in await node.reasons()
-        assert "Pulled" not in await node.reasons()
+        await node.until_phase("Succeeded")
+        assert await node.told("Started")
+        assert "Pulled" not in [reason for reason, _, _ in await node.events()]
 
 
 async def test_a_pod_without_a_command_says_what_to_do(tmp_path: Path) -> None:
@@ -183,7 +135,7 @@ async def test_host_aliases_are_seen_beside_what_the_node_knows(tmp_path: Path) 
     async with node_in(tmp_path) as node:
         aliases = [{"ip": "192.0.2.9", "hostnames": ["db.podlife.test"]}]
         await node.run(container("cat /etc/hosts"), hostAliases=aliases, restartPolicy="Never")
-        await node.until(has_phase("Succeeded"))
+        await node.until_phase("Succeeded")
         assert " stdout F 192.0.2.9\tdb.podlife.test\n" in node.log()
         assert "db.podlife.test" not in Path("/etc/hosts").read_text()
 
@@ -192,6 +144,6 @@ async def test_a_sysctl_is_refused_with_what_to_do(tmp_path: Path) -> None:
     async with node_in(tmp_path) as node:
         sysctls = [{"name": "kernel.shm_rmid_forced", "value": "1"}]
         await node.run(container("true"), securityContext={"sysctls": sysctls})
-        said = await node.message_of("FailedCreatePodSandBox")
+        said = await node.told("FailedCreatePodSandBox")
         assert "processes share the kernel parameters of their node" in said
         assert "--runtime containerd" in said

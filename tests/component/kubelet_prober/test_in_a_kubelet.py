@@ -9,7 +9,8 @@ from typing import Any
 from podlife.kubelet.runtime import ExecResult
 from podlife.kubelet.runtimes.sim import Behaviour
 from podlife.testing import virtual_time
-from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
+from tests.component.kubelet.node_world import NodeWorld, node_world, pod
+from tests.kit.objects import container
 
 Object = dict[str, Any]
 

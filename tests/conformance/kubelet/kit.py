@@ -20,6 +20,14 @@ def sidecar(name: str = "x", /, **fields: Any) -> Object:
     return container(name, restartPolicy="Always", **fields)
 
 
+def rule(operator: str, *codes: int, action: str = "Restart") -> Object:
+    """Of a container: what follows an end with one of these codes, or with none of them."""
+    return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
+
+
+RESTART_ALL = rule("In", 42, action="RestartAllContainers")
+
+
 def pod(
     *containers: Object, init: list[Object] | None = None, policy: str = "Always", **fields: Any
 ) -> Object:
@@ -42,10 +50,7 @@ def deleting(each: Object, grace: int = 30) -> Object:
 
 
 def static(each: Object) -> Object:
-    return {
-        **each,
-        "metadata": {**each["metadata"], "annotations": {"kubernetes.io/config.source": "file"}},
-    }
+    return {**each, "metadata": {**each["metadata"], "annotations": {"kubernetes.io/config.source": "file"}}}
 
 
 def terminated(code: int, **fields: Any) -> Object:

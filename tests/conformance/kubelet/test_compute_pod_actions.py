@@ -8,23 +8,20 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions, compute_pod_actions, spec_hash
-from podlife.kubelet.kuberuntime.grace_period import KillReason
+from podlife.kubelet.kuberuntime.kill_container import KillReason
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
-from podlife.kubelet.restart_policy import (
-    could_restart_all,
-    is_restartable,
-    should_restart_all,
-    should_start,
-)
+from podlife.kubelet.restart_policy import could_restart_all, is_restartable, should_restart_all, should_start
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
 from tests.conformance.kubelet.kit import (
+    RESTART_ALL,
     START,
     Object,
     container,
     deleting,
     instance,
     pod,
+    rule,
     shown,
     sidecar,
 )
@@ -88,8 +85,7 @@ def test_by_exit_code_and_policy(code: int, policy: str, expected: bool) -> None
     assert should_start(pod(policy=policy), container(), instance("a", "exited", code)) is expected
 
 
-def rule(operator: str, *codes: int, action: str = "Restart") -> Object:
-    return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
+ODD = rule("In", 42, action="Odd")
 
 
 @pytest.mark.parametrize(
@@ -102,22 +98,8 @@ def rule(operator: str, *codes: int, action: str = "Restart") -> Object:
         pytest.param("Never", "Never", [rule("In", 42)], 41, False, id="RS-03 not In"),
         pytest.param("Never", "Never", [rule("NotIn", 42)], 41, True, id="RS-03 NotIn"),
         pytest.param("Never", "Never", [rule("NotIn", 42)], 42, False, id="RS-03 not NotIn"),
-        pytest.param(
-            "Never",
-            "Never",
-            [rule("In", 1), rule("In", 42, action="RestartAllContainers")],
-            42,
-            True,
-            id="RS-03 the second",
-        ),
-        pytest.param(
-            "Always",
-            "Never",
-            [rule("In", 42, action="Odd"), rule("In", 42)],
-            42,
-            False,
-            id="RS-03 first decides",
-        ),
+        pytest.param("Never", "Never", [rule("In", 1), RESTART_ALL], 42, True, id="RS-03 the second"),
+        pytest.param("Always", "Never", [ODD, rule("In", 42)], 42, False, id="RS-03 first decides"),
         pytest.param("odd", None, [], 0, True, id="RS-03 unknown policy"),
     ],
 )
@@ -165,13 +147,7 @@ ALL_0 = [instance(name, "exited", 0) for name in "abc"]
     [
         pytest.param("Always", up(), sandbox("NotReady"), True, 1, ("a", "b", "c"), id="RS-06a"),
         pytest.param(
-            "OnFailure",
-            up(instance("b", "exited", 0)),
-            sandbox("NotReady"),
-            True,
-            1,
-            ("a", "c"),
-            id="RS-06b",
+            "OnFailure", up(instance("b", "exited", 0)), sandbox("NotReady"), True, 1, ("a", "c"), id="RS-06b"
         ),
         pytest.param("Always", up(), sandbox(ips=()), True, 1, ("a", "b", "c"), id="RS-06c"),
         pytest.param("Never", ALL_0, sandbox("NotReady", 1), False, 2, (), id="RS-07a"),
@@ -209,28 +185,19 @@ UNCHANGED = instance("b", "running", annotations={HASH: spec_hash(container("b")
 
 
 @pytest.mark.parametrize(
-    ("second", "results", "message", "reason"),
+    ("second", "failed", "message", "reason"),
     [
-        pytest.param(CHANGED, {}, "definition changed", KillReason.OTHER, id="RS-08a RS-09"),
+        pytest.param(CHANGED, None, "definition changed", KillReason.OTHER, id="RS-08a RS-09"),
         pytest.param(
-            UNCHANGED,
-            {(LIVENESS, "b-0"): ProbeResult.FAILURE},
-            "failed liveness probe",
-            KillReason.LIVENESS_PROBE,
-            id="RS-08b RS-09",
+            UNCHANGED, LIVENESS, "failed liveness probe", KillReason.LIVENESS_PROBE, id="RS-08b RS-09"
         ),
-        pytest.param(
-            UNCHANGED,
-            {(STARTUP, "b-0"): ProbeResult.FAILURE},
-            "failed startup probe",
-            KillReason.STARTUP_PROBE,
-            id="RS-08c RS-09",
-        ),
+        pytest.param(UNCHANGED, STARTUP, "failed startup probe", KillReason.STARTUP_PROBE, id="RS-08c RS-09"),
     ],
 )
 def test_one_that_is_no_good_is_killed_and_started(
-    second: ContainerStatus, results: Any, message: str, reason: KillReason
+    second: ContainerStatus, failed: ProbeType | None, message: str, reason: KillReason
 ) -> None:
+    results = {} if failed is None else {(failed, "b-0"): ProbeResult.FAILURE}
     done = decided(three(), up(second), sandbox(), results=results)
     assert (done.kill_pod, done.start) == (False, ("b",))
     [kill] = done.kill
@@ -269,32 +236,26 @@ def in_order(policy: str = "Always") -> Object:
     return pod(init=[container("i"), sidecar("x"), container("j")], policy=policy)
 
 
+I_DONE, I_FAILED = (instance("i", "exited", code) for code in (0, 1))
+X_DONE, X_FAILED = (instance("x", "exited", code) for code in (0, 1))
+
+
 @pytest.mark.parametrize(
     ("there", "start_init", "start"),
     [
         pytest.param([], ("i",), (), id="RS-13 first"),
         pytest.param([instance("i", "running")], (), (), id="RS-13 running"),
         pytest.param([instance("i", "created")], ("i",), (), id="RS-13 created"),
-        pytest.param([instance("i", "exited", 0)], ("x",), (), id="RS-13 next"),
-        pytest.param([instance("i", "exited", 1)], ("i",), (), id="RS-13 failed"),
-        pytest.param(
-            [instance("i", "exited", 0), instance("x", "running")], ("j",), (), id="RS-13 after a sidecar"
-        ),
-        pytest.param([instance("x", "exited", 1)], ("x",), (), id="RS-13 sidecar again"),
-        pytest.param(
-            [instance("x", "exited", 0), instance("j", "running")],
-            ("x",),
-            (),
-            id="RS-13 sidecar again while the next runs",
-        ),
+        pytest.param([I_DONE], ("x",), (), id="RS-13 next"),
+        pytest.param([I_FAILED], ("i",), (), id="RS-13 failed"),
+        pytest.param([I_DONE, instance("x", "running")], ("j",), (), id="RS-13 after a sidecar"),
+        pytest.param([X_FAILED], ("x",), (), id="RS-13 sidecar again"),
+        pytest.param([X_DONE, instance("j", "running")], ("x",), (), id="RS-13 sidecar again while j runs"),
         pytest.param(
             [instance("j", "exited", 0)], ("x",), ("a",), id="RS-13 only the last known one matters"
         ),
         pytest.param(
-            [instance("i", "exited", 1), instance("a", "running"), instance("x", "exited", 1)],
-            ("x",),
-            (),
-            id="RS-13 sidecars restart for ever",
+            [I_FAILED, instance("a", "running"), X_FAILED], ("x",), (), id="RS-13 sidecars restart for ever"
         ),
     ],
 )
@@ -337,8 +298,7 @@ def test_a_new_sandbox_begins_with_the_first_init_container() -> None:
     assert (done.create_sandbox, done.start_init, done.start) == (True, ("i",), ())
 
 
-ALL = [rule("In", 42, action="RestartAllContainers")]
-WHOLE = pod(container("a"), init=[container("i", restartPolicy="Never", restartPolicyRules=ALL)])
+WHOLE = pod(container("a"), init=[container("i", restartPolicy="Never", restartPolicyRules=[RESTART_ALL])])
 RESTARTING = {"type": "AllContainersRestarting", "status": "True"}
 
 

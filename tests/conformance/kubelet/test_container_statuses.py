@@ -10,7 +10,13 @@ import pytest
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
-from podlife.kubelet.status.container_statuses import PodObservation, StartFailure, container_statuses
+from podlife.kubelet.status.container_statuses import (
+    PodObservation,
+    StartFailure,
+    container_statuses,
+    is_log_needed,
+    terminated_message,
+)
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 from tests.conformance.kubelet.kit import (
     START,
@@ -216,10 +222,7 @@ DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "Terminatio
 
 @pytest.mark.parametrize(
     ("is_terminal", "phase"),
-    [
-        pytest.param(True, "Failed", id="PH-22"),
-        pytest.param(False, "Running", id="PH-23"),
-    ],
+    [pytest.param(True, "Failed", id="PH-22"), pytest.param(False, "Running", id="PH-23")],
 )
 def test_a_deleted_pod_whose_containers_vanished(is_terminal: bool, phase: str) -> None:
     old = {"phase": "Running", "containerStatuses": [shown("a", "R")], "conditions": [DISRUPTED]}
@@ -246,11 +249,18 @@ def test_a_pod_that_runs_is_told_whole() -> None:
     assert (one["ready"], one["started"]) == (True, True)
 
 
-def test_a_pod_keeps_its_address_when_its_sandbox_is_gone() -> None:
-    """PH-23"""
+@pytest.mark.parametrize(
+    ("boxes", "expected"),
+    [
+        ([], "10.0.0.9"),
+        ([replace(BOX, state=SandboxState.NOT_READY, ips=())], "10.0.0.9"),
+        ([BOX], "10.0.0.1"),
+    ],
+)
+def test_a_pod_keeps_its_address_when_its_sandbox_is_gone(boxes: list[SandboxStatus], expected: str) -> None:
+    """PH-23, PL-08"""
     old = {"phase": "Running", "podIPs": [{"ip": "10.0.0.9"}]}
-    without = PodObservation(pod(), ObservedPod.of([], []), "sim")
-    assert whole(without, old)["podIP"] == "10.0.0.9"
+    assert whole(PodObservation(pod(), ObservedPod.of(boxes, []), "sim"), old)["podIP"] == expected
 
 
 # Ready and started
@@ -333,3 +343,36 @@ def test_a_regular_container_of_the_newest_sandbox_shows_that_the_pod_was_initia
     of_pod = pod(init=[sidecar("x", startupProbe={"exec": {}})])
     known = [replace(instance("a", "running"), sandbox_id=sandbox_id), instance("x", "running")]
     assert whole(seen(of_pod, *known))["phase"] == phase
+
+
+# What a container that ended has to say
+
+FALLBACK = container(terminationMessagePolicy="FallbackToLogsOnError")
+
+
+@pytest.mark.parametrize(
+    ("code", "written", "expected"), [(1, "", True), (0, "", False), (1, "said", False), (0, "said", False)]
+)
+def test_the_log_speaks_for_one_that_failed_and_wrote_nothing(
+    code: int, written: str, expected: bool
+) -> None:
+    known = instance("a", "exited", code, termination_message=written)
+    assert is_log_needed(FALLBACK, known) is expected
+    assert not is_log_needed(container(), known)
+    assert terminated_message(FALLBACK, known, "the log") == ("the log" if expected else written)
+
+
+def test_what_the_runtime_says_comes_first() -> None:
+    known = instance("a", "exited", 1, message="OOM", termination_message="said")
+    assert terminated_message(container(), known) == "OOM: said"
+    assert terminated_message(container(), instance("a", "exited", 1, message="OOM")) == "OOM"
+
+
+def test_the_end_of_what_is_too_long_is_kept() -> None:
+    known = instance("a", "exited", 1, termination_message="x" * 5000 + "end")
+    said = terminated_message(container(), known)
+    assert (len(said), said[-3:]) == (4096, "end")
+    lines = "".join(f"line {number}\n" for number in range(200))
+    log = terminated_message(FALLBACK, instance("a", "exited", 1), lines)
+    assert log.splitlines() == [f"line {number}" for number in range(120, 200)]
+    assert len(terminated_message(FALLBACK, instance("a", "exited", 1), "y" * 9000)) == 2048

@@ -7,25 +7,21 @@ import asyncio
 import pytest
 
 from podlife.kubelet import constants
-from podlife.kubelet.kuberuntime.grace_period import (
+from podlife.kubelet.kuberuntime.kill_container import (
     FAILED_PRE_STOP_HOOK,
     KillReason,
+    PodKillError,
     StopBudget,
+    TerminationOrder,
     container_to_stop,
     killing_message,
     stop_budget,
+    whom_to_wait_for,
 )
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, restore
-from podlife.kubelet.kuberuntime.termination_order import TerminationOrder, whom_to_wait_for
 from podlife.kubelet.podworkers.delays import Delays
 from podlife.testing import virtual_time
-from tests.conformance.kubelet.kit import (
-    Object,
-    container,
-    deleting,
-    pod,
-    sidecar,
-)
+from tests.conformance.kubelet.kit import Object, container, deleting, pod, sidecar
 
 OTHER, STARTUP, LIVENESS = KillReason.OTHER, KillReason.STARTUP_PROBE, KillReason.LIVENESS_PROBE
 
@@ -43,7 +39,7 @@ def probed(startup: int | None = None, liveness: int | None = None) -> Object:
 
 def test_a_name_that_the_pod_does_not_have_is_an_error() -> None:
     """KC-01"""
-    with pytest.raises(LookupError, match="failed to get containerSpec 'other'"):
+    with pytest.raises(PodKillError, match="failed to get containerSpec 'other'"):
         container_to_stop(pod(container("a")), "other", "id")
 
 
@@ -82,50 +78,61 @@ def test_labels_that_somebody_broke_are_left_away() -> None:
     assert stop_budget(restored, found) == StopBudget(2)
 
 
-@pytest.mark.parametrize(
-    ("of_pod", "expected"),
-    [
-        pytest.param(deleting(pod(terminationGracePeriodSeconds=60), 5), 5, id="KC-03 deletion"),
-        pytest.param(pod(terminationGracePeriodSeconds=60), 60, id="KC-03 spec"),
-        pytest.param(pod(), 2, id="KC-03 nothing"),
-        pytest.param(deleting(pod(terminationGracePeriodSeconds=60), 0), 0, id="KC-03 deletion at once"),
-    ],
-)
-def test_the_base_grace(of_pod: Object, expected: int) -> None:
-    assert stop_budget(of_pod, container()).seconds == expected
+def grace(seconds: int | None, *, deletion: int | None = None) -> Object:
+    """A pod that asks for this grace, deleted with the other if there is one."""
+    of_pod = pod() if seconds is None else pod(terminationGracePeriodSeconds=seconds)
+    return of_pod if deletion is None else deleting(of_pod, deletion)
 
 
 @pytest.mark.parametrize(
-    ("grace", "of_container", "reason", "expected"),
+    ("of_pod", "of_container", "reason", "expected"),
     [
-        pytest.param(60, probed(10, 30), OTHER, 60, id="KC-05 unknown"),
-        pytest.param(60, probed(10, 30), STARTUP, 10, id="KC-05 startup"),
-        pytest.param(60, probed(10, 30), LIVENESS, 30, id="KC-05 liveness"),
-        pytest.param(10, probed(60, 60), STARTUP, 60, id="KC-05 more at startup"),
-        pytest.param(10, probed(60, 60), LIVENESS, 60, id="KC-05 more by liveness"),
-        pytest.param(None, container(), LIVENESS, 2, id="KC-05 nothing set"),
-        pytest.param(None, probed(60, 60), LIVENESS, 2, id="KC-04 pod without grace"),
-        pytest.param(60, probed(liveness=30), STARTUP, 60, id="KC-04 only the probe that failed"),
+        pytest.param(grace(60, deletion=5), container(), OTHER, 5, id="KC-03 deletion"),
+        pytest.param(grace(60), container(), OTHER, 60, id="KC-03 spec"),
+        pytest.param(grace(None), container(), OTHER, 2, id="KC-03 nothing"),
+        pytest.param(grace(60, deletion=0), container(), OTHER, 0, id="KC-03 deletion at once"),
+        pytest.param(grace(60), probed(10, 30), OTHER, 60, id="KC-05 unknown"),
+        pytest.param(grace(60), probed(10, 30), STARTUP, 10, id="KC-05 startup"),
+        pytest.param(grace(60), probed(10, 30), LIVENESS, 30, id="KC-05 liveness"),
+        pytest.param(grace(10), probed(60, 60), STARTUP, 60, id="KC-05 more at startup"),
+        pytest.param(grace(10), probed(60, 60), LIVENESS, 60, id="KC-05 more by liveness"),
+        pytest.param(grace(None), container(), LIVENESS, 2, id="KC-05 nothing set"),
+        pytest.param(grace(None), probed(60, 60), LIVENESS, 2, id="KC-04 pod without grace"),
+        pytest.param(grace(60), probed(liveness=30), STARTUP, 60, id="KC-04 only the probe that failed"),
+        pytest.param(grace(60, deletion=20), probed(10, 30), LIVENESS, 20, id="KC-04 being deleted"),
     ],
 )
-def test_a_probe_may_have_a_grace_of_its_own(
-    grace: int | None, of_container: Object, reason: KillReason, expected: int
+def test_how_long_a_container_has(
+    of_pod: Object, of_container: Object, reason: KillReason, expected: int
 ) -> None:
-    of_pod = pod(of_container) if grace is None else pod(of_container, terminationGracePeriodSeconds=grace)
     assert stop_budget(of_pod, of_container, reason=reason).seconds == expected
-
-
-def test_a_pod_that_is_being_deleted_ignores_the_grace_of_a_probe() -> None:
-    """KC-04"""
-    of_pod = deleting(pod(terminationGracePeriodSeconds=60), 20)
-    assert stop_budget(of_pod, probed(10, 30), reason=LIVENESS).seconds == 20
 
 
 @pytest.mark.parametrize("override", [0, 5, 100])
 def test_an_override_counts_alone(override: int) -> None:
     """KC-06: also upwards."""
-    of_pod = deleting(pod(terminationGracePeriodSeconds=60), 30)
-    assert stop_budget(of_pod, container(), override_seconds=override).seconds == override
+    assert stop_budget(grace(60, deletion=30), container(), override_seconds=override).seconds == override
+
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("metadata", "grace", "options"),
+    [
+        ({}, 300_000_000_000, {}),
+        ({}, INT64, {}),
+        ({"deletionGracePeriodSeconds": INT64}, 30, {}),
+        ({}, 30, {"override_seconds": INT64}),
+        ({}, 30, {"reason": LIVENESS}),
+    ],
+    ids=["spec", "spec, largest", "deletion", "override", "liveness probe"],
+)
+def test_the_longest_grace_is_one_that_every_runtime_can_wait_for(
+    metadata: Object, grace: int, options: Object
+) -> None:
+    of_pod = pod(metadata=metadata, terminationGracePeriodSeconds=grace)
+    assert stop_budget(of_pod, probed(liveness=INT64), **options).runtime_seconds == INT32
 
 
 def test_what_the_event_of_a_kill_says() -> None:

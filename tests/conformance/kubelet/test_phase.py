@@ -11,13 +11,7 @@ import re
 import pytest
 
 from podlife.kubelet.status.phase import phase_of
-from tests.conformance.kubelet.kit import (
-    Object,
-    container,
-    pod,
-    shown,
-    static,
-)
+from tests.conformance.kubelet.kit import Object, container, pod, shown, static
 
 CONTAINER = re.compile(r"([isc])(?:\((\w+)\))?(!?)=(\S+)")
 RULE = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}

@@ -14,16 +14,12 @@ from podlife.kubelet.podworkers import KillOptions, PodUpdate, UpdateType
 from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecResult, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.testing import virtual_time
-from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
+from tests.component.kubelet.node_world import NodeWorld, failing, node_world, on_a_node, pod
+from tests.kit.objects import container
 from tests.kit.wait import until
 
 Object = dict[str, Any]
 HELD = {"finalizers": ["test.example/hold"]}
-
-
-def agent_of(world: NodeWorld) -> Any:
-    assert world.agent is not None
-    return world.agent
 
 
 def running(world: NodeWorld) -> list[str]:
@@ -55,49 +51,39 @@ async def test_a_pod_that_has_ended_is_told_as_it_is_and_nothing_of_it_is_starte
         assert (await world.get())["status"]["phase"] == "Succeeded"
 
 
-@virtual_time
+@on_a_node
 async def test_nothing_is_started_before_volumes_are_there_and_why_is_told(
-    monkeypatch: pytest.MonkeyPatch,
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-03"""
-    async with node_world() as world:
-        volumes = agent_of(world).volumes
-
-        async def fail(_: Object) -> None:
-            raise VolumeError('MountVolume.SetUp failed for volume "v"')
-
-        with monkeypatch.context() as patched:
-            patched.setattr(volumes, "mount", fail)
-            await world.create(pod())
-            await asyncio.sleep(5)
-            assert await told(world, "FailedMount") == ['MountVolume.SetUp failed for volume "v"']
-            assert (await world.get())["status"]["phase"] == "Pending"
-            assert not world.machine.containers
-        await world.until_phase("Running")
-
-
-@virtual_time
-async def test_a_static_pod_has_its_mirror_before_it_has_its_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ST-03"""
-    async with node_world() as world:
-        agent = agent_of(world)
-        await agent.reporter.registered.wait()
-
-        async def fail(_: Object) -> None:
-            raise VolumeError("no")
-
-        monkeypatch.setattr(agent.volumes, "mount", fail)
-        text = (
-            b"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}"
-        )
-        agent.core.sync_loop.static_pods.put_all([read_manifest(text, "/m/web.yaml", "n1").pod])
+    volumes = world.agent.volumes
+    with monkeypatch.context() as patched:
+        patched.setattr(volumes, "mount", failing(VolumeError('MountVolume.SetUp failed for volume "v"')))
+        await world.create(pod())
         await asyncio.sleep(5)
-        assert (await world.get("web-n1"))["status"]["phase"] == "Pending"
+        assert await told(world, "FailedMount") == ['MountVolume.SetUp failed for volume "v"']
+        assert (await world.get())["status"]["phase"] == "Pending"
         assert not world.machine.containers
+    await world.until_phase("Running")
 
 
-@virtual_time
-async def test_a_pod_that_ends_is_told_of_before_and_not_probed_to_death() -> None:
+@on_a_node
+async def test_a_static_pod_has_its_mirror_before_it_has_its_volumes(
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ST-03"""
+    agent = world.agent
+    await agent.reporter.registered.wait()
+    monkeypatch.setattr(agent.volumes, "mount", failing(VolumeError("no")))
+    text = b"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}"
+    agent.core.sync_loop.static_pods.put_all([read_manifest(text, "/m/web.yaml", "n1").pod])
+    await asyncio.sleep(5)
+    assert (await world.get("web-n1"))["status"]["phase"] == "Pending"
+    assert not world.machine.containers
+
+
+@on_a_node
+async def test_a_pod_that_ends_is_told_of_before_and_not_probed_to_death(world: NodeWorld) -> None:
     """ST-10: a liveness probe that would fail from now on restarts the pod that lives, not the one that ends."""
     probe = {
         "exec": {"command": ["no"]},
@@ -105,138 +91,119 @@ async def test_a_pod_that_ends_is_told_of_before_and_not_probed_to_death() -> No
         "failureThreshold": 1,
         "initialDelaySeconds": 20,
     }
-    async with node_world() as world:
-        for name, seconds in (("ends", 50), ("lives", 0)):
-            world.behaviours[name] = Behaviour(stop_seconds=seconds, exec=lambda _: ExecResult(1, b"", b""))
-            probed = container(name, livenessProbe=probe)
-            await world.create(pod(name, containers=[probed], terminationGracePeriodSeconds=60))
-            await world.until_phase("Running", name)
-        await asyncio.sleep(18)
-        await world.delete("ends")
-        await asyncio.sleep(30)
-        assert (await world.get("ends"))["status"]["phase"] == "Running"
-        assert 18 <= await world.until_gone("ends") <= 25
-        assert ("lives", 1) in world.started
-        assert ("ends", 1) not in world.started
+    for name, seconds in (("ends", 50), ("lives", 0)):
+        world.behaviours[name] = Behaviour(stop_seconds=seconds, exec=lambda _: ExecResult(1, b"", b""))
+        probed = container(name, livenessProbe=probe)
+        await world.running(pod(name, containers=[probed], terminationGracePeriodSeconds=60))
+    await asyncio.sleep(18)
+    await world.delete("ends")
+    await asyncio.sleep(30)
+    assert (await world.get("ends"))["status"]["phase"] == "Running"
+    assert 18 <= await world.until_gone("ends") <= 25
+    assert ("lives", 1) in world.started
+    assert ("ends", 1) not in world.started
 
 
-@virtual_time
-async def test_each_container_has_the_grace_of_its_pod_unless_another_was_given() -> None:
+@on_a_node
+async def test_each_container_has_the_grace_of_its_pod_unless_another_was_given(world: NodeWorld) -> None:
     """ST-10"""
-    async with node_world() as world:
-        world.behaviours["main"] = Behaviour(stop_seconds=None)
-        for name in ("own", "given"):
-            await world.create(pod(name, terminationGracePeriodSeconds=40))
-            await world.until_phase("Running", name)
-        await world.delete("own")
-        await world.delete("given", grace_seconds=10)
-        assert 9 <= await world.until_gone("given") <= 13
-        assert 28 <= await world.until_gone("own") <= 33
+    world.behaviours["main"] = Behaviour(stop_seconds=None)
+    for name in ("own", "given"):
+        await world.running(pod(name, terminationGracePeriodSeconds=40))
+    await world.delete("own")
+    await world.delete("given", grace_seconds=10)
+    assert 9 <= await world.until_gone("given") <= 13
+    assert 28 <= await world.until_gone("own") <= 33
 
 
-@virtual_time
-async def test_a_kill_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ST-11"""
-    async with node_world() as world:
-        await world.create(pod())
-        await world.until_phase("Running")
-
-        async def fail(self: SimRuntime, container_id: str, *, grace_seconds: float) -> None:
-            raise ContainerRuntimeError("it will not")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(SimRuntime, "stop_container", fail)
-            await world.delete()
-            await asyncio.sleep(5)
-            (message, *_) = await told(world, "FailedKillPod")
-            assert message.startswith("error killing pod: ")
-            assert "it will not" in message
-            assert (await world.get())["status"]["phase"] == "Running"
-            assert running(world) == ["main"]
-        await world.until_gone()
-        assert not running(world)
-
-
-@virtual_time
-async def test_a_pod_is_not_done_while_something_of_it_runs_whatever_the_runtime_said(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@on_a_node
+async def test_a_kill_that_fails_is_told_and_tried_again(
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ST-12"""
-    async with node_world() as world:
-        await world.create(pod())
-        await world.until_phase("Running")
-
-        async def lie(self: SimRuntime, *_: object, **__: object) -> None:
-            return
-
-        with monkeypatch.context() as patched:
-            patched.setattr(SimRuntime, "stop_container", lie)
-            patched.setattr(SimRuntime, "stop_sandbox", lie)
-            await world.delete()
-            await asyncio.sleep(60)
-            assert (await world.get())["status"]["phase"] == "Running"
-            assert "detected running containers after a successful KillPod, CRI violation: " in caplog.text
-        await world.until_gone()
-        assert not running(world)
-
-
-@virtual_time
-async def test_a_pod_that_vanished_from_the_runtime_while_it_ended_is_done() -> None:
-    """ST-12"""
-    async with node_world() as world:
-        world.behaviours["main"] = Behaviour(stop_seconds=None)
-        await world.create(pod(terminationGracePeriodSeconds=600))
-        await world.until_phase("Running")
+    """ST-11"""
+    await world.running(pod())
+    with monkeypatch.context() as patched:
+        patched.setattr(SimRuntime, "stop_container", failing(ContainerRuntimeError("it will not")))
         await world.delete()
         await asyncio.sleep(5)
-        # Somebody else cleans up.
-        (sandbox,) = world.machine.sandboxes
-        await SimRuntime(world.machine).remove_sandbox(sandbox)
-        assert await world.until_gone() < 30
-
-
-@virtual_time
-async def test_the_last_status_has_every_exit_code_and_the_address_that_the_pod_had() -> None:
-    """ST-13"""
-    async with node_world() as world:
-        world.behaviours["a"] = Behaviour(stop_exit_code=7)
-        world.behaviours["b"] = Behaviour(stop_exit_code=0)
-        await world.create(held(pod(containers=[container("a"), container("b")])))
-        address = (await world.until_phase("Running"))["status"]["podIP"]
-        await world.delete()
-        status = (await world.until_phase("Failed"))["status"]
-        codes = {
-            each["name"]: each["state"]["terminated"]["exitCode"] for each in status["containerStatuses"]
-        }
-        assert codes == {"a": 7, "b": 0}
-        assert status["podIP"] == address
-
-
-@virtual_time
-async def test_a_pod_all_of_whose_containers_end_well_when_asked_to_has_succeeded() -> None:
-    """ST-13"""
-    async with node_world() as world:
-        world.behaviours["main"] = Behaviour(stop_exit_code=0)
-        await world.create(held(pod()))
-        await world.until_phase("Running")
-        await world.delete()
-        await world.until_phase("Succeeded")
-
-
-@virtual_time
-async def test_a_kill_under_way_hears_of_less_grace() -> None:
-    """ST-14: a kubelet's does not, until it returns; ours is cut short, and the pod is killed once all the same."""
-    async with node_world() as world:
-        world.behaviours["main"] = Behaviour(stop_seconds=None)
-        await world.create(pod(terminationGracePeriodSeconds=600))
-        await world.until_phase("Running")
-        await world.delete()
-        await asyncio.sleep(30)
+        (message, *_) = await told(world, "FailedKillPod")
+        assert message.startswith("error killing pod: ")
+        assert "it will not" in message
+        assert (await world.get())["status"]["phase"] == "Running"
         assert running(world) == ["main"]
-        await world.delete(grace_seconds=1)
-        assert await world.until_gone() < 10
-        assert not running(world)
-        assert world.started == [("main", 0)]
+    await world.until_gone()
+    assert not running(world)
+
+
+@on_a_node
+async def test_a_pod_is_not_done_while_something_of_it_runs_whatever_the_runtime_said(
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ST-12"""
+    await world.running(pod())
+
+    async def lie(self: SimRuntime, *_: object, **__: object) -> None:
+        return
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SimRuntime, "stop_container", lie)
+        patched.setattr(SimRuntime, "stop_sandbox", lie)
+        await world.delete()
+        await asyncio.sleep(60)
+        assert (await world.get())["status"]["phase"] == "Running"
+        assert "detected running containers after a successful KillPod, CRI violation: " in caplog.text
+    await world.until_gone()
+    assert not running(world)
+
+
+@on_a_node
+async def test_a_pod_that_vanished_from_the_runtime_while_it_ended_is_done(world: NodeWorld) -> None:
+    """ST-12"""
+    world.behaviours["main"] = Behaviour(stop_seconds=None)
+    await world.running(pod(terminationGracePeriodSeconds=600))
+    await world.delete()
+    await asyncio.sleep(5)
+    # Somebody else cleans up.
+    (sandbox,) = world.machine.sandboxes
+    await SimRuntime(world.machine).remove_sandbox(sandbox)
+    assert await world.until_gone() < 30
+
+
+@on_a_node
+async def test_the_last_status_has_every_exit_code_and_the_address_that_the_pod_had(world: NodeWorld) -> None:
+    """ST-13"""
+    world.behaviours["a"] = Behaviour(stop_exit_code=7)
+    world.behaviours["b"] = Behaviour(stop_exit_code=0)
+    await world.create(held(pod(containers=[container("a"), container("b")])))
+    address = (await world.until_phase("Running"))["status"]["podIP"]
+    await world.delete()
+    status = (await world.until_phase("Failed"))["status"]
+    codes = {each["name"]: each["state"]["terminated"]["exitCode"] for each in status["containerStatuses"]}
+    assert codes == {"a": 7, "b": 0}
+    assert status["podIP"] == address
+
+
+@on_a_node
+async def test_a_pod_all_of_whose_containers_end_well_when_asked_to_has_succeeded(world: NodeWorld) -> None:
+    """ST-13"""
+    world.behaviours["main"] = Behaviour(stop_exit_code=0)
+    await world.running(held(pod()))
+    await world.delete()
+    await world.until_phase("Succeeded")
+
+
+@on_a_node
+async def test_a_kill_under_way_hears_of_less_grace(world: NodeWorld) -> None:
+    """ST-14: a kubelet's does not, until it returns; ours is cut short, and the pod is killed once all the same."""
+    world.behaviours["main"] = Behaviour(stop_seconds=None)
+    await world.running(pod(terminationGracePeriodSeconds=600))
+    await world.delete()
+    await asyncio.sleep(30)
+    assert running(world) == ["main"]
+    await world.delete(grace_seconds=1)
+    assert await world.until_gone() < 10
+    assert not running(world)
+    assert world.started == [("main", 0)]
 
 
 @virtual_time
@@ -257,43 +224,36 @@ async def test_what_runs_of_a_pod_that_nobody_knows_is_ended_in_the_least_time_a
         assert [each["metadata"]["name"] for each in found.items] == ["web"]
 
 
-@virtual_time
+@on_a_node
 async def test_a_pod_leaves_the_api_server_only_when_its_volumes_are_gone(
-    monkeypatch: pytest.MonkeyPatch,
+    world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-16"""
-    async with node_world() as world:
-        volumes = agent_of(world).volumes
-
-        async def fail(_: str) -> None:
-            raise VolumeError("still in use")
-
-        await world.create(pod())
-        await world.until_phase("Running")
-        with monkeypatch.context() as patched:
-            patched.setattr(volumes, "unmount", fail)
-            await world.delete()
-            await until(lambda: not running(world))
-            await asyncio.sleep(60)
-            status = (await world.get())["status"]
-            assert status["phase"] == "Failed"
-            assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
-        await world.until_gone()
+    volumes = world.agent.volumes
+    await world.running(pod())
+    with monkeypatch.context() as patched:
+        patched.setattr(volumes, "unmount", failing(VolumeError("still in use")))
+        await world.delete()
+        await until(lambda: not running(world))
+        await asyncio.sleep(60)
+        status = (await world.get())["status"]
+        assert status["phase"] == "Failed"
+        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
+    await world.until_gone()
 
 
-@virtual_time
-async def test_what_is_to_be_told_of_an_eviction_is_told() -> None:
+@on_a_node
+async def test_what_is_to_be_told_of_an_eviction_is_told(world: NodeWorld) -> None:
     """ST-17"""
-    async with node_world() as world:
-        await world.create(pod())
-        uid = (await world.until_phase("Running"))["metadata"]["uid"]
-        agent = agent_of(world)
+    await world.create(pod())
+    uid = (await world.until_phase("Running"))["metadata"]["uid"]
+    agent = world.agent
 
-        def evicted(status: Object) -> None:
-            status.update(phase="Failed", reason="Evicted", message="The node was low on resource: memory.")
+    def evicted(status: Object) -> None:
+        status.update(phase="Failed", reason="Evicted", message="The node was low on resource: memory.")
 
-        kill = KillOptions(evict=True, status_override=evicted, grace_seconds=1)
-        agent.core.workers.update_pod(PodUpdate(UpdateType.KILL, agent.pod_manager.pod(uid), kill=kill))
-        status = (await world.until_phase("Failed"))["status"]
-        assert (status["reason"], status["message"]) == ("Evicted", "The node was low on resource: memory.")
-        assert not running(world)
+    kill = KillOptions(evict=True, status_override=evicted, grace_seconds=1)
+    agent.core.workers.update_pod(PodUpdate(UpdateType.KILL, agent.pod_manager.pod(uid), kill=kill))
+    status = (await world.until_phase("Failed"))["status"]
+    assert (status["reason"], status["message"]) == ("Evicted", "The node was low on resource: memory.")
+    assert not running(world)

@@ -11,12 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
-from podlife.kubelet.prober.prober import (
-    ProbeOutcome,
-    ProbeReply,
-    ProbeRequest,
-    run_probe,
-)
+from podlife.kubelet.prober.prober import ProbeOutcome, ProbeReply, ProbeRequest, run_probe
 from podlife.kubelet.prober.state import ProbeResult
 from podlife.kubelet.prometheus import probe_families
 from podlife.kubelet.runtime import ExecError
@@ -27,20 +22,18 @@ from tests.component.kubelet_prober.kit import (
     OK,
     READINESS,
     STARTUP,
+    Node,
     at,
     node,
     probe,
     running,
     status,
 )
-from tests.conformance.kubelet.kit import (
-    Object,
-    container,
-    deleting,
-    pod,
-    sidecar,
-)
+from tests.conformance.kubelet.kit import Object, container, deleting, pod, sidecar
+from tests.kit.worlds import in_world
 from tests.unit.kubelet.probe.servers import answering, ok, serving
+
+probing = in_world(node, "here")
 
 
 async def asked(spec: Object, *, runtime: Any = None, **fields: Any) -> ProbeReply:
@@ -72,25 +65,20 @@ async def test_a_probe_that_cannot_be_carried_out_is_tried_three_times_and_told_
         assert not here.probes.metrics.total
 
 
-@virtual_time
-async def test_a_failure_is_told_every_time_with_what_the_command_said() -> None:
+@probing
+async def test_a_failure_is_told_every_time_with_what_the_command_said(here: Node) -> None:
     """PR-12"""
-    async with node() as here:
-        here.answer, here.output = lambda: 1, b"no " * 10_000
-        here.shown["u"] = status(initContainerStatuses=[running("x")])
-        here.probes.add(pod(init=[sidecar(readinessProbe=probe())]))
-        await at(15)
-        assert (
-            here.events
-            == [
-                (
-                    "spec.initContainers{x}",
-                    "Unhealthy",
-                    f"Readiness probe failed: {'no ' * 10_000}"[: 10240 + 24],
-                )
-            ]
-            * 2
-        )
+    here.answer, here.output = lambda: 1, b"no " * 10_000
+    here.shown["u"] = status(initContainerStatuses=[running("x")])
+    here.probes.add(pod(init=[sidecar(readinessProbe=probe())]))
+    await at(15)
+    assert (
+        here.events
+        == [
+            ("spec.initContainers{x}", "Unhealthy", f"Readiness probe failed: {'no ' * 10_000}"[: 10240 + 24])
+        ]
+        * 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,30 +115,29 @@ async def test_what_other_questions_mean() -> None:
     assert "port web not found" in (await asked({"tcpSocket": {"port": "web"}})).error
 
 
-@virtual_time
-async def test_a_pod_has_one_prober_per_container_and_type_however_often_it_is_added() -> None:
+@probing
+async def test_a_pod_has_one_prober_per_container_and_type_however_often_it_is_added(here: Node) -> None:
     """PR-16, PR-20: one that lacks some gets those, whichever it has already."""
-    async with node() as here:
-        here.shown["u"] = status(
-            running("a", "1"), running("b", "2"), initContainerStatuses=[running("x", "3"), running("i", "4")]
-        )
-        of_pod = pod(
-            container("a", livenessProbe=probe()),
-            container("b", livenessProbe=probe()),
-            init=[sidecar(livenessProbe=probe()), container("i", livenessProbe=probe())],
-        )
-        first = {**of_pod, "spec": {**of_pod["spec"], "containers": of_pod["spec"]["containers"][:1]}}
-        here.probes.add(first)
-        for _ in range(3):
-            here.probes.add(of_pod)
-        here.probes.add(pod(metadata={"uid": "without"}))
-        await at(5)
-        assert sorted(which for _, which in here.asked) == ["1", "2", "3"]
-        here.probes.keep_only({"without"})
-        here.probes.remove("u")
-        here.probes.remove("u")
-        await at(50)
-        assert len(here.asked) == 3
+    here.shown["u"] = status(
+        running("a", "1"), running("b", "2"), initContainerStatuses=[running("x", "3"), running("i", "4")]
+    )
+    of_pod = pod(
+        container("a", livenessProbe=probe()),
+        container("b", livenessProbe=probe()),
+        init=[sidecar(livenessProbe=probe()), container("i", livenessProbe=probe())],
+    )
+    first = {**of_pod, "spec": {**of_pod["spec"], "containers": of_pod["spec"]["containers"][:1]}}
+    here.probes.add(first)
+    for _ in range(3):
+        here.probes.add(of_pod)
+    here.probes.add(pod(metadata={"uid": "without"}))
+    await at(5)
+    assert sorted(which for _, which in here.asked) == ["1", "2", "3"]
+    here.probes.keep_only({"without"})
+    here.probes.remove("u")
+    here.probes.remove("u")
+    await at(50)
+    assert len(here.asked) == 3
 
 
 @virtual_time
@@ -163,45 +150,43 @@ async def test_the_first_probe_of_a_new_agent_waits_a_part_of_its_period() -> No
         assert here.times == [3, 13]
 
 
-@virtual_time
-async def test_when_a_pod_is_to_end_no_container_of_it_is_found_ill_or_late() -> None:
+@probing
+async def test_when_a_pod_is_to_end_no_container_of_it_is_found_ill_or_late(here: Node) -> None:
     """PR-19: sidecars too, otherwise than upstream."""
-    async with node() as here:
-        here.answer = lambda: 1
-        here.shown["u"] = status(running(), initContainerStatuses=[running("x", "3", started=False)])
-        of_pod = pod(
-            container(livenessProbe=probe()), init=[sidecar(livenessProbe=probe(), startupProbe=probe())]
-        )
-        here.probes.add(of_pod)
-        await at(1)
-        told = len(here.events)
-        here.probes.stop_for_termination(deleting(of_pod))
-        await at(100)
-        assert len(here.events) == told
-        assert BAD not in {here.probes.result(LIVENESS, "1"), here.probes.result(STARTUP, "3")}
+    here.answer = lambda: 1
+    here.shown["u"] = status(running(), initContainerStatuses=[running("x", "3", started=False)])
+    of_pod = pod(
+        container(livenessProbe=probe()), init=[sidecar(livenessProbe=probe(), startupProbe=probe())]
+    )
+    here.probes.add(of_pod)
+    await at(1)
+    told = len(here.events)
+    here.probes.stop_for_termination(deleting(of_pod))
+    await at(100)
+    assert len(here.events) == told
+    assert BAD not in {here.probes.result(LIVENESS, "1"), here.probes.result(STARTUP, "3")}
 
 
-@virtual_time
-async def test_what_is_counted_of_probes() -> None:
+@probing
+async def test_what_is_counted_of_probes(here: Node) -> None:
     """PR-21: and forgotten with the pod."""
-    async with node() as here:
-        here.shown["u"] = status(running())
-        codes = iter([0, 1, 0])
-        here.answer = lambda: next(codes)
-        here.probes.add(pod(container(readinessProbe=probe())))
-        await at(25)
-        labels = ProbeLabels("Readiness", "a", "p", "ns", "u")
-        assert here.probes.metrics.total == {(labels, "successful"): 2, (labels, "failed"): 1}
-        assert here.probes.metrics.seconds[labels].total == 2
-        of_pod = 'container="a",namespace="ns",pod="p"'
-        assert _lines(here.probes.metrics) == {
-            f'prober_probe_total{{{of_pod},pod_uid="u",probe_type="Readiness",result="failed"}} 1.0',
-            f'prober_probe_total{{{of_pod},pod_uid="u",probe_type="Readiness",result="successful"}} 2.0',
-            f'prober_probe_duration_seconds_count{{{of_pod},probe_type="Readiness"}} 2.0',
-        }
-        assert here.probes.result(READINESS, "1") is ProbeResult.SUCCESS
-        here.probes.remove("u")
-        assert (here.probes.metrics.total, here.probes.metrics.seconds) == ({}, {})
+    here.shown["u"] = status(running())
+    codes = iter([0, 1, 0])
+    here.answer = lambda: next(codes)
+    here.probes.add(pod(container(readinessProbe=probe())))
+    await at(25)
+    labels = ProbeLabels("Readiness", "a", "p", "ns", "u")
+    assert here.probes.metrics.total == {(labels, "successful"): 2, (labels, "failed"): 1}
+    assert here.probes.metrics.seconds[labels].total == 2
+    of_pod = 'container="a",namespace="ns",pod="p"'
+    assert _lines(here.probes.metrics) == {
+        f'prober_probe_total{{{of_pod},pod_uid="u",probe_type="Readiness",result="failed"}} 1.0',
+        f'prober_probe_total{{{of_pod},pod_uid="u",probe_type="Readiness",result="successful"}} 2.0',
+        f'prober_probe_duration_seconds_count{{{of_pod},probe_type="Readiness"}} 2.0',
+    }
+    assert here.probes.result(READINESS, "1") is ProbeResult.SUCCESS
+    here.probes.remove("u")
+    assert (here.probes.metrics.total, here.probes.metrics.seconds) == ({}, {})
 
 
 def _lines(metrics: ProbeMetrics) -> set[str]:

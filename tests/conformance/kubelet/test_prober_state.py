@@ -27,14 +27,7 @@ from podlife.kubelet.prober.state import (
     ProbeType,
     probe_spec,
 )
-from tests.conformance.kubelet.kit import (
-    START,
-    Object,
-    container,
-    deleting,
-    pod,
-    sidecar,
-)
+from tests.conformance.kubelet.kit import START, Object, container, deleting, pod, rule, sidecar
 
 LIVENESS, READINESS, STARTUP = ProbeType.LIVENESS, ProbeType.READINESS, ProbeType.STARTUP
 OK, BAD, UNKNOWN = ProbeResult.SUCCESS, ProbeResult.FAILURE, ProbeResult.UNKNOWN
@@ -85,13 +78,8 @@ def ended(code: int) -> Object:
 
 def test_no_number_of_a_probe_is_below_what_validation_allows() -> None:
     """PR-01: an older server may have stored it, and with a period of -1 a prober would never pause."""
-    numbers = (
-        "timeoutSeconds",
-        "periodSeconds",
-        "successThreshold",
-        "failureThreshold",
-        "initialDelaySeconds",
-    )
+    thresholds = ("successThreshold", "failureThreshold")
+    numbers = ("timeoutSeconds", "periodSeconds", "initialDelaySeconds", *thresholds)
     spec = probe_spec(container(livenessProbe=dict.fromkeys(numbers, -1)), LIVENESS)
     assert spec == {**dict.fromkeys(numbers, 1), "initialDelaySeconds": 0}
 
@@ -126,8 +114,7 @@ def test_what_a_look_at_the_status_decides(type_: ProbeType) -> None:
         assert probed.look(running(), phase=phase) is Next.STOP
 
 
-RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
-RULED = container(restartPolicy="Never", restartPolicyRules=[RULE])
+RULED = container(restartPolicy="Never", restartPolicyRules=[rule("In", 42)])
 
 
 @pytest.mark.parametrize(

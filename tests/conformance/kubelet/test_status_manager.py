@@ -12,6 +12,7 @@ from podlife.errors import ApiError
 from podlife.testing import virtual_time
 from tests.conformance.kubelet.api_world import Object, World
 from tests.conformance.kubelet.kit import (
+    RESTART_ALL,
     container,
     deleting,
     pod,
@@ -26,8 +27,17 @@ SUCCEEDED = {"phase": "Succeeded", "containerStatuses": [shown("a", "T0")]}
 BEGIN = "2030-01-01T00:00:00Z"
 
 
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
 def conditions(**values: str) -> list[Object]:
     return [{"type": type_, "status": value} for type_, value in values.items()]
+
+
+def began(at: str) -> Object:
+    return {"containerStatuses": [{"name": "a", "state": {"running": {"startedAt": at}}}]}
 
 
 def mirror(of: Object, uid: str = "m") -> Object:
@@ -36,9 +46,8 @@ def mirror(of: Object, uid: str = "m") -> Object:
 
 
 @virtual_time
-async def test_the_first_status_is_sent_once_with_a_start_time() -> None:
+async def test_the_first_status_is_sent_once_with_a_start_time(world: World) -> None:
     """SM-01"""
-    world = World()
     each = world.add(pod())
     world.clock.advance(seconds=1.25)
     assert world.manager.set_status(each, RUNNING)
@@ -48,9 +57,8 @@ async def test_the_first_status_is_sent_once_with_a_start_time() -> None:
 
 
 @pytest.mark.parametrize("known_to", ["the pod", "an earlier status"])
-def test_a_start_time_is_kept_for_ever(known_to: str) -> None:
+def test_a_start_time_is_kept_for_ever(world: World, known_to: str) -> None:
     """SM-01"""
-    world = World()
     each = world.add(pod(status={"startTime": BEGIN} if known_to == "the pod" else {}))
     if known_to != "the pod":
         world.manager.set_status(each, {**RUNNING, "startTime": BEGIN})
@@ -59,23 +67,15 @@ def test_a_start_time_is_kept_for_ever(known_to: str) -> None:
     assert (world.manager.status("u") or {})["startTime"] == BEGIN
 
 
-@virtual_time
-async def test_only_what_changed_is_sent() -> None:
+@pytest.mark.parametrize(
+    ("each", "is_sent"), [(pod(), [True, False, True]), (deleting(pod()), [True, True, True])]
+)
+def test_only_what_changed_is_sent_unless_the_pod_is_terminating(
+    world: World, each: Object, is_sent: list[bool]
+) -> None:
     """SM-02"""
-    world = World()
-    each = world.add(pod())
-    assert [world.manager.set_status(each, status) for status in (RUNNING, RUNNING, SUCCEEDED)] == [
-        True,
-        False,
-        True,
-    ]
-
-
-def test_the_status_of_a_terminating_pod_is_always_sent() -> None:
-    """SM-02"""
-    world = World()
-    each = world.add(deleting(pod()))
-    assert [world.manager.set_status(each, RUNNING) for _ in range(2)] == [True, True]
+    world.add(each)
+    assert [world.manager.set_status(each, status) for status in (RUNNING, RUNNING, SUCCEEDED)] == is_sent
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,8 @@ def test_the_status_of_a_terminating_pod_is_always_sent() -> None:
         "AllContainersRestarting",
     ],
 )
-def test_the_time_of_a_condition_is_that_of_its_change(type_: str) -> None:
+def test_the_time_of_a_condition_is_that_of_its_change(world: World, type_: str) -> None:
     """SM-03"""
-    world = World()
     each = world.add(pod())
     times: list[str] = []
     for value in ("False", "False", "True"):
@@ -118,27 +117,17 @@ def test_the_time_of_a_condition_is_that_of_its_change(type_: str) -> None:
             id="SM-04 foreign conditions",
         ),
         pytest.param({}, {"resourceClaimStatuses": [{"name": "claim"}]}, id="SM-04 claims"),
-        pytest.param(
-            {"containerStatuses": [{"name": "a", "state": {"running": {"startedAt": BEGIN}}}]},
-            {
-                "containerStatuses": [
-                    {"name": "a", "state": {"running": {"startedAt": "2030-01-01T00:00:00.25Z"}}}
-                ]
-            },
-            id="SM-04 parts of a second",
-        ),
+        pytest.param(began(BEGIN), began("2030-01-01T00:00:00.25Z"), id="SM-04 parts of a second"),
     ],
 )
-def test_what_is_no_change(first: Object, second: Object) -> None:
-    world = World()
+def test_what_is_no_change(world: World, first: Object, second: Object) -> None:
     each = world.add(pod(container("a"), container("b")))
     assert world.manager.set_status(each, first)
     assert not world.manager.set_status(each, second)
 
 
-def test_termination_messages_fit_the_bound_of_the_pod() -> None:
+def test_termination_messages_fit_the_bound_of_the_pod(world: World) -> None:
     """SM-05"""
-    world = World()
     each = world.add(pod(container("a"), container("b"), init=[container("i")]))
     long = {"exitCode": 1, "message": "ä" * 10000}
     status = {
@@ -152,6 +141,9 @@ def test_termination_messages_fit_the_bound_of_the_pod() -> None:
             assert len(kept[key][0][which]["terminated"]["message"].encode()) == 12288 // 3
 
 
+RULED = container("b", restartPolicy="Never", restartPolicyRules=[RESTART_ALL])
+
+
 @pytest.mark.parametrize(
     ("each", "code", "is_allowed"),
     [
@@ -162,31 +154,12 @@ def test_termination_messages_fit_the_bound_of_the_pod() -> None:
         pytest.param(
             pod(container(restartPolicy="Always"), policy="Never"), 1, True, id="SM-06 container policy"
         ),
-        pytest.param(
-            pod(
-                container(),
-                container(
-                    "b",
-                    restartPolicy="Never",
-                    restartPolicyRules=[
-                        {
-                            "action": "RestartAllContainers",
-                            "exitCodes": {"operator": "In", "values": [9]},
-                        }
-                    ],
-                ),
-                policy="Never",
-            ),
-            1,
-            True,
-            id="SM-06 restart-all rule",
-        ),
+        pytest.param(pod(container(), RULED, policy="Never"), 1, True, id="SM-06 restart-all rule"),
     ],
 )
 def test_an_ended_container_comes_back_only_if_it_may(
-    each: Object, code: int, is_allowed: bool, caplog: pytest.LogCaptureFixture
+    world: World, each: Object, code: int, is_allowed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World()
     world.add(each)
     ended = {"phase": "Running", "containerStatuses": [{"name": "a", "state": terminated(code)}]}
     world.manager.set_status(each, ended)
@@ -198,17 +171,17 @@ def test_an_ended_container_comes_back_only_if_it_may(
 
 
 @pytest.mark.parametrize(("init", "is_allowed"), [(container("i"), False), (sidecar("i"), True)])
-def test_an_init_container_does_not_come_back_but_a_sidecar_does(init: Object, is_allowed: bool) -> None:
+def test_an_init_container_does_not_come_back_but_a_sidecar_does(
+    world: World, init: Object, is_allowed: bool
+) -> None:
     """SM-06"""
-    world = World()
     each = world.add(pod(init=[init], policy="Never"))
     world.manager.set_status(each, {"initContainerStatuses": [shown("i", "Tf")]})
     assert world.manager.set_status(each, {"initContainerStatuses": [shown("i", "R")]}) is is_allowed
 
 
-def test_each_end_of_a_container_is_counted_once() -> None:
+def test_each_end_of_a_container_is_counted_once(world: World) -> None:
     """SM-07"""
-    world = World()
     each = world.add(pod(init=[container("i")]))
     status = {
         "containerStatuses": [{"name": "a", "state": terminated(3, reason="Error")}],
@@ -220,9 +193,8 @@ def test_each_end_of_a_container_is_counted_once() -> None:
 
 
 @virtual_time
-async def test_a_pod_that_is_gone_is_not_written() -> None:
+async def test_a_pod_that_is_gone_is_not_written(world: World) -> None:
     """SM-10"""
-    world = World()
     world.known["u"] = each = pod()
     world.manager.set_status(each, RUNNING)
     await world.manager.sync_changed()
@@ -230,9 +202,8 @@ async def test_a_pod_that_is_gone_is_not_written() -> None:
 
 
 @virtual_time
-async def test_a_pod_that_was_made_again_is_not_written_and_the_old_status_dropped() -> None:
+async def test_a_pod_that_was_made_again_is_not_written_and_the_old_status_dropped(world: World) -> None:
     """SM-10"""
-    world = World()
     old = world.add(pod())
     world.manager.set_status(old, RUNNING)
     world.server["ns", "p"] = pod(metadata={"uid": "new"})
@@ -242,9 +213,8 @@ async def test_a_pod_that_was_made_again_is_not_written_and_the_old_status_dropp
 
 
 @virtual_time
-async def test_an_error_is_tried_again_by_the_next_look_at_all() -> None:
+async def test_an_error_is_tried_again_by_the_next_look_at_all(world: World) -> None:
     """SM-11"""
-    world = World()
     each = world.add(pod())
     world.failures["GET"] = ApiError("broken", code=500)
     world.manager.set_status(each, RUNNING)
@@ -262,9 +232,8 @@ async def test_an_error_is_tried_again_by_the_next_look_at_all() -> None:
 
 
 @virtual_time
-async def test_several_updates_become_one_patch_with_the_newest() -> None:
+async def test_several_updates_become_one_patch_with_the_newest(world: World) -> None:
     """SM-12"""
-    world = World()
     each = world.add(pod())
     for phase in ("Pending", "Running"):
         world.manager.set_status(each, {"phase": phase})
@@ -275,9 +244,8 @@ async def test_several_updates_become_one_patch_with_the_newest() -> None:
 
 
 @virtual_time
-async def test_what_the_server_has_already_is_not_patched() -> None:
+async def test_what_the_server_has_already_is_not_patched(world: World) -> None:
     """SM-12"""
-    world = World()
     each = world.add(pod(status={"phase": "Running", "startTime": BEGIN}))
     world.manager.set_status(each, {"phase": "Running"})
     await world.manager.sync_changed()
@@ -285,9 +253,8 @@ async def test_what_the_server_has_already_is_not_patched() -> None:
 
 
 @virtual_time
-async def test_a_static_pod_is_written_through_its_mirror() -> None:
+async def test_a_static_pod_is_written_through_its_mirror(world: World) -> None:
     """SM-13"""
-    world = World()
     each = static(pod())
     world.known["u"] = each
     world.manager.set_status(each, RUNNING)
@@ -300,9 +267,8 @@ async def test_a_static_pod_is_written_through_its_mirror() -> None:
 
 
 @virtual_time
-async def test_a_mirror_pod_that_was_replaced_is_only_looked_at() -> None:
+async def test_a_mirror_pod_that_was_replaced_is_only_looked_at(world: World) -> None:
     """SM-13"""
-    world = World()
     each = static(pod())
     world.known["u"] = each
     world.add(mirror(each))
@@ -313,9 +279,8 @@ async def test_a_mirror_pod_that_was_replaced_is_only_looked_at() -> None:
 
 
 @virtual_time
-async def test_a_status_that_somebody_changed_is_written_again() -> None:
+async def test_a_status_that_somebody_changed_is_written_again(world: World) -> None:
     """SM-14"""
-    world = World()
     each = world.add(pod())
     world.manager.set_status(each, RUNNING)
     await world.manager.sync_changed()
@@ -331,9 +296,8 @@ async def test_a_status_that_somebody_changed_is_written_again() -> None:
 
 
 @virtual_time
-async def test_a_patch_carries_the_uid_and_leaves_conditions_of_others_alone() -> None:
+async def test_a_patch_carries_the_uid_and_leaves_conditions_of_others_alone(world: World) -> None:
     """SM-15"""
-    world = World()
     foreign = {"type": "example.com/gate", "status": "True"}
     each = world.add(pod(status={"conditions": [foreign]}))
     local = [{**foreign, "status": "False"}, *conditions(Ready="False")]
@@ -354,9 +318,8 @@ async def ended(world: World, each: Object) -> list[str]:
 
 
 @virtual_time
-async def test_a_finished_pod_is_deleted_by_its_uid_after_its_phase_is_written() -> None:
+async def test_a_finished_pod_is_deleted_by_its_uid_after_its_phase_is_written(world: World) -> None:
     """SM-30"""
-    world = World()
     each = world.add(deleting(pod(status={"phase": "Running"})))
     assert await ended(world, each) == ["GET", "PATCH", "DELETE"]
     assert world.deletes == [("p", "u")]
@@ -364,16 +327,14 @@ async def test_a_finished_pod_is_deleted_by_its_uid_after_its_phase_is_written()
 
 
 @virtual_time
-async def test_a_finished_pod_that_nobody_deleted_stays() -> None:
+async def test_a_finished_pod_that_nobody_deleted_stays(world: World) -> None:
     """SM-30"""
-    world = World()
     assert await ended(world, world.add(pod())) == ["GET", "PATCH"]
 
 
 @virtual_time
-async def test_a_phase_that_is_withheld_keeps_the_pod() -> None:
+async def test_a_phase_that_is_withheld_keeps_the_pod(world: World) -> None:
     """SM-30: it is the phase of the API server that counts."""
-    world = World()
     world.running.add("u")
     each = world.add(deleting(pod(status={"phase": "Running"})))
     assert "DELETE" not in await ended(world, each)
@@ -384,9 +345,8 @@ async def test_a_phase_that_is_withheld_keeps_the_pod() -> None:
 
 
 @virtual_time
-async def test_a_terminal_status_alone_deletes_nothing() -> None:
+async def test_a_terminal_status_alone_deletes_nothing(world: World) -> None:
     """SM-31"""
-    world = World()
     each = world.add(deleting(pod(status={"phase": "Running"})))
     world.manager.set_status(each, SUCCEEDED)
     await world.manager.sync_changed()
@@ -395,9 +355,8 @@ async def test_a_terminal_status_alone_deletes_nothing() -> None:
 
 
 @virtual_time
-async def test_mirror_pods_are_never_deleted_here() -> None:
+async def test_mirror_pods_are_never_deleted_here(world: World) -> None:
     """SM-33"""
-    world = World()
     each = static(pod())
     world.known["u"] = each
     world.add(deleting(mirror(each)))
@@ -406,9 +365,8 @@ async def test_mirror_pods_are_never_deleted_here() -> None:
 
 @pytest.mark.parametrize("code", [404, 409, 500])
 @virtual_time
-async def test_a_delete_that_failed_is_tried_again(code: int) -> None:
+async def test_a_delete_that_failed_is_tried_again(world: World, code: int) -> None:
     """SM-34"""
-    world = World()
     each = world.add(deleting(pod(status={"phase": "Running"})))
     world.failures["DELETE"] = ApiError("not now", code=code)
     assert await ended(world, each) == ["GET", "PATCH", "DELETE"]
@@ -420,9 +378,8 @@ async def test_a_delete_that_failed_is_tried_again(code: int) -> None:
 
 
 @virtual_time
-async def test_finished_stays_finished() -> None:
+async def test_finished_stays_finished(world: World) -> None:
     """SM-35"""
-    world = World()
     each = world.add(deleting(pod(status={"phase": "Running"})))
     world.manager.set_status(each, SUCCEEDED)
     world.manager.terminate(each)
@@ -441,9 +398,8 @@ def two_of(states: str = "R") -> Object:
     }
 
 
-def test_readiness_of_what_is_not_known_is_ignored() -> None:
+def test_readiness_of_what_is_not_known_is_ignored(world: World) -> None:
     """SM-50"""
-    world = World()
     each = world.add(pod(container("a"), container("b")))
     assert not world.manager.set_readiness("u", "sim://a", True)
     world.manager.set_status(each, two_of())
@@ -452,9 +408,8 @@ def test_readiness_of_what_is_not_known_is_ignored() -> None:
     assert not world.manager.set_readiness("u", "sim://a", False)
 
 
-def test_a_pod_is_ready_when_all_its_containers_are() -> None:
+def test_a_pod_is_ready_when_all_its_containers_are(world: World) -> None:
     """SM-50"""
-    world = World()
     each = world.add(pod(container("a"), container("b")))
     world.manager.set_status(each, two_of())
     values = []
@@ -468,9 +423,8 @@ def test_a_pod_is_ready_when_all_its_containers_are() -> None:
     ]
 
 
-def test_not_started_is_more_than_nothing_known() -> None:
+def test_not_started_is_more_than_nothing_known(world: World) -> None:
     """SM-51"""
-    world = World()
     each = world.add(pod(container("a"), container("b")))
     world.manager.set_status(each, two_of())
     assert world.manager.set_started("u", "sim://a", False)
@@ -479,9 +433,8 @@ def test_not_started_is_more_than_nothing_known() -> None:
 
 
 @virtual_time
-async def test_the_last_status_of_a_pod_that_the_agent_has_forgotten_is_still_sent() -> None:
+async def test_the_last_status_of_a_pod_that_the_agent_has_forgotten_is_still_sent(world: World) -> None:
     """SM-10"""
-    world = World()
     each = world.add(pod())
     world.manager.set_status(each, RUNNING)
     world.known.clear()
@@ -491,9 +444,8 @@ async def test_the_last_status_of_a_pod_that_the_agent_has_forgotten_is_still_se
     assert world.manager.status("u") is None
 
 
-def test_a_change_of_readiness_leaves_other_conditions_and_asks_the_gates() -> None:
+def test_a_change_of_readiness_leaves_other_conditions_and_asks_the_gates(world: World) -> None:
     """SM-50"""
-    world = World()
     each = world.add(pod(container("a"), readinessGates=[{"conditionType": "g"}]))
     one = shown("a", "R", containerID="sim://a", ready=False)
     status = {"containerStatuses": [one], "conditions": conditions(PodScheduled="True", g="True")}

@@ -8,15 +8,9 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.status.conditions import (
-    all_containers_restarting,
-    containers_ready,
-    initialized,
-    pod_scheduled,
-    ready,
-    ready_to_start_containers,
-)
-from podlife.kubelet.status.merge import merged_status
+from podlife.kubelet.status.conditions import all_containers_restarting, containers_ready, initialized, ready
+from podlife.kubelet.status.conditions import condition as kubelet_condition
+from podlife.kubelet.status.patch import merged_status
 from podlife.kubelet.status.terminated import terminated_status
 from tests.conformance.kubelet.api_world import World
 from tests.conformance.kubelet.kit import (
@@ -243,66 +237,56 @@ UP = [
     {"name": "a", "ready": True, "state": {"running": {}}},
     {"name": "b", "ready": True, "state": {"running": {}}},
 ]
+UNKNOWN, UNREADY = "containers with unknown status", "containers with unready status"
+INCOMPLETE = "containers with incomplete status"
+
+
+def told(found: Object) -> str:
+    """Its status, with reason and message where it has them: `False Reason: message`."""
+    reason = f" {found['reason']}" if "reason" in found else ""
+    return found["status"] + reason + (f": {found['message']}" if "message" in found else "")
 
 
 @pytest.mark.parametrize(
     ("statuses", "phase", "expected"),
     [
-        pytest.param(None, "Pending", ("False", "UnknownContainerStatuses", None), id="SM-60 none"),
-        pytest.param(UP, "Running", ("True", None, None), id="SM-60 all ready"),
-        pytest.param(UP, "Succeeded", ("False", "PodCompleted", None), id="SM-60 succeeded"),
-        pytest.param(UP[:1], "Failed", ("False", "PodFailed", None), id="SM-60 failed"),
+        pytest.param(None, "Pending", "False UnknownContainerStatuses", id="SM-60 none"),
+        pytest.param(UP, "Running", "True", id="SM-60 all ready"),
+        pytest.param(UP, "Succeeded", "False PodCompleted", id="SM-60 succeeded"),
+        pytest.param(UP[:1], "Failed", "False PodFailed", id="SM-60 failed"),
         pytest.param(
-            UP[:1],
-            "Succeeded",
-            ("False", "ContainersNotReady", "containers with unknown status: [a b]"),
-            id="SM-60 succeeded but unknown",
+            UP[:1], "Succeeded", f"False ContainersNotReady: {UNKNOWN}: [a b]", id="SM-60 ended but unknown"
         ),
         pytest.param(
             [{"name": "x"}, {"name": "a"}],
             "Running",
-            (
-                "False",
-                "ContainersNotReady",
-                "containers with unknown status: [b], containers with unready status: [x a]",
-            ),
+            f"False ContainersNotReady: {UNKNOWN}: [b], {UNREADY}: [x a]",
             id="SM-60 unknown and unready",
         ),
     ],
 )
-def test_containers_ready(statuses: list[Object] | None, phase: str, expected: tuple[str, ...]) -> None:
+def test_containers_ready(statuses: list[Object] | None, phase: str, expected: str) -> None:
     for found in (containers_ready(TWO, statuses, phase), ready(TWO, [], statuses, phase)):
-        assert (found["status"], found.get("reason"), found.get("message")) == expected
+        assert told(found) == expected
+
+
+MISSING = 'corresponding condition of pod readiness gate "g" does not exist.'
+CLOSED = 'the status of pod readiness gate "g" is not "True", but False'
 
 
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
+        pytest.param([], f"False ReadinessGatesNotReady: {MISSING}", id="SM-61 missing"),
         pytest.param(
-            [],
-            (
-                "False",
-                "ReadinessGatesNotReady",
-                'corresponding condition of pod readiness gate "g" does not exist.',
-            ),
-            id="SM-61 missing",
+            [condition("g", "False")], f"False ReadinessGatesNotReady: {CLOSED}", id="SM-61 not True"
         ),
-        pytest.param(
-            [condition("g", "False")],
-            (
-                "False",
-                "ReadinessGatesNotReady",
-                'the status of pod readiness gate "g" is not "True", but False',
-            ),
-            id="SM-61 not True",
-        ),
-        pytest.param([condition("g")], ("True", None, None), id="SM-61 open"),
+        pytest.param([condition("g")], "True", id="SM-61 open"),
     ],
 )
-def test_readiness_gates(conditions: list[Object], expected: tuple[str, ...]) -> None:
+def test_readiness_gates(conditions: list[Object], expected: str) -> None:
     gated = {**TWO, "spec": {**TWO["spec"], "readinessGates": [{"conditionType": "g"}]}}
-    found = ready(gated, conditions, UP, "Running")
-    assert (found["status"], found.get("reason"), found.get("message")) == expected
+    assert told(ready(gated, conditions, UP, "Running")) == expected
 
 
 def test_a_pod_is_not_ready_for_the_reason_that_its_containers_are_not() -> None:
@@ -311,67 +295,45 @@ def test_a_pod_is_not_ready_for_the_reason_that_its_containers_are_not() -> None
     assert ready(TWO, [], UP[:2], "Running") == {**same, "type": "Ready"}
 
 
+I_RUNS = [shown("i", "R"), shown("x", "W")]
+
+
 @pytest.mark.parametrize(
     ("statuses", "phase", "was", "expected"),
     [
-        pytest.param(None, "Pending", [], ("False", "UnknownContainerStatuses", None), id="SM-62 none"),
+        pytest.param(None, "Pending", [], "False UnknownContainerStatuses", id="SM-62 none"),
+        pytest.param([shown("i", "T0", ready=True), shown("x", "Rs")], "Pending", [], "True", id="SM-62 all"),
         pytest.param(
-            [shown("i", "T0", ready=True), shown("x", "Rs")],
+            [shown("i", "T0"), shown("x", "R")], "Succeeded", [], "True PodCompleted", id="SM-62 end"
+        ),
+        pytest.param([shown("a", "R")], "Running", [], "True", id="SM-62 a regular one started"),
+        pytest.param(
+            I_RUNS,
             "Pending",
             [],
-            ("True", None, None),
-            id="SM-62 all",
-        ),
-        pytest.param(
-            [shown("i", "T0"), shown("x", "R")],
-            "Succeeded",
-            [],
-            ("True", "PodCompleted", None),
-            id="SM-62 end",
-        ),
-        pytest.param(
-            [shown("a", "R")], "Running", [], ("True", None, None), id="SM-62 a regular one started"
-        ),
-        pytest.param(
-            [shown("i", "R"), shown("x", "W")],
-            "Pending",
-            [],
-            ("False", "ContainersNotInitialized", "containers with incomplete status: [i x]"),
+            f"False ContainersNotInitialized: {INCOMPLETE}: [i x]",
             id="SM-62 incomplete",
         ),
         pytest.param(
             [shown("x", "W")],
             "Pending",
             [],
-            (
-                "False",
-                "ContainersNotInitialized",
-                "containers with unknown status: [i], containers with incomplete status: [x]",
-            ),
+            f"False ContainersNotInitialized: {UNKNOWN}: [i], {INCOMPLETE}: [x]",
             id="SM-62 unknown",
         ),
-        pytest.param(
-            [shown("i", "R"), shown("x", "W")],
-            "Pending",
-            [condition("Initialized")],
-            ("True", None, None),
-            id="SM-62 was before",
-        ),
+        pytest.param(I_RUNS, "Pending", [condition("Initialized")], "True", id="SM-62 was before"),
     ],
 )
-def test_initialized(
-    statuses: list[Object] | None, phase: str, was: list[Object], expected: tuple[str, ...]
-) -> None:
-    found = initialized(TWO, {"conditions": was}, statuses, phase)
-    assert (found["status"], found.get("reason"), found.get("message")) == expected
+def test_initialized(statuses: list[Object] | None, phase: str, was: list[Object], expected: str) -> None:
+    assert told(initialized(TWO, {"conditions": was}, statuses, phase)) == expected
 
 
 def test_the_other_conditions_of_a_node() -> None:
     """SM-03: with the generation that they speak of."""
     each = pod(metadata={"generation": 3})
-    assert pod_scheduled(each) == {"type": "PodScheduled", "status": "True", "observedGeneration": 3}
-    assert ready_to_start_containers(each, has_sandbox=False)["status"] == "False"
-    assert ready_to_start_containers(each, has_sandbox=True)["status"] == "True"
+    scheduled = {"type": "PodScheduled", "status": "True", "observedGeneration": 3}
+    assert kubelet_condition(each, "PodScheduled", True) == scheduled
+    assert kubelet_condition(each, "PodScheduled", False)["status"] == "False"
     assert all_containers_restarting(each, "Running", is_restarting=True)["status"] == "True"
     assert all_containers_restarting(each, "Running", is_restarting=False)["status"] == "False"
     assert all_containers_restarting(each, "Failed", is_restarting=True)["reason"] == "PodFailed"

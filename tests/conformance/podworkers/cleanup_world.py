@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
+from podlife.aio import cancel_and_wait
 from podlife.clock import ManualClock
 from podlife.errors import NotFoundError
 from podlife.kubelet.admission import Admitter
@@ -16,12 +19,12 @@ from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.hollow.fake_parts import NoObjects, NoProbes
+from podlife.kubelet.interfaces import NoVolumes
 from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
 from podlife.kubelet.kuberuntime.container_config import ContainerConfigs
 from podlife.kubelet.kuberuntime.container_gc import ContainerGC
 from podlife.kubelet.kuberuntime.log_directory import LogDirectory
 from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager
-from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache
@@ -35,43 +38,24 @@ from podlife.kubelet.runtime import Runtime, SandboxConfig, SandboxState, Sandbo
 from podlife.kubelet.status.generate import StatusGenerator
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.sync_loop import SyncLoop
-from tests.conformance.podworkers.world import Recorder, Steps
+from tests.conformance.podworkers.world import Recorder, Steps, pod
 
 Object = dict[str, Any]
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def node_pod(
-    uid: str = "u",
-    *,
-    name: str = "",
-    phase: str = "",
-    grace: int | None = 30,
-    source: str = "",
-    is_deleted: bool = False,
-    version: str = "",
-) -> NodePod:
-    metadata: Object = {"name": name or uid, "namespace": "ns", "uid": uid, "annotations": {}}
-    if source:
-        metadata["annotations"]["kubernetes.io/config.source"] = source
-    if version:
-        metadata["annotations"]["version"] = version
-    if is_deleted:
-        metadata.update(deletionTimestamp="2030-01-01T00:00:00Z", deletionGracePeriodSeconds=5)
-    spec: Object = {"containers": [{"name": "main", "image": "app"}]}
-    if grace is not None:
-        spec["terminationGracePeriodSeconds"] = grace
-    return NodePod({"metadata": metadata, "spec": spec, "status": {"phase": phase} if phase else {}})
+def node_pod(uid: str = "u", *, name: str = "", is_deleted: bool = False, **options: Any) -> NodePod:
+    return pod(uid, name=name or uid, deletion=5 if is_deleted else None, **options)
 
 
 def static_pod(uid: str, *, name: str = "same", grace: int | None = 30) -> NodePod:
     return node_pod(uid, name=name, source="file", grace=grace)
 
 
-def mirror_pod(uid: str = "mirror", *, name: str = "same") -> NodePod:
-    annotations = {"kubernetes.io/config.mirror": "digest", "kubernetes.io/config.source": "file"}
-    metadata = {"name": name, "namespace": "ns", "uid": uid, "annotations": annotations}
-    return NodePod({"metadata": metadata, "spec": {"containers": []}, "status": {}})
+def mirror_pod(uid: str = "mirror") -> NodePod:
+    mirror = node_pod(uid, name="same", source="file")
+    mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "digest"
+    return NodePod(mirror)
 
 
 class Mirrors:
@@ -166,7 +150,6 @@ class CleanupWorld:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        assert self._run is not None
         self._run.cancel()
         await asyncio.wait([self._run])
         assert self.steps.overlaps == []
@@ -177,6 +160,15 @@ class CleanupWorld:
             await asyncio.sleep(0.001)
             self.cache.put_all_at(asyncio.get_running_loop().time())
         await asyncio.sleep(0.001)
+
+    @asynccontextmanager
+    async def taking(self) -> AsyncIterator[None]:
+        """The sync loop takes what its sources have."""
+        taking = asyncio.get_running_loop().create_task(self.loop.run())
+        try:
+            yield
+        finally:
+            await cancel_and_wait(taking)
 
     async def clean_up(self) -> None:
         await self.cleanups.clean_up()

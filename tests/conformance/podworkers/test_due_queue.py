@@ -8,10 +8,11 @@ import random
 import pytest
 
 from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.monotonic import MonotonicSeconds
 from podlife.kubelet.podworkers import BackoffError, Delays
 from podlife.kubelet.podworkers.delays import delay_after
 from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, NodePod, World, pod
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, NodePod, World, pod, running
 
 DELAYS = Delays(resync_seconds=20.0, backoff_seconds=10.0)
 NOW = 1000.0
@@ -58,42 +59,35 @@ def test_a_delay_lies_between_its_base_and_half_as_much_again(error: Exception |
         assert delay == pytest.approx(base * factor)
 
 
-@virtual_time
+@running
 async def test_a_pod_that_moved_on_is_due_at_once(world: World) -> None:
     """PW-90"""
     world.chance = 1.0
-    async with world:
-        await world.started(pod())
-        gate = world.hold("terminated")
-        world.tell(KILL, pod())
-        await world.settle()
-        assert world.delay() <= 0
-        gate.set()
-        await world.settle()
-        assert world.workers.retries.due_at("u") is None, "there is nothing left to do"
+    await world.started(pod())
+    gate = world.hold("terminated")
+    await world.told(KILL, pod())
+    assert world.delay() <= 0
+    await world.open(gate)
+    assert world.workers.retries.due_at("u") is None, "there is nothing left to do"
 
 
-@virtual_time
+@running
 async def test_a_worker_without_anything_pending_is_idle_and_one_with_it_goes_on(world: World) -> None:
     """PW-99"""
-    async with world:
-        gate = world.hold("sync")
-        world.tell(CREATE, pod())
-        await world.settle()
-        assert world.workers.is_working("u")
-        world.tell(UPDATE, pod(version="2"))
-        gate.set()
-        await world.settle()
-        assert world.steps.of("u") == [("sync", "create"), ("sync", "update")]
-        assert not world.workers.is_working("u")
+    gate = world.hold("sync")
+    await world.told(CREATE, pod())
+    assert world.workers.is_working("u")
+    world.tell(UPDATE, pod(version="2"))
+    await world.open(gate)
+    assert world.steps.of("u") == [("sync", "create"), ("sync", "update")]
+    assert not world.workers.is_working("u")
 
 
-@virtual_time
+@running
 async def test_an_idle_pod_has_no_task(world: World) -> None:
-    async with world:
-        before = len(asyncio.all_tasks())
-        await world.started(*(pod(f"{number}") for number in range(50)))
-        assert len(asyncio.all_tasks()) == before
+    before = len(asyncio.all_tasks())
+    await world.started(*(pod(f"{number}") for number in range(50)))
+    assert len(asyncio.all_tasks()) == before
 
 
 def test_the_values_are_the_kubelets_own() -> None:
@@ -138,21 +132,67 @@ def test_the_queue_agrees_with_one_that_looks_through_everything() -> None:
         assert len(queue._heap) <= 2 * len(queue) + 65, "what was overwritten does not pile up"
 
 
-@virtual_time
+@running
 async def test_what_is_due_leads_to_a_sync_of_the_pods_that_are_still_wanted(world: World) -> None:
     """PW-101"""
-    async with world:
-        wanted: dict[str, NodePod] = {"kept": pod("kept"), "dropped": pod("dropped")}
-        await world.started(*wanted.values())
-        del wanted["dropped"]
-        await asyncio.sleep(25)
-        due = world.workers.retries.take_due(asyncio.get_running_loop().time())
-        assert sorted(due) == ["dropped", "kept"]
-        for uid in due:
-            if uid in wanted:
-                world.tell(SYNC, wanted[uid])
-        await world.settle()
-        assert world.steps.calls == [("sync", "kept", "sync")]
-        world.workers.sync_known_pods(wanted)
-        await world.settle()
-        assert world.state("dropped").is_finished
+    wanted: dict[str, NodePod] = {"kept": pod("kept"), "dropped": pod("dropped")}
+    await world.started(*wanted.values())
+    del wanted["dropped"]
+    await asyncio.sleep(25)
+    due = world.workers.retries.take_due(asyncio.get_running_loop().time())
+    assert sorted(due) == ["dropped", "kept"]
+    for uid in due:
+        if uid in wanted:
+            world.tell(SYNC, wanted[uid])
+    await world.settle()
+    assert world.steps.calls == [("sync", "kept", "sync")]
+    world.workers.sync_known_pods(wanted)
+    await world.settle()
+    assert world.state("dropped").is_finished
+
+
+# Waiting: once a second at most, and not at all while nothing is due
+
+
+@virtual_time
+async def test_what_is_due_comes_within_a_second() -> None:
+    loop = asyncio.get_running_loop()
+    table = DueQueue()
+    table.put("later", loop.time() + 60)
+    table.put("soon", loop.time() + 5)
+    assert await table.wait() == ["soon"]
+    assert 5 <= loop.time() < 6.1
+    assert await table.wait() == ["later"]
+    assert 60 <= loop.time() < 61.1
+
+
+@virtual_time
+async def test_something_earlier_that_comes_while_it_waits_is_not_missed() -> None:
+    loop = asyncio.get_running_loop()
+    table = DueQueue()
+    table.put("late", loop.time() + 500)
+    waiting = loop.create_task(table.wait())
+    await asyncio.sleep(30)
+    table.put("early", loop.time() + 10)
+    assert await waiting == ["early"]
+    assert 40 <= loop.time() < 41.1
+
+
+@virtual_time
+async def test_an_empty_one_waits_for_what_comes() -> None:
+    loop = asyncio.get_running_loop()
+    table = DueQueue()
+    waiting = loop.create_task(table.wait())
+    await asyncio.sleep(10_000)
+    assert not waiting.done()
+    table.put("first", loop.time())
+    assert await waiting == ["first"]
+
+
+@virtual_time
+async def test_no_two_moments_are_the_same_though_time_stands_still() -> None:
+    seconds = MonotonicSeconds()
+    found = [seconds() for _ in range(1000)]
+    assert found == sorted(set(found))
+    await asyncio.sleep(1)
+    assert seconds() == asyncio.get_running_loop().time()

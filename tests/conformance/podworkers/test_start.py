@@ -8,8 +8,17 @@ import pytest
 
 from podlife.kubelet.podworkers import Stage, StaticNames, is_static
 from podlife.kubelet.podworkers.static_names import StaticAdmission
-from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
+from tests.conformance.podworkers.world import (
+    CREATE,
+    KILL,
+    SYNC,
+    UPDATE,
+    RunningPod,
+    World,
+    pod,
+    running,
+    static,
+)
 
 NAME = "pod1_test1"
 
@@ -25,14 +34,12 @@ def line(*uids: str) -> StaticNames:
     return names
 
 
-@virtual_time
+@running
 async def test_a_pod_that_is_not_static_starts_beside_others_of_its_name(world: World) -> None:
     """PW-60"""
-    async with world:
-        await world.started(static("1"), pod("2", name="pod1", namespace="test1"))
-        world.tell(CREATE, pod("3", name="pod1", namespace="test1", source="api"))
-        await world.settle()
-        assert world.steps.of("3") == [("sync", "create")]
+    await world.started(static("1"), pod("2", name="pod1", namespace="test1"))
+    await world.told(CREATE, pod("3", name="pod1", namespace="test1", source="api"))
+    assert world.steps.of("3") == [("sync", "create")]
 
 
 @pytest.mark.parametrize(
@@ -43,158 +50,139 @@ def test_a_pod_is_static_when_it_has_a_source_that_is_not_the_api(source: str | 
     assert is_static(pod(source=source)) is expected
 
 
-def test_a_static_pod_that_is_not_known_may_never_start() -> None:
-    """PW-61"""
-    assert StaticNames().admit(NAME, "1", alive()) is StaticAdmission.NEVER
+NOW, LATER, NEVER = StaticAdmission
 
 
-def test_a_static_pod_that_is_to_end_may_never_start_and_the_line_stays_as_it_is() -> None:
-    """PW-62"""
-    names = line("2", "1", "3")
-    assert names.admit(NAME, "1", alive("2", "3")) is StaticAdmission.NEVER
-    assert names.waiting(NAME) == ("2", "1", "3")
+@pytest.mark.parametrize(
+    ("waiting", "others", "admission", "left"),
+    [
+        pytest.param((), (), NOW, (), id="PW-65: nobody holds the name or waits for it"),
+        pytest.param(("1",), (), NOW, (), id="PW-66: first and alone in line"),
+        pytest.param(("1", "2", "3"), ("2", "3"), NOW, ("2", "3"), id="PW-66: first in line leaves it"),
+        pytest.param(
+            ("dead", "2", "1"), ("2",), LATER, ("2", "1"), id="PW-67: one behind another that lives waits"
+        ),
+        pytest.param(
+            ("x2", "x2", "x3", "1", "x"), (), NOW, ("x",), id="PW-68: those not known are passed over"
+        ),
+        pytest.param(
+            ("terminating", "terminated", "1", "x"),
+            (),
+            NOW,
+            ("x",),
+            id="PW-68: those who ended are passed over",
+        ),
+    ],
+)
+def test_whether_a_static_pod_may_start(
+    waiting: tuple[str, ...], others: tuple[str, ...], admission: StaticAdmission, left: tuple[str, ...]
+) -> None:
+    """PW-64: one that holds its name may start whenever it asks."""
+    names = line(*waiting)
+    assert names.admit(NAME, "1", alive("1", *others)) is admission
+    assert names.holder(NAME) == ("1" if admission is NOW else None)
+    assert names.waiting(NAME) == left
+    if admission is NOW:
+        assert names.admit(NAME, "1", alive("1", *others)) is NOW
 
 
-@virtual_time
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        pytest.param((), id="PW-61: not known"),
+        pytest.param(("2", "1", "3"), id="PW-62: to end; the line stays as it is"),
+    ],
+)
+def test_a_static_pod_that_is_not_alive_may_never_start(waiting: tuple[str, ...]) -> None:
+    names = line(*waiting)
+    assert names.admit(NAME, "1", alive("2", "3")) is NEVER
+    assert names.waiting(NAME) == waiting
+
+
+@running
 async def test_a_static_pod_whose_name_is_held_asks_again_after_the_backoff(world: World) -> None:
     """PW-63"""
-    async with world:
-        await world.started(static("1"))
-        for chance, delay in ((0.0, 10.0), (1.0, 15.0)):
-            world.chance = chance
-            world.tell(UPDATE, static("2"))
-            await world.settle()
-            assert world.delay("2") == pytest.approx(delay, abs=0.01)
-        assert world.steps.of("2") == []
+    await world.started(static("1"))
+    for chance, delay in ((0.0, 10.0), (1.0, 15.0)):
+        world.chance = chance
+        await world.told(UPDATE, static("2"))
+        assert world.delay("2") == pytest.approx(delay, abs=0.01)
+    assert world.steps.of("2") == []
 
 
-def test_a_static_pod_that_holds_its_name_may_start() -> None:
-    """PW-64"""
-    names = line("1")
-    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
-    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
-
-
-def test_a_static_pod_takes_a_name_that_nobody_holds_or_waits_for() -> None:
-    """PW-65"""
-    names = line()
-    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
-    assert names.holder(NAME) == "1"
-
-
-@pytest.mark.parametrize(("others", "left"), [((), ()), (("2", "3"), ("2", "3"))])
-def test_the_first_in_line_starts_and_leaves_it(others: tuple[str, ...], left: tuple[str, ...]) -> None:
-    """PW-66"""
-    names = line("1", *others)
-    assert names.admit(NAME, "1", alive("1", *others)) is StaticAdmission.NOW
-    assert names.holder(NAME) == "1"
-    assert names.waiting(NAME) == left
-
-
-def test_one_behind_another_that_lives_waits_and_those_who_ended_leave_the_line() -> None:
-    """PW-67"""
-    names = line("dead", "2", "1")
-    assert names.admit(NAME, "1", alive("1", "2")) is StaticAdmission.LATER
-    assert names.waiting(NAME) == ("2", "1")
-    assert names.holder(NAME) is None
-
-
-@pytest.mark.parametrize("before", [("x2", "x2", "x3"), ("terminating", "terminated")])
-def test_those_who_are_not_known_or_have_ended_are_passed_over(before: tuple[str, ...]) -> None:
-    """PW-68"""
-    names = line(*before, "1", "x")
-    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
-    assert names.waiting(NAME) == ("x",)
-
-
-@virtual_time
+@running
 async def test_static_pods_wait_in_the_order_of_their_first_update(world: World) -> None:
     """PW-69"""
-    async with world:
-        await world.started(static("1"))
-        for uid in ("3", "2", "3", "4", "2"):
-            world.tell(UPDATE, static(uid))
-        await world.settle()
-        assert world.workers.static_names.waiting(NAME) == ("3", "2", "4")
+    await world.started(static("1"))
+    for uid in ("3", "2", "3", "4", "2"):
+        world.tell(UPDATE, static(uid))
+    await world.settle()
+    assert world.workers.static_names.waiting(NAME) == ("3", "2", "4")
 
 
-@virtual_time
+@running
 async def test_a_pod_that_may_not_start_yet_keeps_its_update_and_does_nothing(world: World) -> None:
     """PW-70"""
-    async with world:
-        await world.started(static("1"))
-        world.tell(CREATE, static("2"))
-        await world.settle()
-        state = world.state("2")
-        assert state.pending is not None
-        assert state.pending.pod == static("2")
-        assert state.active is None
-        assert state.started_at is None
-        assert not world.workers.is_working("2")
+    await world.started(static("1"))
+    await world.told(CREATE, static("2"))
+    state = world.state("2")
+    assert state.pending.pod == static("2")
+    assert state.active is None
+    assert state.started_at is None
+    assert not world.workers.is_working("2")
 
 
-@virtual_time
+@running
 async def test_a_pod_that_may_never_start_has_ended_at_once_without_any_step(world: World) -> None:
     """PW-70"""
-    async with world:
-        world.tell(CREATE, static("1"))
-        world.tell(KILL, static("1"))
-        await world.settle()
-        state = world.state("1")
-        assert (state.is_terminated, state.is_finished) == (True, True)
-        assert state.pending is None
-        assert world.steps.calls == []
-        assert world.workers.static_names.holder(NAME) is None
-        assert not world.workers.is_working("1")
+    world.tell(CREATE, static("1"))
+    await world.told(KILL, static("1"))
+    state = world.state("1")
+    assert (state.is_terminated, state.is_finished) == (True, True)
+    assert state.pending is None
+    assert world.steps.calls == []
+    assert world.workers.static_names.holder(NAME) is None
+    assert not world.workers.is_working("1")
 
 
-@virtual_time
+@running
 async def test_a_static_pod_that_never_started_but_was_seen_in_the_runtime_is_stopped(world: World) -> None:
     """PW-70"""
-    async with world:
-        await world.started(static("1"))
-        world.tell(CREATE, static("2"))
+    await world.started(static("1"))
+    await world.told(CREATE, static("2"))
+    world.tell(KILL, running=RunningPod("2"), kill=world.waiting("two"))
+    with world.failing("terminating", "2"):
         await world.settle()
-        world.tell(KILL, running=RunningPod("2"), kill=world.waiting("two"))
-        with world.failing("terminating", "2"):
-            await world.settle()
-            assert world.answers == [], "it may be running"
-        world.tell(SYNC, static("2"))
-        await world.settle()
-        assert [step for step, _ in world.steps.of("2")] == ["terminating", "terminating", "terminated"]
-        assert len(world.answers) == 1
-        assert world.workers.static_names.holder(NAME) == "1"
+        assert world.answers == [], "it may be running"
+    await world.told(SYNC, static("2"))
+    assert [step for step, _ in world.steps.of("2")] == ["terminating", "terminating", "terminated"]
+    assert len(world.answers) == 1
+    assert world.workers.static_names.holder(NAME) == "1"
 
 
-@virtual_time
+@running
 async def test_a_pod_killed_before_its_first_step_counts_as_started_and_is_ended(world: World) -> None:
     """PW-71"""
-    async with world:
-        world.tell(CREATE, pod())
-        world.tell(KILL, pod())
-        await world.settle()
-        assert world.state().started_at is not None
-        assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]
+    world.tell(CREATE, pod())
+    await world.told(KILL, pod())
+    assert world.state().started_at is not None
+    assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]
 
 
-@virtual_time
+@running
 async def test_a_runtime_only_kill_runs_without_a_start(world: World) -> None:
     """PW-72"""
-    async with world:
-        world.hold("terminating runtime")
-        world.tell(KILL, running=RunningPod("u"))
-        await world.settle()
-        assert world.steps.of("u") == [("terminating runtime", None)]
-        assert world.state().started_at is None
-        assert world.state().stage is Stage.TERMINATING
+    world.hold("terminating runtime")
+    await world.told(KILL, running=RunningPod("u"))
+    assert world.steps.of("u") == [("terminating runtime", None)]
+    assert world.state().started_at is None
+    assert world.state().stage is Stage.TERMINATING
 
 
-@virtual_time
+@running
 async def test_containers_are_counted_when_a_pod_is_first_started(world: World) -> None:
     """PW-73"""
-    async with world:
-        for type_ in (CREATE, UPDATE, SYNC):
-            world.tell(type_, pod())
-            await world.settle()
-        counted = world.workers.metrics.containers_per_pod
-        assert (counted.total, counted.sum) == (1, 1.0)
+    for type_ in (CREATE, UPDATE, SYNC):
+        await world.told(type_, pod())
+    counted = world.workers.metrics.containers_per_pod
+    assert (counted.total, counted.sum) == (1, 1.0)

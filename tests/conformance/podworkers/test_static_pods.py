@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podlife.kubelet.podworkers import KnownPod, Stage
-from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import CREATE, KILL, UPDATE, World, pod, static
+from tests.conformance.podworkers.world import CREATE, KILL, UPDATE, World, pod, running, static
 
 NAME = "pod1_test1"
 RUNNING = KnownPod(Stage.SYNC, False, True, True)
@@ -20,8 +19,7 @@ def normal() -> KnownPod:
 async def scene(world: World) -> None:
     """1 and 2 run, 3 and 4 wait."""
     world.tell(UPDATE, pod("1", name="pod1", namespace="test1"))
-    world.tell(UPDATE, static("2"))
-    await world.settle()
+    await world.told(UPDATE, static("2"))
     for uid in ("3", "4"):
         world.tell(UPDATE, static(uid))
     await world.settle()
@@ -69,160 +67,111 @@ async def fourth_scene(world: World) -> None:
     await world.settle()
 
 
-@virtual_time
+@running
 async def test_a_static_and_a_normal_pod_of_one_name_both_run(world: World) -> None:
     """PW-130, PW-131"""
-    async with world:
-        await scene(world)
-        assert [world.steps.of(uid) for uid in "12"] == [[("sync", "update")]] * 2
-        assert [world.steps.of(uid) for uid in "34"] == [[], []]
-        assert line(world) == ("2", ("3", "4"))
-        assert due(world) == {"1", "2", "3", "4"}
+    await scene(world)
+    assert [world.steps.of(uid) for uid in "12"] == [[("sync", "update")]] * 2
+    assert [world.steps.of(uid) for uid in "34"] == [[], []]
+    assert line(world) == ("2", ("3", "4"))
+    assert due(world) == {"1", "2", "3", "4"}
 
 
-@virtual_time
+@running
 async def test_an_update_for_one_that_waits_leaves_it_waiting(world: World) -> None:
     """PW-132"""
-    async with world:
-        await scene(world)
-        for uid in "1234":
-            world.workers.retries.forget(uid)
-        await tell(world, "3")
-        assert line(world) == ("2", ("3", "4"))
-        assert due(world) == {"3"}
+    await scene(world)
+    for uid in "1234":
+        world.workers.retries.forget(uid)
+    await tell(world, "3")
+    assert line(world) == ("2", ("3", "4"))
+    assert due(world) == {"3"}
 
 
-@virtual_time
-async def test_one_that_is_killed_while_it_waits_has_ended_without_any_step(world: World) -> None:
-    """PW-133"""
-    async with world:
-        await scene(world)
-        await tell(world, "3", kill=True)
-        assert world.state("3").is_terminated
-        assert world.state("3").is_finished
-        assert world.steps.of("3") == []
-        assert "3" not in due(world)
-        assert line(world) == ("2", ("3", "4"))
+@running
+async def test_the_first_that_lives_starts_when_the_name_is_free_and_it_asks_again(world: World) -> None:
+    """PW-133, PW-134, PW-135, PW-136, PW-137"""
+    await scene(world)
+    await tell(world, "3", kill=True)
+    assert (world.state("3").is_terminated, world.state("3").is_finished) == (True, True)
+    assert world.steps.of("3") == [], "it ended while it waited"
+    assert "3" not in due(world)
+    assert line(world) == ("2", ("3", "4"))
+    await tell(world, "2", kill=True)
+    assert world.state("2").is_terminated
+    assert line(world) == (None, ("3", "4"))
+    assert world.steps.of("4") == [], "nothing starts by itself"
+    await tell(world, "4")
+    assert world.steps.of("4") == [("sync", "update")]
+    assert line(world) == ("4", ())
+    never_started = KnownPod(Stage.TERMINATED, False, False, False)
+    expected = {"1": normal(), "2": ENDED, "3": never_started, "4": RUNNING}
+    assert world.workers.sync_known_pods({"1", "2", "3", "4"}) == expected
+    assert world.state("3").is_finished
+    del expected["3"]
+    assert world.workers.sync_known_pods({"1", "2", "4"}) == expected
+    assert world.workers.state("3") is None
 
 
-@virtual_time
-async def test_nothing_starts_by_itself_when_the_name_is_free(world: World) -> None:
-    """PW-134"""
-    async with world:
-        await scene(world)
-        await tell(world, "3", kill=True)
-        await tell(world, "2", kill=True)
-        assert world.state("2").is_terminated
-        assert line(world) == (None, ("3", "4"))
-        assert world.steps.of("4") == []
+@running
+async def test_one_that_is_killed_and_held_is_passed_over_and_ends_without_running(world: World) -> None:
+    """PW-138, PW-139, PW-140"""
+    await third_scene(world)
+    assert world.state("5").is_termination_requested
+    assert not world.state("5").is_terminated
+    assert line(world) == ("4", ("5", "6"))
+    await tell(world, "4", kill=True)
+    await tell(world, "6")
+    assert line(world) == ("6", ())
+    assert world.steps.of("6") == [("sync", "update")]
+    assert not world.state("5").is_terminated
+    world.workers.release("5")
+    await world.settle()
+    assert world.state("5").is_terminated
+    assert world.steps.of("5") == []
+    assert line(world) == ("6", ())
 
 
-@virtual_time
-async def test_the_first_that_lives_starts_when_it_asks_again(world: World) -> None:
-    """PW-135"""
-    async with world:
-        await scene(world)
-        await tell(world, "3", kill=True)
-        await tell(world, "2", kill=True)
-        await tell(world, "4")
-        assert world.steps.of("4") == [("sync", "update")]
-        assert line(world) == ("4", ())
-
-
-@virtual_time
-async def test_what_is_known_of_them_all(world: World) -> None:
-    """PW-136, PW-137"""
-    async with world:
-        await scene(world)
-        await tell(world, "3", kill=True)
-        await tell(world, "2", kill=True)
-        await tell(world, "4")
-        never_started = KnownPod(Stage.TERMINATED, False, False, False)
-        expected = {"1": normal(), "2": ENDED, "3": never_started, "4": RUNNING}
-        assert world.workers.sync_known_pods({"1", "2", "3", "4"}) == expected
-        assert world.state("3").is_finished
-        del expected["3"]
-        assert world.workers.sync_known_pods({"1", "2", "4"}) == expected
-        assert world.workers.state("3") is None
-
-
-@virtual_time
-async def test_one_that_is_killed_and_held_is_to_end_and_stays_in_line(world: World) -> None:
-    """PW-138"""
-    async with world:
-        await third_scene(world)
-        assert world.state("5").is_termination_requested
-        assert not world.state("5").is_terminated
-        assert line(world) == ("4", ("5", "6"))
-
-
-@virtual_time
-async def test_one_that_is_to_end_is_passed_over(world: World) -> None:
-    """PW-139"""
-    async with world:
-        await third_scene(world)
-        await tell(world, "4", kill=True)
-        await tell(world, "6")
-        assert line(world) == ("6", ())
-        assert world.steps.of("6") == [("sync", "update")]
-        assert not world.state("5").is_terminated
-
-
-@virtual_time
-async def test_one_that_was_held_ends_without_running(world: World) -> None:
-    """PW-140"""
-    async with world:
-        await fourth_scene(world)
-        assert world.state("5").is_terminated
-        assert world.steps.of("5") == []
-        assert line(world) == ("6", ())
-
-
-@virtual_time
+@running
 async def test_one_behind_another_that_lives_does_not_start_until_that_is_killed(world: World) -> None:
     """PW-141, PW-142, PW-143"""
-    async with world:
-        await fourth_scene(world)
-        await tell(world, "7", "8", "9")
-        await tell(world, "6", kill=True)
-        world.tell(CREATE, static("6"))
-        await world.settle()
-        assert world.state("6").is_restart_requested
-        await tell(world, "8")
-        assert line(world) == (None, ("7", "8", "9"))
-        assert [world.steps.of(uid) for uid in "789"] == [[], [], []]
-        await tell(world, "7", kill=True)
-        await tell(world, "8")
-        assert world.steps.of("8") == [("sync", "update")]
-        orphan = KnownPod(Stage.TERMINATING, True, True, False)
-        assert world.workers.sync_known_pods({"8"}) == {"1": orphan, "8": RUNNING}
-        assert line(world) == ("8", ())
+    await fourth_scene(world)
+    await tell(world, "7", "8", "9")
+    await tell(world, "6", kill=True)
+    await world.told(CREATE, static("6"))
+    assert world.state("6").is_restart_requested
+    await tell(world, "8")
+    assert line(world) == (None, ("7", "8", "9"))
+    assert [world.steps.of(uid) for uid in "789"] == [[], [], []]
+    await tell(world, "7", kill=True)
+    await tell(world, "8")
+    assert world.steps.of("8") == [("sync", "update")]
+    orphan = KnownPod(Stage.TERMINATING, True, True, False)
+    assert world.workers.sync_known_pods({"8"}) == {"1": orphan, "8": RUNNING}
+    assert line(world) == ("8", ())
 
 
-@virtual_time
+@running
 async def test_nothing_is_remembered_of_names_that_nobody_has_any_more(world: World) -> None:
-    async with world:
-        await fourth_scene(world)
-        await tell(world, "7", "8")
-        world.workers.sync_known_pods(())
-        await world.settle()
-        assert world.workers.sync_known_pods(()) == {}
-        assert len(world.workers.static_names) == 0
-        assert line(world) == (None, ())
-        assert due(world) == set()
+    await fourth_scene(world)
+    await tell(world, "7", "8")
+    world.workers.sync_known_pods(())
+    await world.settle()
+    assert world.workers.sync_known_pods(()) == {}
+    assert len(world.workers.static_names) == 0
+    assert line(world) == (None, ())
+    assert due(world) == set()
 
 
 @pytest.mark.parametrize("wanted", ["6", ""])
-@virtual_time
+@running
 async def test_one_that_is_wished_back_is_forgotten_so_that_it_can_be_created(
     wanted: str, world: World
 ) -> None:
     """PW-151"""
-    async with world:
-        await fourth_scene(world)
-        await tell(world, "6", kill=True)
-        world.tell(CREATE, static("6"))
-        assert "6" not in world.workers.sync_known_pods({"1", wanted})
-        world.tell(CREATE, static("6"))
-        await world.settle()
-        assert world.steps.of("6")[-1] == ("sync", "create")
+    await fourth_scene(world)
+    await tell(world, "6", kill=True)
+    world.tell(CREATE, static("6"))
+    assert "6" not in world.workers.sync_known_pods({"1", wanted})
+    await world.told(CREATE, static("6"))
+    assert world.steps.of("6")[-1] == ("sync", "create")

@@ -6,8 +6,7 @@ import pytest
 
 from podlife.kubelet.podworkers import KnownPod, PodState, PodUpdate, Stage
 from podlife.kubelet.podworkers.state import WorkerAction
-from podlife.kubelet.podworkers.sync_known_pods import review
-from podlife.testing import virtual_time
+from podlife.kubelet.podworkers.transitions import review
 from tests.conformance.podworkers.world import (
     CREATE,
     KILL,
@@ -16,31 +15,27 @@ from tests.conformance.podworkers.world import (
     RunningPod,
     World,
     pod,
+    running,
     static,
 )
 
-Update = PodUpdate
-State = PodState
 
-
-@virtual_time
+@running
 async def test_everything_that_remains_is_told_with_its_stage_and_where_it_is_from(world: World) -> None:
     """PW-150"""
-    async with world:
-        assert not world.workers.is_finished("nobody")
-        await world.started(pod("active"), static("static"))
-        world.hold("terminating runtime", "runtime")
-        world.tell(KILL, running=RunningPod("runtime"))
-        await world.settle()
-        world.tell(CREATE, static("waits"))
-        known = world.workers.sync_known_pods({"active", "static", "waits"})
-        assert known == {
-            "active": KnownPod(Stage.SYNC, False, True, False),
-            "static": KnownPod(Stage.SYNC, False, True, True),
-            "runtime": KnownPod(Stage.TERMINATING, True, False, False),
-            "waits": KnownPod(Stage.SYNC, False, True, True),
-        }
-        assert world.workers.is_finished("nobody")
+    assert not world.workers.is_finished("nobody")
+    await world.started(pod("active"), static("static"))
+    world.hold("terminating runtime", "runtime")
+    await world.told(KILL, running=RunningPod("runtime"))
+    world.tell(CREATE, static("waits"))
+    known = world.workers.sync_known_pods({"active", "static", "waits"})
+    assert known == {
+        "active": KnownPod(Stage.SYNC, False, True, False),
+        "static": KnownPod(Stage.SYNC, False, True, True),
+        "runtime": KnownPod(Stage.TERMINATING, True, False, False),
+        "waits": KnownPod(Stage.SYNC, False, True, True),
+    }
+    assert world.workers.is_finished("nobody")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +50,7 @@ async def test_everything_that_remains_is_told_with_its_stage_and_where_it_is_fr
 def test_a_finished_pod_is_kept_only_as_long_as_it_is_wanted_as_it_is(
     is_orphan: bool, is_restart_requested: bool, is_kept: bool
 ) -> None:
-    state: State = PodState(
+    state = PodState(
         0.0,
         started_at=0.0,
         terminating_at=1.0,
@@ -63,126 +58,116 @@ def test_a_finished_pod_is_kept_only_as_long_as_it_is_wanted_as_it_is(
         is_finished=True,
         is_restart_requested=is_restart_requested,
     )
-    assert (review(state, 2.0, is_orphan=is_orphan).state is state) is is_kept
+    after, _ = review(state, 2.0, is_orphan=is_orphan)
+    assert (after is state) is is_kept
 
 
-@virtual_time
+@running
 async def test_a_finished_pod_that_is_desired_is_told_as_terminated(world: World) -> None:
     """PW-152"""
-    async with world:
-        await world.started(pod())
-        world.tell(KILL, pod())
-        await world.settle()
-        assert world.workers.sync_known_pods({"u"}) == {"u": KnownPod(Stage.TERMINATED, False, True, False)}
+    await world.started(pod())
+    await world.told(KILL, pod())
+    assert world.workers.sync_known_pods({"u"}) == {"u": KnownPod(Stage.TERMINATED, False, True, False)}
 
 
 @pytest.mark.parametrize("is_restart_requested", [False, True])
 def test_a_pod_that_is_desired_and_not_finished_is_left_alone(is_restart_requested: bool) -> None:
     """PW-153"""
-    state: State = PodState(0.0, terminating_at=1.0, is_restart_requested=is_restart_requested)
-    reviewed = review(state, 2.0, is_orphan=False)
-    assert reviewed.state is state
-    assert reviewed.actions == ()
+    state = PodState(0.0, terminating_at=1.0, is_restart_requested=is_restart_requested)
+    after, actions = review(state, 2.0, is_orphan=False)
+    assert after is state
+    assert actions == ()
 
 
-@virtual_time
+@running
 async def test_an_orphan_that_never_started_is_forgotten_without_any_step(world: World) -> None:
     """PW-154"""
-    async with world:
-        await world.started(static("1"))
-        world.tell(CREATE, static("2"))
-        world.tell(CREATE, pod("3"))
-        assert set(world.workers.sync_known_pods({"1"})) == {"1"}
-        await world.settle()
-        assert world.steps.calls == []
-        assert len(world.workers) == 1
+    await world.started(static("1"))
+    world.tell(CREATE, static("2"))
+    world.tell(CREATE, pod("3"))
+    assert set(world.workers.sync_known_pods({"1"})) == {"1"}
+    await world.settle()
+    assert world.steps.calls == []
+    assert len(world.workers) == 1
 
 
-@virtual_time
+@running
 async def test_an_orphan_that_runs_is_ended_with_its_grace_stored_and_none_told(world: World) -> None:
     """PW-155, PW-157"""
-    async with world:
-        await world.started(pod(grace=12))
-        world.cache.asked.clear()
-        assert world.workers.sync_known_pods(()) == {"u": KnownPod(Stage.TERMINATING, True, True, False)}
-        state = world.state()
-        assert state.is_deleted
-        assert state.grace_seconds == 12
-        assert state.pending is state.active
-        await world.settle()
-        assert world.steps.of("u") == [("terminating", None), ("terminated", None)]
+    await world.started(pod(grace=12))
+    world.cache.asked.clear()
+    assert world.workers.sync_known_pods(()) == {"u": KnownPod(Stage.TERMINATING, True, True, False)}
+    state = world.state()
+    assert state.is_deleted
+    assert state.grace_seconds == 12
+    assert state.pending is state.active
+    await world.settle()
+    assert world.steps.of("u") == [("terminating", None), ("terminated", None)]
 
 
-@virtual_time
+@running
 async def test_the_running_sync_of_an_orphan_is_not_cancelled(world: World) -> None:
     """PW-158"""
-    async with world:
-        gate = world.hold("sync")
-        world.tell(CREATE, pod())
-        await world.settle()
-        world.workers.sync_known_pods(())
-        await world.settle()
-        assert world.steps.cancelled == []
-        gate.set()
-        await world.settle()
-        assert [step for step, _ in world.steps.of("u")] == ["sync", "terminating", "terminated"]
+    gate = world.hold("sync")
+    await world.told(CREATE, pod())
+    world.workers.sync_known_pods(())
+    await world.settle()
+    assert world.steps.cancelled == []
+    await world.open(gate)
+    assert [step for step, _ in world.steps.of("u")] == ["sync", "terminating", "terminated"]
 
 
-@virtual_time
+@running
 @pytest.mark.parametrize("step", ["terminating", "terminated"])
 async def test_an_orphan_that_ends_is_driven_by_the_workers_alone(world: World, step: str) -> None:
     """PW-156"""
-    async with world:
-        await world.started(pod())
-        with world.failing(step):
-            world.tell(KILL, pod())
+    await world.started(pod())
+    with world.failing(step):
+        await world.told(KILL, pod())
+        world.steps.calls.clear()
+        for _ in range(3):
+            world.workers.sync_known_pods(())
+            assert world.state().is_deleted
             await world.settle()
-            world.steps.calls.clear()
-            for _ in range(3):
-                world.workers.sync_known_pods(())
-                assert world.state().is_deleted
-                await world.settle()
-            assert [step for step, _ in world.steps.of("u")] == [step] * 3
-        world.workers.sync_known_pods(())
-        await world.settle()
-        assert world.state().is_finished
+        assert [step for step, _ in world.steps.of("u")] == [step] * 3
+    world.workers.sync_known_pods(())
+    await world.settle()
+    assert world.state().is_finished
 
 
-@virtual_time
+@running
 async def test_of_twenty_pods_those_that_are_killed_end_and_only_wanted_ones_are_left(world: World) -> None:
     """PW-159, PW-160, PW-161"""
-    async with world:
-        await world.started(*(pod(f"{number}") for number in range(20)))
-        workers = world.workers
-        for number in range(20):
-            if number not in (2, 14):
-                world.tell(KILL, pod(f"{number}", deletion=1 if number % 2 == 0 else None))
-        await world.settle()
-        for uid in ("0", "1"):
-            assert workers.should_containers_be_terminating(uid)
-            assert not workers.could_have_running_containers(uid)
-        assert workers.should_content_be_removed("0")
-        assert not workers.should_content_be_removed("1")
-        assert not workers.is_termination_requested("2")
-        assert workers.could_have_running_containers("2")
+    await world.started(*(pod(f"{number}") for number in range(20)))
+    workers = world.workers
+    for number in range(20):
+        if number not in (2, 14):
+            world.tell(KILL, pod(f"{number}", deletion=1 if number % 2 == 0 else None))
+    await world.settle()
+    for uid in ("0", "1"):
+        assert workers.should_containers_be_terminating(uid)
+        assert not workers.could_have_running_containers(uid)
+    assert workers.should_content_be_removed("0")
+    assert not workers.should_content_be_removed("1")
+    assert not workers.is_termination_requested("2")
+    assert workers.could_have_running_containers("2")
 
-        assert set(workers.sync_known_pods({"2", "14"})) == {"2", "14"}
+    assert set(workers.sync_known_pods({"2", "14"})) == {"2", "14"}
 
-        assert len(workers.sync_known_pods(())) == 2
-        await world.settle()
-        assert [workers.is_finished(uid) for uid in ("2", "14")] == [True, True]
-        assert not any(workers.is_working(uid) for uid in workers)
-        world.steps.calls.clear()
-        world.tell(KILL, pod("2"))
-        await world.settle()
-        assert world.steps.calls == []
-        assert len(workers) == 2
-        assert workers.sync_known_pods(()) == {}
-        assert len(workers) == 0
+    assert len(workers.sync_known_pods(())) == 2
+    await world.settle()
+    assert [workers.is_finished(uid) for uid in ("2", "14")] == [True, True]
+    assert not any(workers.is_working(uid) for uid in workers)
+    world.steps.calls.clear()
+    await world.told(KILL, pod("2"))
+    assert world.steps.calls == []
+    assert len(workers) == 2
+    assert workers.sync_known_pods(()) == {}
+    assert len(workers) == 0
 
 
-ACTIVE: Update = PodUpdate(SYNC, pod(version="active"))
-PENDING: Update = PodUpdate(UPDATE, pod(version="pending"))
+ACTIVE = PodUpdate(SYNC, pod(version="active"))
+PENDING = PodUpdate(UPDATE, pod(version="pending"))
 TERMINATING = {"terminating_at": 1.0}
 TERMINATED = {"terminating_at": 1.0, "terminated_at": 1.0}
 
@@ -217,12 +202,12 @@ TERMINATED = {"terminating_at": 1.0, "terminated_at": 1.0}
     ],
 )
 def test_what_becomes_of_a_pod_in_each_state(
-    state: State, is_orphan: bool, is_kept: bool, pending: Update | None
+    state: PodState, is_orphan: bool, is_kept: bool, pending: PodUpdate | None
 ) -> None:
     """PW-162"""
-    reviewed = review(state, 2.0, is_orphan=is_orphan)
-    assert (reviewed.state is not None) is is_kept
-    if reviewed.state is not None:
-        assert reviewed.state.pending is pending
-        assert reviewed.state.is_deleted is is_orphan
-        assert (WorkerAction.WAKE in reviewed.actions) is (is_orphan and pending is not None)
+    after, actions = review(state, 2.0, is_orphan=is_orphan)
+    assert (after is not None) is is_kept
+    if after is not None:
+        assert after.pending is pending
+        assert after.is_deleted is is_orphan
+        assert (WorkerAction.WAKE in actions) is (is_orphan and pending is not None)

@@ -7,115 +7,98 @@ import asyncio
 import pytest
 
 from podlife.kubelet.podworkers import KillOptions, Stage, UpdateType
-from podlife.kubelet.podworkers.grace_period import effective_grace
-from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod
+from podlife.kubelet.podworkers.transitions import effective_grace
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, running
 
 
-@virtual_time
+@running
 async def test_a_runtime_only_pod_is_deleted_and_to_end_whatever_else_is_true(world: World) -> None:
     """PW-20"""
-    async with world:
-        await world.started(pod())
-        world.tell(KILL, running=RunningPod("u"), kill=KillOptions(evict=True))
-        state = world.state()
-        assert (state.stage, state.is_deleted, state.is_evicted) == (Stage.TERMINATING, True, False)
+    await world.started(pod())
+    world.tell(KILL, running=RunningPod("u"), kill=KillOptions(evict=True))
+    state = world.state()
+    assert (state.stage, state.is_deleted, state.is_evicted) == (Stage.TERMINATING, True, False)
 
 
-@virtual_time
+@running
 @pytest.mark.parametrize("type_", [CREATE, UPDATE, SYNC, KILL])
 async def test_a_deletion_timestamp_ends_the_pod_whatever_the_update(world: World, type_: UpdateType) -> None:
     """PW-21"""
-    async with world:
-        await world.started(pod())
-        world.tell(type_, pod(is_deleted=True), kill=KillOptions(evict=True))
-        state = world.state()
-        assert (state.stage, state.is_deleted, state.is_evicted) == (Stage.TERMINATING, True, False)
+    await world.started(pod())
+    world.tell(type_, pod(is_deleted=True), kill=KillOptions(evict=True))
+    state = world.state()
+    assert (state.stage, state.is_deleted, state.is_evicted) == (Stage.TERMINATING, True, False)
 
 
-@virtual_time
+@running
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 async def test_an_ended_phase_ends_the_pod_which_is_not_deleted_by_that(world: World, phase: str) -> None:
     """PW-22"""
-    async with world:
-        await world.started(pod())
-        world.tell(UPDATE, pod(phase=phase), kill=KillOptions(evict=True))
-        state = world.state()
-        assert (state.stage, state.is_deleted, state.is_evicted) == (Stage.TERMINATING, False, False)
+    await world.started(pod())
+    world.tell(UPDATE, pod(phase=phase), kill=KillOptions(evict=True))
+    state = world.state()
+    assert (state.stage, state.is_deleted, state.is_evicted) == (Stage.TERMINATING, False, False)
 
 
-@virtual_time
+@running
 async def test_a_kill_ends_the_pod_and_evicts_it_only_when_it_says_so(world: World) -> None:
     """PW-23"""
-    async with world:
-        await world.started(pod("plain"), pod("evicted"), pod("updated"))
-        world.tell(KILL, pod("plain"))
-        world.tell(KILL, pod("evicted"), kill=KillOptions(evict=True))
-        world.tell(UPDATE, pod("updated"), kill=KillOptions(evict=True))
-        assert not world.state("plain").is_evicted
-        assert world.state("plain").stage is Stage.TERMINATING
-        assert world.state("evicted").is_evicted
-        assert not world.state("evicted").is_deleted
-        assert world.state("updated").stage is Stage.SYNC
+    await world.started(pod("plain"), pod("evicted"), pod("updated"))
+    world.tell(KILL, pod("plain"))
+    world.tell(KILL, pod("evicted"), kill=KillOptions(evict=True))
+    world.tell(UPDATE, pod("updated"), kill=KillOptions(evict=True))
+    assert not world.state("plain").is_evicted
+    assert world.state("plain").stage is Stage.TERMINATING
+    assert world.state("evicted").is_evicted
+    assert not world.state("evicted").is_deleted
+    assert world.state("updated").stage is Stage.SYNC
 
 
-@virtual_time
+@running
 async def test_why_a_pod_ends_is_noted_once(world: World) -> None:
     """PW-24"""
-    async with world:
-        await world.started(pod())
-        with world.failing("terminating"):
-            world.tell(KILL, pod())
-            await world.settle()
-            world.tell(UPDATE, pod(deletion=5))
-            world.tell(KILL, pod(), kill=KillOptions(evict=True))
-            await world.settle()
-            assert not world.state().is_deleted
-            assert not world.state().is_evicted
-            world.workers.sync_known_pods(())
-            assert world.state().is_deleted
-        await world.settle()
+    await world.started(pod())
+    with world.failing("terminating"):
+        await world.told(KILL, pod())
+        world.tell(UPDATE, pod(deletion=5))
+        await world.told(KILL, pod(), kill=KillOptions(evict=True))
+        assert not world.state().is_deleted
+        assert not world.state().is_evicted
+        world.workers.sync_known_pods(())
+        assert world.state().is_deleted
+    await world.settle()
 
 
-@virtual_time
+@running
 async def test_the_running_step_is_cancelled_when_the_pod_is_to_end_and_when_it_has_less_time(
     world: World,
 ) -> None:
     """PW-25"""
-    async with world:
-        world.hold("sync")
-        gate = world.hold("terminating")
-        world.tell(CREATE, pod())
-        await world.settle()
-        world.tell(KILL, pod())
-        await world.settle()
-        assert [call.step for call in world.steps.cancelled] == ["sync"]
-        world.tell(KILL, pod())
-        await world.settle()
-        assert len(world.steps.cancelled) == 1, "nothing is new: the kill goes on"
-        world.tell(KILL, pod(), kill=KillOptions(grace_seconds=5))
-        await world.settle()
-        assert [call.step for call in world.steps.cancelled] == ["sync", "terminating"]
-        gate.set()
-        await world.settle()
-        assert world.steps.of("u")[1:] == [("terminating", 30), ("terminating", 5), ("terminated", None)]
+    world.hold("sync")
+    gate = world.hold("terminating")
+    await world.told(CREATE, pod())
+    await world.told(KILL, pod())
+    assert [call.step for call in world.steps.cancelled] == ["sync"]
+    await world.told(KILL, pod())
+    assert len(world.steps.cancelled) == 1, "nothing is new: the kill goes on"
+    await world.told(KILL, pod(), kill=KillOptions(grace_seconds=5))
+    assert [call.step for call in world.steps.cancelled] == ["sync", "terminating"]
+    await world.open(gate)
+    assert world.steps.of("u")[1:] == [("terminating", 30), ("terminating", 5), ("terminated", None)]
 
 
-@virtual_time
+@running
 async def test_a_sync_that_says_the_pod_has_ended_leads_to_its_end_without_any_update(world: World) -> None:
     """PW-26"""
-    async with world:
-        world.steps.terminal.add("u")
-        gate = world.hold("terminating")
-        world.tell(CREATE, pod())
-        await world.settle()
-        assert world.state().is_acknowledged
-        assert world.state().stage is Stage.TERMINATING
-        assert world.delay() <= 0
-        gate.set()
-        await world.settle()
-        assert world.steps.of("u") == [("sync", "create"), ("terminating", None), ("terminated", None)]
-        assert world.state().is_finished
+    world.steps.terminal.add("u")
+    gate = world.hold("terminating")
+    await world.told(CREATE, pod())
+    assert world.state().is_acknowledged
+    assert world.state().stage is Stage.TERMINATING
+    assert world.delay() <= 0
+    await world.open(gate)
+    assert world.steps.of("u") == [("sync", "create"), ("terminating", None), ("terminated", None)]
+    assert world.state().is_finished
 
 
 GRACES = [
@@ -145,65 +128,54 @@ def test_grace(
     assert effective_grace(stored, deletion=deletion, override=override, spec=spec) == expected
 
 
-@virtual_time
+@running
 async def test_a_grace_is_shortened_only_if_there_was_one_that_differs(world: World) -> None:
     """PW-49"""
-    async with world:
-        await world.started(pod())
-        gate = world.hold("terminating")
-        world.tell(KILL, pod(), kill=KillOptions(grace_seconds=20))
-        await world.settle()
-        assert world.steps.cancelled == []
-        for seconds, cancellations in ((20, 0), (25, 0), (10, 1), (10, 1)):
-            world.tell(KILL, pod(), kill=KillOptions(grace_seconds=seconds))
-            await world.settle()
-            assert len(world.steps.cancelled) == cancellations
-        gate.set()
-        await world.settle()
+    await world.started(pod())
+    gate = world.hold("terminating")
+    await world.told(KILL, pod(), kill=KillOptions(grace_seconds=20))
+    assert world.steps.cancelled == []
+    for seconds, cancellations in ((20, 0), (25, 0), (10, 1), (10, 1)):
+        await world.told(KILL, pod(), kill=KillOptions(grace_seconds=seconds))
+        assert len(world.steps.cancelled) == cancellations
+    await world.open(gate)
 
 
-@virtual_time
+@running
 async def test_the_step_is_told_the_grace_that_was_worked_out(world: World) -> None:
     """PW-50"""
-    async with world:
-        await world.started(pod("deleted"), pod("evicted"))
-        world.tell(UPDATE, pod("deleted", deletion=15))
-        world.tell(KILL, pod("evicted"), kill=KillOptions(evict=True))
-        world.tell(KILL, running=RunningPod("runtime"))
-        assert world.state("runtime").grace_seconds == 1
-        await world.settle()
-        assert world.steps.of("deleted")[0] == ("terminating", 15)
-        assert world.steps.of("evicted")[0] == ("terminating", 30)
+    await world.started(pod("deleted"), pod("evicted"))
+    world.tell(UPDATE, pod("deleted", deletion=15))
+    world.tell(KILL, pod("evicted"), kill=KillOptions(evict=True))
+    world.tell(KILL, running=RunningPod("runtime"))
+    assert world.state("runtime").grace_seconds == 1
+    await world.settle()
+    assert world.steps.of("deleted")[0] == ("terminating", 15)
+    assert world.steps.of("evicted")[0] == ("terminating", 30)
 
 
-@virtual_time
+@running
 async def test_a_step_that_has_not_begun_when_it_is_overtaken_never_does(world: World) -> None:
     """PW-25"""
-    async with world:
-        world.hold("sync")
-        world.tell(CREATE, pod())
-        # The workers have begun the step, its task has not run yet.
-        await asyncio.sleep(0)
-        assert world.workers.is_working("u")
-        assert world.state().active is not None
-        world.tell(KILL, pod())
-        await world.settle()
-        assert [step for step, _ in world.steps.of("u")] == ["terminating", "terminated"]
+    world.hold("sync")
+    world.tell(CREATE, pod())
+    # The workers have begun the step, its task has not run yet.
+    await asyncio.sleep(0)
+    assert world.workers.is_working("u")
+    assert world.state().active is not None
+    await world.told(KILL, pod())
+    assert [step for step, _ in world.steps.of("u")] == ["terminating", "terminated"]
 
 
-@virtual_time
+@running
 async def test_a_step_is_told_once_that_it_is_overtaken(world: World) -> None:
     """PW-25"""
-    async with world:
-        await world.started(pod())
-        gate = world.hold("terminating")
-        world.steps.ignores_cancellation.add(("terminating", "u"))
-        world.tell(KILL, pod())
-        await world.settle()
-        for seconds in (20, 10, 5):
-            world.tell(KILL, pod(), kill=KillOptions(grace_seconds=seconds))
-            await world.settle()
-        assert len(world.steps.cancelled) == 1
-        gate.set()
-        await world.settle()
-        assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]
+    await world.started(pod())
+    gate = world.hold("terminating")
+    world.steps.ignores_cancellation.add(("terminating", "u"))
+    await world.told(KILL, pod())
+    for seconds in (20, 10, 5):
+        await world.told(KILL, pod(), kill=KillOptions(grace_seconds=seconds))
+    assert len(world.steps.cancelled) == 1
+    await world.open(gate)
+    assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]

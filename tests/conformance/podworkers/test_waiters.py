@@ -6,87 +6,82 @@ import pytest
 
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, Stage
 from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
+from tests.conformance.podworkers.world import (
+    CREATE,
+    KILL,
+    SYNC,
+    UPDATE,
+    RunningPod,
+    World,
+    pod,
+    running,
+    static,
+)
 
 STOPPED, NOT_KILLED, CLOSED = KillOutcome.STOPPED, KillOutcome.NOT_KILLED, KillOutcome.CLOSED
 
 
-@virtual_time
+@running
 async def test_kill_options_without_a_kill_are_discarded_and_answered_at_once(world: World) -> None:
     """PW-30"""
-    async with world:
-        for type_ in (CREATE, UPDATE, SYNC):
-            world.tell(type_, pod(), kill=world.waiting(type_.value, grace_seconds=3))
-        assert world.answers == [(what, NOT_KILLED) for what in ("create", "update", "sync")]
-        state = world.state()
-        assert state.pending is not None
-        assert state.pending.kill is None
-        assert state.stage is Stage.SYNC
+    for type_ in (CREATE, UPDATE, SYNC):
+        world.tell(type_, pod(), kill=world.waiting(type_.value, grace_seconds=3))
+    assert world.answers == [(what, NOT_KILLED) for what in ("create", "update", "sync")]
+    state = world.state()
+    assert state.pending.kill is None
+    assert state.stage is Stage.SYNC
 
 
-@virtual_time
+@running
 async def test_those_who_come_while_a_pod_ends_are_kept_and_the_grace_is_always_written(world: World) -> None:
     """PW-31"""
-    async with world:
-        await world.started(pod())
-        gate = world.hold("terminating")
-        world.tell(KILL, pod(), kill=world.waiting("first"))
-        await world.settle()
-        world.tell(UPDATE, pod())
-        state = world.state()
-        assert state.pending is not None
-        assert state.pending.kill == KillOptions(grace_seconds=30)
-        world.tell(UPDATE, pod(), kill=world.waiting("second", grace_seconds=0))
-        state = world.state()
-        assert len(state.waiters) == 2
-        assert state.pending is not None
-        assert state.pending.kill == KillOptions(grace_seconds=1)
-        assert world.answers == []
-        gate.set()
-        await world.settle()
-        assert world.answers == [("first", STOPPED), ("second", STOPPED)]
+    await world.started(pod())
+    gate = world.hold("terminating")
+    await world.told(KILL, pod(), kill=world.waiting("first"))
+    world.tell(UPDATE, pod())
+    state = world.state()
+    assert state.pending.kill == KillOptions(grace_seconds=30)
+    world.tell(UPDATE, pod(), kill=world.waiting("second", grace_seconds=0))
+    state = world.state()
+    assert len(state.waiters) == 2
+    assert state.pending.kill == KillOptions(grace_seconds=1)
+    assert world.answers == []
+    await world.open(gate)
+    assert world.answers == [("first", STOPPED), ("second", STOPPED)]
 
 
-@virtual_time
+@running
 async def test_a_pod_that_has_stopped_answers_at_once_and_ignores_what_the_runtime_says(world: World) -> None:
     """PW-32"""
-    async with world:
-        await world.started(pod())
-        gate = world.hold("terminated")
-        world.tell(KILL, pod())
-        await world.settle()
-        world.tell(KILL, running=RunningPod("u"), kill=world.waiting("runtime"))
-        assert world.state().pending is None
-        world.tell(KILL, pod(), kill=world.waiting("late", grace_seconds=3))
-        state = world.state()
-        assert state.pending is not None
-        assert state.pending.kill is None
-        assert world.answers == [("runtime", STOPPED), ("late", STOPPED)]
-        gate.set()
-        await world.settle()
+    await world.started(pod())
+    gate = world.hold("terminated")
+    await world.told(KILL, pod())
+    world.tell(KILL, running=RunningPod("u"), kill=world.waiting("runtime"))
+    assert world.state().pending is None
+    world.tell(KILL, pod(), kill=world.waiting("late", grace_seconds=3))
+    state = world.state()
+    assert state.pending.kill is None
+    assert world.answers == [("runtime", STOPPED), ("late", STOPPED)]
+    await world.open(gate)
 
 
-@virtual_time
+@running
 async def test_all_are_answered_when_the_pod_has_stopped_and_not_before(world: World) -> None:
     """PW-33"""
-    async with world:
-        await world.started(pod())
-        with world.failing("terminating"):
-            world.tell(KILL, pod(), kill=world.waiting("a", status_override=lambda status: None))
-            world.tell(KILL, pod(), kill=world.waiting("b"))
-            await world.settle()
-            assert world.answers == []
-        gate = world.hold("terminated")
-        world.tell(SYNC, pod())
-        await world.settle()
-        assert world.answers == [("a", STOPPED), ("b", STOPPED)]
-        assert world.state().waiters == ()
-        assert world.state().status_override is None
-        gate.set()
-        await world.settle()
+    await world.started(pod())
+    with world.failing("terminating"):
+        world.tell(KILL, pod(), kill=world.waiting("a", status_override=lambda status: None))
+        await world.told(KILL, pod(), kill=world.waiting("b"))
+        assert world.answers == []
+    gate = world.hold("terminated")
+    await world.told(SYNC, pod())
+    assert world.answers == [("a", STOPPED), ("b", STOPPED)]
+    assert world.state().waiters == ()
+    assert world.state().status_override is None
+    await world.open(gate)
 
 
-@virtual_time
+@running
 async def test_only_the_last_status_override_is_used_and_on_every_try(world: World) -> None:
     """PW-34"""
 
@@ -94,71 +89,57 @@ async def test_only_the_last_status_override_is_used_and_on_every_try(world: Wor
 
     def last(status: object) -> None: ...
 
-    async with world:
-        await world.started(pod())
-        with world.failing("terminating"):
-            world.tell(KILL, pod(), kill=KillOptions(status_override=first))
-            world.tell(KILL, pod(), kill=KillOptions(status_override=last))
-            world.tell(KILL, pod())
-            await world.settle()
-            world.tell(SYNC, pod())
-            await world.settle()
-        assert [seen[2] for seen in world.steps.seen] == [last, last]
+    await world.started(pod())
+    with world.failing("terminating"):
+        world.tell(KILL, pod(), kill=KillOptions(status_override=first))
+        world.tell(KILL, pod(), kill=KillOptions(status_override=last))
+        await world.told(KILL, pod())
+        await world.told(SYNC, pod())
+    assert [seen[2] for seen in world.steps.seen] == [last, last]
 
 
-@virtual_time
+@running
 async def test_a_pod_that_never_starts_answers(world: World) -> None:
     """PW-70"""
-    async with world:
-        await world.started(static("1"))
-        world.tell(CREATE, static("2"))
-        await world.settle()
-        world.tell(KILL, static("2"), kill=world.waiting("two"))
-        await world.settle()
-        assert world.state("2").is_finished
-        assert world.answers == [("two", STOPPED)]
-        assert world.steps.of("2") == []
+    await world.started(static("1"))
+    await world.told(CREATE, static("2"))
+    await world.told(KILL, static("2"), kill=world.waiting("two"))
+    assert world.state("2").is_finished
+    assert world.answers == [("two", STOPPED)]
+    assert world.steps.of("2") == []
 
 
-@virtual_time
+@running
 async def test_an_orphan_that_never_started_answers_when_it_is_forgotten(world: World) -> None:
     """PW-154"""
-    async with world:
-        world.workers.held["u"] = None
-        world.tell(KILL, pod(), kill=world.waiting("orphan"))
-        await world.settle()
-        assert world.workers.sync_known_pods(()) == {}
-        assert world.answers == [("orphan", STOPPED)]
-        world.workers.release("u")
-        await world.settle()
-        assert world.steps.calls == []
+    world.workers.held["u"] = None
+    await world.told(KILL, pod(), kill=world.waiting("orphan"))
+    assert world.workers.sync_known_pods(()) == {}
+    assert world.answers == [("orphan", STOPPED)]
+    world.workers.release("u")
+    await world.settle()
+    assert world.steps.calls == []
 
 
-@virtual_time
+@running
 async def test_a_runtime_only_pod_answers_when_it_has_stopped(world: World) -> None:
-    async with world:
-        with world.failing("terminating runtime"):
-            world.tell(KILL, running=RunningPod("u"), kill=world.waiting("one"))
-            await world.settle()
-            assert world.answers == []
-        world.tell(KILL, running=RunningPod("u"), kill=world.waiting("two"))
-        await world.settle()
-        assert world.answers == [("one", STOPPED), ("two", STOPPED)]
-
-
-@virtual_time
-async def test_a_create_that_is_only_a_wish_answers_when_the_pod_has_stopped(world: World) -> None:
-    async with world:
-        await world.started(pod())
-        gate = world.hold("terminating")
-        world.tell(KILL, pod())
-        await world.settle()
-        world.tell(CREATE, pod(), kill=world.waiting("early"))
+    with world.failing("terminating runtime"):
+        await world.told(KILL, running=RunningPod("u"), kill=world.waiting("one"))
         assert world.answers == []
-        gate.set()
-        await world.settle()
-        world.tell(CREATE, pod(), kill=world.waiting("late"))
-        assert world.answers == [("early", STOPPED), ("late", STOPPED)]
+    await world.told(KILL, running=RunningPod("u"), kill=world.waiting("two"))
+    assert world.answers == [("one", STOPPED), ("two", STOPPED)]
+
+
+@running
+async def test_a_create_that_is_only_a_wish_answers_when_the_pod_has_stopped(world: World) -> None:
+    await world.started(pod())
+    gate = world.hold("terminating")
+    await world.told(KILL, pod())
+    world.tell(CREATE, pod(), kill=world.waiting("early"))
+    assert world.answers == []
+    await world.open(gate)
+    world.tell(CREATE, pod(), kill=world.waiting("late"))
+    assert world.answers == [("early", STOPPED), ("late", STOPPED)]
 
 
 @virtual_time
@@ -166,8 +147,7 @@ async def test_workers_that_end_tell_those_who_wait_that_nothing_is_known(world:
     async with world:
         await world.started(pod())
         world.hold("terminating")
-        world.tell(KILL, pod(), kill=world.waiting("during"))
-        await world.settle()
+        await world.told(KILL, pod(), kill=world.waiting("during"))
     assert world.answers == [("during", CLOSED)]
     world.tell(KILL, pod(), kill=world.waiting("after"))
     assert world.answers[1:] == [("after", CLOSED)]
@@ -175,18 +155,16 @@ async def test_workers_that_end_tell_those_who_wait_that_nothing_is_known(world:
     assert world.workers.is_termination_requested("u"), "what is known stays known"
 
 
-@virtual_time
+@running
 async def test_one_who_waits_and_fails_keeps_nobody_from_being_answered(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(outcome: KillOutcome) -> None:
         raise RuntimeError("not my day")
 
-    async with world:
-        await world.started(pod())
-        world.tell(KILL, pod(), kill=KillOptions(broken))
-        world.tell(KILL, pod(), kill=world.waiting("other"))
-        await world.settle()
-        assert world.answers == [("other", STOPPED)]
-        assert world.state().is_finished
-        assert "not my day" in caplog.text
+    await world.started(pod())
+    world.tell(KILL, pod(), kill=KillOptions(broken))
+    await world.told(KILL, pod(), kill=world.waiting("other"))
+    assert world.answers == [("other", STOPPED)]
+    assert world.state().is_finished
+    assert "not my day" in caplog.text

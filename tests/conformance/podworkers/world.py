@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from podlife.kubelet.podworkers import (
     SyncResult,
     UpdateType,
 )
-from podlife.kubelet.podworkers.worker import PodWorker
+from podlife.kubelet.podworkers.step_runner import PodWorker
 from podlife.kubelet.runtime import (
     ContainerConfig,
     ContainerState,
@@ -30,6 +31,7 @@ from podlife.kubelet.runtime import (
     SandboxState,
     SandboxStatus,
 )
+from podlife.testing import virtual_time
 
 CREATE, UPDATE, SYNC, KILL = UpdateType.CREATE, UpdateType.UPDATE, UpdateType.SYNC, UpdateType.KILL
 
@@ -221,6 +223,17 @@ class HeldWorkers(PodWorkers):
             super()._begin(worker, group)
 
 
+def running(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run the test under virtual time, and the workers of its fixture `world` as long as it lasts."""
+
+    @functools.wraps(test)
+    async def run(**fixtures: Any) -> None:
+        async with fixtures["world"]:
+            await test(**fixtures)
+
+    return virtual_time(run)
+
+
 class World:
     """`async with world:` runs the workers; at its end no task and nobody who waits is left."""
 
@@ -249,7 +262,6 @@ class World:
         await self.stop()
 
     async def stop(self) -> None:
-        assert self._run is not None
         self._run.cancel()
         await asyncio.wait([self._run])
         assert self._run.cancelled(), self._run.exception()
@@ -271,6 +283,15 @@ class World:
         asked_at: float | None = None,
     ) -> None:
         self.workers.update_pod(PodUpdate(type_, subject, running, mirror, kill, asked_at))
+
+    async def told(self, *arguments: Any, **options: Any) -> None:
+        """As `tell`, and what comes of it has happened."""
+        self.tell(*arguments, **options)
+        await self.settle()
+
+    async def open(self, gate: asyncio.Event) -> None:
+        gate.set()
+        await self.settle()
 
     def waiting(self, who: str = "", **options: Any) -> KillOptions:
         """Kill options with somebody who waits."""

@@ -22,22 +22,24 @@ def test_a_check_that_fails_says_which_and_why_and_the_others_that_they_are_well
     is_well, text = health.report("readyz", liveness=False)
     assert not is_well
     assert text == "[+]leader ok\n[-]informer failed: pods have not synced\nreadyz check failed\n"
-    assert health.failures(liveness=False) == {"informer": "pods have not synced"}
 
 
 def test_what_makes_it_not_ready_does_not_make_it_dead() -> None:
     health = Health()
     health.add("informer", lambda: "pods have not synced")
-    assert health.failures(liveness=True) == {}
+    assert health.report("livez", liveness=True) == (True, "livez check passed\n")
     health.add("loop", lambda: "stuck", liveness=True)
-    assert health.failures(liveness=True) == {"loop": "stuck"}
-    assert list(health.failures(liveness=False)) == ["informer", "loop"]
+    assert health.report("livez", liveness=True) == (False, "[-]loop failed: stuck\nlivez check failed\n")
+    assert "[-]informer failed: " in health.report("readyz", liveness=False)[1]
+    assert "[-]loop failed: " in health.report("readyz", liveness=False)[1]
 
 
 def test_a_check_that_breaks_is_a_failure() -> None:
     health = Health()
     health.add("informer", lambda: str(1 // 0))
-    assert "ZeroDivisionError" in health.failures(liveness=False)["informer"]
+    is_well, text = health.report("readyz", liveness=False)
+    assert not is_well
+    assert "[-]informer failed: the check itself failed: ZeroDivisionError" in text
 
 
 def test_a_name_is_used_once() -> None:

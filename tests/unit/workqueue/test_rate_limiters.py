@@ -7,13 +7,7 @@ import asyncio
 import pytest
 
 from podlife.testing import virtual_time
-from podlife.workqueue import (
-    BucketLimiter,
-    ExponentialLimiter,
-    RateLimitedQueue,
-    TokenBucket,
-    longest_of,
-)
+from podlife.workqueue import BucketLimiter, ExponentialLimiter, LongestLimiter, RateLimitedQueue, TokenBucket
 
 
 def test_exponential_doubles_for_each_key_by_itself_up_to_its_bound() -> None:
@@ -55,7 +49,7 @@ async def test_bucket_lets_a_burst_through_and_then_one_after_the_other_whatever
 
 @virtual_time
 async def test_the_longest_of_several_counts_and_all_of_them_learn() -> None:
-    limiter = longest_of(ExponentialLimiter[str](1, 100), BucketLimiter[str](per_second=0.1, burst=3))
+    limiter = LongestLimiter(ExponentialLimiter[str](1, 100), BucketLimiter[str](per_second=0.1, burst=3))
     assert [limiter.delay_seconds("a") for _ in range(5)] == [1, 2, 4, 10, 20]
     assert limiter.retries("a") == 5
     limiter.forget("a")

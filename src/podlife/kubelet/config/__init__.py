@@ -1,6 +1,6 @@
 """The sources of a node's pods: the API server (`api`) and manifest files (`file`), and the mirrors of static pods.
 
-    source = FileSource(Path("/etc/kubernetes/manifests"), "n1", clock)
+    source = FileSource(Path("/etc/kubernetes/manifests"), "n1", clock, check=check)
     ... await source.run(on_change) ...
     mirrors = ApiMirrorClient(client, reporter)
     mirror = await mirrors.ensure(pod, mirror)
@@ -14,15 +14,8 @@ Running the pods, and knowing which mirrors exist, is left to the kubelet.
 """
 
 from podlife.kubelet.config.file import FileSource
-from podlife.kubelet.config.manifest import (
-    HASH,
-    MIRROR,
-    SEEN,
-    SOURCE,
-    ManifestError,
-    read_manifest,
-)
-from podlife.kubelet.config.mirror import ApiMirrorClient, MirrorOwner, is_mirror_of
+from podlife.kubelet.config.manifest import HASH, MIRROR, SEEN, SOURCE, ManifestError, read_manifest
+from podlife.kubelet.config.mirror import ApiMirrorClient, is_mirror_of
 
 __all__ = [
     "HASH",
@@ -32,7 +25,6 @@ __all__ = [
     "ApiMirrorClient",
     "FileSource",
     "ManifestError",
-    "MirrorOwner",
     "is_mirror_of",
     "read_manifest",
 ]

@@ -52,13 +52,14 @@ class ApiMirrorClient:
         self._complaints: dict[str, str] = {}
 
     async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
-        """See that the static pod has its mirror; `mirror` is the one that is known of. Answers the mirror that there
-        is now, None where there is none. Raises nothing of the client's."""
+        """Create or replace the mirror if `mirror`, the known one, is not right. Returns the mirror that exists now."""
         uid = pod["metadata"]["uid"]
         try:
             found = await self._ensure(pod, mirror)
         except PodlifeError as error:
-            self._complain(uid, f"{_shown(pod)} has no mirror pod: {error}")
+            metadata = pod["metadata"]
+            where = f"{metadata['namespace']}/{metadata['name']}"
+            self._complain(uid, f"static pod {where} has no mirror pod: {error}")
             return None
         self._complaints.pop(uid, None)
         return found
@@ -145,7 +146,3 @@ def _mirror(pod: Pod, node: MirrorOwner) -> Object:
         },
         "spec": dict(pod["spec"]),
     }
-
-
-def _shown(pod: Pod) -> str:
-    return f"static pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"

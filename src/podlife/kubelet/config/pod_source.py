@@ -74,7 +74,6 @@ class PodSource:
         return self._last.pop(uid, None)
 
     def take(self) -> tuple[list[str], list[NodePod]]:
-        """What was removed and what was put since the last time."""
         if not self.is_complete:
             return [], []
         removed, put = list(self._removed), list(self._put.values())

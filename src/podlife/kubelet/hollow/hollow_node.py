@@ -19,8 +19,8 @@ from podlife.client.views import decode
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
 from podlife.kubelet.core import KubeletCore
+from podlife.kubelet.interfaces import NoVolumes
 from podlife.kubelet.kuberuntime import crash_loop_backoff
-from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
     ClusterMembership,
     FixedMachine,

@@ -5,14 +5,11 @@ termination order and the labels from which a restarted kubelet learns are pure 
 what pods leave behind. `handler_runner` runs lifecycle hooks; it is imported by itself, since it brings an HTTP client.
 """
 
-from __future__ import annotations
-
 from podlife.kubelet.kuberuntime.backoff import Backoff, crash_loop_backoff
 from podlife.kubelet.kuberuntime.container_config import ContainerConfigs
 from podlife.kubelet.kuberuntime.container_gc import ContainerGC
-from podlife.kubelet.kuberuntime.kill_container import PodKillError
 from podlife.kubelet.kuberuntime.log_directory import LogDirectory
-from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager, SandboxError
+from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager
 from podlife.kubelet.kuberuntime.reason_cache import ReasonCache, StartFailure
 from podlife.kubelet.kuberuntime.start_container import ContainerStartError
 
@@ -23,9 +20,7 @@ __all__ = [
     "ContainerStartError",
     "KubeRuntimeManager",
     "LogDirectory",
-    "PodKillError",
     "ReasonCache",
-    "SandboxError",
     "StartFailure",
     "crash_loop_backoff",
 ]

@@ -45,7 +45,6 @@ class Backoff:
         self._waits: dict[str, _Wait] = {}
 
     def seconds(self, key: str) -> float:
-        """The wait that is stored; 0 for none."""
         wait = self._waits.get(key)
         return 0.0 if wait is None else wait.seconds
 
@@ -62,9 +61,6 @@ class Backoff:
         is_new = wait is None or self._has_expired(wait, since)
         seconds = self._initial if wait is None or is_new else min(wait.seconds * 2, self._max)
         self._waits[key] = _Wait(seconds, now)
-
-    def reset(self, key: str) -> None:
-        self._waits.pop(key, None)
 
     def collect(self, now: datetime) -> None:
         """Forget what has expired by now (RB-08)."""
@@ -105,19 +101,10 @@ class CrashLoop:
     until: datetime
 
 
-def crash_loop_event(pod: Pod, name: str) -> str:
-    return f"Back-off restarting failed container {name} in pod {long_name(pod)}"
-
-
-def crash_loop_message(pod: Pod, name: str, seconds: float) -> str:
-    return f"back-off {format_go_duration(seconds)} restarting failed container={name} pod={long_name(pod)}"
-
-
 def crash_loop(
     backoff: Backoff, pod: Pod, container: Container, finished_at: datetime | None, now: datetime
 ) -> CrashLoop | None:
-    """Whether a container has to wait before it starts, given when its last instance that ended did. Where it has
-    not, the decision to start is remembered."""
+    """Why a container has to wait, given the end of its last instance; None is a start, and is remembered."""
     if finished_at is None:
         return None
     key, name = backoff_key(pod, container), container["name"]
@@ -126,15 +113,14 @@ def crash_loop(
         return None
     seconds = backoff.seconds(key)
     return CrashLoop(
-        crash_loop_message(pod, name, seconds),
-        crash_loop_event(pod, name),
+        f"back-off {format_go_duration(seconds)} restarting failed container={name} pod={long_name(pod)}",
+        f"Back-off restarting failed container {name} in pod {long_name(pod)}",
         finished_at + timedelta(seconds=seconds),
     )
 
 
 def restart_count(last_attempt: int | None, log_names: Iterable[str] = ()) -> int:
-    """Of an instance about to be made: one more than the last, which is guessed from the names of its logs where the
-    runtime knows of none (RB-09)."""
+    """One more than the last instance; if the runtime knows of none, by the names of its logs (RB-09)."""
     if last_attempt is not None:
         return last_attempt + 1
     found = [int(match[1]) for name in log_names if (match := _LOG.match(name))]

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from podlife.kubelet.kuberuntime.compute_init_actions import InitPlan, ToKill, compute_init_actions
-from podlife.kubelet.kuberuntime.grace_period import KillReason
-from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_changed
+from podlife.kubelet.kuberuntime.kill_container import KillReason
+from podlife.kubelet.kuberuntime.labels import HASH
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    containers_of,
-    init_containers_of,
-)
+from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of, is_sidecar
 from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import matching_action, restarts_on_failure, should_start
-from podlife.kubelet.runtime import ContainerState, ContainerStatus
+from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState
 
-"""What a probe says of the container with this ID; None when there is nothing yet."""
 
-_HASH = "io.kubernetes.container.hash"
+@dataclass(frozen=True, slots=True)
+class ToKill:
+    container_id: str
+    name: str
+    message: str
+    reason: KillReason = KillReason.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,31 @@ class _Regular:
     kept: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SandboxNeed:
+    """`attempt` is that of the sandbox to make, or of the one that is kept; `sandbox_id` is the newest there is."""
+
+    is_new: bool
+    attempt: int = 0
+    sandbox_id: str = ""
+
+
+def sandbox_changed(pod: Pod, observed: ObservedPod) -> SandboxNeed:
+    """Whether a pod needs another sandbox (RS-04, RS-06, RS-07)."""
+    if not observed.sandboxes:
+        return SandboxNeed(True)
+    newest = observed.sandboxes[0]
+    uses_host_network = bool(pod["spec"].get("hostNetwork"))
+    another = SandboxNeed(True, newest.config.attempt + 1, newest.id)
+    if len(observed.ready_sandboxes) > 1 or newest.state is not SandboxState.READY:
+        return another
+    if newest.config.host_network is not uses_host_network:
+        return SandboxNeed(True, newest.config.attempt + 1)
+    if not uses_host_network and not newest.ips:
+        return another
+    return SandboxNeed(False, newest.config.attempt, newest.id)
+
+
 def spec_hash(container: Container) -> str:
     """Of what makes a running container another one when it changes: its name and image, as upstream."""
     told = json.dumps([container["name"], container.get("image") or ""])
@@ -60,7 +83,7 @@ def spec_hash(container: Container) -> str:
 
 def has_changed(container: Container, running: ContainerStatus) -> bool:
     """One that was started without a hash counts as unchanged."""
-    known = running.config.annotations.get(_HASH)
+    known = running.config.annotations.get(HASH)
     return known is not None and known != spec_hash(container)
 
 
@@ -79,23 +102,11 @@ def compute_pod_actions(
         for each in pod["spec"].get("ephemeralContainers") or ()
         if each["name"] not in observed.newest
     )
-    plan = compute_init_actions(pod, observed, results, has_changed)
+    kept = PodActions(sandbox_id=need.sandbox_id, attempt=need.attempt, start_ephemeral=ephemeral)
+    plan = compute_init_actions(pod, observed, results)
     if plan.kill_pod or not plan.is_initialized:
-        return PodActions(
-            plan.kill_pod,
-            sandbox_id=need.sandbox_id,
-            attempt=need.attempt,
-            start_init=plan.start,
-            start_ephemeral=ephemeral,
-            kill=plan.kill,
-        )
-    return _with_regular(
-        pod,
-        observed,
-        results,
-        plan,
-        PodActions(sandbox_id=need.sandbox_id, attempt=need.attempt, start_ephemeral=ephemeral),
-    )
+        return replace(kept, kill_pod=plan.kill_pod, start_init=plan.start, kill=plan.kill)
+    return _with_regular(pod, observed, results, plan, kept)
 
 
 def _into_new_sandbox(
@@ -120,7 +131,7 @@ def _is_done(pod: Pod, container: Container, observed: ObservedPod) -> bool:
 
 
 def _with_regular(
-    pod: Pod, observed: ObservedPod, results: ProbeLookup, plan: InitPlan, base: PodActions
+    pod: Pod, observed: ObservedPod, results: ProbeLookup, plan: InitPlan, kept: PodActions
 ) -> PodActions:
     regular = _Regular()
     for container in containers_of(pod):
@@ -134,13 +145,11 @@ def _with_regular(
                 regular.kill.append(ToKill(newest.id, container["name"], message))
     # Sidecars serve the regular containers: when none of those is left, they go too (RS-12).
     is_over = not regular.kept and not regular.start
-    return PodActions(
-        is_over,
-        sandbox_id=base.sandbox_id,
-        attempt=base.attempt,
+    return replace(
+        kept,
+        kill_pod=is_over,
         start_init=() if is_over else plan.start,
         start=tuple(regular.start),
-        start_ephemeral=base.start_ephemeral,
         kill=(*plan.kill, *regular.kill),
     )
 
@@ -178,3 +187,117 @@ def _to_reset(pod: Pod, observed: ObservedPod) -> tuple[str, ...]:
             )
             (sources if has_asked else targets).append(each.id)
     return (*targets, *sources)
+
+
+# Init containers and sidecars (RS-13)
+
+
+@dataclass(frozen=True, slots=True)
+class InitPlan:
+    is_initialized: bool
+    kill_pod: bool = False
+    start: tuple[str, ...] = ()
+    kill: tuple[ToKill, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one container asks for. `is_done`: the next may start."""
+
+    starts: bool = False
+    is_done: bool = False
+    ends_pod: bool = False
+    kill: ToKill | None = None
+
+
+_NOTHING = _Step()
+
+
+def compute_init_actions(pod: Pod, observed: ObservedPod, results: ProbeLookup) -> InitPlan:
+    """They run in order; a sidecar is done once it has started, and is kept running. Read from the last one: the last
+    that is known says how far the pod has come, and those before it count only as sidecars."""
+    init = init_containers_of(pod)
+    if not init:
+        return InitPlan(True)
+    is_initialized = is_past = _has_regular(pod, observed)
+    start: list[int] = []
+    kill: list[ToKill] = []
+    for place in reversed(range(len(init))):
+        container = init[place]
+        known = observed.newest.get(container["name"])
+        if known is None:
+            if is_past and is_sidecar(container):
+                start.append(place)
+            continue
+        if is_past and not is_sidecar(container):
+            continue
+        step = _step(pod, container, known, results)
+        if step.ends_pod:
+            return InitPlan(False, kill_pod=True, kill=tuple(kill))
+        if step.is_done and place == len(init) - 1:
+            is_initialized = True
+        elif step.is_done and not is_past:
+            start.append(place + 1)
+        if step.starts:
+            start.append(place)
+        if step.kill is not None:
+            kill.append(step.kill)
+        is_past = True
+    if not is_past:
+        start.append(0)
+    return InitPlan(
+        is_initialized, start=tuple(init[each]["name"] for each in reversed(start)), kill=tuple(kill)
+    )
+
+
+def _has_regular(pod: Pod, observed: ObservedPod) -> bool:
+    """A regular container that exited may be of a sandbox before this one, and says nothing."""
+    return any(
+        (known := observed.newest.get(each["name"])) is not None
+        and known.state in (ContainerState.CREATED, ContainerState.RUNNING)
+        for each in containers_of(pod)
+    )
+
+
+def _step(pod: Pod, container: Container, known: ContainerStatus, results: ProbeLookup) -> _Step:
+    match known.state:
+        case ContainerState.CREATED:
+            return _Step(starts=True)
+        case ContainerState.RUNNING:
+            if not is_sidecar(container):
+                return _NOTHING
+            return _running_sidecar(container, known, results)
+        case ContainerState.EXITED:
+            return _exited(pod, container, known)
+        case _:
+            if not is_sidecar(container) and not restarts_on_failure(pod, container):
+                return _Step(ends_pod=True)
+            message = 'Init container is in "unknown" state, try killing it before restart'
+            return _Step(starts=True, kill=ToKill(known.id, container["name"], message))
+
+
+def _exited(pod: Pod, container: Container, known: ContainerStatus) -> _Step:
+    if is_sidecar(container):
+        return _Step(starts=True)
+    if known.exit_code == 0:
+        return _Step(is_done=True)
+    return _Step(starts=True) if should_start(pod, container, known) else _Step(ends_pod=True)
+
+
+def _running_sidecar(container: Container, known: ContainerStatus, results: ProbeLookup) -> _Step:
+    name = container["name"]
+    if container.get("startupProbe"):
+        result = results(ProbeType.STARTUP, known.id)
+        if result is ProbeResult.FAILURE:
+            message = f"Init container {name} failed startup probe"
+            return _Step(starts=True, kill=ToKill(known.id, name, message, KillReason.STARTUP_PROBE))
+        if result is not ProbeResult.SUCCESS:
+            return _NOTHING
+    if has_changed(container, known):
+        message = f"Init container {name} definition changed"
+        return _Step(starts=True, is_done=True, kill=ToKill(known.id, name, message))
+    if container.get("livenessProbe") and results(ProbeType.LIVENESS, known.id) is ProbeResult.FAILURE:
+        message = f"Init container {name} failed liveness probe"
+        kill = ToKill(known.id, name, message, KillReason.LIVENESS_PROBE)
+        return _Step(starts=True, is_done=True, kill=kill)
+    return _Step(is_done=True)

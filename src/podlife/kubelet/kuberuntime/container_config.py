@@ -24,14 +24,9 @@ from podlife.kubelet.envvars import (
 )
 from podlife.kubelet.interfaces import ObjectCache, VolumeError, Volumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
-from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of
+from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, pod_labels
 from podlife.kubelet.kuberuntime.log_directory import LogDirectory, log_path
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    hostname_of,
-    long_name,
-)
+from podlife.kubelet.pod_fields import Container, Pod, hostname_of, long_name
 from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
 
 
@@ -44,16 +39,14 @@ class ContainerInstance:
     context: DownwardContext
 
 
+@dataclass(eq=False)
 class ContainerConfigs:
     """`default_uid` is whom containers run as that do not say: None where their image decides."""
 
-    def __init__(
-        self, volumes: Volumes, objects: ObjectCache, logs: LogDirectory, *, default_uid: int | None = None
-    ) -> None:
-        self._volumes = volumes
-        self._objects = objects
-        self.log_directory = logs
-        self._default_uid = default_uid
+    volumes: Volumes
+    objects: ObjectCache
+    log_directory: LogDirectory
+    default_uid: int | None = None
 
     def sandbox(self, pod: Pod, attempt: int) -> SandboxConfig:
         metadata, spec = pod["metadata"], pod["spec"]
@@ -67,22 +60,17 @@ class ContainerConfigs:
             log_directory=None if folder is None else os.fspath(folder),
             host_network=bool(spec.get("hostNetwork")),
             sysctls=sysctls_of(pod),
-            labels={
-                **(metadata.get("labels") or {}),
-                "io.kubernetes.pod.name": metadata["name"],
-                "io.kubernetes.pod.namespace": metadata.get("namespace") or "",
-                "io.kubernetes.pod.uid": metadata["uid"],
-            },
+            labels={**(metadata.get("labels") or {}), **pod_labels(pod)},
             annotations=dict(metadata.get("annotations") or {}),
         )
 
     async def container(self, pod: Pod, container: Container, instance: ContainerInstance) -> ContainerConfig:
         env = await self._environment(pod, container, instance.context)
         command, args = command_and_args(container, env)
-        security = _Security(pod, container, self._default_uid)
+        security = _Security(pod, container, self.default_uid)
         try:
-            mounts = self._volumes.mounts(pod, container)
-            hosts = self._volumes.hosts_file(pod, container, instance.context.pod_ips)
+            mounts = self.volumes.mounts(pod, container)
+            hosts = self.volumes.hosts_file(pod, container, instance.context.pod_ips)
         except VolumeError as error:
             raise ContainerConfigError(str(error)) from error
         return ContainerConfig(
@@ -114,10 +102,10 @@ class ContainerConfigs:
         try:
             for kind, name in _referred(container):
                 if kind == "configMap":
-                    config_maps[name] = await self._objects.config_map(namespace, name)
+                    config_maps[name] = await self.objects.config_map(namespace, name)
                 else:
-                    secrets[name] = await self._objects.secret(namespace, name)
-            services = await self._objects.service_environment(pod)
+                    secrets[name] = await self.objects.secret(namespace, name)
+            services = await self.objects.service_environment(pod)
         except PodlifeError as error:
             raise ContainerConfigError(str(error)) from error
         return environment(

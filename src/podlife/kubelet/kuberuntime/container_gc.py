@@ -50,18 +50,15 @@ class ContainerGC:
         self._complaints: dict[str, str] = {}
 
     def add(self, uids: Iterable[str]) -> None:
-        """These pods may have left something."""
         self._uids.update(dict.fromkeys(uids))
         self._wakeup.set()
 
     def add_all(self) -> None:
-        """Every pod may have left something."""
         self._kuberuntime.collect_backoffs()
         self._has_logs = True
         self.add((*self._cache, *self._volumes.mounted()))
 
     async def run(self) -> None:
-        """Run until cancelled."""
         while True:
             await self._wakeup.wait()
             self._wakeup.clear()
@@ -92,8 +89,7 @@ class ContainerGC:
         self._kuberuntime.forget(uid)
 
     async def _collect_some(self, observed: ObservedPod) -> None:
-        """Of a pod that is still wanted. The newest sandbox is kept even if it is not ready and empty: its attempt is
-        what the next one counts from."""
+        """Of a wanted pod. The newest sandbox is kept even if it is empty: the next one counts its attempt from it."""
         kept: dict[str, int] = {}
         gone: set[str] = set()
         for container in observed.containers:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podlife.kubelet.interfaces import HookError
@@ -31,10 +31,10 @@ _FALLBACK = "LifecycleHTTPFallback"
 _MOST_OUTPUT_BYTES = 10 * 1024
 
 
+@dataclass(eq=False)
 class HandlerRunner:
-    def __init__(self, runtime: Runtime, recorder: EventRecorder) -> None:
-        self._runtime = runtime
-        self._recorder = recorder
+    runtime: Runtime
+    recorder: EventRecorder
 
     async def run(
         self, pod: Pod, container: Container, container_id: str, handler: Mapping[str, Any], *, pod_ip: str
@@ -62,7 +62,7 @@ class HandlerRunner:
     async def _run(self, container_id: str, command: Sequence[str]) -> str:
         """What went wrong."""
         try:
-            result = await self._runtime.exec_sync(container_id, command)
+            result = await self.runtime.exec_sync(container_id, command)
         except ContainerRuntimeError as error:
             return f'{error}, message: ""'
         if result.exit_code == 0:
@@ -81,4 +81,4 @@ class HandlerRunner:
             except NoResponseError:
                 raise first from None
             message = f"request to HTTPS lifecycle hook {request.address} got HTTP response, retry with HTTP succeeded"
-            self._recorder.event(pod_reference(pod), "Warning", _FALLBACK, message)
+            self.recorder.event(pod_reference(pod), "Warning", _FALLBACK, message)

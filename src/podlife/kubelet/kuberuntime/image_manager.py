@@ -49,7 +49,8 @@ class ImageManager:
         whole = self._with_tag(pod, container, image)
         if isinstance(self._runtime, WithoutImages):
             return await self._runtime.pull_image(whole)
-        policy = container.get("imagePullPolicy") or _default_policy(whole)
+        default = "Always" if whole.endswith(":latest") else "IfNotPresent"
+        policy = container.get("imagePullPolicy") or default
         if policy != "Always":
             found = await self._find(pod, container, image, whole)
             if found is not None:
@@ -65,7 +66,6 @@ class ImageManager:
         return await self._pull(pod, container, image, whole)
 
     def collect(self) -> None:
-        """Forget waits that are over."""
         self._backoff.collect(self._clock.now())
         if not len(self._backoff):
             self._last_failures.clear()
@@ -115,7 +115,3 @@ class ImageManager:
 
     def _warn(self, pod: Pod, container: Container, reason: str, message: str) -> None:
         self._events.container(pod, container, reason, message, is_warning=True)
-
-
-def _default_policy(image: str) -> str:
-    return "Always" if image.endswith(":latest") else "IfNotPresent"

@@ -3,37 +3,27 @@
 All containers of a pod are ended together; any failure fails the whole kill, after everything was tried (KC-13). A kill
 may be repeated, even with a shorter grace period: what is ending then ends sooner, and no hook runs twice. A hook that
 exceeds the grace period is cancelled; upstream lets it run on (KC-09).
+
+One budget is used up in this order: preStop hook, then waiting for other containers of the pod; the rest goes to the
+runtime, but never less than two seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import enum
 import logging
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from podlife.kubelet.constants import MAXIMUM_STOP_SECONDS, MINIMUM_STOP_SECONDS
 from podlife.kubelet.interfaces import HookError, Hooks
-from podlife.kubelet.kuberuntime.grace_period import (
-    FAILED_PRE_STOP_HOOK,
-    KILLING,
-    KillReason,
-    StopBudget,
-    container_to_stop,
-    killing_message,
-    stop_budget,
-)
 from podlife.kubelet.kuberuntime.labels import restore
-from podlife.kubelet.kuberuntime.termination_order import TerminationOrder
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    init_containers_of,
-    is_sidecar,
-)
+from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of, is_sidecar
 from podlife.kubelet.runtime import (
     ContainerRuntimeError,
-    ContainerState,
     ContainerStatus,
     NotFoundInRuntimeError,
     Runtime,
@@ -41,12 +31,111 @@ from podlife.kubelet.runtime import (
 
 log = logging.getLogger(__name__)
 
-# What can have something that runs: of one that is unknown nobody can say that it has not.
-_ALIVE = (ContainerState.RUNNING, ContainerState.UNKNOWN)
+# Reasons of events, with what they say.
+KILLING = "Killing"
+FAILED_PRE_STOP_HOOK = ("FailedPreStopHook", "PreStopHook failed")
+FAILED_POST_START_HOOK = ("FailedPostStartHook", "PostStartHook failed")
 
 
 class PodKillError(ContainerRuntimeError):
     """Something of the pod could not be ended; the text says what."""
+
+
+class KillReason(enum.Enum):
+    OTHER = "other"
+    STARTUP_PROBE = "startupProbe"
+    LIVENESS_PROBE = "livenessProbe"
+
+
+@dataclass(frozen=True, slots=True)
+class StopBudget:
+    """Whole seconds that are left."""
+
+    seconds: int
+
+    @property
+    def has_time_for_hook(self) -> bool:
+        """Without any grace neither a preStop hook nor a turn is waited for (KC-08, KC-11)."""
+        return self.seconds > 0
+
+    def without(self, waited_seconds: float) -> StopBudget:
+        """What is left after some waiting, of which only whole seconds count (KC-09)."""
+        return StopBudget(self.seconds - int(waited_seconds))
+
+    @property
+    def runtime_seconds(self) -> int:
+        """What the runtime is to give the container (KC-12)."""
+        return max(self.seconds, MINIMUM_STOP_SECONDS)
+
+
+def stop_budget(
+    pod: Pod,
+    container: Container,
+    *,
+    reason: KillReason = KillReason.OTHER,
+    override_seconds: int | None = None,
+) -> StopBudget:
+    """Of a container that is about to be stopped. An override counts alone, even if it is more (KC-06). The API allows
+    graces that a runtime's client cannot put into a deadline."""
+    seconds = _base_seconds(pod, container, reason) if override_seconds is None else override_seconds
+    return StopBudget(min(seconds, MAXIMUM_STOP_SECONDS))
+
+
+def _base_seconds(pod: Pod, container: Container, reason: KillReason) -> int:
+    deletion = pod["metadata"].get("deletionGracePeriodSeconds")
+    if deletion is not None:
+        return int(deletion)
+    spec = pod["spec"].get("terminationGracePeriodSeconds")
+    if spec is None:
+        return MINIMUM_STOP_SECONDS
+    own = (container.get(reason.value) or {}).get("terminationGracePeriodSeconds")
+    return int(spec if own is None else own)
+
+
+def killing_message(name: str, message: str = "") -> str:
+    """Of the event that is sent before the preStop hook (KC-07)."""
+    return message or f"Stopping container {name}"
+
+
+def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """For each sidecar, the running containers that have to end before it is stopped; others wait for none."""
+    regular = frozenset(each["name"] for each in containers_of(pod))
+    waits: dict[str, frozenset[str]] = {}
+    later: frozenset[str] = frozenset()
+    for container in reversed(init_containers_of(pod)):
+        if is_sidecar(container):
+            waits[container["name"]] = (regular | later) & frozenset(running)
+            later = frozenset((container["name"],))
+    return waits
+
+
+class TerminationOrder:
+    """The turns of one pod that is being killed (KO-01 to KO-04). A sidecar serves the regular containers and the
+    sidecars after it: it ends after the regular ones and after the sidecar listed next. No container is waited for
+    longer than the grace period. `ended` has to be called for every container, stopped or failed to."""
+
+    def __init__(self, pod: Pod, running: Collection[str]) -> None:
+        self._waits = whom_to_wait_for(pod, running)
+        self._ends = {name: asyncio.Event() for name in frozenset().union(*self._waits.values())}
+
+    async def wait(self, name: str, grace_seconds: float) -> float:
+        """Wait until it is this container's turn, or the grace is used up; answers how long that took."""
+        ends = [self._ends[each] for each in self._waits.get(name, ())]
+        if not ends or grace_seconds <= 0:
+            return 0.0
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(grace_seconds):
+                for end in ends:
+                    await end.wait()
+        except TimeoutError:
+            pass
+        return loop.time() - began
+
+    def ended(self, name: str) -> None:
+        if name in self._ends:
+            self._ends[name].set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +160,7 @@ class ContainerKiller:
         self, pod: Pod | None, observed: ObservedPod, *, grace_seconds: int | None = None
     ) -> None:
         """Without a pod, each container ends as its own labels say (KC-02). Raises `PodKillError`."""
-        alive = [each for each in observed.containers if each.state in _ALIVE]
+        alive = [each for each in observed.containers if each.could_run]
         turns = None
         if pod is not None and any(is_sidecar(each) for each in init_containers_of(pod)):
             turns = TerminationOrder(pod, [each.config.name for each in alive])
@@ -92,7 +181,10 @@ class ContainerKiller:
         """Returns when nothing of it runs any more. One that the runtime does not know has ended (KC-12)."""
         name = known.config.name
         try:
-            pod, container = _specs(pod, known)
+            if pod is not None:
+                container = container_to_stop(pod, name, known.id)
+            else:
+                pod, container = restore(known.config.labels, known.config.annotations)
             self._events.container(
                 pod, container, KILLING, killing_message(name, kill.message), container_id=known.id
             )
@@ -139,14 +231,16 @@ class ContainerKiller:
             log.debug("sandbox %s is already gone", sandbox_id)
 
 
-def _specs(pod: Pod | None, known: ContainerStatus) -> tuple[Pod, Container]:
-    """What is known of a container that is to end. Raises `PodKillError` for one that its pod does not have (KC-01)."""
-    if pod is None:
-        return restore(known.config.labels, known.config.annotations)
-    try:
-        return pod, container_to_stop(pod, known.config.name, known.id)
-    except LookupError as error:
-        raise PodKillError(str(error.args[0])) from None
+def container_to_stop(pod: Pod, name: str, container_id: str) -> Container:
+    """What the pod says of one of its containers. Raises `PodKillError` where it says nothing (KC-01)."""
+    ephemeral: Iterable[Container] = pod["spec"].get("ephemeralContainers") or ()
+    for container in (*containers_of(pod), *init_containers_of(pod), *ephemeral):
+        if container["name"] == name:
+            return container
+    pod_name = pod["metadata"].get("name", "")
+    raise PodKillError(
+        f"failed to get containerSpec {name!r} (id={container_id!r}) in pod {pod_name!r} when killing container"
+    )
 
 
 async def _all(*kills: object) -> list[Exception]:

@@ -16,7 +16,7 @@ _POD_NAME = "io.kubernetes.pod.name"
 _POD_NAMESPACE = "io.kubernetes.pod.namespace"
 _POD_UID = "io.kubernetes.pod.uid"
 _NAME = "io.kubernetes.container.name"
-_HASH = "io.kubernetes.container.hash"
+HASH = "io.kubernetes.container.hash"
 _RESTARTS = "io.kubernetes.container.restartCount"
 _MESSAGE_PATH = "io.kubernetes.container.terminationMessagePath"
 _MESSAGE_POLICY = "io.kubernetes.container.terminationMessagePolicy"
@@ -27,14 +27,17 @@ _PORTS = "io.kubernetes.container.ports"
 _RESOURCES = "podlife.dev/resources"
 
 
-def labels_of(pod: Pod, container: Container) -> dict[str, str]:
+def pod_labels(pod: Pod) -> dict[str, str]:
     metadata = pod["metadata"]
     return {
         _POD_NAME: metadata["name"],
-        _POD_NAMESPACE: metadata["namespace"],
+        _POD_NAMESPACE: metadata.get("namespace") or "",
         _POD_UID: metadata["uid"],
-        _NAME: container["name"],
     }
+
+
+def labels_of(pod: Pod, container: Container) -> dict[str, str]:
+    return {**pod_labels(pod), _NAME: container["name"]}
 
 
 def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_count: int) -> dict[str, str]:
@@ -42,12 +45,9 @@ def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_co
         _DELETION_GRACE: pod["metadata"].get("deletionGracePeriodSeconds"),
         _GRACE: pod["spec"].get("terminationGracePeriodSeconds"),
     }
-    objects = {
-        _PRE_STOP: (container.get("lifecycle") or {}).get("preStop"),
-        _PORTS: container.get("ports"),
-    }
+    objects = {_PRE_STOP: (container.get("lifecycle") or {}).get("preStop"), _PORTS: container.get("ports")}
     return {
-        _HASH: spec_hash,
+        HASH: spec_hash,
         _RESTARTS: str(restart_count),
         _MESSAGE_PATH: container.get("terminationMessagePath") or "",
         _MESSAGE_POLICY: container.get("terminationMessagePolicy") or "",
@@ -58,33 +58,29 @@ def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_co
 
 
 def restore(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[Object, Object]:
-    """As much of the pod and of the container as ending it takes. What cannot be read is left away: a label that
-    somebody broke must not keep a container alive."""
-    grace = _read(annotations, _GRACE, int)
-    deletion = _read(annotations, _DELETION_GRACE, int)
+    """The pod and container, as far as a kill needs them. A label that cannot be read must not keep one alive."""
     hook = _read(annotations, _PRE_STOP, dict)
-    ports = _read(annotations, _PORTS, list)
-    container: Object = {"name": labels.get(_NAME, "")}
-    if hook is not None:
-        container["lifecycle"] = {"preStop": hook}
-    if ports is not None:
-        container["ports"] = ports
-    metadata: Object = {
-        "name": labels.get(_POD_NAME, ""),
-        "namespace": labels.get(_POD_NAMESPACE, ""),
-        "uid": labels.get(_POD_UID, ""),
-    }
-    if deletion is not None:
-        metadata["deletionGracePeriodSeconds"] = deletion
-    spec: Object = {"containers": [container]}
-    if grace is not None:
-        spec["terminationGracePeriodSeconds"] = grace
+    container = _given(
+        name=labels.get(_NAME, ""),
+        lifecycle=None if hook is None else {"preStop": hook},
+        ports=_read(annotations, _PORTS, list),
+    )
+    metadata = _given(
+        name=labels.get(_POD_NAME, ""),
+        namespace=labels.get(_POD_NAMESPACE, ""),
+        uid=labels.get(_POD_UID, ""),
+        deletionGracePeriodSeconds=_read(annotations, _DELETION_GRACE, int),
+    )
+    spec = _given(containers=[container], terminationGracePeriodSeconds=_read(annotations, _GRACE, int))
     return {"metadata": metadata, "spec": spec}, container
 
 
+def _given(**fields: Any) -> Object:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def resources_at_start(container: Container, annotations: Mapping[str, str]) -> Object:
-    """The requests and limits that an instance of the container was started with: those of the pod may have been
-    resized since. An instance that does not say has those of its pod."""
+    """Requests and limits that an instance was started with: its pod may have been resized since."""
     found: Object | None = _read(annotations, _RESOURCES, dict)
     return found if found is not None else dict(container.get("resources") or {})
 

@@ -6,9 +6,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from podlife.kubelet.kuberuntime.termination_message import LOG_BYTES, LOG_LINES
 from podlife.kubelet.pod_fields import Pod
 
+# How much of a log's end may become a termination message.
+LOG_BYTES = 2048
+LOG_LINES = 80
 # Every line of the log begins with a time, a stream and a tag.
 _LINE_OVERHEAD_BYTES = 64
 
@@ -35,7 +37,6 @@ class LogDirectory:
         return self._root / f"{metadata.get('namespace') or ''}_{metadata['name']}_{metadata['uid']}"
 
     def names(self, pod: Pod, container_name: str) -> list[str]:
-        """The logs that there are of a container."""
         folder = self.of(pod)
         try:
             return [] if folder is None else [each.name for each in (folder / container_name).iterdir()]
@@ -43,8 +44,7 @@ class LogDirectory:
             return []
 
     def remove_if(self, is_unwanted: Callable[[str], bool]) -> None:
-        """Remove the folders of the pods of which nothing is to be kept, by their UIDs. What cannot be removed stays
-        until the next time."""
+        """Remove the folders of unwanted pods, by UID. What cannot be removed stays until the next time."""
         if self._root is None or not self._root.is_dir():
             return
         for folder in self._root.iterdir():

@@ -24,7 +24,7 @@ from podlife.kubelet.kuberuntime.start_container import ContainerStarter, Contai
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of, is_sidecar
-from podlife.kubelet.runtime import ContainerRuntimeError, ContainerState, HasNetwork, Runtime
+from podlife.kubelet.runtime import ContainerRuntimeError, HasNetwork, Runtime
 
 
 class SandboxError(ContainerRuntimeError):
@@ -64,7 +64,6 @@ class KubeRuntimeManager:
 
     @property
     def network_problem(self) -> str:
-        """Why pods cannot have a network yet; empty when they can."""
         return self.runtime.network_problem if isinstance(self.runtime, HasNetwork) else ""
 
     async def kill_pod(
@@ -74,7 +73,6 @@ class KubeRuntimeManager:
         await self._killer.kill_pod(pod, observed, grace_seconds=grace_seconds)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, and everything of it."""
         self._killer.forget(uid)
         self.reasons.forget(uid)
 
@@ -92,7 +90,8 @@ class KubeRuntimeManager:
             message = "Pod sandbox changed, it will be killed and re-created."
             self._events.pod(pod, "SandboxChanged", message)
         if actions.kill_pod:
-            if _is_anything_left(observed):
+            # Something runs, or could: killing what has ended would stop it again with every sync.
+            if observed.ready_sandboxes or any(each.could_run for each in observed.containers):
                 result.has_acted = True
                 await self._killer.kill_pod(pod, observed)
             if not actions.create_sandbox:
@@ -109,13 +108,14 @@ class KubeRuntimeManager:
         self, pod: Pod, observed: ObservedPod, actions: PodActions, result: PodSyncResult
     ) -> None:
         known = {each.id: each for each in observed.containers}
+        pod_ip = next(iter(observed.ips), "")
         for each in actions.kill:
             result.has_acted = True
-            kill = KillRequest(each.message, each.reason, pod_ip=_first_ip(observed))
+            kill = KillRequest(each.message, each.reason, pod_ip=pod_ip)
             await self._killer.kill_container(pod, known[each.container_id], kill)
         for container_id in actions.reset:
             result.has_acted = True
-            if known[container_id].state in (ContainerState.RUNNING, ContainerState.UNKNOWN):
+            if known[container_id].could_run:
                 kill = KillRequest("killing", override_seconds=0)
                 await self._killer.kill_container(pod, known[container_id], kill)
             await self.runtime.remove_container(container_id)
@@ -139,7 +139,7 @@ class KubeRuntimeManager:
         result: PodSyncResult,
     ) -> SandboxContext | None:
         """None where nothing is to be started."""
-        sandbox_id, ips = actions.sandbox_id, _ips(observed)
+        sandbox_id, ips = actions.sandbox_id, observed.ips
         if actions.create_sandbox:
             result.has_acted = True
             sandbox_id = await self._create_sandbox(pod, actions.attempt)
@@ -164,8 +164,7 @@ class KubeRuntimeManager:
     async def _start_all(
         self, pod: Pod, actions: PodActions, sandbox: SandboxContext, result: PodSyncResult
     ) -> None:
-        """An init container that does not start keeps those after it, and the regular ones, from starting; a sidecar
-        only keeps itself."""
+        """An init container that does not start blocks all containers after it; a sidecar blocks none."""
         ephemeral = pod["spec"].get("ephemeralContainers") or ()
         for container in _named(ephemeral, actions.start_ephemeral):
             await self._start(pod, container, sandbox, result)
@@ -194,18 +193,3 @@ def _named(containers: Iterable[Container], names: tuple[str, ...]) -> list[Cont
     """In the order of the names."""
     by_name = {each["name"]: each for each in containers}
     return [by_name[name] for name in names]
-
-
-def _is_anything_left(observed: ObservedPod) -> bool:
-    """Something runs, or could: killing what has ended would stop it again with every sync."""
-    return bool(observed.ready_sandboxes) or any(
-        each.state in (ContainerState.RUNNING, ContainerState.UNKNOWN) for each in observed.containers
-    )
-
-
-def _ips(observed: ObservedPod) -> tuple[str, ...]:
-    return next((each.ips for each in observed.ready_sandboxes if each.ips), ())
-
-
-def _first_ip(observed: ObservedPod) -> str:
-    return next(iter(_ips(observed)), "")

@@ -23,9 +23,8 @@ from podlife.kubelet.kuberuntime.backoff import (
 )
 from podlife.kubelet.kuberuntime.compute_pod_actions import has_changed
 from podlife.kubelet.kuberuntime.container_config import ContainerConfigs, ContainerInstance
-from podlife.kubelet.kuberuntime.grace_period import FAILED_POST_START_HOOK
 from podlife.kubelet.kuberuntime.image_manager import ImageError, ImageManager
-from podlife.kubelet.kuberuntime.kill_container import ContainerKiller, KillRequest
+from podlife.kubelet.kuberuntime.kill_container import FAILED_POST_START_HOOK, ContainerKiller, KillRequest
 from podlife.kubelet.kuberuntime.reason_cache import StartFailure
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
@@ -42,8 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class ContainerStartError(ContainerRuntimeError):
-    """A container could not be started; `failure` is what it shows while it waits. With `until` there is no use in
-    trying sooner."""
+    """`failure` is what the container shows while it waits; before `until` there is no use in trying again."""
 
     def __init__(self, name: str, failure: StartFailure, until: datetime | None = None) -> None:
         super().__init__(f'failed to "StartContainer" for "{name}" with {failure.reason}: {failure.message}')
@@ -64,27 +62,16 @@ class SandboxContext:
         return next(iter(self.context.pod_ips), "")
 
 
+@dataclass(eq=False)
 class ContainerStarter:
-    def __init__(  # noqa: PLR0913 - every collaborator is injected by itself: a bag would hide them
-        self,
-        runtime: Runtime,
-        images: ImageManager,
-        configs: ContainerConfigs,
-        hooks: Hooks,
-        killer: ContainerKiller,
-        events: PodEvents,
-        *,
-        clock: Clock,
-        backoff: Backoff,
-    ) -> None:
-        self._runtime = runtime
-        self._images = images
-        self._configs = configs
-        self._hooks = hooks
-        self._killer = killer
-        self._events = events
-        self._clock = clock
-        self._backoff = backoff
+    runtime: Runtime
+    images: ImageManager
+    configs: ContainerConfigs
+    hooks: Hooks
+    killer: ContainerKiller
+    events: PodEvents
+    clock: Clock
+    backoff: Backoff
 
     async def start(self, pod: Pod, container: Container, sandbox: SandboxContext) -> None:
         """Raises `ContainerStartError`."""
@@ -94,24 +81,24 @@ class ContainerStarter:
         if container_id is None:
             container_id = await self._make(pod, container, sandbox)
         try:
-            await finish_despite_cancel(self._runtime.start_container(container_id), name=f"start {name}")
+            await finish_despite_cancel(self.runtime.start_container(container_id), name=f"start {name}")
         except ConflictInRuntimeError as error:
             # A kubelet before has started it: the next observation shows what became of it.
             raise ContainerStartError(name, StartFailure("RunContainerError", str(error))) from error
         except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}", container_id)
             raise ContainerStartError(name, StartFailure("RunContainerError", str(error))) from error
-        self._events.container(pod, container, "Started", "Container started")
+        self.events.container(pod, container, "Started", "Container started")
         await self._run_hook(pod, container, container_id, sandbox)
 
     def _wait_if_it_crashes(self, pod: Pod, container: Container, observed: ObservedPod) -> None:
         """A container that keeps failing waits before it is started again (RB-04)."""
         last = observed.last_exited(container["name"])
         finished_at = None if last is None else last.finished_at
-        loop = crash_loop(self._backoff, pod, container, finished_at, self._clock.now())
+        loop = crash_loop(self.backoff, pod, container, finished_at, self.clock.now())
         if loop is None:
             return
-        self._events.container(pod, container, BACK_OFF, loop.event, is_warning=True)
+        self.events.container(pod, container, BACK_OFF, loop.event, is_warning=True)
         raise ContainerStartError(
             container["name"], StartFailure(CRASH_LOOP_BACK_OFF, loop.message), loop.until
         )
@@ -126,29 +113,29 @@ class ContainerStarter:
     async def _make(self, pod: Pod, container: Container, sandbox: SandboxContext) -> str:
         name = container["name"]
         try:
-            image_ref = await self._images.ensure(pod, container)
+            image_ref = await self.images.ensure(pod, container)
         except ImageError as error:
             self._warn(pod, container, "Failed", f"Error: {error.failure.reason}")
             raise ContainerStartError(name, error.failure) from error
         newest = sandbox.observed.newest.get(name)
         attempt = restart_count(
             None if newest is None else newest.config.attempt,
-            self._configs.log_directory.names(pod, name) if newest is None else (),
+            self.configs.log_directory.names(pod, name) if newest is None else (),
         )
         try:
-            config = await self._configs.container(
+            config = await self.configs.container(
                 pod, container, ContainerInstance(attempt, image_ref, sandbox.context)
             )
         except ContainerConfigError as error:
             self._warn(pod, container, "Failed", f"Error: {error}")
             raise ContainerStartError(name, StartFailure(error.reason, str(error))) from error
         try:
-            made = self._runtime.create_container(sandbox.sandbox_id, config)
+            made = self.runtime.create_container(sandbox.sandbox_id, config)
             container_id = await finish_despite_cancel(made, name=f"create {name}")
         except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}")
             raise ContainerStartError(name, StartFailure("CreateContainerError", str(error))) from error
-        self._events.container(pod, container, "Created", "Container created")
+        self.events.container(pod, container, "Created", "Container created")
         return container_id
 
     async def _run_hook(
@@ -159,7 +146,7 @@ class ContainerStarter:
         if not handler:
             return
         try:
-            await self._hooks.run(pod, container, container_id, handler, pod_ip=sandbox.pod_ip)
+            await self.hooks.run(pod, container, container_id, handler, pod_ip=sandbox.pod_ip)
         except Exception as error:
             # Whatever is wrong with the hook, the container must not run on without it.
             why = str(error) if isinstance(error, HookError) else repr(error)
@@ -171,13 +158,13 @@ class ContainerStarter:
 
     async def _kill(self, pod: Pod, container_id: str, sandbox: SandboxContext) -> None:
         try:
-            known: ContainerStatus = await self._runtime.container_status(container_id)
+            known: ContainerStatus = await self.runtime.container_status(container_id)
             kill = KillRequest(FAILED_POST_START_HOOK[0], pod_ip=sandbox.pod_ip)
-            await self._killer.kill_container(pod, known, kill)
+            await self.killer.kill_container(pod, known, kill)
         except ContainerRuntimeError as error:
             log.warning("container could not be killed after its postStart hook failed: %s", error)
 
     def _warn(
         self, pod: Pod, container: Container, reason: str, message: str, container_id: str = ""
     ) -> None:
-        self._events.container(pod, container, reason, message, is_warning=True, container_id=container_id)
+        self.events.container(pod, container, reason, message, is_warning=True, container_id=container_id)

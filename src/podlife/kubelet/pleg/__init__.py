@@ -3,15 +3,8 @@
 `events` compares two observations and is pure; `GenericPLEG` decides when to list and when to read one pod.
 """
 
-from __future__ import annotations
-
 from podlife.kubelet.pleg.events import PodLifecycleEvent, PodLifecycleEventType
 from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache
 
-__all__ = [
-    "GenericPLEG",
-    "PodCache",
-    "PodLifecycleEvent",
-    "PodLifecycleEventType",
-]
+__all__ = ["GenericPLEG", "PodCache", "PodLifecycleEvent", "PodLifecycleEventType"]

@@ -1,4 +1,4 @@
-"""The events between two observations of the runtime (PL-01 to PL-03, PL-08 to PL-10, PL-13). Pure.
+"""The events between two observations of the runtime (PL-01 to PL-03, PL-13). Pure.
 
 A ready sandbox counts as a running container.
 """
@@ -6,12 +6,10 @@ A ready sandbox counts as a running container.
 from __future__ import annotations
 
 import enum
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from podlife.kubelet.constants import RELIST_UNHEALTHY_SECONDS
-from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
+from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxStatus
 
 States = Mapping[str, Mapping[str, ContainerState]]
 """By UID of the pod and ID of the container or sandbox."""
@@ -42,8 +40,7 @@ def states_of(sandboxes: Iterable[SandboxStatus], containers: Iterable[Container
     for container in containers:
         states.setdefault(container.pod_uid, {})[container.id] = container.state
     for sandbox in sandboxes:
-        is_ready = sandbox.state is SandboxState.READY
-        state = ContainerState.RUNNING if is_ready else ContainerState.EXITED
+        state = ContainerState.RUNNING if sandbox.is_ready else ContainerState.EXITED
         states.setdefault(sandbox.config.pod_uid, {})[sandbox.id] = state
     return states
 
@@ -77,24 +74,3 @@ def _kinds(before: ContainerState | None, after: ContainerState | None) -> tuple
 def _seen(state: ContainerState | None) -> ContainerState | None:
     """One that is only created is nothing to speak of yet."""
     return ContainerState.UNKNOWN if state is ContainerState.CREATED else state
-
-
-def ips_after(old: Sequence[str], new: Sequence[str], sandboxes: Iterable[SandboxStatus]) -> Sequence[str]:
-    """A pod that has lost its sandbox keeps the addresses that it had: its last status still tells them (PL-08)."""
-    is_alive = any(each.state is SandboxState.READY for each in sandboxes)
-    return old if not new and not is_alive else new
-
-
-def is_healthy(
-    last_relist: float | None, now: float, *, patience_seconds: float = RELIST_UNHEALTHY_SECONDS
-) -> bool:
-    """`last_relist` is the second at which a listing last succeeded (PL-09)."""
-    return last_relist is not None and now - last_relist <= patience_seconds
-
-
-def running_pods(
-    sandboxes: Iterable[SandboxStatus], containers: Iterable[ContainerStatus]
-) -> tuple[int, Counter[str]]:
-    """How many pods have a sandbox that is ready, and how many containers there are in each state (PL-10)."""
-    pods = {each.config.pod_uid for each in sandboxes if each.state is SandboxState.READY}
-    return len(pods), Counter(each.state.value.lower() for each in containers)

@@ -25,8 +25,6 @@ from podlife.kubelet.pleg.events import (
     PodLifecycleEvent,
     PodLifecycleEventType,
     compute_events,
-    is_healthy,
-    running_pods,
     states_of,
 )
 from podlife.kubelet.pleg.pod_cache import PodCache
@@ -35,7 +33,6 @@ from podlife.kubelet.runtime import (
     ContainerStatus,
     EventKind,
     Runtime,
-    RuntimeEvent,
     RuntimeUnavailableError,
     SandboxStatus,
 )
@@ -85,18 +82,15 @@ class GenericPLEG:
         """Unhealthy before the first relist, and when the last one is too old (PL-09)."""
         patience = _EVENTED_PATIENCE_SECONDS if self.is_evented else RELIST_UNHEALTHY_SECONDS
         # Not by the clock: somebody may set it, and a node that sleeps does not look.
-        return is_healthy(self.relisted_at, self.seconds(), patience_seconds=patience)
+        return self.relisted_at is not None and self.seconds() - self.relisted_at <= patience
 
     def counts(self) -> tuple[int, Counter[str]]:
-        """How many pods run, and how many containers there are in each state (PL-10)."""
+        """How many pods have a sandbox that is ready, and how many containers there are in each state (PL-10)."""
         seen = [self.cache.last_seen(uid) for uid in self.cache]
-        return running_pods(
-            (each for pod in seen for each in pod.sandboxes),
-            (each for pod in seen for each in pod.containers),
-        )
+        running = sum(bool(pod.ready_sandboxes) for pod in seen)
+        return running, Counter(each.state.value.lower() for pod in seen for each in pod.containers)
 
     def ask(self, uid: str) -> None:
-        """Read this pod again, soon."""
         self._wanted[uid] = None
         self._wakeup.set()
 
@@ -133,7 +127,6 @@ class GenericPLEG:
             await wait_until_set(self._relisted, seconds=seconds)
 
     async def run(self) -> None:
-        """Run until cancelled."""
         self.ask_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen_for_ever(), name="runtime events")
@@ -150,7 +143,10 @@ class GenericPLEG:
                     # What happened before somebody listened is only seen by looking.
                     self.ask_all()
                     async for event in events:
-                        self._take(event)
+                        if event.kind is EventKind.RELIST or not event.pod_uid:
+                            self.ask_all()
+                        else:
+                            self.ask(event.pod_uid)
             except ContainerRuntimeError as error:
                 log.debug("runtime events unavailable: %s", error)
             except Exception:
@@ -159,12 +155,6 @@ class GenericPLEG:
             finally:
                 self.is_evented = False
             await asyncio.sleep(RELIST_SECONDS)
-
-    def _take(self, event: RuntimeEvent) -> None:
-        if event.kind is EventKind.RELIST or not event.pod_uid:
-            self.ask_all()
-        else:
-            self.ask(event.pod_uid)
 
     async def _relist_for_ever(self) -> None:
         while True:
@@ -204,7 +194,11 @@ class GenericPLEG:
             sandboxes = await _bounded(self._runtime.list_sandboxes())
             containers = await _bounded(self._runtime.list_containers())
         except Exception as error:  # noqa: BLE001 - a defect of the runtime's client must not end the agent
-            self._complain(_reason(error))
+            why = str(error) if isinstance(error, PodlifeError) else repr(error)
+            # Once, not with every try.
+            if why != self._complaint:
+                log.warning("runtime relist failed, retrying: %s", why)
+            self._complaint = why
             asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask_all)
             for waiter in waiters:
                 if not waiter.done():
@@ -222,12 +216,6 @@ class GenericPLEG:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
-
-    def _complain(self, text: str) -> None:
-        """Once, not with every try."""
-        if text != self._complaint:
-            log.warning("runtime relist failed, retrying: %s", text)
-        self._complaint = text
 
     async def _read(self, uid: str) -> None:
         at = self.seconds()
@@ -270,10 +258,6 @@ def _by_pod(
     for container in containers:
         found.setdefault(container.pod_uid, ([], []))[1].append(container)
     return {uid: ObservedPod.of(*each) for uid, each in found.items()}
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, PodlifeError) else repr(error)
 
 
 async def _bounded(asked: Awaitable[T]) -> T:

@@ -7,35 +7,28 @@
 
 `run` runs the injected steps (`PodSteps`): sync while the pod is wanted, then terminating until nothing of it runs,
 then terminated. A failed step is due again in `retries`; the sync loop takes it from there and sends a sync. The
-decisions are pure (`update_transitions`, `step_transitions`, `sync_known_pods`) and follow the PW- rules.
+decisions are pure (`transitions`) and follow the PW- rules.
 """
 
 from podlife.kubelet.podworkers.delays import BackoffError, Delays
-from podlife.kubelet.podworkers.interfaces import (
-    PodSteps,
-    StatusCache,
-    SyncResult,
-)
 from podlife.kubelet.podworkers.kill_pod import KillError, kill_pod_now
-from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, WorkerMetrics
-from podlife.kubelet.podworkers.state import PodState, Stage
-from podlife.kubelet.podworkers.static_names import StaticNames
-from podlife.kubelet.podworkers.sync_known_pods import KnownPod
-from podlife.kubelet.podworkers.updates import (
+from podlife.kubelet.podworkers.state import (
     KillOptions,
     KillOutcome,
+    PodState,
     PodUpdate,
+    Stage,
     StatusOverride,
     UpdateType,
-    Waiter,
     full_name,
     is_static,
 )
+from podlife.kubelet.podworkers.static_names import StaticNames
+from podlife.kubelet.podworkers.step_runner import PodSteps, SyncResult
+from podlife.kubelet.podworkers.transitions import KnownPod
 from podlife.kubelet.podworkers.workers import PodWorkers
 
 __all__ = [
-    "CONTAINERS_PER_POD",
-    "WORKER_SECONDS",
     "BackoffError",
     "Delays",
     "KillError",
@@ -48,12 +41,9 @@ __all__ = [
     "PodWorkers",
     "Stage",
     "StaticNames",
-    "StatusCache",
     "StatusOverride",
     "SyncResult",
     "UpdateType",
-    "Waiter",
-    "WorkerMetrics",
     "full_name",
     "is_static",
     "kill_pod_now",

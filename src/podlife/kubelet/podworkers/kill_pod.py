@@ -8,13 +8,7 @@ from podlife.errors import PodlifeError
 from podlife.kubelet.object_reference import pod_reference
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_events import EventRecorder
-from podlife.kubelet.podworkers.updates import (
-    KillOptions,
-    KillOutcome,
-    PodUpdate,
-    StatusOverride,
-    UpdateType,
-)
+from podlife.kubelet.podworkers.state import KillOptions, KillOutcome, PodUpdate, StatusOverride, UpdateType
 from podlife.kubelet.podworkers.workers import PodWorkers
 
 _LEAST_WAIT_SECONDS = 10
@@ -39,8 +33,7 @@ async def kill_pod_now(
     grace_seconds: int | None = None,
     status_override: StatusOverride | None = None,
 ) -> None:
-    """Return when no container of the pod runs any more. Raises KillError when that takes too long, or when the workers
-    end before."""
+    """Return when no container of the pod runs. Raises KillError if that takes too long or the workers end first."""
     answered: asyncio.Future[KillOutcome] = asyncio.get_running_loop().create_future()
 
     def answer(outcome: KillOutcome) -> None:

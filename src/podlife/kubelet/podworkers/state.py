@@ -1,22 +1,91 @@
-"""The state of a pod in the workers.
+"""What the workers know of a pod: the updates they take, and the state that these make of it.
 
-A state is immutable: each event makes another (`update_transitions`, `step_transitions`, `sync_known_pods`) and returns
-the actions that follow (`Action`). Nothing here waits, acts or reads the time.
+A pod that only the runtime knows (`RunningPod`) has no specification; it can be ended and nothing else. A state is
+immutable: each event makes another (`transitions`) and returns the actions that follow (`Action`). Nothing here waits,
+acts or reads the time.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-from podlife.kubelet.pod import NodePod
-from podlife.kubelet.podworkers.updates import KillOutcome, PodUpdate, StatusOverride, Waiter
+from podlife.kubelet.pod import NodePod, RunningPod
+
+# Where a pod came from; a mirror on the API server and whoever reads a manifest write it.
+CONFIG_SOURCE = "kubernetes.io/config.source"
+
+
+def is_static(pod: NodePod) -> bool:
+    return pod.metadata.annotations.get(CONFIG_SOURCE, "api") != "api"
+
+
+def has_ended(pod: NodePod) -> bool:
+    return pod.status.phase in ("Failed", "Succeeded")
+
+
+def full_name(pod: NodePod) -> str:
+    return f"{pod.metadata.name}_{pod.metadata.namespace}"
+
+
+class UpdateType(enum.Enum):
+    CREATE = "create"
+    UPDATE = "update"
+    SYNC = "sync"
+    KILL = "kill"
+
+
+CREATE, KILL = UpdateType.CREATE, UpdateType.KILL
+
+
+class KillOutcome(enum.Enum):
+    # No container of the pod runs, and none will.
+    STOPPED = "stopped"
+    # The update that they came with asked for no kill.
+    NOT_KILLED = "not killed"
+    # The workers themselves ended first: nothing is known.
+    CLOSED = "closed"
+
+
+Waiter = Callable[[KillOutcome], None]
+# Changes the status that the kubelet is about to report for the pod.
+StatusOverride = Callable[[Any], None]
+
+
+class KillOptions(msgspec.Struct, frozen=True):
+    """`waiter` is called exactly once."""
+
+    waiter: Waiter | None = None
+    evict: bool = False
+    status_override: StatusOverride | None = None
+    grace_seconds: int | None = None
+
+
+class PodUpdate(msgspec.Struct, frozen=True):
+    """One of `pod` and `running` is given; with both, only the pod counts (PW-11)."""
+
+    type: UpdateType
+    pod: NodePod | None = None
+    running: RunningPod | None = None
+    mirror: NodePod | None = None
+    kill: KillOptions | None = None
+    # When the change arrived at the kubelet, by the workers' own time: the latency that is measured begins there.
+    asked_at: float | None = None
+
+    @property
+    def uid(self) -> str:
+        """Raises ValueError where there is no pod at all."""
+        if self.pod is not None:
+            return self.pod.metadata.uid
+        if self.running is not None:
+            return self.running.uid
+        raise ValueError(f"the {self.type.value} update is about no pod")
 
 
 class Stage(enum.Enum):
-    """Which step is next."""
-
     SYNC = "sync"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
@@ -28,8 +97,6 @@ SYNC, TERMINATING, TERMINATED = Stage
 
 
 class WorkerAction(enum.Enum):
-    """What is to be done for a pod."""
-
     # Run a step as soon as none is running.
     WAKE = "wake"
     # The step that is running, if one is, works towards what nobody wants any more.
@@ -44,8 +111,6 @@ WAKE, CANCEL_STEP, LINE_UP, RELEASE_NAME = WorkerAction
 
 
 class KillAnswer(msgspec.Struct, frozen=True):
-    """Tell those who wait."""
-
     waiters: tuple[Waiter, ...]
     outcome: KillOutcome
 
@@ -55,8 +120,7 @@ NOTHING: tuple[Action, ...] = ()
 
 
 class PodState(msgspec.Struct, frozen=True):
-    """Times are the workers' own; None is never. They only go forward: synced, started, terminating, terminated,
-    finished."""
+    """Times are the workers' own, None is never; a pod only goes forward, in the order of the fields."""
 
     synced_at: float
     # When it was first let run.

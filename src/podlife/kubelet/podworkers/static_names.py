@@ -27,7 +27,6 @@ class StaticNames:
         self._names: dict[str, str] = {}
 
     def __len__(self) -> int:
-        """How many pods are remembered."""
         return len(self._names)
 
     def holder(self, name: str) -> str | None:
@@ -41,8 +40,7 @@ class StaticNames:
         self._names[uid] = name
 
     def admit(self, name: str, uid: str, is_alive: Callable[[str], bool]) -> StaticAdmission:
-        """Whether the pod may start; if so it holds the name. `is_alive` says of a UID that it is known and not asked
-        to end."""
+        """Whether the pod may start; if so it holds the name. `is_alive`: a UID is known and was not asked to end."""
         if not is_alive(uid):
             return NEVER
         holder = self._holders.get(name)
@@ -60,8 +58,7 @@ class StaticNames:
         return NOW
 
     def release(self, uid: str) -> None:
-        """The pod has ended: its name is free. Its place in line is not: those who have ended are passed over when
-        somebody is admitted (PW-133)."""
+        """The pod has ended: its name is free. Its place in line stays, and is passed over by `admit` (PW-133)."""
         name = self._names.get(uid)
         if name is not None and self._holders.get(name) == uid:
             del self._holders[name]

@@ -6,9 +6,11 @@ Guarantees:
 - Each kill waiter is notified exactly once.
 - A step that fails is logged, tried again later, and does not delay other pods.
 
-The decisions are in `update_transitions`, `step_transitions` and `sync_known_pods`; they are carried out here. An idle
-pod has no task, and a step that returns at once needs none. What the steps do, and sending a sync for the pods that are
-due, is left to the kubelet.
+The decisions are in `transitions`; they are carried out here. An idle pod has no task, and a step that returns at once
+needs none. What the steps do, and sending a sync for the pods that are due, is left to the kubelet.
+
+Other parts ask about a pod by UID. The answers about an unknown UID change once the node's configuration has been
+compared for the first time: before that the pod may not have arrived yet, after it there is no such pod.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from typing import ParamSpec
 
 from msgspec.structs import replace
@@ -27,33 +29,40 @@ from podlife.kubelet.object_reference import pod_reference
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.podworkers.delays import Delays, delay_after, retry_delay
-from podlife.kubelet.podworkers.interfaces import (
-    PodSteps,
-    StatusCache,
-    SyncResult,
-)
-from podlife.kubelet.podworkers.metrics import WorkerMetrics
-from podlife.kubelet.podworkers.queries import Queries
-from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, KillAnswer
-from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, StaticAdmission
-from podlife.kubelet.podworkers.step_runner import StatusError, StepRunner
-from podlife.kubelet.podworkers.step_transitions import (
-    StepWork,
-    begin,
-    end_before_start,
-    needs_admission,
-    succeed,
-)
-from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod, review
-from podlife.kubelet.podworkers.update_transitions import accept
-from podlife.kubelet.podworkers.updates import (
+from podlife.kubelet.podworkers.state import (
+    CANCEL_STEP,
+    LINE_UP,
+    TERMINATING,
+    WAKE,
+    Action,
+    KillAnswer,
     KillOutcome,
+    PodState,
     PodUpdate,
     full_name,
     has_ended,
     is_static,
 )
-from podlife.kubelet.podworkers.worker import PodWorker
+from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, StaticAdmission, StaticNames
+from podlife.kubelet.podworkers.step_runner import (
+    PodSteps,
+    PodWorker,
+    StatusCache,
+    StatusError,
+    StepRunner,
+    SyncResult,
+    WorkerMetrics,
+)
+from podlife.kubelet.podworkers.transitions import (
+    KnownPod,
+    StepWork,
+    accept,
+    begin,
+    end_before_start,
+    known_pod,
+    review,
+    succeed,
+)
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +75,7 @@ _BATCH = 100
 def _ignore(uid: str) -> None: ...
 
 
-class PodWorkers(Queries):
+class PodWorkers:
     """`seconds` tells the workers' own time, the event loop's unless given; `chance` a number between 0 and 1.
     `failed` is called with the UID of each pod whose step failed: nobody else retries one that left the node's
     configuration (PW-101)."""
@@ -82,10 +91,13 @@ class PodWorkers(Queries):
         chance: Callable[[], float] = random.random,
         failed: Callable[[str], None] = _ignore,
     ) -> None:
-        super().__init__()
         self.metrics = WorkerMetrics()
         # What is to be looked at again, and when: the kubelet takes it and sends a sync for the pods it still has.
         self.retries = DueQueue()
+        # Which static pod holds which name, and which wait for it; for reading.
+        self.static_names = StaticNames()
+        self._workers: dict[str, PodWorker] = {}
+        self._has_synced = False
         self._cache = cache
         self._runner = StepRunner(steps, cache, self._ended)
         self._recorder = recorder
@@ -98,8 +110,7 @@ class PodWorkers(Queries):
         self._is_closed = False
 
     def update_pod(self, update: PodUpdate) -> None:
-        """Take in what is new about a pod. Never waits, and runs no step itself. Raises ValueError for an update that
-        is about no pod."""
+        """Accept an update; never waits, and runs no step itself. Raises ValueError for an update about no pod."""
         uid = update.uid
         worker = self._workers.get(uid)
         if self._is_closed:
@@ -127,14 +138,81 @@ class PodWorkers(Queries):
             if self._workers.get(uid) is not worker:
                 continue
             is_orphan = uid not in desired
-            reviewed = review(worker.state, now, is_orphan=is_orphan)
-            if reviewed.state is None:
+            state, actions = review(worker.state, now, is_orphan=is_orphan)
+            if state is None:
                 self._forget(worker)
             else:
-                worker.state = reviewed.state
-                known[uid] = known_pod(worker.state, is_orphan=is_orphan)
-            self._do(worker, reviewed.actions)
+                worker.state = state
+                known[uid] = known_pod(state, is_orphan=is_orphan)
+            self._do(worker, actions)
         return known
+
+    # What other parts ask
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._workers)
+
+    def state(self, uid: str) -> PodState | None:
+        worker = self._workers.get(uid)
+        return None if worker is None else worker.state
+
+    def known_pods(self, desired: Container[str]) -> dict[str, KnownPod]:
+        """What `sync_known_pods` would tell of each, without changing any."""
+        return {
+            uid: known_pod(each.state, is_orphan=uid not in desired) for uid, each in self._workers.items()
+        }
+
+    def is_working(self, uid: str) -> bool:
+        worker = self._workers.get(uid)
+        return worker is not None and worker.is_working
+
+    def is_known_terminated(self, uid: str) -> bool:
+        """The workers saw that all its containers have stopped, and remember it (PW-170)."""
+        state = self.state(uid)
+        return state is not None and state.is_terminated
+
+    def could_have_running_containers(self, uid: str) -> bool:
+        """Not yet terminated; an unknown pod counts until the first SyncKnownPods (PW-171)."""
+        state = self.state(uid)
+        return not self._has_synced if state is None else not state.is_terminated
+
+    def is_finished(self, uid: str) -> bool:
+        """Its last step is done, or there is no such pod (PW-172)."""
+        state = self.state(uid)
+        return self._has_synced if state is None else state.is_finished
+
+    def is_termination_requested(self, uid: str) -> bool:
+        """It is to end; containers may still be starting (PW-173)."""
+        state = self.state(uid)
+        return state is not None and state.is_termination_requested
+
+    def should_containers_be_terminating(self, uid: str) -> bool:
+        """No container of it is started any more (PW-174)."""
+        state = self.state(uid)
+        return self._has_synced if state is None else state.is_acknowledged
+
+    def should_runtime_be_removed(self, uid: str) -> bool:
+        """What its containers used while they ran can go (PW-175)."""
+        state = self.state(uid)
+        return self._has_synced if state is None else state.is_terminated
+
+    def should_content_be_removed(self, uid: str) -> bool:
+        """What it left on disk can go: at once if evicted (PW-177), when it has stopped if deleted (PW-176)."""
+        state = self.state(uid)
+        if state is None:
+            return self._has_synced
+        return state.is_evicted or (state.is_deleted and state.is_terminated)
+
+    def is_static_pod_terminating(self, full_name: str) -> bool:
+        """The static pod behind a mirror pod of that name is still being stopped (PW-178)."""
+        holder = self.static_names.holder(full_name)
+        state = None if holder is None else self.state(holder)
+        return state is not None and state.is_termination_requested and not state.is_terminated
+
+    # Running the steps
 
     async def run(self) -> None:
         """Run the steps, until it is cancelled. Those that are running are cancelled then, and waited for; whoever
@@ -172,7 +250,8 @@ class PodWorkers(Queries):
         if update is None:
             return
         now = self._seconds()
-        is_start = state.started_at is None and needs_admission(state, update)
+        # What is only known from the runtime runs already (PW-72).
+        is_start = state.started_at is None and update.running is None
         if is_start:
             assert update.pod is not None
             admission = self._admission(worker, update.pod)
@@ -192,7 +271,7 @@ class PodWorkers(Queries):
         # What the runtime was seen to have has to be stopped, whoever started it.
         if worker.state.is_seen_in_runtime or not is_static(pod):
             return NOW
-        return self._names.admit(full_name(pod), worker.uid, self._is_alive)
+        return self.static_names.admit(full_name(pod), worker.uid, self._is_alive)
 
     def _first_seconds(self) -> float:
         # All that happens to the workers happens on one loop: it is asked for once.
@@ -204,13 +283,13 @@ class PodWorkers(Queries):
         return state is not None and not state.is_termination_requested
 
     def _ended(self, worker: PodWorker, synced: SyncResult | None, error: BaseException | None) -> None:
-        """A step is over: move on, or try again later."""
         work, now = worker.work, self._seconds()
         assert work is not None
         if worker.has_stepped:
             worker.stepped_at = now
-        elif isinstance(error, StatusError):
-            self._tell_failed_status(work, error)
+        elif isinstance(error, StatusError) and work.update.pod is not None:
+            regarding = pod_reference(work.update.pod)
+            _call_safely(self._recorder.event, regarding, "Warning", "FailedSync", str(error))
         worker.work, worker.is_cancelled, worker.has_stepped = None, False, False
         is_terminal = False
         # A step may answer what it should not: that is no reason to end all the others.
@@ -225,8 +304,7 @@ class PodWorkers(Queries):
         is_transition = error is None and (is_terminal or work.stage is TERMINATING)
         delay = delay_after(self._delays, error, now, is_transition=is_transition, random=self._chance())
         self.retries.put(worker.uid, now + delay)
-        if work.update.asked_at is not None:
-            self._measure(work.update.type.value, work.update, now)
+        self._measure(work.update.type.value, work.update, now)
         if worker.state.pending is not None:
             self._wake(worker)
 
@@ -252,11 +330,6 @@ class PodWorkers(Queries):
         log.error("pod %s: %s step failed, will retry: %r", worker.uid, work.stage.value, error)
         _call_safely(self._failed, worker.uid)
 
-    def _tell_failed_status(self, work: StepWork, error: StatusError) -> None:
-        if work.update.pod is not None:
-            regarding = pod_reference(work.update.pod)
-            _call_safely(self._recorder.event, regarding, "Warning", "FailedSync", str(error))
-
     def _measure(self, operation: str, update: PodUpdate, now: float) -> None:
         if update.asked_at is not None:
             self.metrics.worker_seconds[operation].observe(now - update.asked_at)
@@ -273,9 +346,11 @@ class PodWorkers(Queries):
             elif action is CANCEL_STEP:
                 self._runner.cancel(worker)
             elif action is LINE_UP:
-                self._line_up(worker)
+                pod = worker.state.config
+                assert pod is not None
+                self.static_names.line_up(full_name(pod), worker.uid)
             else:
-                self._names.release(worker.uid)
+                self.static_names.release(worker.uid)
                 self.retries.forget(worker.uid)
 
     def _wake(self, worker: PodWorker) -> None:
@@ -286,20 +361,13 @@ class PodWorkers(Queries):
                 self._wakeup.set()
             self._ready.append(worker)
 
-    def _line_up(self, worker: PodWorker) -> None:
-        update = worker.state.pending
-        assert update is not None
-        assert update.pod is not None
-        self._names.line_up(full_name(update.pod), worker.uid)
-
     def _forget(self, worker: PodWorker) -> None:
         del self._workers[worker.uid]
-        self._names.forget(worker.uid)
+        self.static_names.forget(worker.uid)
         self.retries.forget(worker.uid)
 
     def _has_stopped(self, update: PodUpdate) -> bool:
-        """Asked of a pod that is seen for the first time and has ended: an answer that cannot be had counts as no
-        (PW-14)."""
+        """Of a pod that has ended when it is first seen: a status that cannot be read counts as no (PW-14)."""
         if update.pod is None or not has_ended(update.pod):
             return False
         try:

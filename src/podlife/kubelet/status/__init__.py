@@ -5,15 +5,7 @@ statuses, readiness) are pure and have a module each. `StatusManager` is the onl
 (the SM- rules): several changes become one patch, and a pod of the same name with another UID is never touched.
 """
 
-from __future__ import annotations
-
-from podlife.kubelet.status.api_client import ApiStatusClient
 from podlife.kubelet.status.generate import StatusGenerator, is_restart_under_way
-from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.status.manager import ApiStatusClient, StatusManager
 
-__all__ = [
-    "ApiStatusClient",
-    "StatusGenerator",
-    "StatusManager",
-    "is_restart_under_way",
-]
+__all__ = ["ApiStatusClient", "StatusGenerator", "StatusManager", "is_restart_under_way"]

@@ -42,15 +42,19 @@ def is_owned_by_kubelet(type_: str) -> bool:
     return type_ in _OWNED
 
 
-def _condition(pod: Pod, type_: str, is_true: bool, reason: str = "", message: str = "") -> Object:
-    condition: Object = {"type": type_, "status": "True" if is_true else "False"}
+def is_written_by_kubelet(type_: str) -> bool:
+    return type_ in _OWNED or type_ == DISRUPTION_TARGET
+
+
+def condition(pod: Pod, type_: str, is_true: bool, reason: str = "", message: str = "") -> Object:
+    made: Object = {"type": type_, "status": "True" if is_true else "False"}
     if generation := pod["metadata"].get("generation"):
-        condition["observedGeneration"] = generation
+        made["observedGeneration"] = generation
     if reason:
-        condition["reason"] = reason
+        made["reason"] = reason
     if message:
-        condition["message"] = message
-    return condition
+        made["message"] = message
+    return made
 
 
 def _names(text: str, names: Sequence[str]) -> list[str]:
@@ -60,7 +64,7 @@ def _names(text: str, names: Sequence[str]) -> list[str]:
 def containers_ready(pod: Pod, statuses: Statuses | None, phase: str) -> Object:
     """True when every regular container and every sidecar is ready (SM-60)."""
     if statuses is None:
-        return _condition(pod, "ContainersReady", False, "UnknownContainerStatuses")
+        return condition(pod, "ContainersReady", False, "UnknownContainerStatuses")
     shown = status_by_name(statuses)
     wanted = [*filter(is_sidecar, init_containers_of(pod)), *containers_of(pod)]
     unknown = [each["name"] for each in wanted if each["name"] not in shown]
@@ -72,13 +76,13 @@ def containers_ready(pod: Pod, statuses: Statuses | None, phase: str) -> Object:
         *_names("containers with unready status", unready),
     ]
     if said:
-        return _condition(pod, "ContainersReady", False, "ContainersNotReady", ", ".join(said))
-    return _condition(pod, "ContainersReady", True)
+        return condition(pod, "ContainersReady", False, "ContainersNotReady", ", ".join(said))
+    return condition(pod, "ContainersReady", True)
 
 
 def not_ready_any_more(pod: Pod, type_: str, phase: str) -> Object:
     """Ready or ContainersReady of a pod that has ended."""
-    return _condition(pod, type_, False, _TERMINAL_REASONS[phase])
+    return condition(pod, type_, False, _TERMINAL_REASONS[phase])
 
 
 def ready(pod: Pod, conditions: Iterable[Mapping[str, Any]], statuses: Statuses | None, phase: str) -> Object:
@@ -95,15 +99,15 @@ def ready(pod: Pod, conditions: Iterable[Mapping[str, Any]], statuses: Statuses 
         elif (status := by_type[type_].get("status")) != "True":
             said.append(f'the status of pod readiness gate "{type_}" is not "True", but {status}')
     if said:
-        return _condition(pod, "Ready", False, "ReadinessGatesNotReady", ", ".join(said))
-    return _condition(pod, "Ready", True)
+        return condition(pod, "Ready", False, "ReadinessGatesNotReady", ", ".join(said))
+    return condition(pod, "Ready", True)
 
 
 def initialized(pod: Pod, old_status: Mapping[str, Any], statuses: Statuses | None, phase: str) -> Object:
     """True when every init container has done its part, and from then on (SM-62)."""
     wanted = init_containers_of(pod)
     if statuses is None and wanted:
-        return _condition(pod, "Initialized", False, "UnknownContainerStatuses")
+        return condition(pod, "Initialized", False, "UnknownContainerStatuses")
     shown = status_by_name(statuses)
     unknown = [each["name"] for each in wanted if each["name"] not in shown]
     incomplete = [
@@ -112,32 +116,17 @@ def initialized(pod: Pod, old_status: Mapping[str, Any], statuses: Statuses | No
         if each["name"] in shown and not shown[each["name"]].get("started" if is_sidecar(each) else "ready")
     ]
     if phase == "Succeeded" and not unknown:
-        return _condition(pod, "Initialized", True, "PodCompleted")
+        return condition(pod, "Initialized", True, "PodCompleted")
     was = condition_of(old_status, "Initialized") or {}
-    has_been = _has_regular_started(pod, shown) or was.get("status") == "True"
+    states = (state_of(shown.get(each["name"], {}))[0] for each in containers_of(pod))
+    has_been = was.get("status") == "True" or any(each in ("running", "terminated") for each in states)
     said = [
         *_names("containers with unknown status", unknown),
         *_names("containers with incomplete status", incomplete),
     ]
     if said and not has_been:
-        return _condition(pod, "Initialized", False, "ContainersNotInitialized", ", ".join(said))
-    return _condition(pod, "Initialized", True)
-
-
-def _has_regular_started(pod: Pod, shown: Mapping[str, Mapping[str, Any]]) -> bool:
-    return any(
-        state_of(shown.get(each["name"], {}))[0] in ("running", "terminated") for each in containers_of(pod)
-    )
-
-
-def pod_scheduled(pod: Pod) -> Object:
-    """It is here, so it was scheduled."""
-    return _condition(pod, "PodScheduled", True)
-
-
-def ready_to_start_containers(pod: Pod, *, has_sandbox: bool) -> Object:
-    """True while there is a sandbox with its network, and no other one is needed."""
-    return _condition(pod, "PodReadyToStartContainers", has_sandbox)
+        return condition(pod, "Initialized", False, "ContainersNotInitialized", ", ".join(said))
+    return condition(pod, "Initialized", True)
 
 
 def all_containers_restarting(pod: Pod, phase: str, *, is_restarting: bool) -> Object:
@@ -158,7 +147,7 @@ def resize_pending(pod: Pod, names: Sequence[str]) -> Object:
     """Of a pod with containers that run with other resources than it asks for by now."""
     said = _names("in-place resize is not supported by this node", names)[0]
     message = f"{said} will have its new resources when it is restarted"
-    return _condition(pod, "PodResizePending", True, "Infeasible", message)
+    return condition(pod, "PodResizePending", True, "Infeasible", message)
 
 
 def with_condition(conditions: Iterable[Mapping[str, Any]], condition: Mapping[str, Any]) -> list[Object]:

@@ -14,7 +14,7 @@ from typing import Any
 from podlife.api.codec import Object, format_time
 from podlife.kubelet.kuberuntime import StartFailure
 from podlife.kubelet.kuberuntime.labels import resources_at_start
-from podlife.kubelet.kuberuntime.termination_message import terminated_message
+from podlife.kubelet.kuberuntime.log_directory import LOG_BYTES, LOG_LINES
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import (
     Container,
@@ -32,6 +32,7 @@ from podlife.kubelet.status.terminated import STATUS_UNKNOWN, lost_state
 
 CREATING = "ContainerCreating"
 INITIALIZING = "PodInitializing"
+_MESSAGE_BYTES = 4096
 
 _GONE = "The container could not be located when the pod was deleted.  The container used to be Running"
 _REMOVED = "The container is removed because RestartAllContainers in place"
@@ -43,8 +44,7 @@ _TAKEN_AS_DONE = (
 
 @dataclass(frozen=True)
 class PodObservation:
-    """What there is to make statuses from. `runtime` is its name in container IDs; `logs` are the ends of the logs
-    of containers that failed, by ID."""
+    """`runtime` is its name in container IDs; `logs` are the ends of logs of failed containers, by ID."""
 
     pod: Pod
     observed: ObservedPod
@@ -187,8 +187,7 @@ def _times(**moments: datetime | None) -> Object:
 def _is_over(
     seen: PodObservation, container: Container, status: Object, instances: list[ContainerStatus]
 ) -> bool:
-    """Whether an init container has done its part and is not started again. One that is missing is taken to have, if
-    what comes after it is there (CS-04)."""
+    """Whether an init container is done for good; a missing one is, if a regular container is there (CS-04)."""
     if instances:
         return instances[0].state is ContainerState.EXITED and instances[0].exit_code == 0
     has_regular = any(each["name"] in seen.observed.newest for each in containers_of(seen.pod))
@@ -211,3 +210,24 @@ def _with_start_failure(seen: PodObservation, container: Container, status: Obje
     if failure.message:
         waiting["message"] = failure.message
     return {**status, "state": {"waiting": waiting}}
+
+
+def is_log_needed(container: Container, known: ContainerStatus) -> bool:
+    """One that failed, wrote nothing, and lets its log speak for it."""
+    return (
+        container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        and bool(known.exit_code)
+        and not known.termination_message
+    )
+
+
+def terminated_message(container: Container, known: ContainerStatus, log: str = "") -> str:
+    """What the container wrote to its file, or the end of its log if it may; the runtime's own words come first."""
+    own = known.termination_message
+    if is_log_needed(container, known):
+        own = _last_bytes("".join(log.splitlines(keepends=True)[-LOG_LINES:]), LOG_BYTES)
+    return ": ".join(each for each in (known.message, _last_bytes(own, _MESSAGE_BYTES)) if each)
+
+
+def _last_bytes(text: str, bound: int) -> str:
+    return text.encode("utf-8", "replace")[-bound:].decode("utf-8", "ignore")

@@ -10,18 +10,12 @@ from podlife.api.codec import Object, parse_time
 from podlife.clock import Clock, add_seconds
 from podlife.kubelet.interfaces import Probes
 from podlife.kubelet.kuberuntime import LogDirectory, ReasonCache
-from podlife.kubelet.kuberuntime.termination_message import is_log_needed
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
-from podlife.kubelet.pod_fields import (
-    Pod,
-    containers_of,
-    init_containers_of,
-    is_terminal_phase,
-)
+from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, is_terminal_phase
 from podlife.kubelet.restart_policy import could_restart_all, should_restart_all
 from podlife.kubelet.status.conditions import all_containers_restarting, with_condition
-from podlife.kubelet.status.container_statuses import PodObservation
+from podlife.kubelet.status.container_statuses import PodObservation, is_log_needed
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 
@@ -87,7 +81,7 @@ class StatusGenerator:
             # All that was to go has gone: from here on the pod starts as any other.
             condition = all_containers_restarting(pod, status["phase"], is_restarting=False)
             status["conditions"] = with_condition(status["conditions"], condition)
-        if not is_terminal and not is_terminal_phase(status["phase"]) and self._is_past_deadline(pod, old):
+        if not is_terminal and not is_terminal_phase(status["phase"]) and self._is_past_deadline(pod):
             self._events.pod(pod, DEADLINE_EXCEEDED, _DEADLINE_MESSAGE)
             status.update(phase="Failed", reason=DEADLINE_EXCEEDED, message=_DEADLINE_MESSAGE)
         return status
@@ -97,23 +91,19 @@ class StatusGenerator:
             self._prober.status_changed(pod["metadata"]["uid"])
 
     def deadline(self, pod: Pod) -> datetime | None:
-        """When the pod will have been active for longer than it may."""
-        return _deadline(pod, self.known(pod))
+        """When the pod will have been active for longer than it may. None where there is no deadline, or where the
+        start that the pod came with cannot be read."""
+        seconds, start = pod["spec"].get("activeDeadlineSeconds"), self.known(pod).get("startTime")
+        if seconds is None or not start:
+            return None
+        try:
+            return add_seconds(parse_time(start), seconds)
+        except ValueError:
+            return None
 
-    def _is_past_deadline(self, pod: Pod, old: Mapping[str, Any]) -> bool:
-        deadline = _deadline(pod, old)
+    def _is_past_deadline(self, pod: Pod) -> bool:
+        deadline = self.deadline(pod)
         return deadline is not None and self._clock.now() >= deadline
-
-
-def _deadline(pod: Pod, status: Mapping[str, Any]) -> datetime | None:
-    """None where there is none, or where the start that the pod came with cannot be read."""
-    seconds, start = pod["spec"].get("activeDeadlineSeconds"), status.get("startTime")
-    if seconds is None or not start:
-        return None
-    try:
-        return add_seconds(parse_time(start), seconds)
-    except ValueError:
-        return None
 
 
 def _ends_of_logs(pod: Pod, observed: ObservedPod) -> dict[str, str]:

@@ -21,23 +21,15 @@ from typing import Any, Protocol
 import msgspec
 
 from podlife.api.codec import Object, format_time
+from podlife.client import PODS, Client, DeleteOptions, PatchType
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.constants import STATUS_SYNC_SECONDS
-from podlife.kubelet.pod_fields import (
-    Pod,
-    bare_id,
-    is_deleting,
-    is_mirror,
-    is_static,
-    is_terminal_phase,
-)
+from podlife.kubelet.pod_fields import Pod, bare_id, is_deleting, is_mirror, is_static, is_terminal_phase
 from podlife.kubelet.status.conditions import containers_ready, ready, with_condition
-from podlife.kubelet.status.merge import merged_status
 from podlife.kubelet.status.normalize import is_same_by_kubelet, normalized, with_transition_times
-from podlife.kubelet.status.patch import status_patch
-from podlife.kubelet.status.terminated import terminated_status
-from podlife.kubelet.status.transitions import illegal_transition, newly_terminated
+from podlife.kubelet.status.patch import merged_status, status_patch
+from podlife.kubelet.status.terminated import illegal_transition, newly_terminated, terminated_status
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +44,31 @@ class PodStatusClient(Protocol):
 
     async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
         """Strategic merge; answers the pod as it stands then."""
-        ...
 
     async def delete(self, namespace: str, name: str, *, uid: str) -> None:
         """At once (grace 0), and only the pod with this UID."""
 
 
-class PodLookup(Protocol):
-    """What the kubelet knows of its pods."""
+class ApiStatusClient:
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
+    async def get(self, namespace: str, name: str) -> Object:
+        pod: Object = await self._client.get(PODS, name, namespace)
+        return pod
+
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+        pod: Object = await self._client.patch(
+            PODS, name, patch, namespace, type=PatchType.STRATEGIC, subresource="status"
+        )
+        return pod
+
+    async def delete(self, namespace: str, name: str, *, uid: str) -> None:
+        options = DeleteOptions(grace_period_seconds=0, uid=uid)
+        await self._client.delete(PODS, name, namespace, options=options, metadata_only=True)
+
+
+class PodLookup(Protocol):
     def pod(self, uid: str) -> Pod | None: ...
 
     def mirror_of(self, pod: Pod) -> Pod | None:
@@ -136,10 +144,7 @@ class StatusManager:
         statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
         conditions = status.get("conditions") or []
         phase = status.get("phase") or ""
-        for condition in (
-            ready(pod, conditions, statuses, phase),
-            containers_ready(pod, statuses, phase),
-        ):
+        for condition in (ready(pod, conditions, statuses, phase), containers_ready(pod, statuses, phase)):
             conditions = with_condition(conditions, condition)
         return self._update(pod, {**status, "conditions": conditions})
 
@@ -176,11 +181,12 @@ class StatusManager:
     def _update(
         self, pod: Pod, status: Object, *, is_forced: bool = False, is_finished: bool = False
     ) -> bool:
-        uid = pod["metadata"]["uid"]
+        metadata = pod["metadata"]
+        uid = metadata["uid"]
         entry = self._entries.get(uid)
         old = self._old_status(pod, entry)
         if error := illegal_transition(pod, old, status):
-            log.error("status of pod %s rejected: %s", _key(pod), error)
+            log.error("status of pod %s/%s rejected: %s", metadata["namespace"], metadata["name"], error)
             return False
         status = normalized(pod, self._with_times(status, old))
         for ended in newly_terminated(old, status):
@@ -188,7 +194,6 @@ class StatusManager:
         if entry is not None and not is_forced and is_same_by_kubelet(entry.status, status):
             return False
         was_finished = entry is not None and entry.is_finished and not is_static(pod)
-        metadata = pod["metadata"]
         self._entries[uid] = _Entry(
             status,
             1 if entry is None else entry.version + 1,
@@ -373,7 +378,3 @@ def _can_be_deleted(shown: Pod, entry: _Entry, *, tells_ends: bool) -> bool:
     phase = (shown.get("status") or {}).get("phase")
     is_told = is_terminal_phase(phase) or not tells_ends
     return entry.is_finished and is_deleting(shown) and not is_mirror(shown) and is_told
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

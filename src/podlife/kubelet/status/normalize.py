@@ -12,30 +12,11 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time, parse_time
 from podlife.kubelet.constants import TERMINATION_MESSAGES_BYTES
-from podlife.kubelet.pod_fields import (
-    Pod,
-    condition_of,
-    containers_of,
-    init_containers_of,
-)
-from podlife.kubelet.status.conditions import DISRUPTION_TARGET, is_owned_by_kubelet
+from podlife.kubelet.pod_fields import Pod, condition_of, containers_of, init_containers_of
+from podlife.kubelet.status.conditions import is_written_by_kubelet
 
-_TIMED = (
-    "ContainersReady",
-    "Ready",
-    "Initialized",
-    "PodReadyToStartContainers",
-    "PodScheduled",
-    DISRUPTION_TARGET,
-    "AllContainersRestarting",
-    "PodResizePending",
-)
 # Written by others into the same status.
-FOREIGN = (
-    "resourceClaimStatuses",
-    "extendedResourceClaimStatus",
-    "nodeAllocatableResourceClaimStatuses",
-)
+FOREIGN = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
 # Written by others, unless the node has something to say.
 KEPT = ("qosClass", "nominatedNodeName")
 _LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
@@ -50,7 +31,7 @@ def with_transition_times(
     """A condition whose value stays keeps its time (SM-03). Those of others are left as they are."""
     result = []
     for condition in conditions:
-        if condition["type"] not in _TIMED:
+        if not is_written_by_kubelet(condition["type"]):
             result.append(dict(condition))
             continue
         old = condition_of(old_status, condition["type"])
@@ -155,5 +136,5 @@ def _conditions_told(status: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     return {
         each["type"]: (each.get("status"), each.get("reason") or "", each.get("message") or "")
         for each in status.get("conditions") or ()
-        if is_owned_by_kubelet(each["type"]) or each["type"] == DISRUPTION_TARGET
+        if is_written_by_kubelet(each["type"])
     }

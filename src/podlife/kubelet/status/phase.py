@@ -53,13 +53,10 @@ def phase_of(
         return "Pending"
     if count.running:
         return "Running"
-    return (
-        _stopped_phase(count, is_terminal=is_terminal and not is_static(pod)) if count.stopped else "Pending"
-    )
-
-
-def _stopped_phase(count: _Count, *, is_terminal: bool) -> str:
-    if not is_terminal and count.stopped != count.stopped_for_good:
+    if not count.stopped:
+        return "Pending"
+    may_restart = not is_terminal or is_static(pod)
+    if may_restart and count.stopped != count.stopped_for_good:
         return "Running"
     return "Succeeded" if count.stopped == count.succeeded else "Failed"
 
@@ -78,8 +75,7 @@ def _count(pod: Pod, shown: Statuses) -> _Count:
 
 
 def _last_end(status: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
-    """The kind of the state, and how the container ended if it is not running: one that waits has the end of the
-    instance before (PH-02)."""
+    """The kind of the state, and the end of a container that is not running: its last one if it waits (PH-02)."""
     kind, state = state_of(status)
     if kind == "terminated":
         return kind, state

@@ -1,37 +1,43 @@
-"""The whole status of a pod on a node: containers, phase, conditions, addresses (PH-20 to PH-24). Pure.
+"""The whole status of a pod on a node: containers, phase, readiness, conditions, addresses (PH-20 to PH-24, PR-15).
 
-A terminal phase, once reported or known, is never left. Conditions of others are carried over.
+Pure. A terminal phase, once reported or known, is never left. Conditions of others are carried over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, parse_time
+from podlife.kubelet.kuberuntime.compute_pod_actions import sandbox_changed
 from podlife.kubelet.kuberuntime.labels import resources_at_start
-from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_changed
 from podlife.kubelet.pod_fields import (
+    Container,
     Pod,
+    bare_id,
     condition_of,
     containers_of,
+    exit_code,
     init_containers_of,
+    is_sidecar,
     is_terminal_phase,
+    state_of,
+    status_by_name,
 )
-from podlife.kubelet.prober.state import ProbeLookup
+from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import could_restart_all
 from podlife.kubelet.status import conditions
 from podlife.kubelet.status.container_statuses import PodObservation, container_statuses
 from podlife.kubelet.status.phase import phase_of
-from podlife.kubelet.status.readiness import with_flags
+
+_RESTART_GRACE = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a status needs of the node: its addresses, the first of which is the main one, and since when the kubelet
-    runs."""
+    """Since when the kubelet runs, and the node's addresses, the main one first."""
 
     agent_started: datetime
     host_ips: tuple[str, ...] = ()
@@ -45,8 +51,7 @@ def pod_status(
     *,
     is_terminal: bool = False,
 ) -> Object:
-    """`old` is the newest status known here, or that of the pod where none is. `is_terminal`: nothing of the pod will
-    be started again."""
+    """`old` is the newest status known, or the pod's own. `is_terminal`: nothing of the pod will start again."""
     pod = seen.pod
     status = _containers(seen, old)
     statuses = [*status["initContainerStatuses"], *status["containerStatuses"]]
@@ -71,18 +76,16 @@ def _never_began(seen: PodObservation, old: Mapping[str, Any]) -> bool:
 
 
 def _containers(seen: PodObservation, old: Mapping[str, Any]) -> Object:
+    specs = {
+        "containerStatuses": containers_of(seen.pod),
+        "initContainerStatuses": init_containers_of(seen.pod),
+        "ephemeralContainerStatuses": seen.pod["spec"].get("ephemeralContainers") or (),
+    }
     if _never_began(seen, old):
-        return {"containerStatuses": [], "initContainerStatuses": [], "ephemeralContainerStatuses": []}
-    spec = seen.pod["spec"]
-    ephemeral = spec.get("ephemeralContainers") or ()
+        return {key: [] for key in specs}
     return {
-        "containerStatuses": container_statuses(seen, containers_of(seen.pod), old.get("containerStatuses")),
-        "initContainerStatuses": container_statuses(
-            seen, init_containers_of(seen.pod), old.get("initContainerStatuses"), is_init=True
-        ),
-        "ephemeralContainerStatuses": container_statuses(
-            seen, ephemeral, old.get("ephemeralContainerStatuses")
-        ),
+        key: container_statuses(seen, each, old.get(key), is_init=key == "initContainerStatuses")
+        for key, each in specs.items()
     }
 
 
@@ -113,11 +116,13 @@ def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[st
         found = conditions.with_condition(found, disruption)
     has_sandbox = not sandbox_changed(pod, seen.observed).is_new
     found += [
-        conditions.ready_to_start_containers(pod, has_sandbox=has_sandbox),
+        # True while there is a sandbox with its network, and no other one is needed.
+        conditions.condition(pod, "PodReadyToStartContainers", has_sandbox),
         conditions.initialized(pod, old, statuses, phase),
         conditions.ready(pod, found, statuses, phase),
         conditions.containers_ready(pod, statuses, phase),
-        conditions.pod_scheduled(pod),
+        # It is here, so it was scheduled.
+        conditions.condition(pod, "PodScheduled", True),
     ]
     if resized := _resized(seen):
         found.append(conditions.resize_pending(pod, resized))
@@ -151,3 +156,62 @@ def _addresses(seen: PodObservation, old: Mapping[str, Any], node: NodeFacts) ->
     if ips:
         told.update(podIP=ips[0], podIPs=[{"ip": each} for each in ips])
     return told
+
+
+def with_flags(pod: Pod, status: Mapping[str, Any], results: ProbeLookup, agent_started: datetime) -> Object:
+    """The status with `started` and `ready` of each container; `results` takes IDs of the runtime."""
+    flags = _Flags(pod, results, agent_started - _RESTART_GRACE)
+    result = dict(status)
+    for key, containers, is_init in (
+        ("containerStatuses", containers_of(pod), False),
+        ("initContainerStatuses", init_containers_of(pod), True),
+    ):
+        specs = {each["name"]: each for each in containers}
+        if status.get(key):
+            result[key] = [
+                flags.of(specs[each["name"]], each, is_init=is_init) if each["name"] in specs else dict(each)
+                for each in status[key]
+            ]
+    return result
+
+
+class _Flags:
+    def __init__(self, pod: Pod, results: ProbeLookup, old: datetime) -> None:
+        self._results = results
+        self._old = old
+        shown = pod.get("status") or {}
+        self._shown = status_by_name(shown.get("initContainerStatuses"), shown.get("containerStatuses"))
+
+    def of(self, container: Container, status: Mapping[str, Any], *, is_init: bool) -> Object:
+        is_started = self._is_started(container, status)
+        if is_init and not is_sidecar(container):
+            kind, state = state_of(status)
+            is_ready = kind == "terminated" and exit_code(state) == 0
+        else:
+            is_ready = is_started and self._is_ready(container, status)
+        return {**status, "started": is_started, "ready": is_ready}
+
+    def _is_started(self, container: Container, status: Mapping[str, Any]) -> bool:
+        if state_of(status)[0] != "running":
+            return False
+        result = self._results(ProbeType.STARTUP, bare_id(status.get("containerID") or ""))
+        if result is not None:
+            return result is ProbeResult.SUCCESS
+        return bool(status.get("started")) or not container.get(ProbeType.STARTUP.value)
+
+    def _is_ready(self, container: Container, status: Mapping[str, Any]) -> bool:
+        """Of one that has started, and so runs."""
+        container_id = status.get("containerID") or ""
+        result = self._results(ProbeType.READINESS, bare_id(container_id))
+        if result is ProbeResult.SUCCESS or not container.get(ProbeType.READINESS.value):
+            return True
+        # The kubelet was started again and has not asked yet: what it said before goes on.
+        shown = self._shown.get(container["name"], {})
+        began = state_of(status)[1].get("startedAt")
+        is_of_before = began is not None and parse_time(began) < self._old
+        return (
+            result is None
+            and is_of_before
+            and bool(shown.get("ready"))
+            and (shown.get("containerID") == container_id)
+        )

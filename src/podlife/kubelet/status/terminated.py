@@ -1,20 +1,28 @@
-"""The last status of a pod: what is not known to have succeeded is reported as a failure (SM-40 to SM-45). Pure."""
+"""Containers and pods that ended, in their statuses. Pure.
+
+An ended container returns only if it may restart (SM-06). In the last status of a pod, what is not known to have
+succeeded is reported as a failure (SM-40 to SM-45).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.kubelet.pod_fields import (
+    Container,
     Pod,
+    containers_of,
     exit_code,
     init_containers_of,
     is_sidecar,
     is_static,
     is_terminal_phase,
     state_of,
+    status_by_name,
 )
+from podlife.kubelet.restart_policy import could_restart_all, is_restartable
 
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 Status = Mapping[str, Any]
@@ -32,14 +40,14 @@ def lost_state(reason: str = STATUS_UNKNOWN) -> Object:
 
 
 def terminated_status(pod: Pod, status: Status) -> Object:
-    """The status from now on. Whether the pod was initialized is read from the pod object itself, whatever `status`
-    says: the two may be of different times."""
+    """The last status. Whether the pod was initialized is read from the pod, which may be newer than `status`."""
     result = dict(status)
     regular = status.get("containerStatuses")
     if regular and _was_initialized(pod):
         result["containerStatuses"] = [_ended(each) for each in regular]
     if init := status.get("initContainerStatuses"):
-        tried = _tried(init)
+        # Up to the last that shows any sign of a start; at least one.
+        tried = max((place for place, each in enumerate(init, 1) if _has_started(each)), default=1)
         result["initContainerStatuses"] = [*map(_ended, init[:tried]), *init[tried:]]
     # Static pods go on for ever, here as upstream.
     if not is_static(pod) and not is_terminal_phase(status.get("phase")):
@@ -73,7 +81,44 @@ def _has_started(status: Status) -> bool:
     return state_of(status)[0] != "waiting" or state_of(status, "lastState")[0] == "terminated"
 
 
-def _tried(statuses: Sequence[Status]) -> int:
-    """How many init containers there are up to the last that shows any sign of a start; at least one."""
-    signs = [place for place, each in enumerate(statuses, 1) if _has_started(each)]
-    return max(signs, default=1)
+def illegal_transition(pod: Pod, old: Status, new: Status) -> str | None:
+    """What is wrong with the step from one status to another, if something is."""
+    if pod["spec"].get("restartPolicy") == "Always" or could_restart_all(pod):
+        return None
+    regular = _returned(pod, containers_of(pod), old.get("containerStatuses"), new.get("containerStatuses"))
+    for name in regular:
+        return f"terminated container {name} attempted illegal transition to non-terminated state"
+    init = [each for each in init_containers_of(pod) if not is_sidecar(each)]
+    for name in _returned(pod, init, old.get("initContainerStatuses"), new.get("initContainerStatuses")):
+        return f"terminated init container {name} attempted illegal transition to non-terminated state"
+    return None
+
+
+def _returned(
+    pod: Pod, containers: Iterable[Container], old: Iterable[Status] | None, new: Iterable[Status] | None
+) -> Iterator[str]:
+    before, after = status_by_name(old), status_by_name(new)
+    for container in containers:
+        name = container["name"]
+        kind, state = state_of(before.get(name, {}))
+        if kind != "terminated" or name not in after or state_of(after[name])[0] == "terminated":
+            continue
+        code = exit_code(state)
+        is_retried = code != 0 and pod["spec"].get("restartPolicy") == "OnFailure"
+        if not is_retried and not is_restartable(pod, container, code):
+            yield name
+
+
+def newly_terminated(old: Status, new: Status) -> Iterator[tuple[str, int, str]]:
+    """Sort of container, exit code and reason of each that has ended with this step (SM-07)."""
+    sorts = {
+        "initContainerStatuses": "init_container",
+        "containerStatuses": "container",
+        "ephemeralContainerStatuses": "ephemeral_container",
+    }
+    for key, sort in sorts.items():
+        before = status_by_name(old.get(key))
+        for status in new.get(key) or ():
+            kind, state = state_of(status)
+            if kind == "terminated" and state_of(before.get(status["name"], {}))[0] != "terminated":
+                yield sort, exit_code(state), str(state.get("reason") or "")

@@ -13,8 +13,7 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
 from podlife.clock import ManualClock
 from podlife.kubelet.config import SEEN, FileSource
-from podlife.kubelet.config import manifest_directory as folder
-from podlife.kubelet.config.manifest import Manifest
+from podlife.kubelet.config.manifest import Manifest, read_manifest
 from podlife.testing import virtual_time
 
 LOOK_SECONDS = 21
@@ -271,12 +270,11 @@ async def test_a_file_that_nobody_has_thought_of_concerns_no_other(
 ) -> None:
     (tmp_path / "a.yaml").write_text(text("a"))
     (tmp_path / "b.yaml").write_text(text("b"))
-    read = folder.read_manifest
 
     def fails(data: bytes, source: str, node_name: str) -> Manifest:
-        return {}["a"] if source.endswith("a.yaml") else read(data, source, node_name)
+        return {}["a"] if source.endswith("a.yaml") else read_manifest(data, source, node_name)
 
-    monkeypatch.setattr(folder, "read_manifest", fails)
+    monkeypatch.setattr("podlife.kubelet.config.file.read_manifest", fails)
     async with told_of(tmp_path) as told:
         assert told.names == ["b-n"]
         assert told.problems == [f"{tmp_path / 'a.yaml'}: cannot be read: KeyError('a')"]

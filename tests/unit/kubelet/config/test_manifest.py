@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.config import (
-    HASH,
-    SOURCE,
-    ManifestError,
-    read_manifest,
-)
+from podlife.kubelet.config import HASH, SOURCE, ManifestError, read_manifest
 from podlife.kubelet.pod_fields import is_static
 
 TEXT = b"""

@@ -10,23 +10,15 @@ import pytest
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_manager import PodManager
+from tests.kit import objects
 
 Object = dict[str, Any]
 
 
 def pod(uid: str, created: int = 0, **metadata: Any) -> Object:
-    stamp = f"2030-01-01T00:00:{created:02}Z"
-    return {
-        "metadata": {
-            "name": f"p-{uid}",
-            "namespace": "ns",
-            "uid": uid,
-            "creationTimestamp": stamp,
-            **metadata,
-        },
-        "spec": {"containers": [{"name": "a"}], "terminationGracePeriodSeconds": 7},
-        "status": {"phase": "Running"},
-    }
+    own = {"uid": uid, "creationTimestamp": f"2030-01-01T00:00:{created:02}Z", **metadata}
+    made = objects.pod(f"p-{uid}", metadata=own, status={"phase": "Running"}, terminationGracePeriodSeconds=7)
+    return objects.stored(made, "ns")
 
 
 def uids(pods: list[NodePod]) -> list[str]:
@@ -83,7 +75,6 @@ def test_of_two_pods_of_a_name_the_one_that_stays_is_found() -> None:
     known.put(NodePod(pod("old", name="web", deletionTimestamp="2030-01-01T00:01:00Z")))
     known.put(NodePod(pod("new", name="web")))
     found = known.by_name("ns", "web")
-    assert found is not None
     assert found.uid == "new"
     assert known.by_name("ns", "other") is None
 
@@ -117,6 +108,5 @@ def test_the_last_state_of_a_pod_that_was_removed_is_told_once() -> None:
     source.remove(pod("a", deletionGracePeriodSeconds=0))
     assert source.take() == (["a"], [])
     last = source.last_state("a")
-    assert last is not None
     assert last.metadata.deletion_grace_period_seconds == 0
     assert source.last_state("a") is None

@@ -9,10 +9,10 @@ import pytest
 
 from podlife.kubelet.envvars import ContainerConfigError, DownwardContext
 from podlife.kubelet.hollow.fake_parts import NoObjects
+from podlife.kubelet.interfaces import NoVolumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
 from podlife.kubelet.kuberuntime.container_config import ContainerConfigs, ContainerInstance
 from podlife.kubelet.kuberuntime.log_directory import LogDirectory
-from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.runtime import ContainerConfig, Resources, User
 from tests.conformance.kubelet.kit import container, pod
 

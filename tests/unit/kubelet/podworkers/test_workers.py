@@ -26,8 +26,7 @@ from tests.conformance.podworkers.world import CREATE, KILL, SYNC, Recorder, Wor
 @virtual_time
 async def test_what_was_told_before_the_workers_run_is_done_when_they_do() -> None:
     world = World()
-    world.tell(CREATE, pod())
-    await world.settle()
+    await world.told(CREATE, pod())
     assert world.steps.calls == []
     async with world:
         await world.settle()
@@ -69,8 +68,7 @@ async def test_nothing_that_a_step_sets_in_its_context_reaches_another_step() ->
         for uid in ("a", "b"):
             world.tell(CREATE, pod(uid))
         await world.settle()
-        world.tell(SYNC, pod("a"))
-        await world.settle()
+        await world.told(SYNC, pod("a"))
     assert seen == ["unset"] * 3
 
 
@@ -91,10 +89,8 @@ async def test_a_step_that_answers_nonsense_is_a_step_that_succeeded() -> None:
     async with World("plain") as world:
         world.steps.sync_pod = lambda *arguments: True  # type: ignore[method-assign]
         world.steps.sync_terminating_pod = lambda *arguments: "done"  # type: ignore[method-assign]
-        world.tell(CREATE, pod())
-        await world.settle()
-        world.tell(KILL, pod())
-        await world.settle()
+        await world.told(CREATE, pod())
+        await world.told(KILL, pod())
         assert world.state().is_finished
 
 
@@ -107,11 +103,9 @@ async def test_a_recorder_that_fails_ends_nobody(caplog: pytest.LogCaptureFixtur
 
         world.recorder.event = event  # type: ignore[method-assign]
         world.cache.errors["u"] = RuntimeError("no runtime")
-        world.tell(CREATE, pod())
-        await world.settle()
+        await world.told(CREATE, pod())
         del world.cache.errors["u"]
-        world.tell(SYNC, pod())
-        await world.settle()
+        await world.told(SYNC, pod())
         assert world.steps.of("u") == [("sync", "sync")]
     assert "no events today" in caplog.text
 
@@ -124,8 +118,7 @@ async def test_a_status_wait_that_is_cut_short_does_not_make_the_next_step_wait_
         world.cache.gates["u"] = asyncio.Event()
         world.tell(SYNC, pod())
         await asyncio.sleep(5)
-        world.tell(KILL, pod())
-        await world.settle()
+        await world.told(KILL, pod())
         assert world.cache.asked[-1] == ("u", ended)
         world.cache.gates["u"].set()
         await world.settle()

@@ -1,29 +1,112 @@
-"""Looking at a runtime: what is read and when, what is kept of it, and who is told (the PL- rules that act)."""
+"""Looking at a runtime: what changed between two looks, what is read and when, what is kept, and who is told."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 
 from podlife.aio import cancel_and_wait
 from podlife.kubelet.monotonic import MonotonicSeconds
-from podlife.kubelet.pleg.events import PodLifecycleEvent
+from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pleg.events import PodLifecycleEvent, PodLifecycleEventType, compute_events, states_of
 from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache
 from podlife.kubelet.runtime import (
     ContainerConfig,
     ContainerStatus,
+    Runtime,
     RuntimeEvent,
     RuntimeUnavailableError,
     SandboxConfig,
+    SandboxState,
     SandboxStatus,
 )
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 from podlife.testing import LoopClock, virtual_time
-from tests.component.kubelet.node_world import node_world, pod
+from tests.component.kubelet.node_world import NodeWorld, on_a_node, pod
+from tests.conformance.kubelet.kit import START, instance
+
+STARTED, DIED = PodLifecycleEventType.STARTED, PodLifecycleEventType.DIED
+REMOVED, CHANGED = PodLifecycleEventType.REMOVED, PodLifecycleEventType.CHANGED
+
+
+def box(state: SandboxState, id_: str = "s", uid: str = "u") -> SandboxStatus:
+    return SandboxStatus(id_, SandboxConfig(uid, "ns", "p"), state, START)
+
+
+def pleg_at(now: float) -> GenericPLEG:
+    """One that is asked for what it has seen, and looks at nothing by itself."""
+    return GenericPLEG(cast(Runtime, None), PodCache(), seconds=lambda: now, on_events=lambda *_: None)
+
+
+def listed(state: str | None) -> list[ContainerStatus]:
+    return [] if state is None else [instance("a", state)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param("created", "running", [STARTED], id="PL-01 running"),
+        pytest.param("running", "exited", [DIED], id="PL-01 exited"),
+        pytest.param("created", "exited", [DIED], id="PL-01 exited without being seen to run"),
+        pytest.param("exited", None, [REMOVED], id="PL-01 gone after exited"),
+        pytest.param("running", None, [DIED, REMOVED], id="PL-01 gone after running"),
+        pytest.param("unknown", None, [DIED, REMOVED], id="PL-01 gone after unknown"),
+        pytest.param("running", "unknown", [CHANGED], id="PL-01 unknown"),
+        pytest.param("created", "unknown", [], id="PL-01 created is unknown"),
+        pytest.param("running", "running", [], id="PL-01 the same"),
+        pytest.param(None, "running", [STARTED], id="PL-02 running"),
+        pytest.param(None, "exited", [DIED], id="PL-02 exited"),
+    ],
+)
+def test_from_one_state_to_another(
+    old: str | None, new: str | None, expected: list[PodLifecycleEventType]
+) -> None:
+    found = compute_events(states_of([], listed(old)), states_of([], listed(new)))
+    assert list(found) == [PodLifecycleEvent(kind, "u", "a-0") for kind in expected]
+
+
+def test_the_first_look_tells_nothing_of_what_is_not_known() -> None:
+    """PL-02"""
+    first = states_of([], [instance("a", "unknown"), instance("b", "created")])
+    assert [each.kind for each in compute_events({}, first)] == [CHANGED, CHANGED]
+    assert not CHANGED.is_sync_due
+
+
+def test_sandboxes_are_like_containers() -> None:
+    """PL-03"""
+    ready, ended = states_of([box(SandboxState.READY)], []), states_of([box(SandboxState.NOT_READY)], [])
+    assert [each.kind for each in compute_events({}, ready)] == [STARTED]
+    assert [each.kind for each in compute_events(ready, ended)] == [DIED]
+    assert [each.kind for each in compute_events(ended, {})] == [REMOVED]
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, True), (180, True), (180.5, False)])
+def test_a_runtime_that_was_not_listed_for_three_minutes_is_not_well(seconds: float, expected: bool) -> None:
+    """PL-09"""
+    pleg = pleg_at(1000.0 + seconds)
+    assert not pleg.is_healthy
+    pleg.relisted_at = 1000.0
+    assert pleg.is_healthy is expected
+
+
+def test_running_pods_are_counted_once_each_and_containers_by_state() -> None:
+    """PL-10"""
+    pleg = pleg_at(0.0)
+    boxes = [box(SandboxState.READY, "1"), box(SandboxState.READY, "2")]
+    containers = [instance("a", "running"), instance("b", "running"), instance("c", "exited", 1)]
+    pleg.cache.put("u", ObservedPod.of(boxes, containers), 1.0)
+    pleg.cache.put("v", ObservedPod.of([box(SandboxState.NOT_READY, "3", "v")], []), 1.0)
+    assert pleg.counts() == (1, {"running": 2, "exited": 1})
+
+
+def test_what_is_removed_needs_no_sync() -> None:
+    """PL-13"""
+    assert {kind for kind in PodLifecycleEventType if kind.is_sync_due} == {STARTED, DIED}
 
 
 class Watched(SimRuntime):
@@ -176,29 +259,13 @@ async def test_a_runtime_that_cannot_be_listed_is_not_well_after_three_minutes()
         assert world.changes.is_healthy
 
 
-@virtual_time
-async def test_a_node_whose_runtime_cannot_be_listed_is_not_ready() -> None:
+@on_a_node
+async def test_a_node_whose_runtime_cannot_be_listed_is_not_ready(world: NodeWorld) -> None:
     """PL-09"""
-    async with node_world() as world:
-        assert world.agent is not None
-        await world.create(pod())
-        await world.until_phase("Running")
-        assert list(world.agent._problems()) == []
-        world.agent.core.pleg.relisted_at = None
-        assert "PLEG is not healthy" in next(iter(world.agent._problems()))
-
-
-@virtual_time
-async def test_running_pods_and_containers_are_counted_as_they_were_last_seen() -> None:
-    """PL-10"""
-    world = World()
-    await world.run_pod("u1")
-    await world.run_pod("u2")
-    async with world.looking():
-        assert world.changes.counts() == (2, {"running": 2})
-        await world.runtime.stop_container(container_of(world, "u1").id, grace_seconds=1)
-        await asyncio.sleep(0.1)
-        assert world.changes.counts() == (2, {"running": 1, "exited": 1})
+    await world.running(pod())
+    assert list(world.agent._problems()) == []
+    world.agent.core.pleg.relisted_at = None
+    assert "PLEG is not healthy" in next(iter(world.agent._problems()))
 
 
 @virtual_time
@@ -241,14 +308,12 @@ async def test_where_events_flow_everything_is_looked_at_every_five_minutes_othe
             assert expected[0] <= world.runtime.asked.count("*") <= expected[1]
 
 
-@virtual_time
-async def test_containers_that_ended_are_removed_but_the_last_of_each_name() -> None:
+@on_a_node
+async def test_containers_that_ended_are_removed_but_the_last_of_each_name(world: NodeWorld) -> None:
     """PL-13"""
-    async with node_world() as world:
-        world.behaviours["main"] = Behaviour(run_seconds=700, exit_code=1)
-        await world.create(pod())
-        await world.until_phase("Running")
-        await asyncio.sleep(4 * 720)
-        assert len(world.started) >= 4
-        ended = [each for each in world.machine.containers.values() if each.exit_code is not None]
-        assert len(ended) == 1
+    world.behaviours["main"] = Behaviour(run_seconds=700, exit_code=1)
+    await world.running(pod())
+    await asyncio.sleep(4 * 720)
+    assert len(world.started) >= 4
+    ended = [each for each in world.machine.containers.values() if each.exit_code is not None]
+    assert len(ended) == 1
