@@ -16,8 +16,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from podlife.kubelet.spdy.dictionary import DICTIONARY
-from podlife.kubelet.spdy.frames import FrameReader, FrameWriter, GoAway, Ping, StreamData, StreamReset
+from podlife.kubelet.spdy import DICTIONARY, FrameReader, FrameWriter, GoAway, Ping, StreamData, StreamReset
 from tests.component.kubelet_server.kit import World
 
 KINDS = ("stdin", "stdout", "stderr", "error", "resize")
