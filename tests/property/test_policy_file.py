@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from podlife.podgc.policy.model import Policy
 from podlife.podgc.policy.parse import PolicyError, read_policy
-from podlife.podgc.policy.printing import as_document, in_words
 from podlife.podgc.policy.schema import policy_schema
+from podlife.podgc.policy_printing import as_document, in_words
 from tests.unit.podgc.policy.json_schema import is_valid
 
 Document = dict[str, Any]
