@@ -42,7 +42,7 @@ from podlife.podgc.removal import Outcome, remove
 from podlife.podgc.reporter import Reporter
 from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.settings import Selection, Settings
-from podlife.podgc.sweep import Progress, Summary
+from podlife.podgc.summary import Progress, Summary
 from podlife.podgc.views import Pod
 from podlife.podgc.worker_pool import WorkerPool
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue

@@ -126,12 +126,15 @@ def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], st
     message = f"podlife-gc deleted pod {metadata.name} ({victim.reason}{rule}): {victim.why}"
     if removal.outcome is Outcome.HELD:
         message = f"{message}; held by {', '.join(removal.finalizers)}"
-    if removal.owner is None:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "name": metadata.namespace}
-        return {**namespace, "namespace": metadata.namespace}, message
-    owner = removal.owner
+    return owner_or_namespace(removal.owner, metadata.namespace), message
+
+
+def owner_or_namespace(owner: OwnerReference | None, namespace: str) -> Mapping[str, str]:
+    """The object of an event about a pod that is gone, or about to go."""
+    if owner is None:
+        return {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "namespace": namespace}
     regarding = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
-    return {**regarding, "namespace": metadata.namespace}, message
+    return {**regarding, "namespace": namespace}
 
 
 def regarding_pod(victim: Victim) -> Mapping[str, str]:

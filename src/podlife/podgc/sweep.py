@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from podlife.aio import wait_until_set
@@ -24,73 +24,23 @@ from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import planner
 from podlife.podgc.effective_settings import pod_view, reason_to_keep
-from podlife.podgc.finalizers.round import FinalizerSummary
-from podlife.podgc.guards.annotations import GuardAnnotations, annotations_of
 from podlife.podgc.guards.budget import DeletionBudget, Moment
 from podlife.podgc.guards.plan_filter import budget_for
 from podlife.podgc.guards.sweep_gate import SweepGate
+from podlife.podgc.namespace_annotations import GuardAnnotations, annotations_of
 from podlife.podgc.owner_wait.step import OwnerStep
-from podlife.podgc.plan import HeldBack, Later, Plan, Victim, WaitingVictim
+from podlife.podgc.plan import Later, Plan, Victim
 from podlife.podgc.pre_delete import PreDeleteStep
 from podlife.podgc.reasons import Reason
 from podlife.podgc.removal import Outcome, Removal, remove
 from podlife.podgc.settings import Settings
 from podlife.podgc.snapshot import list_namespaces
+from podlife.podgc.summary import Failure, Progress, Summary
 from podlife.podgc.views import Pod
 
 X = TypeVar("X")
 
 _MOST_TRIES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    victim: Victim
-    error: PodlifeError
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """`total` grows when a node's quarantine ends; until then `waiting_seconds` is the remaining time and
-    `waiting_pods` the number of pods that wait. The same holds while perMinute leaves no room."""
-
-    total: int = 0
-    done: int = 0
-    failed: int = 0
-    waiting_seconds: float = 0.0
-    waiting_pods: int = 0
-    # Whether they wait for perMinute.
-    is_minute: bool = False
-    is_stopping: bool = False
-
-
-@dataclass(slots=True)
-class Summary:
-    """The results of a session. Pods that are `gone` or `replaced` were deleted by someone else."""
-
-    outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
-    failures: list[Failure] = field(default_factory=list)
-    # Nodes that could not be read: their pods were kept.
-    unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
-    # Number of pods that were not handled because the sweep was stopped.
-    left: int = 0
-    # Pods that guards hold back, in the plan or since.
-    held_back: list[HeldBack] = field(default_factory=list)
-    # Pods that wait for their owner; they do not make a sweep incomplete.
-    waiting: tuple[WaitingVictim, ...] = ()
-    # Whether it waited for a quarantine; if so, its duration says nothing about its speed.
-    has_waited: bool = False
-    # Number of terminated pods that the threshold counts.
-    terminated: int = 0
-    # Whether anything may have been deleted.
-    has_begun: bool = False
-    finalizers: FinalizerSummary = field(default_factory=FinalizerSummary)
-
-    @property
-    def is_complete(self) -> bool:
-        kept = self.outcomes[Outcome.KEPT]
-        is_open = self.failures or self.unknown_nodes or self.left or kept or self.held_back
-        return not is_open and self.finalizers.is_complete
 
 
 class Sweep:

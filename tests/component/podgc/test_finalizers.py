@@ -20,13 +20,13 @@ from podlife.daemons.gc import PodGarbageCollector
 from podlife.events import Recorder
 from podlife.podgc import Settings
 from podlife.podgc.finalizers.controller import FinalizerController
-from podlife.podgc.finalizers.guarded_remover import remover_under
-from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods
-from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover, event_of
-from podlife.podgc.finalizers.round import FinalizerRound, FinalizerSummary
-from podlife.podgc.guards.annotations import GuardAnnotations
-from podlife.podgc.plan import Victim
+from podlife.podgc.finalizers.held_pods import held_pods
+from podlife.podgc.finalizers.remover import FinalizerRemover, event_of
+from podlife.podgc.finalizers.round import FinalizerRound
+from podlife.podgc.namespace_annotations import GuardAnnotations
+from podlife.podgc.plan import HeldPod, NodeState, Victim
 from podlife.podgc.policy.model import Guards, Policy, Protection, Window
+from podlife.podgc.summary import FinalizerRemoval, FinalizerSummary
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.podgc.world import GONE_NODE, World, running, serve
@@ -197,8 +197,6 @@ async def test_a_protected_pod_keeps_its_finalizers_until_it_is_not_protected(tm
     async with serve(tmp_path) as world:
         await held(world)
         pod = await one(world)
-        guarded = remover(world, protection=lambda found, now: "namespaces prod-*")
-        assert (await guarded.take_off(pod)).why == "protected by namespaces prod-*"
         for value in ("2030-01-01T01:00:00Z", "for ever"):
             await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": value}})
             why = (await remover(world).take_off(pod)).why
@@ -324,7 +322,7 @@ async def test_a_stop_or_the_end_of_a_window_while_the_pod_is_archived_keeps_the
         # It is midnight.
         guards = Guards(windows=(Window(start=time(0), end=time(0, 1)),))
         settings = Settings(policy=Policy(guards=guards))
-        windowed = remover_under(lambda: settings, world.client, world.clock, frozenset((ONE,)), [slow])
+        windowed = remover(world, settings=lambda: settings, steps=[slow])
         assert (await windowed.take_off(pod)).why == "outside the deletion windows"
         async with asyncio.TaskGroup() as group:
             taking = group.create_task(remover(world, steps=[slow]).take_off(pod))
@@ -500,7 +498,7 @@ async def test_a_policy_holds_finalizers_as_it_holds_deletions(tmp_path: Path) -
         await held(world)
         pod = await one(world)
         in_force = Settings()
-        under = remover_under(lambda: in_force, world.client, world.clock, frozenset({ONE}))
+        under = remover(world, settings=lambda: in_force)
         await asyncio.sleep(12 * 3600)
         for why, policy in held_by.items():
             in_force = Settings(policy=policy)
@@ -508,9 +506,7 @@ async def test_a_policy_holds_finalizers_as_it_holds_deletions(tmp_path: Path) -
         # The last of them, at night.
         await asyncio.sleep(11 * 3600)
         marks = GuardAnnotations({"default": "an incident"})
-        stopped = remover_under(
-            lambda: in_force, world.client, world.clock, frozenset({ONE}), annotations=lambda: marks
-        )
+        stopped = remover(world, settings=lambda: in_force, annotations=lambda: marks)
         assert "gc-stop of namespace default: an incident" in (await stopped.take_off(pod)).why
         assert (await under.take_off(pod)).taken == (ONE,)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from podlife.podgc import Collector, Guards, Reason, Settings, load_policy
-from podlife.podgc.guards.annotations import STOP
-from podlife.podgc.policy.model import Policy, Window
+from podlife.podgc.policy.model import STOP, Policy, Window
 from podlife.testing import virtual_time
 from tests.component.podgc.test_guards import ended, mark
 from tests.component.podgc.world import World, running, serve

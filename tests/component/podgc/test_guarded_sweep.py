@@ -13,12 +13,11 @@ from podlife.cli.commands.gc.progress import describe
 from podlife.cli.commands.gc.summary import Result, tell
 from podlife.client import NAMESPACES, PODS, Connection
 from podlife.podgc import Outcome, Progress, Settings
-from podlife.podgc.guards.annotations import FORCE_UNTIL
-from podlife.podgc.guards.budget import Guard
-from podlife.podgc.plan import Plan
+from podlife.podgc.namespace_annotations import FORCE_UNTIL
+from podlife.podgc.plan import Guard, Plan
 from podlife.podgc.policy.model import STOP, Guards, Window
 from podlife.podgc.session import Deletions, GcSession
-from podlife.podgc.sweep import Summary
+from podlife.podgc.summary import Summary
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 from tests.component.podgc.test_guards import ended, lose_nodes, mark

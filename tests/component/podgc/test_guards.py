@@ -14,7 +14,7 @@ from podlife.client import EVENTS, NAMESPACES
 from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
 from podlife.podgc.guards import controller_gate as guards_post
-from podlife.podgc.guards.annotations import FORCE_UNTIL
+from podlife.podgc.namespace_annotations import FORCE_UNTIL
 from podlife.podgc.plan import Victim
 from podlife.podgc.policy.model import STOP, Guards, Policy, Rule, Window
 from podlife.podgc.prometheus import GcMetrics

@@ -12,7 +12,7 @@ import pytest
 from podlife.api.codec import format_time
 from podlife.client import PODS
 from podlife.podgc import Outcome, Policy, Settings
-from podlife.podgc.finalizers.guarded_remover import remover_under
+from podlife.podgc.finalizers.remover import FinalizerRemover
 from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.policy.model import Protection, Rule
 from podlife.testing import virtual_time
@@ -127,7 +127,7 @@ async def test_the_bound_holds_where_finalizers_are_taken_off_too(tmp_path: Path
         }
         for most, is_kept in ((None, True), (0.0, False)):
             settings = Settings(policy=Policy(protection=Protection(max_keep_until_seconds=most)))
-            remover = remover_under(
-                lambda settings=settings: settings, world.client, world.clock, frozenset()
+            remover = FinalizerRemover(
+                world.client, world.clock, frozenset(), lambda settings=settings: settings
             )
-            assert bool(remover._protection(annotated, world.clock.now())) is is_kept
+            assert bool(remover.protection_of(annotated)) is is_kept

@@ -17,8 +17,9 @@ import yaml
 from podlife.client import EVENTS, JOBS, PODS, Client, Connection, PatchType, Ref, TokenAuth
 from podlife.clock import SystemClock
 from podlife.errors import ConflictError, ForbiddenError, InvalidError
-from podlife.podgc.finalizers.held_pods import HeldPod, held_pods
+from podlife.podgc.finalizers.held_pods import held_pods
 from podlife.podgc.finalizers.remover import FinalizerRemover, patch_for
+from podlife.podgc.plan import HeldPod
 from tests.component.cli.commands import Result, podlife
 from tests.kit.real_parts import ROOT, Server, run_kubectl
 from tests.kit.wait import until

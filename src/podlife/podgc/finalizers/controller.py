@@ -15,9 +15,10 @@ from collections.abc import Iterable
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
 from podlife.podgc.collector import Collector
-from podlife.podgc.finalizers.held_pods import HeldPod
-from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover, event_of
+from podlife.podgc.finalizers.remover import FinalizerRemover, event_of
 from podlife.podgc.index import PodIndex
+from podlife.podgc.plan import HeldPod
+from podlife.podgc.summary import FinalizerRemoval
 from podlife.podgc.views import Pod
 
 log = logging.getLogger(__name__)

@@ -5,52 +5,17 @@ Read-only. A pod is held once its grace period is over: before that, its kubelet
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from podlife.api.codec import Object, parse_time
 from podlife.api.managed_fields import finalizer_setter
 from podlife.api.views import MetadataOnly
 from podlife.client import NODES, PODS, Client, ListOptions
+from podlife.podgc.plan import Finalizer, HeldPod, NodeState
 
 _PAGE = 500
-
-
-class NodeState(StrEnum):
-    THERE = "there"
-    GONE = "gone"
-    # The pod was never scheduled.
-    NONE = "none"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Finalizer:
-    """`manager` is the field manager that set it and `set_at` its last write, if the server recorded them."""
-
-    name: str
-    manager: str = ""
-    set_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPod:
-    namespace: str
-    name: str
-    uid: str
-    node: str
-    # The end of its grace period: from then on only finalizers hold it.
-    since: datetime
-    finalizers: tuple[Finalizer, ...]
-    # "Job/sum"; "" without a controller.
-    owner: str = ""
-    node_state: NodeState = NodeState.UNKNOWN
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 async def held_pods(

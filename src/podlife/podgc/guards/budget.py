@@ -19,40 +19,17 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from podlife.api.codec import format_time
-from podlife.podgc.guards.annotations import GuardAnnotations, force_command, unstop_command
 from podlife.podgc.guards.windows import is_open, opens_at
+from podlife.podgc.namespace_annotations import GuardAnnotations, force_command, unstop_command
+from podlife.podgc.plan import CLUSTER, Guard, Refusal
 from podlife.podgc.policy.model import Guards
 from podlife.podgc.views import Pod
-
-CLUSTER = ""
-"""The place that stands for the whole cluster; other places are namespaces."""
 
 _MINUTE = 60.0
 # 29 % of 100 pods is 29, despite floating point.
 _ROUNDING = 1e-9
-
-
-class Guard(StrEnum):
-    """Named as in a policy; a stop as in its annotation."""
-
-    STOP = "gc-stop"
-    WINDOW = "windows"
-    CLUSTER_SHARE = "shareOfCluster"
-    NAMESPACE_SHARE = "shareOfNamespace"
-    PER_PASS = "perPass"  # noqa: S105 - not a password
-    OBSERVING = "observeOnly"
-    PER_MINUTE = "perMinute"
-
-
-_REMEDIES = {
-    Guard.WINDOW: "the next window",
-    Guard.PER_PASS: "the next pass; a sweep is one",
-    Guard.OBSERVING: "guards.observeOnly: false in the policy, and no --observe",
-    Guard.PER_MINUTE: "time; `podlife gc run` goes on by itself",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +38,6 @@ class Moment:
 
     at: float
     now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """`place` is the namespace concerned, or the cluster; `until` is when the refusal ends by itself, if known;
-    `lifted_by` is the command that lifts it, if there is one."""
-
-    guard: Guard
-    why: str
-    place: str = CLUSTER
-    until: datetime | None = None
-    lifted_by: str = ""
-
-    @property
-    def remedy(self) -> str:
-        """What a person can do about it."""
-        if self.guard in (Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE):
-            return f"`{self.lifted_by}`, or once `podlife gc sweep --force`"
-        return f"`{self.lifted_by}`" if self.lifted_by else _REMEDIES.get(self.guard, "")
 
 
 @dataclass(frozen=True, slots=True)

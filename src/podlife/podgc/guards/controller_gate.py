@@ -23,12 +23,12 @@ from podlife.clock import Clock
 from podlife.errors import ApiError, PodlifeError
 from podlife.events import Recorder
 from podlife.podgc import planner
-from podlife.podgc.guards.annotations import EVERYWHERE, FORCE_UNTIL, annotations_of, force_command
-from podlife.podgc.guards.budget import DeletionBudget, Guard, MassStop, Moment, Refusal
+from podlife.podgc.guards.budget import DeletionBudget, MassStop, Moment
 from podlife.podgc.guards.plan_filter import admitted
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.plan import Victim
+from podlife.podgc.namespace_annotations import EVERYWHERE, FORCE_UNTIL, annotations_of, force_command
+from podlife.podgc.plan import Guard, Refusal, Victim
 from podlife.podgc.removal import Removal, regarding_pod
 from podlife.podgc.settings import Settings
 
