@@ -13,9 +13,8 @@ from podlife.podgc.metrics import Metrics
 from podlife.podgc.plan import Action, Guard, HeldBack, Later, Plan, Refusal, Upcoming, Victim, WaitingVictim
 from podlife.podgc.policy.model import Guards, Policy
 from podlife.podgc.policy.parse import PolicyError, load_policy, read_policy
-from podlife.podgc.pre_delete import PreDeleteStep, Stay
 from podlife.podgc.reasons import Reason, RuleReason
-from podlife.podgc.removal import Outcome, Removal
+from podlife.podgc.removal import Outcome, PreDeleteStep, Removal, Stay
 from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.settings import FeatureGates, Selection, Settings
 from podlife.podgc.summary import Failure, Progress, Summary

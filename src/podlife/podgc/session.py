@@ -23,8 +23,7 @@ from podlife.podgc.guards.budget import Moment
 from podlife.podgc.guards.plan_filter import census_of, going, hold_back
 from podlife.podgc.owner_wait.step import set_waiting_apart
 from podlife.podgc.plan import Plan, Victim
-from podlife.podgc.pre_delete import PreDeleteStep
-from podlife.podgc.removal import Removal
+from podlife.podgc.removal import PreDeleteStep, Removal
 from podlife.podgc.settings import Selection, Settings
 from podlife.podgc.snapshot import chooser, read_index
 from podlife.podgc.summary import Progress, Summary

@@ -11,14 +11,13 @@ sent, and the rest is counted as left.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
 
 from podlife.aio import wait_until_set
 from podlife.api.views import MetadataOnly
-from podlife.client import NODES, PODS, Client, ListOptions, WithdrawnError
+from podlife.client import NODES, Client, WithdrawnError
 from podlife.client.retry import backoff_seconds, is_passing
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
@@ -30,15 +29,13 @@ from podlife.podgc.guards.sweep_gate import SweepGate
 from podlife.podgc.namespace_annotations import GuardAnnotations, annotations_of
 from podlife.podgc.owner_wait.step import OwnerStep
 from podlife.podgc.plan import Later, Plan, Victim
-from podlife.podgc.pre_delete import PreDeleteStep
 from podlife.podgc.reasons import Reason
-from podlife.podgc.removal import Outcome, Removal, remove
+from podlife.podgc.removal import Outcome, PreDeleteStep, Removal, remove
 from podlife.podgc.settings import Settings
-from podlife.podgc.snapshot import list_namespaces
+from podlife.podgc.snapshot import find_pod, list_namespaces
 from podlife.podgc.summary import Failure, Progress, Summary
 from podlife.podgc.views import Pod
-
-X = TypeVar("X")
+from podlife.podgc.worker_pool import for_each
 
 _MOST_TRIES = 4
 
@@ -60,13 +57,14 @@ class Sweep:
         self._client = client.apart()
         self._settings = settings
         self._clock = clock
+        self._is_stopping = asyncio.Event()
+        self._for_each = partial(for_each, at_once=settings.most_in_flight, stopping=self._is_stopping)
         # The owner wait comes first: a pod that waits is not archived yet.
         self._steps = (OwnerStep(self._client, lambda: settings.policy, clock), *steps)
         self._report = report or (lambda victim, removal: None)
         self._on_progress: Callable[[Progress], None] = lambda progress: None
         self._progress = Progress()
         self._summary = summary
-        self._is_stopping = asyncio.Event()
         self._gate = self._gate_with(None)
 
     def stop(self) -> None:
@@ -165,19 +163,6 @@ class Sweep:
         not_begun = await self._for_each(victims, self._remove)
         self._summary.left += not_begun
 
-    async def _for_each(self, items: Iterable[X], work: Callable[[X], Awaitable[None]]) -> int:
-        """Returns how many items were not started because of `stop`."""
-        waiting = deque(items)
-
-        async def labour() -> None:
-            while waiting and not self._is_stopping.is_set():
-                await work(waiting.popleft())
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(len(waiting), self._settings.most_in_flight)):
-                group.create_task(labour())
-        return len(waiting)
-
     async def _remove(self, victim: Victim) -> None:
         for failures in range(1, _MOST_TRIES + 1):
             try:
@@ -217,14 +202,10 @@ class Sweep:
             removal = await remove(self._client, victim, self._settings.gates, self._clock, steps)
             if removal.outcome is not Outcome.CHANGED:
                 return removal
-            metadata = victim.pod.metadata
-            # A list of one pod: RBAC for a sweep includes list, but not get.
-            options = ListOptions(field_selector=f"metadata.name={metadata.name}")
-            view = pod_view(self._settings)
-            page = await self._client.list(PODS, metadata.namespace, options=options, view=view)
-            if not page.items:
+            metadata, view = victim.pod.metadata, pod_view(self._settings)
+            pod = await find_pod(self._client, metadata.namespace, metadata.name, view=view)
+            if pod is None:
                 return Removal(Outcome.GONE)
-            [pod] = page.items
             if pod.metadata.uid != metadata.uid:
                 return Removal(Outcome.REPLACED)
             if why := reason_to_keep(self._settings, victim, pod, self._clock.now()):

@@ -12,6 +12,7 @@ from sys import intern
 
 import msgspec
 
+from podlife.api.codec import Object
 from podlife.api.views import Metadata
 from podlife.podgc.keep_until import KEEP_UNTIL, seconds_of
 
@@ -159,3 +160,9 @@ class Deleted(msgspec.Struct, gc=False):
     """The answer to a deletion: the object as it is now, or a Status, which has no such metadata."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
+
+
+def controller_title(metadata: Object) -> str:
+    """KIND/NAME of the controller of an undecoded object, or ""."""
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    return "" if owner is None else f"{owner.get('kind')}/{owner.get('name')}"

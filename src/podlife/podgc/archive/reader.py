@@ -15,10 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from podlife.podgc.archive.archive import ArchiveError
+from podlife.podgc.archive.archive import ArchiveError, EntryPath, stem_of
 from podlife.podgc.archive.entry import DamagedError, Entry, Header, decode_entry, read_header
 from podlife.podgc.archive.files import EntryFile, found_in, open_entry
-from podlife.podgc.archive.places import EntryPath, stem_of
 
 
 @dataclass(frozen=True, slots=True)

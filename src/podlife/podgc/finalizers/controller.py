@@ -20,6 +20,7 @@ from podlife.podgc.index import PodIndex
 from podlife.podgc.plan import HeldPod
 from podlife.podgc.summary import FinalizerRemoval
 from podlife.podgc.views import Pod
+from podlife.podgc.worker_pool import for_each
 
 log = logging.getLogger(__name__)
 
@@ -59,15 +60,7 @@ class FinalizerController:
         uids = {pod.metadata.uid for pod in held}
         self._kept = {uid: kept for uid, kept in self._kept.items() if uid in uids}
         due = [pod for pod in held if self._is_due(pod, now)][:_MOST_PER_LOOK]
-        places = asyncio.Semaphore(_MOST_AT_ONCE)
-
-        async def take(pod: Pod) -> None:
-            async with places:
-                await self._take(pod)
-
-        async with asyncio.TaskGroup() as group:
-            for pod in due:
-                group.create_task(take(pod))
+        await for_each(due, self._take, at_once=_MOST_AT_ONCE)
 
     def _is_chosen(self, index: PodIndex, pod: Pod) -> bool:
         node = pod.spec.node_name

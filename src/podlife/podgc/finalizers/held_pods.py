@@ -14,6 +14,7 @@ from podlife.api.managed_fields import finalizer_setter
 from podlife.api.views import MetadataOnly
 from podlife.client import NODES, PODS, Client, ListOptions
 from podlife.podgc.plan import Finalizer, HeldPod, NodeState
+from podlife.podgc.views import controller_title
 
 _PAGE = 500
 
@@ -51,18 +52,13 @@ def held_pod(pod: Object, now: datetime) -> HeldPod | None:
         finalizers.append(Finalizer(name, manager, _time(set_at)))
     namespace, own_name, uid = (str(metadata.get(field) or "") for field in ("namespace", "name", "uid"))
     node = str((pod.get("spec") or {}).get("nodeName") or "")
-    return HeldPod(namespace, own_name, uid, node, since, tuple(finalizers), _owner(metadata))
+    return HeldPod(namespace, own_name, uid, node, since, tuple(finalizers), controller_title(metadata))
 
 
 def _state(node: str, nodes: frozenset[str]) -> NodeState:
     if not node:
         return NodeState.NONE
     return NodeState.THERE if node in nodes else NodeState.GONE
-
-
-def _owner(metadata: Object) -> str:
-    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
-    return "" if owner is None else f"{owner.get('kind')}/{owner.get('name')}"
 
 
 def _time(value: Any) -> datetime | None:

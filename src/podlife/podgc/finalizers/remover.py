@@ -17,7 +17,7 @@ import msgspec
 
 from podlife.api.codec import Object
 from podlife.api.views import MetadataOnly, controller_of
-from podlife.client import NAMESPACES, NODES, PODS, Client, ListOptions, PatchType
+from podlife.client import NAMESPACES, NODES, PODS, Client, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
 from podlife.podgc.effective_settings import pod_view, protection_of
@@ -28,10 +28,10 @@ from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import TRACKING
 from podlife.podgc.plan import Action, HeldPod, Victim
 from podlife.podgc.policy.model import STOP
-from podlife.podgc.pre_delete import PreDeleteStep, reason_to_stay
 from podlife.podgc.reasons import Reason
-from podlife.podgc.removal import owner_or_namespace
+from podlife.podgc.removal import PreDeleteStep, owner_or_namespace, reason_to_stay
 from podlife.podgc.settings import Settings
+from podlife.podgc.snapshot import find_pod
 from podlife.podgc.summary import FinalizerRemoval
 from podlife.podgc.views import Deleted, Namespace, Pod
 
@@ -69,8 +69,8 @@ class FinalizerRemover:
         """For a pod whose node has been missing for the quarantine. Raises PodlifeError if a request failed; the pod
         may have been changed then."""
         for _ in range(_MOST_TRIES):
-            found = await self._read(pod)
-            if found is None:
+            found: Object | None = await find_pod(self._client, pod.namespace, pod.name)
+            if found is None or found["metadata"].get("uid") != pod.uid:
                 return self._told(pod, is_gone=True)
             if why := await self._reason_to_stay(pod, found):
                 return self._told(pod, why=why)
@@ -98,13 +98,6 @@ class FinalizerRemover:
 
     def _chosen(self, pod: Object) -> tuple[str, ...]:
         return tuple(each for each in _finalizers(pod) if each in self.allowed)
-
-    async def _read(self, pod: HeldPod) -> Object | None:
-        # A list of one pod: RBAC for a sweep includes list, but not get.
-        options = ListOptions(field_selector=f"metadata.name={pod.name}")
-        page = await self._client.list(PODS, pod.namespace, options=options)
-        found: list[Object] = page.items
-        return next((each for each in found if each["metadata"].get("uid") == pod.uid), None)
 
     async def _reason_to_stay(self, pod: HeldPod, found: Object) -> str:
         held = held_pod(found, self._clock.now())

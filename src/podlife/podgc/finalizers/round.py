@@ -22,6 +22,7 @@ from podlife.podgc.session import GcSession, OnProgress
 from podlife.podgc.settings import Selection
 from podlife.podgc.snapshot import list_namespaces
 from podlife.podgc.summary import FinalizerRemoval, FinalizerSummary
+from podlife.podgc.worker_pool import for_each
 
 _MOST_AT_ONCE = 16
 
@@ -72,16 +73,11 @@ class FinalizerRound:
                 ready.append(pod)
         if ready:
             await self._wait()
-        waiting = list(reversed(ready))
 
-        async def labour() -> None:
-            while waiting and not self._stopping.is_set():
-                await self._take(waiting.pop(), result, report)
+        async def take(pod: HeldPod) -> None:
+            await self._take(pod, result, report)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(len(waiting), _MOST_AT_ONCE)):
-                group.create_task(labour())
-        result.left = len(waiting)
+        result.left = await for_each(ready, take, at_once=_MOST_AT_ONCE, stopping=self._stopping)
         return result
 
     def _reason_not_to_begin(self, pod: HeldPod) -> str:

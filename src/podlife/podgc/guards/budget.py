@@ -75,15 +75,11 @@ class DeletionBudget:
         self._charged: dict[str, str] = {}
         self._charged_before: dict[str, str] = {}
         self._charges: Counter[str] = Counter()
-        self._stops: dict[str, MassStop] = {}
+        # Current mass failures, by place.
+        self.stops: dict[str, MassStop] = {}
         self._closed: tuple[datetime, datetime | None] | None = None
 
     # State
-
-    @property
-    def stops(self) -> Mapping[str, MassStop]:
-        """Current mass failures, by place."""
-        return self._stops
 
     @property
     def under_way(self) -> int:
@@ -101,8 +97,8 @@ class DeletionBudget:
         self.guards = guards
         self._is_forced = is_forced
         self._closed = None
-        for place in [place for place in self._stops if self._most(place) == math.inf]:
-            del self._stops[place]
+        for place in [place for place in self.stops if self._most(place) == math.inf]:
+            del self.stops[place]
 
     def set_annotations(self, annotations: GuardAnnotations) -> None:
         self._annotations = annotations
@@ -124,14 +120,14 @@ class DeletionBudget:
             place: number for place, number in wanted.items() if self._annotations.stop_of(place) is None
         }
         counts[CLUSTER] = sum(counts.values())
-        for place in [place for place in self._stops if not counts.get(place, 0)]:
-            del self._stops[place]
+        for place in [place for place in self.stops if not counts.get(place, 0)]:
+            del self.stops[place]
         for place, number in counts.items():
             self._judge(place, number, moment.now)
 
     def _judge(self, place: str, wanted: int, now: datetime) -> None:
         if self._is_lifted(place, now):
-            self._stops.pop(place, None)
+            self.stops.pop(place, None)
             return
         charged = self._charges[place] if place else len(self._charged)
         if wanted and charged + wanted > self._most(place):
@@ -240,7 +236,7 @@ class DeletionBudget:
 
     def _found_mass(self, place: str, now: datetime) -> Refusal | None:
         for where in (CLUSTER, place):
-            stop = self._stops.get(where)
+            stop = self.stops.get(where)
             if stop is not None and not self._is_lifted(where, now):
                 return Refusal(stop.guard, stop.why, where, lifted_by=force_command(where, now))
         return None
@@ -286,4 +282,4 @@ class DeletionBudget:
     def _stop(self, place: str, wanted: int) -> MassStop:
         # Keep the first finding, so that its message does not change with every pod.
         found = MassStop(place, wanted, int(self._most(place)), self._count(place))
-        return self._stops.setdefault(place, found)
+        return self.stops.setdefault(place, found)

@@ -12,13 +12,7 @@ from podlife.podgc.policy.parse.guards import GUARDS, WINDOW_SCHEMA
 from podlife.podgc.policy.parse.numbers import SHARE_PATTERN
 from podlife.podgc.policy.parse.rules import RULE_SCHEMA
 from podlife.podgc.policy.parse.selectors import NAMESPACE_SCHEMA, SELECTOR_SCHEMA
-from podlife.podgc.policy.parse.values import (
-    Schema,
-    fields_schema,
-    mapping_schema,
-    reference,
-    text_schema,
-)
+from podlife.podgc.policy.parse.values import Schema, fields_schema, mapping_schema, reference, text_schema
 
 
 def policy_schema() -> Schema:

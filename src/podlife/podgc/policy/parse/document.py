@@ -128,16 +128,8 @@ _THRESHOLD = Field(
 )
 _QUARANTINE = Field("quarantine_seconds", DURATION, "How long a node must be missing.")
 UPSTREAM: dict[str, tuple[Reason, str, Fields]] = {
-    "terminated": (
-        Reason.TERMINATED,
-        "Too many ended pods.",
-        {"enabled": _ENABLED, "threshold": _THRESHOLD},
-    ),
-    "outOfService": (
-        Reason.OUT_OF_SERVICE,
-        "Terminating on an out-of-service node.",
-        {"enabled": _ENABLED},
-    ),
+    "terminated": (Reason.TERMINATED, "Too many ended pods.", {"enabled": _ENABLED, "threshold": _THRESHOLD}),
+    "outOfService": (Reason.OUT_OF_SERVICE, "Terminating on an out-of-service node.", {"enabled": _ENABLED}),
     "orphaned": (
         Reason.ORPHANED,
         "The node no longer exists.",
