@@ -35,8 +35,6 @@ _NAMESPACE_OF_THE_CLUSTER = "default"
 
 @dataclass(slots=True)
 class RecorderCounts:
-    """Counters of events."""
-
     # On the server, as new events or as counts of old ones.
     sent: int = 0
     # Too many were waiting.

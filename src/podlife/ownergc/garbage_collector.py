@@ -157,7 +157,10 @@ class OwnerGarbageCollector:
             if item is None:
                 self.take(self.graph.disprove(identity))
                 return
-            action = decide(item, await self._standings(identity, item), self._family(node))
+            standings = await self._standings(identity, item)
+            dependents = self.graph.dependents(node)
+            family = Family(bool(dependents), any(each.is_deleting_dependents for each in dependents))
+            action = decide(item, standings, family)
             # Unrelated changes must not keep an object alive forever.
             is_the_same = tries_left == 0 and item.owner_references == owners
             version = "" if is_the_same else item.resource_version
@@ -191,10 +194,6 @@ class OwnerGarbageCollector:
             assert isinstance(action, Leave)
         if not is_there:
             self.take(self.graph.disprove(identity))
-
-    def _family(self, node: GraphNode) -> Family:
-        dependents = self.graph.dependents(node)
-        return Family(bool(dependents), any(each.is_deleting_dependents for each in dependents))
 
     async def _standings(self, identity: ObjectIdentity, item: PartialMetadata) -> list[OwnerState]:
         if item.is_being_deleted:

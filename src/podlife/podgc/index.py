@@ -169,7 +169,6 @@ class PodIndex:
     # Queries
 
     def __len__(self) -> int:
-        """The number of pods."""
         return self._count
 
     @property

@@ -107,7 +107,6 @@ def _protection_in_words(protection: Protection) -> list[str]:
 
 
 def rule_in_words(rule: Rule) -> str:
-    """The rule as one sentence."""
     said = []
     if rule.keep is not None or rule.ttl_seconds is not None:
         said.append(f"{_who(rule, 'ended pods')} {_limits(rule)}")

@@ -134,6 +134,28 @@ class Pod(msgspec.Struct, gc=False):
         )
 
 
+class Terminated(msgspec.Struct, rename="camel", gc=False):
+    exit_code: int = 0
+    finished_at: datetime | None = None
+
+
+class ContainerState(msgspec.Struct, gc=False):
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+    @property
+    def end(self) -> Terminated | None:
+        """Its last termination."""
+        for state in (self.state, self.last_state):
+            if state is not None and state.terminated is not None:
+                return state.terminated
+        return None
+
+
 class NamespaceMetadata(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     resource_version: str = ""

@@ -196,8 +196,7 @@ async def test_a_node_that_does_not_answer_is_waited_for_once_and_its_other_pods
     loop = asyncio.get_running_loop()
     node.is_silent = True
     step = step_of(world, shelf, seconds=10.0)
-    for name in ("one", "two"):
-        await world.pod(name, phase="Failed")
+    await world.pods("one", "two", phase="Failed")
     assert await step(await victim_of(world, "one")) == ""
     first = loop.time()
     assert 10 <= first < 11
@@ -251,8 +250,7 @@ async def test_a_pod_stays_while_the_archive_fails_and_goes_when_it_is_well_agai
     world: World, when: str
 ) -> None:
     shelf, node = archive_of(world)
-    await world.pod("old", phase="Failed")
-    await world.pod("young", phase="Failed")
+    await world.pods("old", "young", phase="Failed")
     setattr(shelf, when, "the archive is full")
     step = step_of(world, shelf)
     told: list[tuple[str, str, str]] = []
@@ -345,8 +343,7 @@ async def test_of_very_many_events_a_bounded_number_is_kept_and_it_is_told(world
 @in_cluster
 async def test_a_sweep_makes_only_so_many_entries_at_a_time(world: World) -> None:
     shelf, _ = archive_of(world)
-    for number in range(60):
-        await world.pod(f"web-{number}", phase="Failed")
+    await world.pods(*(f"web-{number}" for number in range(60)), phase="Failed")
     collector = world.collector(threshold=1, steps=(step_of(world, shelf),))
     summary = await collector.sweep_once()
     assert (summary.outcomes[Outcome.DELETED], len(shelf.entries)) == (59, 59)
@@ -454,8 +451,7 @@ async def test_the_end_of_a_log_is_kept_also_where_its_lines_are_more_than_is_re
 @in_cluster
 async def test_one_log_that_is_slow_costs_other_pods_of_its_node_nothing(world: World) -> None:
     shelf, node = archive_of(world)
-    for name in ("one", "two"):
-        await world.pod(name, phase="Failed")
+    await world.pods("one", "two", phase="Failed")
     await world.plant(
         "one",
         spec={"containers": [{"name": "c", "image": "i"}, {"name": "slow", "image": "i"}]},

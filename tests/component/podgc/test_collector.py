@@ -41,8 +41,7 @@ async def eventually(condition: Callable[[], Awaitable[bool]], *, seconds: float
 
 @in_cluster
 async def test_a_pod_over_the_threshold_is_deleted_at_once_when_the_event_comes(world: World) -> None:
-    for name in ("a", "b"):
-        await world.pod(name, phase="Succeeded")
+    await world.pods("a", "b", phase="Succeeded")
     async with running(world.collector(threshold=2, period_seconds=1000)):
         await asyncio.sleep(5)
         assert await world.left() == ["a", "b"]
@@ -94,8 +93,7 @@ async def test_a_404_that_does_not_name_the_node_says_nothing_of_it(world: World
 
 @in_cluster
 async def test_a_pod_created_again_under_its_name_between_decision_and_deletion_lives(world: World) -> None:
-    await world.pod("a", phase="Succeeded")
-    await world.pod("b", phase="Succeeded")
+    await world.pods("a", "b", phase="Succeeded")
 
     async def be_faster(request: Request) -> None:
         world.faults.clear()
@@ -112,8 +110,7 @@ async def test_a_pod_created_again_under_its_name_between_decision_and_deletion_
 
 @in_cluster
 async def test_a_pod_that_fails_backs_off_by_itself_while_others_go(world: World) -> None:
-    for name in ("a", "b", "c"):
-        await world.pod(name, phase="Succeeded")
+    await world.pods("a", "b", "c", phase="Succeeded")
     world.faults.put("DELETE", "/pods/a$", answering(403))
     collector = world.collector(threshold=1)
     async with running(collector):
@@ -151,8 +148,7 @@ async def test_nothing_is_collected_while_a_watch_is_silent(world: World) -> Non
 
 @in_cluster
 async def test_stopping_finishes_the_calls_under_way_and_begins_no_others(world: World) -> None:
-    for number in range(6):
-        await world.pod(f"p{number}", phase="Succeeded")
+    await world.pods(*(f"p{number}" for number in range(6)), phase="Succeeded")
     world.faults.put("DELETE", "/pods/", delaying(3))
     async with running(world.collector(threshold=1, most_in_flight=2)) as task:
         await asyncio.sleep(1)
@@ -203,10 +199,8 @@ ENDED = ["ended-0", "ended-1", "ended-2"]
 
 async def build(world: World) -> None:
     await world.node()
-    for name in ENDED:
-        await world.pod(name, phase="Failed")
-    for number in range(30):
-        await world.pod(f"orphan-{number}", node=GONE_NODE)
+    await world.pods(*ENDED, phase="Failed")
+    await world.pods(*(f"orphan-{number}" for number in range(30)), node=GONE_NODE)
 
 
 async def slow(_: Request) -> None:
@@ -280,8 +274,7 @@ async def test_the_owner_of_a_collected_pod_is_told(world: World) -> None:
         "uid": owner["metadata"]["uid"],
         "controller": True,
     }
-    await world.pod("web-1", phase="Failed", owner=reference)
-    await world.pod("web-2", phase="Failed", owner=reference)
+    await world.pods("web-1", "web-2", phase="Failed", owner=reference)
     [event] = await collect_and_tell(world, Settings(threshold=1))
     about = event["involvedObject"]
     assert (about["kind"], about["name"], about["uid"]) == ("ReplicaSet", "web", owner["metadata"]["uid"])

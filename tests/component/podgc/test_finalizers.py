@@ -303,24 +303,26 @@ async def test_a_stop_or_the_end_of_a_window_while_the_pod_is_archived_keeps_the
 # Once
 
 
+async def begun(world: World) -> FinalizerRound:
+    once = FinalizerRound(world.client, world.clock, remover(world), quarantine_seconds=40)
+    await once.begin()
+    return once
+
+
+async def rounded(world: World) -> FinalizerSummary:
+    once = await begun(world)
+    return await once.run(await once.chosen())
+
+
 @in_cluster
 async def test_what_can_be_refused_at_once_is_not_waited_for(world: World) -> None:
     await held(world, "other", TWO)
     await held(world, "nowhere", node="")
     await held(world, "there", node="node")
-    once = FinalizerRound(world.client, world.clock, remover(world), quarantine_seconds=40)
-    await once.begin()
+    once = await begun(world)
     result = await once.run(await held_pods(world.client, world.clock.now()))
     assert sorted(kept.name for kept in result.kept) == ["nowhere", "other", "there"]
     assert now() < 40
-
-
-async def rounded(world: World, *allowed: str, seconds: float = 40.0, **how: Any) -> FinalizerSummary:
-    once = FinalizerRound(
-        world.client, world.clock, remover(world, *allowed, **how), quarantine_seconds=seconds
-    )
-    await once.begin()
-    return await once.run(await once.chosen())
 
 
 @in_cluster
@@ -353,8 +355,7 @@ async def test_a_node_that_comes_back_within_the_quarantine_keeps_its_pods_final
 @in_cluster
 async def test_a_node_that_goes_only_after_the_first_look_has_no_quarantine_behind_it(world: World) -> None:
     await held(world, node="node")
-    once = FinalizerRound(world.client, world.clock, remover(world), quarantine_seconds=40)
-    await once.begin()
+    once = await begun(world)
     await world.delete_node("node")
     result = await once.run(await once.chosen())
     assert [kept.why for kept in result.kept] == ["node node has not been missing for 40 s yet"]
@@ -364,8 +365,7 @@ async def test_a_node_that_goes_only_after_the_first_look_has_no_quarantine_behi
 @in_world
 async def test_a_round_that_is_stopped_begins_with_nobody_more(world: World) -> None:
     await held(world)
-    once = FinalizerRound(world.client, world.clock, remover(world), quarantine_seconds=40)
-    await once.begin()
+    once = await begun(world)
     asyncio.get_running_loop().call_later(5, once.stop)
     result = await once.run(await once.chosen())
     assert (result.left, result.done) == (1, [])

@@ -98,8 +98,7 @@ async def lose_nodes(world: World) -> None:
     """Of twenty pods on five nodes, the twelve on three of them lose theirs."""
     for node in range(5):
         await world.node(f"node-{node}")
-        for number in range(4):
-            await world.pod(f"p{node}-{number}", node=f"node-{node}")
+        await world.pods(*(f"p{node}-{number}" for number in range(4)), node=f"node-{node}")
 
 
 @in_world
@@ -171,8 +170,7 @@ async def test_a_mass_in_one_namespace_stops_it_and_no_other(world: World) -> No
 
 @in_cluster
 async def test_what_comes_one_by_one_stops_at_the_share_and_the_rest_stays(world: World) -> None:
-    for number in range(20):
-        await world.pod(f"p{number:03}")
+    await world.pods(*(f"p{number:03}" for number in range(20)))
     collector = guarded(world, share_of_namespace=0.25, share_at_least=1)
     async with running(collector):
         await asyncio.sleep(1)

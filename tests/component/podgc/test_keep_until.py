@@ -24,8 +24,7 @@ async def keep(world: World, name: str, until: str) -> None:
 
 async def build(world: World) -> None:
     await world.node()
-    for name in ("oldest", "old", "young"):
-        await world.pod(name, phase="Succeeded")
+    await world.pods("oldest", "old", "young", phase="Succeeded")
     await world.pod("orphan", node=GONE_NODE)
     await world.pod("unscheduled", phase="Pending", node="", is_terminating=True)
 

@@ -140,8 +140,7 @@ async def test_each_outcome_is_told_and_a_failure_with_its_reason(world: World) 
 
 @in_cluster
 async def test_what_fails_for_a_passing_reason_is_tried_again(world: World) -> None:
-    await world.pod("a", phase="Succeeded")
-    await world.pod("b", phase="Succeeded")
+    await world.pods("a", "b", phase="Succeeded")
     tries = 0
 
     async def fail_twice(request: Request) -> Response | None:
@@ -172,8 +171,7 @@ async def test_a_pod_that_changed_since_the_list_is_decided_about_as_it_is_now(w
 @in_world
 async def test_a_pod_that_changed_since_the_list_is_read_again_by_whoever_may_only_list(world: World) -> None:
     """The rights of deploy/gc have no `get pods`: a conflict must not need it."""
-    await world.pod("a", phase="Running", node="", is_terminating=True)
-    await world.pod("b", phase="Running", node="", is_terminating=True)
+    await world.pods("a", "b", phase="Running", node="", is_terminating=True)
     is_first = True
 
     async def change(request: Request) -> None:
@@ -196,8 +194,7 @@ async def test_a_pod_that_changed_since_the_list_is_read_again_by_whoever_may_on
 
 @in_cluster
 async def test_sweeping_again_after_a_sweep_was_cut_off_finishes_the_work(world: World) -> None:
-    for number in range(6):
-        await world.pod(f"p{number}", phase="Succeeded")
+    await world.pods(*(f"p{number}" for number in range(6)), phase="Succeeded")
     world.faults.put("DELETE", "/pods/", delaying(1))
     cut = asyncio.timeout(1.5)
     try:
@@ -218,8 +215,7 @@ async def test_sweeping_again_after_a_sweep_was_cut_off_finishes_the_work(world:
 
 @in_cluster
 async def test_what_is_under_way_is_finished_and_nothing_more_is_begun(world: World) -> None:
-    for number in range(6):
-        await world.pod(f"p{number}", phase="Succeeded")
+    await world.pods(*(f"p{number}" for number in range(6)), phase="Succeeded")
     sweep = world.session(threshold=1, most_in_flight=2)
     world.faults.put("DELETE", "p1$", calling(sweep.stop))
     summary = await sweep.execute()
@@ -232,8 +228,7 @@ async def test_what_is_under_way_is_finished_and_nothing_more_is_begun(world: Wo
 @in_cluster
 async def test_calls_that_stand_in_line_are_not_sent(world: World) -> None:
     """Many more workers than the server is asked to bear at once: those behind the limiter have begun with nothing."""
-    for number in range(40):
-        await world.pod(f"p{number:02}", phase="Succeeded")
+    await world.pods(*(f"p{number:02}" for number in range(40)), phase="Succeeded")
     client = world.client.with_timeout(10, limiter=Limiter(LimiterSettings(initial=4, most=4)))
     sweep = GcSession(client, Settings(threshold=1), clock=world.clock)
 
@@ -252,8 +247,7 @@ async def test_calls_that_stand_in_line_are_not_sent(world: World) -> None:
 
 @in_cluster
 async def test_a_server_that_asks_to_wait_is_not_waited_for(world: World) -> None:
-    for number in range(4):
-        await world.pod(f"p{number}", phase="Succeeded")
+    await world.pods(*(f"p{number}" for number in range(4)), phase="Succeeded")
     sweep = GcSession(world.client.with_timeout(60), Settings(threshold=1), clock=world.clock)
 
     async def refuse(_: Request) -> Response:
@@ -278,8 +272,7 @@ async def test_a_pod_that_was_marked_and_not_yet_deleted_is_left(world: World) -
 
 @in_cluster
 async def test_told_to_stop_when_all_is_done_nothing_is_left(world: World) -> None:
-    for name in ("a", "b"):
-        await world.pod(name, phase="Succeeded")
+    await world.pods("a", "b", phase="Succeeded")
     sweep = world.session(threshold=1)
     summary = await sweep.execute(on_progress=lambda progress: sweep.stop() if progress.done == 1 else None)
     assert (summary.left, summary.is_complete) == (0, True)
@@ -344,8 +337,7 @@ class Doubt:
 async def build_ended(world: World) -> None:
     await world.node()
     await world.pod("unscheduled", phase="Pending", node="", is_terminating=True)
-    for name in ("a", "b", "c"):
-        await world.pod(name, phase="Succeeded")
+    await world.pods("a", "b", "c", phase="Succeeded")
 
 
 @in_world

@@ -146,6 +146,11 @@ class World:
             name, namespace, metadata=changes, status={key: value for key, value in status.items() if value}
         )
 
+    async def pods(self, *names: str, **how: Any) -> None:
+        """Pods that are alike, the first the oldest."""
+        for name in names:
+            await self.pod(name, **how)
+
     async def plant(self, name: str, namespace: str = "default", **parts: Object) -> Object:
         """Change the stored pod behind the server's back, where no request could."""
         key = Key("pods", namespace, name)

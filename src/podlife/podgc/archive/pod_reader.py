@@ -70,8 +70,6 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class ContainerLog:
-    """A log to read."""
-
     container: str
     kind: str
     is_previous: bool = False

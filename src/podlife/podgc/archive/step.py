@@ -28,8 +28,6 @@ _MOST_AT_ONCE = 16
 
 @dataclass(slots=True)
 class ArchiveCounts:
-    """Results so far."""
-
     entries: int = 0
     # Every attempt counts.
     refusals: int = 0
@@ -91,7 +89,8 @@ class ArchiveStep:
         events, has_more = await self._reader.events(metadata.namespace, metadata.uid)
         if (known := await self._archive.get(metadata.namespace, metadata.name, metadata.uid)) is not None:
             logs, events = joined_logs(known.logs, logs), joined_events(known.events, events)
-        header = self._header(victim, pod, logs, _more(has_more, len(events)))
+        problems = [f"events: only {len(events)} of them were read"] if has_more else []
+        header = self._header(victim, pod, logs, problems)
         return Entry(header, pod, tuple(events), logs)
 
     def _header(self, victim: Victim, pod: Object, logs: Sequence[Log], problems: Sequence[str]) -> Header:
@@ -114,10 +113,6 @@ class ArchiveStep:
 
 def _called(log: Log) -> str:
     return f"{log.container} before its restart" if log.is_previous else log.container
-
-
-def _more(has_more: bool, number: int) -> list[str]:
-    return [f"events: only {number} of them were read"] if has_more else []
 
 
 def joined_logs(old: Sequence[Log], new: Sequence[Log]) -> tuple[Log, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable
 
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
@@ -56,7 +55,7 @@ class FinalizerController:
         now = asyncio.get_running_loop().time()
         index = self._collector.index
         held = [pod for pod in index.settled if self._is_chosen(index, pod)]
-        self._note_missing({pod.spec.node_name for pod in held}, now)
+        self._missed_at = {pod.spec.node_name: self._missed_at.get(pod.spec.node_name, now) for pod in held}
         uids = {pod.metadata.uid for pod in held}
         self._kept = {uid: kept for uid, kept in self._kept.items() if uid in uids}
         due = [pod for pod in held if self._is_due(pod, now)][:_MOST_PER_LOOK]
@@ -66,9 +65,6 @@ class FinalizerController:
         node = pod.spec.node_name
         is_allowed = not self._remover.allowed.isdisjoint(pod.metadata.finalizers)
         return is_allowed and bool(node) and not index.has_node(node)
-
-    def _note_missing(self, nodes: Iterable[str], now: float) -> None:
-        self._missed_at = {node: self._missed_at.get(node, now) for node in nodes}
 
     def _is_due(self, pod: Pod, now: float) -> bool:
         if self._missed_at[pod.spec.node_name] + self._collector.settings.quarantine_seconds > now:

@@ -34,7 +34,6 @@ async def held_pods(
 
 
 async def read_nodes(client: Client) -> frozenset[str]:
-    """The names of all nodes."""
     options = ListOptions(limit=_PAGE, metadata_only=True)
     page = await client.list_all(NODES, options=options, view=MetadataOnly)
     return frozenset(each.metadata.name for each in page.items)

@@ -77,7 +77,9 @@ class FinalizerRemover:
             chosen = self._chosen(found)
             if self._is_dry:
                 return self._told(pod, taken=chosen, left=_others(found, chosen))
-            if why := await reason_to_stay(self._steps, _victim(pod, found)):
+            reason = f"finalizers are removed: node {pod.node} no longer exists"
+            victim = Victim(msgspec.convert(found, Pod), Reason.ORPHANED, Action.DELETE, reason)
+            if why := await reason_to_stay(self._steps, victim):
                 return self._told(pod, why=why)
             # Steps may take long: the node may be back, a window closed, or a stop annotation set.
             if why := await self._reason_to_stay(pod, found):
@@ -207,8 +209,3 @@ def _finalizers(pod: Object) -> tuple[str, ...]:
 
 def _others(pod: Object, chosen: Sequence[str]) -> tuple[str, ...]:
     return tuple(each for each in _finalizers(pod) if each not in chosen)
-
-
-def _victim(pod: HeldPod, found: Object) -> Victim:
-    why = f"finalizers are removed: node {pod.node} no longer exists"
-    return Victim(msgspec.convert(found, Pod), Reason.ORPHANED, Action.DELETE, why)

@@ -71,8 +71,9 @@ class FinalizerRound:
                 result.kept.append(FinalizerRemoval(pod.namespace, pod.name, pod.node, why=why))
             else:
                 ready.append(pod)
-        if ready:
-            await self._wait()
+        left = self._began + self._quarantine_seconds - asyncio.get_running_loop().time()
+        if ready and left > 0:
+            await wait_until_set(self._stopping, seconds=left)
 
         async def take(pod: HeldPod) -> None:
             await self._take(pod, result, report)
@@ -92,11 +93,6 @@ class FinalizerRound:
         if pod.node in self._nodes:
             return f"node {pod.node} has not been missing for {self._quarantine_seconds:g} s yet"
         return ""
-
-    async def _wait(self) -> None:
-        left = self._began + self._quarantine_seconds - asyncio.get_running_loop().time()
-        if left > 0:
-            await wait_until_set(self._stopping, seconds=left)
 
     async def _take(
         self, pod: HeldPod, result: FinalizerSummary, report: Callable[[FinalizerRemoval], None] | None

@@ -52,8 +52,6 @@ class PolicyError(ConfigError):
 
 
 class Diagnostics:
-    """The errors found so far."""
-
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
 
