@@ -27,7 +27,7 @@ from itertools import count
 from pathlib import Path
 from podlife.podgc.archive import ArchiveFolder, ArchiveLimits
 from podlife.podgc.archive.entry import encode_entry
-from podlife.podgc.archive.places import place_of
+from podlife.podgc.archive.archive import place_of
 from tests.unit.podgc.archive.entries import NOW, make_entry
 folder = ArchiveFolder(Path(sys.argv[1]), ArchiveLimits())
 folder.open(NOW)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podlife.events.correlator import Correlated, Correlator, object_key
-from podlife.events.event import Namer, make_event
+from podlife.events.recorder import Namer, make_event
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 TOLD = st.lists(

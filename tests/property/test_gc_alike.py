@@ -29,8 +29,8 @@ from podlife.client import NAMESPACES, Connection
 from podlife.daemons.service import Service
 from podlife.events import Recorder
 from podlife.podgc import Collector, Guards, Plan, PolicyError, Settings, Summary, load_policy, read_policy
-from podlife.podgc.guards.annotations import FORCE_UNTIL
 from podlife.podgc.keep_until import KEEP_UNTIL
+from podlife.podgc.namespace_annotations import FORCE_UNTIL
 from podlife.podgc.owner_wait.status import TRACKING
 from podlife.podgc.policy.model import STOP
 from podlife.testing.virtual_loop import VirtualTimeLoop

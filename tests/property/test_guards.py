@@ -15,13 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from podlife.podgc.guards.annotations import EVERYWHERE, GuardAnnotations
-from podlife.podgc.guards.budget import (
-    CLUSTER,
-    DeletionBudget,
-    Guard,
-    Moment,
-)
+from podlife.podgc.guards.budget import DeletionBudget, Moment
+from podlife.podgc.namespace_annotations import EVERYWHERE, GuardAnnotations
+from podlife.podgc.plan import CLUSTER, Guard
 from podlife.podgc.policy.model import Guards, Window
 from podlife.podgc.views import Pod, PodMetadata
 

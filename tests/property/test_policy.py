@@ -17,7 +17,7 @@ from podlife.api.selectors import parse_label_selector
 from podlife.api.views import Node
 from podlife.podgc import PodIndex, Reason, Settings
 from podlife.podgc import planner as collecting
-from podlife.podgc.effective_settings import evaluate, index_for, index_of, pod_view
+from podlife.podgc.effective_settings import index_for, index_of, pod_view
 from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.policy import Policy
 from podlife.podgc.policy.engine.classifier import PolicyClassifier
@@ -220,11 +220,7 @@ class Governing(RuleBasedStateMachine):
     @precondition(lambda self: self.oracle.pods)
     @rule(data=st.data(), at=moments, grace=st.sampled_from((0, 30)), finalizers=st.sampled_from(([], ["f"])))
     def begin_deletion(self, data: Any, at: str, grace: int, finalizers: list[str]) -> None:
-        values = {
-            "deletionTimestamp": at,
-            "deletionGracePeriodSeconds": grace,
-            "finalizers": finalizers,
-        }
+        values = {"deletionTimestamp": at, "deletionGracePeriodSeconds": grace, "finalizers": finalizers}
         self.change(data, "metadata", **values)
 
     @precondition(lambda self: self.oracle.pods)
@@ -384,8 +380,9 @@ TestCollectingUnderAnEmptyPolicy.settings = hypothesis_settings(
 
 
 def chosen(policy: Policy, cluster: list[Object], now: datetime, threshold: int = 2) -> set[str]:
-    plan = evaluate(policy, cluster, None, None, Settings(threshold=threshold), now)
-    return {victim.pod.metadata.uid for victim in plan.victims}
+    settings = Settings(threshold=threshold, policy=policy)
+    index = index_of(settings, cluster, None, None, now)
+    return {victim.pod.metadata.uid for victim in collecting.plan(index, settings, 0.0).victims}
 
 
 @hypothesis_settings(max_examples=60)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from podlife.podgc.policy.model import Policy
 from podlife.podgc.policy.parse import PolicyError, read_policy
-from podlife.podgc.policy.printing import as_document, in_words
 from podlife.podgc.policy.schema import policy_schema
+from podlife.podgc.policy_printing import as_document, in_words
 from tests.unit.podgc.policy.json_schema import is_valid
 
 Document = dict[str, Any]
@@ -201,61 +201,13 @@ def at(node: Any, path: tuple[Any, ...]) -> Any:
 
 WORDS = st.sampled_from(
     [
-        *(
-            "apiVersion: podlife.dev/v1\n",
-            "kind: PodGCPolicy\n",
-            "rules:\n",
-            "- name: a\n",
-            "  keep: {count: 1}\n",
-        ),
-        *(
-            "select:",
-            "exclude:",
-            "- ",
-            "  ",
-            "\n",
-            "[",
-            "]",
-            "{",
-            "}",
-            ": ",
-            ", ",
-            "*a",
-            "&a ",
-            "!!str ",
-            "<<",
-            "? ",
-        ),
-        *(
-            "|\n",
-            ">\n",
-            '"',
-            "'",
-            "#",
-            "%",
-            "---\n",
-            "...\n",
-            "\t",
-            "\0",
-            "\ufeff",
-            "\u2028",
-            "\U0001f600",
-            "010",
-        ),
-        *(
-            "guards:",
-            "windows:",
-            "22:00",
-            "1e3",
-            "0x",
-            "~",
-            "=",
-            "on",
-            "days",
-            "from",
-            "protect:",
-            "namespaces:",
-        ),
+        "apiVersion: podlife.dev/v1\n",
+        "kind: PodGCPolicy\n",
+        *("rules:\n", "- name: a\n", "  keep: {count: 1}\n"),
+        *("|\n", ">\n", "---\n", "...\n", "- ", "  ", "\n", ": ", ", ", "&a ", "!!str ", "? "),
+        *("[", "]", "{", "}", "*a", "<<", '"', "'", "#", "%", "~", "=", "on", "days", "from"),
+        *("010", "22:00", "1e3", "0x", "\0", "\t", "\ufeff", "\u2028", "\U0001f600"),
+        *("select:", "exclude:", "guards:", "windows:", "protect:", "namespaces:"),
     ]
 )
 

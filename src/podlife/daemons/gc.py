@@ -15,7 +15,7 @@ from podlife.daemons.service import Service, ServiceSettings, run_service
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
 from podlife.podgc.finalizers.controller import FinalizerController
-from podlife.podgc.finalizers.guarded_remover import remover_under
+from podlife.podgc.finalizers.remover import FinalizerRemover
 from podlife.podgc.guards.plan_filter import census_of
 from podlife.podgc.policy_reloader import PolicyReloader
 from podlife.workqueue import Queue
@@ -104,12 +104,12 @@ class PodGarbageCollector:
         self._finalizers: FinalizerController | None = None
         if remove_finalizers:
             collector = self._collector
-            remover = remover_under(
-                lambda: collector.settings,
+            remover = FinalizerRemover(
                 client,
                 clock,
                 remove_finalizers,
-                steps,
+                lambda: collector.settings,
+                steps=steps,
                 annotations=lambda: census_of(collector.index).annotations,
             )
             self._finalizers = FinalizerController(collector, remover, recorder)

@@ -10,27 +10,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, format_time
+from podlife.api.names import check_dns_subdomain
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.events.correlator import Correlator, CorrelatorSettings, object_key
-from podlife.events.event import TYPES, Namer, make_event
 from podlife.events.sink import EventRejection, Sink
 
 log = logging.getLogger(__name__)
 
 _MOST_WAITING = 1000
+_TYPES = frozenset({"Normal", "Warning"})
+# An event about what lives in no namespace has to live in one all the same.
+_NAMESPACE_OF_THE_CLUSTER = "default"
 
 
 @dataclass(slots=True)
 class RecorderCounts:
-    """Counters of events."""
-
     # On the server, as new events or as counts of old ones.
     sent: int = 0
     # Too many were waiting.
@@ -72,7 +76,7 @@ class Recorder:
         """Tell what happened to `regarding`, an ObjectReference: kind, name and, where it has them, namespace,
         uid, apiVersion. `type_` is Normal or Warning. Never waits, never raises."""
         try:
-            if type_ not in TYPES:
+            if type_ not in _TYPES:
                 raise ValueError(f"an event is Normal or Warning, not {type_!r}")
             now = self._clock.now()
             if self._on_event is not None:
@@ -143,3 +147,52 @@ class Recorder:
             return
         self.counts.sent += 1
         self._correlator.update(correlated, answer)
+
+
+class Namer:
+    """Names as upstream gives them: of the object, and the nanoseconds of the moment.
+
+    Clocks are coarser than that, so two events of one moment must not get the same name: the second would be
+    refused as a repetition of the first."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        # Two recorders that see the same thing at the same microsecond are kept apart by chance.
+        self._offset = random.randrange(1000)  # noqa: S311 - keeps names apart, guards nothing
+
+    def name(self, of: str, now: datetime) -> str:
+        nanoseconds = int(now.timestamp() * 1_000_000) * 1000 + self._offset
+        self._last = nanoseconds = max(nanoseconds, self._last + 1)
+        return f"{of}.{nanoseconds:x}" if _begins_a_name(of) else str(uuid.uuid4())
+
+
+@lru_cache(maxsize=1024)
+def _begins_a_name(of: str) -> bool:
+    # Not every object's name may be an event's: a role's has colons in it. The sixteen digits behind it always may.
+    return not check_dns_subdomain(f"{of}.{0:016x}")
+
+
+def make_event(
+    regarding: Mapping[str, Any], what: tuple[str, str, str], component: str, now: datetime, namer: Namer
+) -> Object:
+    """`what` is type, reason and message. `regarding` is an ObjectReference; empty fields are left out."""
+    type_, reason, message = what
+    moment = format_time(now)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": namer.name(regarding["name"], now),
+            "namespace": regarding.get("namespace") or _NAMESPACE_OF_THE_CLUSTER,
+        },
+        "involvedObject": {field: value for field, value in regarding.items() if value},
+        "reason": reason,
+        "message": message,
+        "type": type_,
+        "count": 1,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "source": {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": "",
+    }

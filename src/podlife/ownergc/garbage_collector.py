@@ -17,7 +17,7 @@ from collections.abc import Collection
 
 from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import ConflictError, PodlifeError
-from podlife.ownergc.absent_owner_cache import AbsentOwnerCache
+from podlife.lru import LruCache
 from podlife.ownergc.decision import Action, DeleteObject, DropReferences, Family, Leave, OwnerState, decide
 from podlife.ownergc.graph import Graph, GraphChanges, GraphNode
 from podlife.ownergc.monitors import PATIENCE_SECONDS, Monitors
@@ -34,6 +34,7 @@ IGNORED: frozenset[tuple[str, str]] = frozenset((("", "events"), ("events.k8s.io
 _CATCH_UP_SECONDS = 1.0
 # How often an object that changes meanwhile is judged again.
 _TRIES = 3
+_MOST_ABSENT = 500
 
 
 class OwnerGarbageCollector:
@@ -52,7 +53,7 @@ class OwnerGarbageCollector:
         discovery_seconds: float = 30.0,
     ) -> None:
         self.graph = Graph()
-        self.monitors = Monitors(plane.client, _Feed(self), ignored=ignored, period_seconds=discovery_seconds)
+        self.monitors = Monitors(plane.client, self, ignored=ignored, period_seconds=discovery_seconds)
         self._objects = ObjectOperations(plane.client, lambda: self.monitors.catalogue.kinds)
         self._recorder = plane.recorder(self.name)
         self._action_log = plane.action_log
@@ -93,8 +94,17 @@ class OwnerGarbageCollector:
         for dependent, reference in changes.invalid:
             self._report_invalid(dependent, reference)
 
-    def see_again(self, identity: ObjectIdentity) -> None:
+    # Events of the monitors
+
+    def observe(self, identity: ObjectIdentity, seen: PartialMetadata) -> None:
         self._absent.discard(identity)
+        self.take(self.graph.observe(identity, seen))
+
+    def lose(self, identity: ObjectIdentity) -> None:
+        self.take(self.graph.lose(identity))
+
+    def drop(self, uid: str) -> None:
+        self.take(self.graph.drop(uid))
 
     def _report_invalid(self, dependent: ObjectIdentity, reference: PartialOwnerReference) -> None:
         regarding = {
@@ -147,7 +157,10 @@ class OwnerGarbageCollector:
             if item is None:
                 self.take(self.graph.disprove(identity))
                 return
-            action = decide(item, await self._standings(identity, item), self._family(node))
+            standings = await self._standings(identity, item)
+            dependents = self.graph.dependents(node)
+            family = Family(bool(dependents), any(each.is_deleting_dependents for each in dependents))
+            action = decide(item, standings, family)
             # Unrelated changes must not keep an object alive forever.
             is_the_same = tries_left == 0 and item.owner_references == owners
             version = "" if is_the_same else item.resource_version
@@ -181,10 +194,6 @@ class OwnerGarbageCollector:
             assert isinstance(action, Leave)
         if not is_there:
             self.take(self.graph.disprove(identity))
-
-    def _family(self, node: GraphNode) -> Family:
-        dependents = self.graph.dependents(node)
-        return Family(bool(dependents), any(each.is_deleting_dependents for each in dependents))
 
     async def _standings(self, identity: ObjectIdentity, item: PartialMetadata) -> list[OwnerState]:
         if item.is_being_deleted:
@@ -263,18 +272,25 @@ class OwnerGarbageCollector:
         return False
 
 
-class _Feed:
-    """Applies events of the monitors to the graph."""
+class AbsentOwnerCache:
+    """Owners that are known not to exist, so that the server is asked once per owner and not once per dependent.
 
-    def __init__(self, collector: OwnerGarbageCollector) -> None:
-        self._collector = collector
+    UIDs are not reused, so an absent owner stays absent; but a cluster may be restored from a backup, and an owner that
+    is observed again is removed. The cache is bounded: an owner that was evicted is looked up again."""
 
-    def observe(self, identity: ObjectIdentity, seen: PartialMetadata) -> None:
-        self._collector.see_again(identity)
-        self._collector.take(self._collector.graph.observe(identity, seen))
+    def __init__(self, most: int = _MOST_ABSENT) -> None:
+        self._identities = LruCache[ObjectIdentity, bool](most)
 
-    def lose(self, identity: ObjectIdentity) -> None:
-        self._collector.take(self._collector.graph.lose(identity))
+    def __len__(self) -> int:
+        return len(self._identities)
 
-    def drop(self, uid: str) -> None:
-        self._collector.take(self._collector.graph.drop(uid))
+    def add(self, identity: ObjectIdentity) -> None:
+        self._identities.put(identity, True)
+
+    def has(self, reference: PartialOwnerReference, namespace: str) -> bool:
+        """Whether the owner that a dependent in this namespace refers to is absent, namespaced or not."""
+        identities = {reference.identity(""), reference.identity(namespace)}
+        return any(self._identities.get(identity) for identity in identities)
+
+    def discard(self, identity: ObjectIdentity) -> None:
+        self._identities.pop(identity)

@@ -155,12 +155,8 @@ class Monitors:
         self._ignored = frozenset(ignored)
         self._period_seconds = period_seconds
         self._is_known = asyncio.Event()
-        self._monitors: dict[Ref, Monitor] = {}
+        self.followed: dict[Ref, Monitor] = {}
         self._by_kind: dict[tuple[str, str], Monitor] = {}
-
-    @property
-    def followed(self) -> Mapping[Ref, Monitor]:
-        return self._monitors
 
     def is_live(self, identity: ObjectIdentity) -> bool:
         """Whether the object is currently watched."""
@@ -169,20 +165,20 @@ class Monitors:
 
     def awaited(self) -> Monitor | None:
         """A resource that is currently not watched, so that dependents may be missing."""
-        return next((monitor for monitor in self._monitors.values() if monitor.is_awaited), None)
+        return next((monitor for monitor in self.followed.values() if monitor.is_awaited), None)
 
     async def wait_for_sync(self, *, seconds: float) -> None:
         """Wait until every resource was listed or refused, at most `seconds` after discovery."""
         await self._is_known.wait()
-        waits = [monitor.wait_for_sync(seconds=seconds) for monitor in self._monitors.values()]
+        waits = [monitor.wait_for_sync(seconds=seconds) for monitor in self.followed.values()]
         await asyncio.gather(*waits)
 
     @property
     def complaint(self) -> str:
         """Why not everything is followed; empty when it is. What the server refuses is left out, and no complaint."""
-        if not self._monitors:
+        if not self.followed:
             return "API discovery has not completed"
-        for ref, monitor in self._monitors.items():
+        for ref, monitor in self.followed.items():
             if monitor.refusal is None and not monitor.is_live:
                 why = f": {monitor.trouble}" if monitor.trouble else ""
                 return f"the metadata of {ref} are {'not live' if monitor.has_synced else 'not synced'}{why}"
@@ -218,14 +214,14 @@ class Monitors:
         self.catalogue = replace(catalogue, kinds={**kinds, **catalogue.kinds})
         wanted = {ref for ref in catalogue.followed if (ref.group, ref.plural) not in self._ignored}
         self._replace({(ref.group, ref.plural): ref for ref in wanted}, catalogue.unknown)
-        self._by_kind = {(ref.api_version, ref.kind): monitor for ref, monitor in self._monitors.items()}
-        for monitor in self._monitors.values():
+        self._by_kind = {(ref.api_version, ref.kind): monitor for ref, monitor in self.followed.items()}
+        for monitor in self.followed.values():
             monitor.keep_going(group)
         self._is_known.set()
 
     def _replace(self, wanted: dict[tuple[str, str], Ref], unknown: Collection[str]) -> None:
         known: dict[Ref, Mapping[str, ObjectIdentity]] = {}
-        for ref, monitor in [*self._monitors.items()]:
+        for ref, monitor in [*self.followed.items()]:
             successor = wanted.get((ref.group, ref.plural))
             if successor is None and self._is_kept(monitor, unknown):
                 continue
@@ -233,15 +229,15 @@ class Monitors:
             if successor == ref:
                 continue
             monitor.stop()
-            del self._monitors[ref]
+            del self.followed[ref]
             if successor is not None:
                 known[successor] = monitor.known
                 continue
             log.info("%s no longer served", ref)
             for uid in monitor.known:
                 self._listener.drop(uid)
-        for ref in sorted(set(wanted.values()) - self._monitors.keys(), key=str):
-            self._monitors[ref] = Monitor(self._client, ref, self._listener, known.get(ref, {}))
+        for ref in sorted(set(wanted.values()) - self.followed.keys(), key=str):
+            self.followed[ref] = Monitor(self._client, ref, self._listener, known.get(ref, {}))
 
     def _is_kept(self, monitor: Monitor, unknown: Collection[str]) -> bool:
         """Whether a resource that the server does not name is followed all the same."""

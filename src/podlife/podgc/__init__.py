@@ -7,18 +7,17 @@ docs/parity.md has the deliberate differences, docs/gc-from-python.md the use fr
 """
 
 from podlife.podgc.collector import Collector
-from podlife.podgc.guards.budget import Guard, Refusal
+from podlife.podgc.finalizers.round import Finalizers
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.plan import Action, HeldBack, Later, Plan, Upcoming, Victim, WaitingVictim
+from podlife.podgc.plan import Action, Guard, HeldBack, Later, Plan, Refusal, Upcoming, Victim, WaitingVictim
 from podlife.podgc.policy.model import Guards, Policy
 from podlife.podgc.policy.parse import PolicyError, load_policy, read_policy
-from podlife.podgc.pre_delete import PreDeleteStep, Stay
 from podlife.podgc.reasons import Reason, RuleReason
-from podlife.podgc.removal import Outcome, Removal
-from podlife.podgc.session import Deletions, Finalizers, GcSession
+from podlife.podgc.removal import Outcome, PreDeleteStep, Removal, Stay
+from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.settings import FeatureGates, Selection, Settings
-from podlife.podgc.sweep import Failure, Progress, Summary
+from podlife.podgc.summary import Failure, Progress, Summary
 
 __all__ = [
     "Action",

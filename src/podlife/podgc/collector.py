@@ -36,13 +36,12 @@ from podlife.podgc.guards.controller_gate import ControllerGate, is_for_all
 from podlife.podgc.metrics import Metrics
 from podlife.podgc.owner_wait.step import OwnerStep
 from podlife.podgc.plan import Action, Plan, Victim
-from podlife.podgc.pre_delete import PreDeleteStep, Stay
 from podlife.podgc.reasons import Reason
-from podlife.podgc.removal import Outcome, remove
+from podlife.podgc.removal import Outcome, PreDeleteStep, Stay, remove
 from podlife.podgc.reporter import Reporter
 from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.settings import Selection, Settings
-from podlife.podgc.sweep import Progress, Summary
+from podlife.podgc.summary import Progress, Summary
 from podlife.podgc.views import Pod
 from podlife.podgc.worker_pool import WorkerPool
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
@@ -94,7 +93,7 @@ class Collector:
         self._steps = (owner, *steps, self.guards.last_word)
         self._caches = Caches(client, self.settings)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
-        self._queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
+        self.queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
         self._claims: dict[str, Claim] = {}
         self._checking: set[str] = set()
         # Set when a pod may have become collectable, with the time of the first event that says so.
@@ -108,18 +107,12 @@ class Collector:
         """Whether the caches are synced and live; nothing is deleted while they are not."""
         return self._caches.is_fit
 
-    @property
-    def queue(self) -> RateLimitedQueue[Key]:
-        return self._queue
-
     async def plan_once(self, selection: Selection | None = None) -> Plan:
         """What would be collected now. Lists everything once; changes nothing."""
         return await self._session(selection).plan()
 
     async def sweep_once(
-        self,
-        on_progress: Callable[[Progress], None] | None = None,
-        selection: Selection | None = None,
+        self, on_progress: Callable[[Progress], None] | None = None, selection: Selection | None = None
     ) -> Summary:
         """Collect once; see `podlife.podgc.session`."""
         return await self._session(selection).execute(on_progress=on_progress)
@@ -138,7 +131,7 @@ class Collector:
         """Collect until cancelled. Raises only the error that ended an informer."""
         settings = self.settings
         crew = WorkerPool(
-            self._queue, self._work, count=settings.most_in_flight, stop_seconds=settings.stop_seconds
+            self.queue, self._work, count=settings.most_in_flight, stop_seconds=settings.stop_seconds
         )
         try:
             async with crew, asyncio.TaskGroup() as group:
@@ -177,7 +170,7 @@ class Collector:
         """The pod is gone or settled."""
         self.guards.forget(pod.metadata.uid)
         if self._give_up(pod.metadata.uid):
-            self._queue.forget((_POD, pod.metadata.uid))
+            self.queue.forget((_POD, pod.metadata.uid))
 
     def _give_up(self, uid: str) -> bool:
         claim = self._claims.pop(uid, None)
@@ -260,7 +253,7 @@ class Collector:
         for name in planner.due_nodes(self.index, self.settings, now):
             if name not in self._checking:
                 self._checking.add(name)
-                self._queue.add((_NODE, name))
+                self.queue.add((_NODE, name))
         self.metrics.pass_seconds.observe(perf_counter() - started)
 
     def _claim(self, since: float) -> None:
@@ -276,11 +269,11 @@ class Collector:
                     return
                 self._claims[uid] = Claim(victim.pod.spec.node_name, since, asyncio.get_running_loop().time())
                 continue
-            if len(self._queue) >= most:
+            if len(self.queue) >= most:
                 self._has_more = True
                 return
             self._claims[uid] = Claim(victim.pod.spec.node_name, since)
-            self._queue.add((_POD, uid))
+            self.queue.add((_POD, uid))
 
     @property
     def _backlog(self) -> int:
@@ -299,14 +292,14 @@ class Collector:
 
     async def _work(self, key: Key) -> None:
         if not self.is_fit:
-            self._queue.add_after(key, _UNFIT_SECONDS)
+            self.queue.add_after(key, _UNFIT_SECONDS)
             return
         kind, name = key
         if kind == _NODE:
             await self._check_node(name)
         else:
             await self._collect(name)
-        if self._has_more and len(self._queue) < self._backlog // 2:
+        if self._has_more and len(self.queue) < self._backlog // 2:
             self.note(is_news=True)
 
     async def _check_node(self, name: str) -> None:
@@ -345,18 +338,18 @@ class Collector:
         if victim is None:
             # No longer a victim: its node is back, it was deleted, or the threshold is met.
             self._give_up(uid)
-            self._queue.forget((_POD, uid))
+            self.queue.forget((_POD, uid))
             return
         if self.guards.admit(victim) is not None:
             # A guard holds it since it was queued: the next planning handles it.
             self._give_up(uid)
-            self._queue.forget((_POD, uid))
+            self.queue.forget((_POD, uid))
             self.note(is_news=True)
             return
         if victim.action is not Action.DELETE and victim.reason is not Reason.TERMINATED:
             self.index.begin_removal(victim.pod)
         loop = asyncio.get_running_loop()
-        if not self._queue.retries((_POD, uid)):
+        if not self.queue.retries((_POD, uid)):
             self.metrics.reaction_seconds.observe(loop.time() - claim.since)
         try:
             steps = self._steps
@@ -366,23 +359,23 @@ class Collector:
         except PodlifeError as error:
             self.note(is_news=self.guards.note(victim, error))
             self._reporter.failed(victim, error)
-            self._queue.add_rate_limited((_POD, uid))
+            self.queue.add_rate_limited((_POD, uid))
             return
         self.note(is_news=self.guards.note(victim, removal))
         if removal.outcome is Outcome.CHANGED:
             # The event with the change is on its way; the pod is evaluated again then.
-            self._queue.add_rate_limited((_POD, uid))
+            self.queue.add_rate_limited((_POD, uid))
             return
         if removal.outcome is Outcome.KEPT:
             self._reporter.kept(victim, removal.why)
-            self._queue.add_rate_limited((_POD, uid))
+            self.queue.add_rate_limited((_POD, uid))
             if isinstance(removal.why, Stay):
                 # At that time at the latest; the backoff may be longer by now.
                 wait = (removal.why.until - self._clock.now()).total_seconds()
-                self._queue.add_after((_POD, uid), max(_LEAST_SECONDS, wait))
+                self.queue.add_after((_POD, uid), max(_LEAST_SECONDS, wait))
             return
         claim.done_at = loop.time()
-        self._queue.forget((_POD, uid))
+        self.queue.forget((_POD, uid))
         self._reporter.done(victim, removal)
 
     async def _decide_again(self, settings: Settings, victim: Victim) -> str:

@@ -1,9 +1,8 @@
-"""The pod view and the index that belong to settings, with or without a policy, and evaluation without a cluster."""
+"""The pod view and the index that belong to settings, with or without a policy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 
 import msgspec
@@ -13,12 +12,10 @@ from podlife.api.views import Node
 from podlife.podgc.classifier import UpstreamClassifier
 from podlife.podgc.index import PodIndex
 from podlife.podgc.keep_until import kept_by
-from podlife.podgc.plan import Plan, Victim
-from podlife.podgc.planner import plan
+from podlife.podgc.plan import Victim
 from podlife.podgc.policy.engine.classifier import PolicyClassifier
 from podlife.podgc.policy.engine.facts import as_policy_pod, protection_by, view_for
 from podlife.podgc.policy.engine.matching import matcher_of
-from podlife.podgc.policy.model import Policy
 from podlife.podgc.reasons import RuleReason
 from podlife.podgc.settings import Settings
 from podlife.podgc.views import Namespace, Pod
@@ -83,16 +80,3 @@ def index_of(
     for pod in found:
         index.add_pod(pod, 0.0)
     return index
-
-
-def evaluate(
-    policy: Policy | None,
-    pods: Iterable[Object],
-    nodes: Iterable[Object] | None,
-    namespaces: Iterable[Object] | None,
-    settings: Settings,
-    now: datetime,
-) -> Plan:
-    """What would be collected of these API objects at this time; see `index_of`."""
-    settings = replace(settings, policy=policy)
-    return plan(index_of(settings, pods, nodes, namespaces, now), settings, 0.0)

@@ -11,7 +11,7 @@ a finalizer, in a final phase) needs no further collection and is kept apart, fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -51,13 +51,17 @@ class PodIndex:
         self._terminating: dict[str, dict[str, Pod]] = {}
         self._settled: dict[str, Pod] = {}
         self._nodes: set[str] = set()
-        self._out_of_service: set[str] = set()
-        self._missing: dict[str, Absence] = {}
+        # Names of nodes.
+        self.out_of_service: set[str] = set()
+        # Nodes that pods are on and that do not exist, in the order in which they were missed.
+        self.missing: dict[str, Absence] = {}
         self._inherited: dict[str, Absence] = {}
-        self._orphans: dict[str, set[str]] = {}
+        # UIDs of the pods whose node the server does not know, by node name.
+        self.orphans: dict[str, set[str]] = {}
         self._count = 0
-        self._counts: dict[str, int] = {}
-        self._namespaces: dict[str, Namespace] = {}
+        # The number of pods by namespace.
+        self.counts: dict[str, int] = {}
+        self.namespaces: dict[str, Namespace] = {}
 
     # Events. Each returns whether a pod may have become collectable, now or later.
 
@@ -83,29 +87,29 @@ class PodIndex:
         """A node was added or changed."""
         name = node.metadata.name
         self._nodes.add(name)
-        self._missing.pop(name, None)
+        self.missing.pop(name, None)
         self._inherited.pop(name, None)
-        self._orphans.pop(name, None)
+        self.orphans.pop(name, None)
         if is_out_of_service(node):
-            self._out_of_service.add(name)
+            self.out_of_service.add(name)
             return name in self._terminating
-        self._out_of_service.discard(name)
+        self.out_of_service.discard(name)
         return False
 
     def remove_node(self, node: Node, now: float) -> bool:
         name = node.metadata.name
         self._nodes.discard(name)
-        self._out_of_service.discard(name)
+        self.out_of_service.discard(name)
         return self._review(name, "", now)
 
     def put_namespace(self, namespace: Namespace) -> bool:
         """A namespace was added or changed. Sent only if a policy or guards need namespaces."""
-        self._namespaces[namespace.metadata.name] = namespace
+        self.namespaces[namespace.metadata.name] = namespace
         self.classifier.put_namespace(namespace)
         return True
 
     def remove_namespace(self, namespace: Namespace) -> None:
-        self._namespaces.pop(namespace.metadata.name, None)
+        self.namespaces.pop(namespace.metadata.name, None)
         self.classifier.remove_namespace(namespace)
 
     def pass_time(self, now: datetime) -> None:
@@ -116,14 +120,14 @@ class PodIndex:
 
     def begin_quarantines(self, now: float) -> None:
         """Restart the quarantine of every missing node: nothing was known before now."""
-        self._orphans.clear()
-        self._missing = {name: Absence(now) for name in self._missing}
+        self.orphans.clear()
+        self.missing = {name: Absence(now) for name in self.missing}
 
     def inherit(self, before: PodIndex) -> None:
         """Take over which pods are being removed and since when which nodes are missing from the index of the previous
         policy, so that no quarantine restarts. Whether such a node is gone is checked again."""
         self.classifier.leaving.update(before.classifier.leaving)
-        self._inherited = {name: Absence(absence.seen_at) for name, absence in before._missing.items()}
+        self._inherited = {name: Absence(absence.seen_at) for name, absence in before.missing.items()}
 
     def end_inheritance(self) -> None:
         """All pods are known: a node that none of them is on starts a new quarantine when it is missed again."""
@@ -132,17 +136,17 @@ class PodIndex:
     def confirm_missing(self, name: str, now: float) -> bool:
         """The server does not know the node: the pods on it now are orphans (GC-52). Pods added later wait for the
         next check."""
-        absence = self._missing.get(name)
+        absence = self.missing.get(name)
         if absence is None:
             return False
         absence.checked_at = now
-        self._orphans[name] = set(self._pods[name])
+        self.orphans[name] = set(self._pods[name])
         return True
 
     def doubt_missing(self, name: str, now: float) -> None:
         """The server knows the node or could not be asked: its pods stay and a new quarantine begins (GC-53)."""
-        self._orphans.pop(name, None)
-        if (absence := self._missing.get(name)) is not None:
+        self.orphans.pop(name, None)
+        if (absence := self.missing.get(name)) is not None:
             absence.checked_at = now
 
     # Removals in progress
@@ -165,17 +169,7 @@ class PodIndex:
     # Queries
 
     def __len__(self) -> int:
-        """The number of pods."""
         return self._count
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The number of pods by namespace."""
-        return self._counts
-
-    @property
-    def namespaces(self) -> Mapping[str, Namespace]:
-        return self._namespaces
 
     @property
     def node_count(self) -> int:
@@ -221,20 +215,6 @@ class PodIndex:
         return self._terminating.get(node, _NO_PODS).values()
 
     @property
-    def out_of_service(self) -> Collection[str]:
-        return self._out_of_service
-
-    @property
-    def missing(self) -> dict[str, Absence]:
-        """Nodes that pods are on and that do not exist, in the order in which they were missed."""
-        return self._missing
-
-    @property
-    def orphans(self) -> dict[str, set[str]]:
-        """UIDs of the pods whose node the server does not know, by node name."""
-        return self._orphans
-
-    @property
     def settled(self) -> Collection[Pod]:
         return self._settled.values()
 
@@ -271,27 +251,27 @@ class PodIndex:
 
     def _tally(self, namespace: str, change: int) -> None:
         self._count += change
-        number = self._counts.get(namespace, 0) + change
+        number = self.counts.get(namespace, 0) + change
         if number:
-            self._counts[namespace] = number
+            self.counts[namespace] = number
         else:
-            del self._counts[namespace]
+            del self.counts[namespace]
 
     def _review(self, node: str, uid: str, now: float) -> bool:
         """After a change to the node or to a pod on it; returns whether the node is missing from now on."""
         if not node or node in self._nodes:
             return False
         pods = self._pods.get(node, _NO_PODS)
-        if uid not in pods and (orphans := self._orphans.get(node)) is not None:
+        if uid not in pods and (orphans := self.orphans.get(node)) is not None:
             orphans.discard(uid)
             if not orphans:
-                del self._orphans[node]
+                del self.orphans[node]
         if not pods:
-            self._missing.pop(node, None)
+            self.missing.pop(node, None)
             return False
-        if node in self._missing:
+        if node in self.missing:
             return False
-        self._missing[node] = self._inherited.pop(node, Absence(now))
+        self.missing[node] = self._inherited.pop(node, Absence(now))
         return True
 
 

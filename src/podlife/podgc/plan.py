@@ -10,11 +10,12 @@ from enum import StrEnum
 import msgspec
 
 from podlife.podgc.classifier import RuleVerdict
-from podlife.podgc.finalizers.held_pods import HeldPod
-from podlife.podgc.guards.annotations import GuardAnnotations
-from podlife.podgc.guards.budget import Guard, Refusal
+from podlife.podgc.namespace_annotations import GuardAnnotations
 from podlife.podgc.reasons import Cause, Reason, RuleReason
 from podlife.podgc.views import Pod
+
+CLUSTER = ""
+"""The place that stands for the whole cluster; other places are namespaces."""
 
 
 class Action(StrEnum):
@@ -77,6 +78,45 @@ class Census:
     annotations: GuardAnnotations = field(default_factory=GuardAnnotations)
 
 
+class Guard(StrEnum):
+    """Named as in a policy; a stop as in its annotation."""
+
+    STOP = "gc-stop"
+    WINDOW = "windows"
+    CLUSTER_SHARE = "shareOfCluster"
+    NAMESPACE_SHARE = "shareOfNamespace"
+    PER_PASS = "perPass"  # noqa: S105 - not a password
+    OBSERVING = "observeOnly"
+    PER_MINUTE = "perMinute"
+
+
+_REMEDIES = {
+    Guard.WINDOW: "the next window",
+    Guard.PER_PASS: "the next pass; a sweep is one",
+    Guard.OBSERVING: "guards.observeOnly: false in the policy, and no --observe",
+    Guard.PER_MINUTE: "time; `podlife gc run` goes on by itself",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`place` is the namespace concerned, or the cluster; `until` is when the refusal ends by itself, if known;
+    `lifted_by` is the command that lifts it, if there is one."""
+
+    guard: Guard
+    why: str
+    place: str = CLUSTER
+    until: datetime | None = None
+    lifted_by: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do about it."""
+        if self.guard in (Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE):
+            return f"`{self.lifted_by}`, or once `podlife gc sweep --force`"
+        return f"`{self.lifted_by}`" if self.lifted_by else _REMEDIES.get(self.guard, "")
+
+
 @dataclass(frozen=True, slots=True)
 class HeldBack:
     """Victims that one guard holds back in one place."""
@@ -92,6 +132,41 @@ class HeldBack:
     def is_for_a_minute(self) -> bool:
         """Whether time alone lifts it, soon enough for a sweep to wait."""
         return self.refusal.guard is Guard.PER_MINUTE
+
+
+class NodeState(StrEnum):
+    THERE = "there"
+    GONE = "gone"
+    # The pod was never scheduled.
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finalizer:
+    """`manager` is the field manager that set it and `set_at` its last write, if the server recorded them."""
+
+    name: str
+    manager: str = ""
+    set_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPod:
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    # The end of its grace period: from then on only finalizers hold it.
+    since: datetime
+    finalizers: tuple[Finalizer, ...]
+    # "Job/sum"; "" without a controller.
+    owner: str = ""
+    node_state: NodeState = NodeState.UNKNOWN
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

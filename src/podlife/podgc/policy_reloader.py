@@ -16,8 +16,10 @@ from pathlib import Path
 
 from podlife.events import Recorder
 from podlife.podgc.collector import Collector
+from podlife.podgc.namespace_annotations import EVERYWHERE
 from podlife.podgc.policy.model import Policy
 from podlife.podgc.policy.parse import PolicyError, read_policy_bytes, read_policy_file
+from podlife.podgc.removal import owner_or_namespace
 from podlife.podgc.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -126,8 +128,5 @@ class PolicyReloader:
             log.error("policy not reloaded: %s", line)
         if self._recorder is not None:
             message = f"podlife-gc: policy not reloaded: {error}"[:_MOST_TOLD]
-            self._recorder.event(_CLUSTER, "Warning", "PolicyRefused", message)
-
-
-# The object of events about the whole cluster.
-_CLUSTER = {"apiVersion": "v1", "kind": "Namespace", "name": "kube-system", "namespace": "kube-system"}
+            regarding = owner_or_namespace(None, EVERYWHERE)
+            self._recorder.event(regarding, "Warning", "PolicyRefused", message)

@@ -1,26 +1,66 @@
-"""Removal of one victim: marked Failed if necessary, then deleted.
+"""Removal of one victim: pre-delete steps, then it is marked Failed if necessary, and deleted.
 
-Every request carries the pod's UID, and the status patch the resource version that was evaluated. So a pod created
-again under the same name survives, and an answer that says so is not a failure (404, 409, and 422 for another UID).
+Pre-delete steps are work that must be done (an archive) or a condition that must hold (the owner wait). They run for
+each victim immediately before it is marked or deleted. A step that fails keeps the pod, which is tried again later.
+
+A pod that has not ended is marked Failed, so that watchers observe an end; an orphan also gets a DisruptionTarget
+condition. Every request carries the pod's UID, and the status patch the resource version that was evaluated. So a pod
+created again under the same name survives, and an answer that says so is not a failure (404, 409, and 422 for another
+UID).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 import msgspec
 
+from podlife.api.codec import Object, format_time
+from podlife.api.patch import create_two_way_merge_patch
 from podlife.api.views import OwnerReference, controller_of
 from podlife.client import PODS, Client, DeleteOptions, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConflictError, InvalidError, NotFoundError
 from podlife.podgc.plan import Action, Victim
-from podlife.podgc.pre_delete import PreDeleteStep, reason_to_stay
+from podlife.podgc.reasons import Cause, Reason
 from podlife.podgc.settings import FeatureGates
-from podlife.podgc.status_patch import marking_patch
-from podlife.podgc.views import Deleted
+from podlife.podgc.views import DISRUPTION_TARGET, Deleted, Pod
+
+# Pre-delete steps
+
+
+class Stay(str):
+    """A reason that ends at a known time: the pod is tried again then at the latest."""
+
+    __slots__ = ("until",)
+
+    until: datetime
+
+    def __new__(cls, why: str, until: datetime) -> Stay:
+        made = super().__new__(cls, why)
+        made.until = until
+        return made
+
+
+class PreDeleteStep(Protocol):
+    async def __call__(self, victim: Victim) -> str:
+        """The reason why the pod stays, or "". Bounded in time; may run more than once for a pod. Raises PodlifeError
+        for transient failures; the pod stays then too."""
+
+
+async def reason_to_stay(steps: Iterable[PreDeleteStep], victim: Victim) -> str:
+    """The reason of the first step that keeps the victim, or ""."""
+    for step in steps:
+        if why := await step(victim):
+            return why
+    return ""
+
+
+# Results
 
 
 class Outcome(StrEnum):
@@ -48,6 +88,9 @@ class Removal:
     finalizers: tuple[str, ...] = ()
     # Why it was kept.
     why: str = ""
+
+
+# Removal
 
 
 async def remove(
@@ -115,6 +158,73 @@ class _Nothing(msgspec.Struct):
     """Decodes nothing of the answer."""
 
 
+# Status patch
+
+
+def marking_patch(pod: Pod, reason: Cause, gates: FeatureGates, now: datetime) -> Object | None:
+    """The patch that marks the pod Failed (GC-90); None if there is nothing to change."""
+    old = _known_status(pod)
+    new: Object = {**old, "phase": "Failed"}
+    if pod.metadata.generation:
+        new["observedGeneration"] = pod.metadata.generation
+    if reason is Reason.ORPHANED and gates.pod_disruption_conditions:
+        new["conditions"] = with_condition(old.get("conditions", ()), _node_is_gone(pod, now))
+    patch = status_patch(pod.metadata.uid, old, new)
+    if patch is not None:
+        patch["metadata"]["resourceVersion"] = pod.metadata.resource_version
+    return patch
+
+
+def _known_status(pod: Pod) -> Object:
+    """The known status: for most conditions only the type, which is enough to preserve them."""
+    status = pod.status
+    known = {each.type: msgspec.to_builtins(each) for each in status.conditions}
+    fields: Object = {
+        "phase": status.phase,
+        "observedGeneration": status.observed_generation,
+        "conditions": [known.get(type_, {"type": type_}) for type_ in status.condition_types],
+    }
+    return {field: value for field, value in fields.items() if value}
+
+
+def _node_is_gone(pod: Pod, now: datetime) -> Object:
+    """The condition of an orphan, as upstream writes it (GC-55)."""
+    condition: Object = {
+        "type": DISRUPTION_TARGET,
+        "status": "True",
+        "reason": "DeletionByPodGC",
+        "message": "PodGC: node no longer exists",
+        "lastTransitionTime": format_time(now),
+    }
+    if pod.metadata.generation:
+        condition["observedGeneration"] = pod.metadata.generation
+    return condition
+
+
+def with_condition(conditions: Sequence[Object], condition: Object) -> list[Object]:
+    """The conditions with this one added or replaced; its time is kept while its status is the same (GC-100)."""
+    result = list(conditions)
+    for place, known in enumerate(result):
+        if known.get("type") == condition["type"]:
+            if known.get("status") == condition["status"] and "lastTransitionTime" in known:
+                condition = {**condition, "lastTransitionTime": known["lastTransitionTime"]}
+            result[place] = condition
+            return result
+    return [*result, condition]
+
+
+def status_patch(uid: str, old: Object, new: Object) -> Object | None:
+    """A strategic merge patch between two statuses that applies only to the pod with this UID (GC-92, GC-95); None if
+    they are equal (GC-96)."""
+    patch = create_two_way_merge_patch({"status": old}, {"status": new}, "v1", "Pod")
+    if not patch:
+        return None
+    return {"metadata": {"uid": uid}, **patch}
+
+
+# Events
+
+
 def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], str] | None:
     """The object and message of the event about a deletion: the pod's owner, or else its namespace."""
     if not removal.outcome.is_deletion:
@@ -126,12 +236,15 @@ def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], st
     message = f"podlife-gc deleted pod {metadata.name} ({victim.reason}{rule}): {victim.why}"
     if removal.outcome is Outcome.HELD:
         message = f"{message}; held by {', '.join(removal.finalizers)}"
-    if removal.owner is None:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "name": metadata.namespace}
-        return {**namespace, "namespace": metadata.namespace}, message
-    owner = removal.owner
+    return owner_or_namespace(removal.owner, metadata.namespace), message
+
+
+def owner_or_namespace(owner: OwnerReference | None, namespace: str) -> Mapping[str, str]:
+    """The object of an event about a pod that is gone, or about to go."""
+    if owner is None:
+        return {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "namespace": namespace}
     regarding = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
-    return {**regarding, "namespace": metadata.namespace}, message
+    return {**regarding, "namespace": namespace}
 
 
 def regarding_pod(victim: Victim) -> Mapping[str, str]:

@@ -18,21 +18,16 @@ from typing import Protocol
 
 from podlife.client import Client, WithdrawnError
 from podlife.clock import Clock, SystemClock
-from podlife.errors import PodlifeError
 from podlife.podgc import planner
-from podlife.podgc.finalizers.guarded_remover import remover_under
-from podlife.podgc.finalizers.remover import FinalizerRemoval
-from podlife.podgc.finalizers.round import FinalizerRound
-from podlife.podgc.guards.annotations import GuardAnnotations, annotations_of
 from podlife.podgc.guards.budget import Moment
 from podlife.podgc.guards.plan_filter import census_of, going, hold_back
 from podlife.podgc.owner_wait.step import set_waiting_apart
 from podlife.podgc.plan import Plan, Victim
-from podlife.podgc.pre_delete import PreDeleteStep
-from podlife.podgc.removal import Removal
+from podlife.podgc.removal import PreDeleteStep, Removal
 from podlife.podgc.settings import Selection, Settings
-from podlife.podgc.snapshot import chooser, list_namespaces, read_index
-from podlife.podgc.sweep import Progress, Summary, Sweep
+from podlife.podgc.snapshot import chooser, read_index
+from podlife.podgc.summary import Progress, Summary
+from podlife.podgc.sweep import Sweep
 from podlife.podgc.views import Pod
 
 OnProgress = Callable[[Progress], None]
@@ -159,56 +154,6 @@ class Deletions:
             raise stopped from None
         finally:
             self._planning = None
-
-
-class Finalizers:
-    """Removes these finalizers from deleted pods whose node no longer exists. The quarantine of missing nodes runs
-    while earlier phases execute. A confirmed plan confirms the pods that it shows, and those whose deletion it
-    confirms. `report` is called for every pod from which a finalizer was removed."""
-
-    def __init__(
-        self, allowed: frozenset[str], report: Callable[[FinalizerRemoval], None] | None = None
-    ) -> None:
-        self._allowed = allowed
-        self._report = report
-        self._round: FinalizerRound | None = None
-
-    async def plan(self, session: GcSession, plan: Plan) -> Plan:
-        found = await self._new_round(session, GuardAnnotations()).chosen(session.selection)
-        return replace(plan, finalizers=tuple(found))
-
-    async def prepare(self, session: GcSession) -> None:
-        annotations = GuardAnnotations()
-        if session.settings.guards is not None:
-            annotations = annotations_of(await list_namespaces(session.client))
-        self._round = self._new_round(session, annotations)
-        await self._round.begin()
-
-    async def execute(
-        self, session: GcSession, confirmed: Plan | None, on_progress: OnProgress | None
-    ) -> None:
-        assert self._round is not None, "prepare comes first"
-        try:
-            pods = await self._round.chosen(session.selection)
-        except PodlifeError as error:
-            # The results of the phases before are still reported.
-            session.summary.finalizers.error = error
-            return
-        if confirmed is not None:
-            uids = {pod.uid for pod in confirmed.finalizers} | {pod.metadata.uid for pod in going(confirmed)}
-            pods = [pod for pod in pods if pod.uid in uids]
-        session.summary.finalizers = await self._round.run(pods, self._report)
-
-    def stop(self) -> None:
-        if self._round is not None:
-            self._round.stop()
-
-    def _new_round(self, session: GcSession, annotations: GuardAnnotations) -> FinalizerRound:
-        settings, clock = session.settings, session.clock
-        remover = remover_under(
-            lambda: settings, session.client, clock, self._allowed, session.steps, lambda: annotations
-        )
-        return FinalizerRound(session.client, clock, remover, quarantine_seconds=settings.quarantine_seconds)
 
 
 async def candidates(session: GcSession) -> Plan:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +17,8 @@ from podlife.podgc.effective_settings import index_for, pod_view
 from podlife.podgc.index import PodIndex
 from podlife.podgc.settings import Selection, Settings
 from podlife.podgc.views import Namespace, Pod
+
+V = TypeVar("V")
 
 _PAGE = 1000
 
@@ -48,6 +51,14 @@ async def read_index(client: Client, settings: Settings) -> PodIndex:
 async def list_namespaces(client: Client) -> Sequence[Namespace]:
     page = await client.list_all(NAMESPACES, options=ListOptions(limit=_PAGE), view=Namespace)
     return page.items
+
+
+async def find_pod(client: Client, namespace: str, name: str, *, view: type[V] | None = None) -> V | None:
+    """The pod of this name, which may have another UID by now. A list of one pod: RBAC for a sweep includes list, but
+    not get."""
+    options = ListOptions(field_selector=f"metadata.name={name}")
+    page = await client.list(PODS, namespace, options=options, view=view)
+    return next(iter(page.items), None)
 
 
 async def chooser(client: Client, selection: Selection) -> Callable[[Pod], bool]:

@@ -11,86 +11,33 @@ sent, and the rest is counted as left.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from podlife.aio import wait_until_set
 from podlife.api.views import MetadataOnly
-from podlife.client import NODES, PODS, Client, ListOptions, WithdrawnError
+from podlife.client import NODES, Client, WithdrawnError
 from podlife.client.retry import backoff_seconds, is_passing
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import planner
 from podlife.podgc.effective_settings import pod_view, reason_to_keep
-from podlife.podgc.finalizers.round import FinalizerSummary
-from podlife.podgc.guards.annotations import GuardAnnotations, annotations_of
 from podlife.podgc.guards.budget import DeletionBudget, Moment
 from podlife.podgc.guards.plan_filter import budget_for
 from podlife.podgc.guards.sweep_gate import SweepGate
+from podlife.podgc.namespace_annotations import GuardAnnotations, annotations_of
 from podlife.podgc.owner_wait.step import OwnerStep
-from podlife.podgc.plan import HeldBack, Later, Plan, Victim, WaitingVictim
-from podlife.podgc.pre_delete import PreDeleteStep
+from podlife.podgc.plan import Later, Plan, Victim
 from podlife.podgc.reasons import Reason
-from podlife.podgc.removal import Outcome, Removal, remove
+from podlife.podgc.removal import Outcome, PreDeleteStep, Removal, remove
 from podlife.podgc.settings import Settings
-from podlife.podgc.snapshot import list_namespaces
+from podlife.podgc.snapshot import find_pod, list_namespaces
+from podlife.podgc.summary import Failure, Progress, Summary
 from podlife.podgc.views import Pod
-
-X = TypeVar("X")
+from podlife.podgc.worker_pool import for_each
 
 _MOST_TRIES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    victim: Victim
-    error: PodlifeError
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """`total` grows when a node's quarantine ends; until then `waiting_seconds` is the remaining time and
-    `waiting_pods` the number of pods that wait. The same holds while perMinute leaves no room."""
-
-    total: int = 0
-    done: int = 0
-    failed: int = 0
-    waiting_seconds: float = 0.0
-    waiting_pods: int = 0
-    # Whether they wait for perMinute.
-    is_minute: bool = False
-    is_stopping: bool = False
-
-
-@dataclass(slots=True)
-class Summary:
-    """The results of a session. Pods that are `gone` or `replaced` were deleted by someone else."""
-
-    outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
-    failures: list[Failure] = field(default_factory=list)
-    # Nodes that could not be read: their pods were kept.
-    unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
-    # Number of pods that were not handled because the sweep was stopped.
-    left: int = 0
-    # Pods that guards hold back, in the plan or since.
-    held_back: list[HeldBack] = field(default_factory=list)
-    # Pods that wait for their owner; they do not make a sweep incomplete.
-    waiting: tuple[WaitingVictim, ...] = ()
-    # Whether it waited for a quarantine; if so, its duration says nothing about its speed.
-    has_waited: bool = False
-    # Number of terminated pods that the threshold counts.
-    terminated: int = 0
-    # Whether anything may have been deleted.
-    has_begun: bool = False
-    finalizers: FinalizerSummary = field(default_factory=FinalizerSummary)
-
-    @property
-    def is_complete(self) -> bool:
-        kept = self.outcomes[Outcome.KEPT]
-        is_open = self.failures or self.unknown_nodes or self.left or kept or self.held_back
-        return not is_open and self.finalizers.is_complete
 
 
 class Sweep:
@@ -110,13 +57,14 @@ class Sweep:
         self._client = client.apart()
         self._settings = settings
         self._clock = clock
+        self._is_stopping = asyncio.Event()
+        self._for_each = partial(for_each, at_once=settings.most_in_flight, stopping=self._is_stopping)
         # The owner wait comes first: a pod that waits is not archived yet.
         self._steps = (OwnerStep(self._client, lambda: settings.policy, clock), *steps)
         self._report = report or (lambda victim, removal: None)
         self._on_progress: Callable[[Progress], None] = lambda progress: None
         self._progress = Progress()
         self._summary = summary
-        self._is_stopping = asyncio.Event()
         self._gate = self._gate_with(None)
 
     def stop(self) -> None:
@@ -215,19 +163,6 @@ class Sweep:
         not_begun = await self._for_each(victims, self._remove)
         self._summary.left += not_begun
 
-    async def _for_each(self, items: Iterable[X], work: Callable[[X], Awaitable[None]]) -> int:
-        """Returns how many items were not started because of `stop`."""
-        waiting = deque(items)
-
-        async def labour() -> None:
-            while waiting and not self._is_stopping.is_set():
-                await work(waiting.popleft())
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(len(waiting), self._settings.most_in_flight)):
-                group.create_task(labour())
-        return len(waiting)
-
     async def _remove(self, victim: Victim) -> None:
         for failures in range(1, _MOST_TRIES + 1):
             try:
@@ -267,14 +202,10 @@ class Sweep:
             removal = await remove(self._client, victim, self._settings.gates, self._clock, steps)
             if removal.outcome is not Outcome.CHANGED:
                 return removal
-            metadata = victim.pod.metadata
-            # A list of one pod: RBAC for a sweep includes list, but not get.
-            options = ListOptions(field_selector=f"metadata.name={metadata.name}")
-            view = pod_view(self._settings)
-            page = await self._client.list(PODS, metadata.namespace, options=options, view=view)
-            if not page.items:
+            metadata, view = victim.pod.metadata, pod_view(self._settings)
+            pod = await find_pod(self._client, metadata.namespace, metadata.name, view=view)
+            if pod is None:
                 return Removal(Outcome.GONE)
-            [pod] = page.items
             if pod.metadata.uid != metadata.uid:
                 return Removal(Outcome.REPLACED)
             if why := reason_to_keep(self._settings, victim, pod, self._clock.now()):

@@ -12,6 +12,7 @@ from sys import intern
 
 import msgspec
 
+from podlife.api.codec import Object
 from podlife.api.views import Metadata
 from podlife.podgc.keep_until import KEEP_UNTIL, seconds_of
 
@@ -133,6 +134,28 @@ class Pod(msgspec.Struct, gc=False):
         )
 
 
+class Terminated(msgspec.Struct, rename="camel", gc=False):
+    exit_code: int = 0
+    finished_at: datetime | None = None
+
+
+class ContainerState(msgspec.Struct, gc=False):
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+    @property
+    def end(self) -> Terminated | None:
+        """Its last termination."""
+        for state in (self.state, self.last_state):
+            if state is not None and state.terminated is not None:
+                return state.terminated
+        return None
+
+
 class NamespaceMetadata(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     resource_version: str = ""
@@ -159,3 +182,9 @@ class Deleted(msgspec.Struct, gc=False):
     """The answer to a deletion: the object as it is now, or a Status, which has no such metadata."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
+
+
+def controller_title(metadata: Object) -> str:
+    """KIND/NAME of the controller of an undecoded object, or ""."""
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    return "" if owner is None else f"{owner.get('kind')}/{owner.get('name')}"

@@ -1,4 +1,4 @@
-"""The worker pool of a collector: bounded concurrency, and a graceful stop.
+"""Bounded concurrency: the worker pool of a collector, with a graceful stop, and `for_each` for a list of items.
 
 A key is handled by one worker at a time. A failing worker ends the owner of the pool. On exit, work in progress
 finishes within a bound, and nothing new is started.
@@ -7,13 +7,35 @@ finishes within a bound, and nothing new is started.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.workqueue import Queue, ShutDownError
 
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+async def for_each(
+    items: Iterable[T],
+    work: Callable[[T], Awaitable[None]],
+    *,
+    at_once: int,
+    stopping: asyncio.Event | None = None,
+) -> int:
+    """Handle the items in order; returns how many were not started because of the event."""
+    waiting = deque(items)
+
+    async def labour() -> None:
+        while waiting and not (stopping is not None and stopping.is_set()):
+            await work(waiting.popleft())
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(len(waiting), at_once)):
+            group.create_task(labour())
+    return len(waiting)
 
 
 class WorkerPool(Generic[K]):

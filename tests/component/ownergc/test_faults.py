@@ -13,7 +13,7 @@ import pytest
 from podlife.client import CONFIG_MAPS, SECRETS
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.ownergc.world import HELD, World, on, to, world
+from tests.component.ownergc.world import HELD, World, in_world, on, to, world
 from tests.kit.embedded import refusal
 
 SECRET_PATHS = r"/secrets"
@@ -54,9 +54,9 @@ async def check_family(its: World) -> None:
             assert has_owner == (name not in ("stays", "orphan-configmaps", "orphan-secrets")), name
 
 
-@virtual_time
-async def test_what_was_deleted_while_the_server_was_away_is_seen_when_it_is_back() -> None:
-    async with world() as its, its.collecting() as collector:
+@in_world
+async def test_what_was_deleted_while_the_server_was_away_is_seen_when_it_is_back(its: World) -> None:
+    async with its.collecting() as collector:
         await make_family(its)
         await asyncio.sleep(1)
         its.line.is_down = True
@@ -70,9 +70,9 @@ async def test_what_was_deleted_while_the_server_was_away_is_seen_when_it_is_bac
         assert collector.complaint == ""
 
 
-@virtual_time
-async def test_a_watch_with_a_gap_is_filled_by_a_list() -> None:
-    async with world() as its, its.collecting():
+@in_world
+async def test_a_watch_with_a_gap_is_filled_by_a_list(its: World) -> None:
+    async with its.collecting():
         await make_family(its)
         await asyncio.sleep(1)
         its.line.refuse = _once(on("watch=1.*&resourceVersion=", 410, "Expired"))
@@ -95,9 +95,9 @@ def _once(refuse: Callable[[Request], Response | None]) -> Callable[[Request], R
     return refuse_once
 
 
-@virtual_time
-async def test_watches_that_break_all_the_time_lose_nothing() -> None:
-    async with world() as its, its.collecting():
+@in_world
+async def test_watches_that_break_all_the_time_lose_nothing(its: World) -> None:
+    async with its.collecting():
         await make_family(its)
         await asyncio.sleep(1)
         await delete_family(its)
@@ -109,20 +109,19 @@ async def test_watches_that_break_all_the_time_lose_nothing() -> None:
 
 
 @pytest.mark.parametrize("killed_after", range(16))
-@virtual_time
+@in_world
 async def test_a_collector_that_is_killed_after_any_write_is_made_up_for_by_the_next(
-    killed_after: int,
+    its: World, killed_after: int
 ) -> None:
-    async with world() as its:
-        await make_family(its)
-        its.line.refuse = _after(its, killed_after)
-        async with its.collecting():
-            await delete_family(its)
-            await asyncio.sleep(2)
-        its.line.refuse = lambda request: None
-        async with its.collecting():
-            await asyncio.sleep(30)
-            await check_family(its)
+    await make_family(its)
+    its.line.refuse = _after(its, killed_after)
+    async with its.collecting():
+        await delete_family(its)
+        await asyncio.sleep(2)
+    its.line.refuse = lambda request: None
+    async with its.collecting():
+        await asyncio.sleep(30)
+        await check_family(its)
 
 
 def _after(its: World, writes: int) -> Any:
@@ -135,9 +134,9 @@ def _after(its: World, writes: int) -> Any:
     return refuse
 
 
-@virtual_time
-async def test_a_server_that_refuses_deletes_is_tried_again_ever_more_slowly() -> None:
-    async with world() as its, its.collecting():
+@in_world
+async def test_a_server_that_refuses_deletes_is_tried_again_ever_more_slowly(its: World) -> None:
+    async with its.collecting():
         owner = await its.make("owner")
         await its.make("dependent", to(owner))
         await asyncio.sleep(1)
@@ -154,38 +153,37 @@ async def test_a_server_that_refuses_deletes_is_tried_again_ever_more_slowly() -
 # Resources that are refused, come and go
 
 
-@virtual_time
+@in_world
 async def test_a_resource_that_is_refused_is_left_out_and_said_so_once_and_the_rest_goes_on(
-    caplog: pytest.LogCaptureFixture,
+    its: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    async with world() as its:
-        its.line.refuse = on(SECRET_PATHS, 403, "Forbidden")
-        await make_family(its)
-        async with its.collecting() as collector:
-            await delete_family(its)
-            await asyncio.sleep(200)
-            left = await its.left()
-            assert left.keys() == {name for name in ALL if "secrets" not in name} | {
-                "orphan-secrets-last",
-                "stays-secrets-last",
-                # Of owners that cannot be seen nothing can be said.
-                "background-secrets-last",
-                "foreground-secrets-last",
-            }
-            assert collector.complaint == ""
-            said = [each for each in caplog.messages if "skipping secrets" in each]
-            assert len(said) == 1
-            # Once it is allowed, what was missed is made up for.
-            its.line.refuse = lambda request: None
-            await asyncio.sleep(1000)
-            expected = ALL - {"orphan-secrets", "orphan-secrets-last"}
-            assert await its.names() == expected
+    its.line.refuse = on(SECRET_PATHS, 403, "Forbidden")
+    await make_family(its)
+    async with its.collecting() as collector:
+        await delete_family(its)
+        await asyncio.sleep(200)
+        left = await its.left()
+        assert left.keys() == {name for name in ALL if "secrets" not in name} | {
+            "orphan-secrets-last",
+            "stays-secrets-last",
+            # Of owners that cannot be seen nothing can be said.
+            "background-secrets-last",
+            "foreground-secrets-last",
+        }
+        assert collector.complaint == ""
+        said = [each for each in caplog.messages if "skipping secrets" in each]
+        assert len(said) == 1
+        # Once it is allowed, what was missed is made up for.
+        its.line.refuse = lambda request: None
+        await asyncio.sleep(1000)
+        expected = ALL - {"orphan-secrets", "orphan-secrets-last"}
+        assert await its.names() == expected
 
 
-@virtual_time
-async def test_a_resource_that_is_refused_later_on_is_left_out_and_taken_up_again() -> None:
-    async with world() as its, its.collecting() as collector:
+@in_world
+async def test_a_resource_that_is_refused_later_on_is_left_out_and_taken_up_again(its: World) -> None:
+    async with its.collecting() as collector:
         owner = await its.make("owner")
         await its.make("goes-unseen", ref=SECRETS)
         gone = await its.make("owns", ref=SECRETS)
@@ -205,28 +203,29 @@ async def test_a_resource_that_is_refused_later_on_is_left_out_and_taken_up_agai
         assert collector.graph.get(gone["metadata"]["uid"]) is None
 
 
-@virtual_time
-async def test_a_resource_that_comes_later_is_followed_within_half_a_minute() -> None:
-    async with world() as its:
-        its.line.hidden = {"secrets"}
-        owner = await its.make("owner")
-        dependent = await its.make("dependent", to(owner), ref=SECRETS)
-        await its.make("of-dependent", to(dependent, kind="Secret"))
-        async with its.collecting():
-            await its.delete("owner")
-            await asyncio.sleep(60)
-            assert await its.names() == {"dependent", "of-dependent"}
-            its.line.hidden = set()
-            await asyncio.sleep(31)
-            assert "dependent" not in await its.names()
-            # What its owner's kind was not known for comes again by itself, though later.
-            await asyncio.sleep(1000)
-            assert await its.names() == set()
+@in_world
+async def test_a_resource_that_comes_later_is_followed_within_half_a_minute(its: World) -> None:
+    its.line.hidden = {"secrets"}
+    owner = await its.make("owner")
+    dependent = await its.make("dependent", to(owner), ref=SECRETS)
+    await its.make("of-dependent", to(dependent, kind="Secret"))
+    async with its.collecting():
+        await its.delete("owner")
+        await asyncio.sleep(60)
+        assert await its.names() == {"dependent", "of-dependent"}
+        its.line.hidden = set()
+        await asyncio.sleep(31)
+        assert "dependent" not in await its.names()
+        # What its owner's kind was not known for comes again by itself, though later.
+        await asyncio.sleep(1000)
+        assert await its.names() == set()
 
 
-@virtual_time
-async def test_what_is_no_longer_served_holds_nobody_up_and_is_taken_up_when_it_comes_back() -> None:
-    async with world() as its, its.collecting() as collector:
+@in_world
+async def test_what_is_no_longer_served_holds_nobody_up_and_is_taken_up_when_it_comes_back(
+    its: World,
+) -> None:
+    async with its.collecting() as collector:
         owner = await its.make("owner")
         held = await its.make("held", to(owner, block=True), ref=SECRETS, finalizers=[HELD])
         await its.delete("owner", "Foreground")
@@ -247,10 +246,10 @@ async def test_what_is_no_longer_served_holds_nobody_up_and_is_taken_up_when_it_
         assert await its.names() == set()
 
 
-@virtual_time
-async def test_a_resource_that_is_not_named_for_a_while_but_served_is_still_followed() -> None:
+@in_world
+async def test_a_resource_that_is_not_named_for_a_while_but_served_is_still_followed(its: World) -> None:
     """As of a server that has just begun, or one whose documents are late."""
-    async with world() as its, its.collecting():
+    async with its.collecting():
         owner = await its.make("owner")
         await its.make("blocking", to(owner, block=True), ref=SECRETS, finalizers=[HELD])
         orphaning = await its.make("orphaning")
@@ -268,9 +267,9 @@ async def test_a_resource_that_is_not_named_for_a_while_but_served_is_still_foll
         assert "ownerReferences" not in (await its.left(SECRETS))["orphaned"]
 
 
-@virtual_time
-async def test_what_the_server_cannot_answer_for_at_the_moment_is_still_followed() -> None:
-    async with world() as its, its.collecting() as collector:
+@in_world
+async def test_what_the_server_cannot_answer_for_at_the_moment_is_still_followed(its: World) -> None:
+    async with its.collecting() as collector:
         before = set(collector.monitors.followed)
 
         def forget_apps(request: Request) -> Response | None:
@@ -295,50 +294,50 @@ async def test_what_the_server_cannot_answer_for_at_the_moment_is_still_followed
         assert collector.complaint == ""
 
 
-@virtual_time
-async def test_a_server_that_does_not_say_what_it_has_is_asked_again_and_nothing_is_dropped() -> None:
-    async with world() as its:
+@in_world
+async def test_a_server_that_does_not_say_what_it_has_is_asked_again_and_nothing_is_dropped(
+    its: World,
+) -> None:
+    its.line.refuse = on("GET /apis?", 500)
+    owner = await its.make("owner")
+    await its.make("dependent", to(owner))
+    async with its.collecting() as collector:
+        await asyncio.sleep(60)
+        assert collector.complaint == "API discovery has not completed"
+        its.line.refuse = lambda request: None
+        await asyncio.sleep(60)
+        assert collector.complaint == ""
         its.line.refuse = on("GET /apis?", 500)
-        owner = await its.make("owner")
-        await its.make("dependent", to(owner))
-        async with its.collecting() as collector:
-            await asyncio.sleep(60)
-            assert collector.complaint == "API discovery has not completed"
-            its.line.refuse = lambda request: None
-            await asyncio.sleep(60)
-            assert collector.complaint == ""
-            its.line.refuse = on("GET /apis?", 500)
-            await asyncio.sleep(60)
-            await its.delete("owner")
-            await asyncio.sleep(5)
-            assert await its.names() == set()
+        await asyncio.sleep(60)
+        await its.delete("owner")
+        await asyncio.sleep(5)
+        assert await its.names() == set()
 
 
-@virtual_time
-async def test_an_owner_whose_resource_is_not_served_at_the_moment_is_not_taken_for_gone() -> None:
+@in_world
+async def test_an_owner_whose_resource_is_not_served_at_the_moment_is_not_taken_for_gone(its: World) -> None:
     """A server that begins may answer 404 for what it has not begun to serve: that speaks of no object."""
-    async with world() as its:
-        owner = await its.make("owner", ref=SECRETS)
-        await its.make("dependent", to(owner, kind="Secret"))
-        its.line.refuse = on(SECRET_PATHS, 404, "NotFound")
-        async with its.collecting():
-            await asyncio.sleep(100)
-            assert await its.names() == {"owner", "dependent"}
-            its.line.refuse = lambda request: None
-            await asyncio.sleep(100)
-            assert await its.names() == {"owner", "dependent"}
-            await its.delete("owner", ref=SECRETS)
-            await asyncio.sleep(5)
-            assert await its.names() == set()
+    owner = await its.make("owner", ref=SECRETS)
+    await its.make("dependent", to(owner, kind="Secret"))
+    its.line.refuse = on(SECRET_PATHS, 404, "NotFound")
+    async with its.collecting():
+        await asyncio.sleep(100)
+        assert await its.names() == {"owner", "dependent"}
+        its.line.refuse = lambda request: None
+        await asyncio.sleep(100)
+        assert await its.names() == {"owner", "dependent"}
+        await its.delete("owner", ref=SECRETS)
+        await asyncio.sleep(5)
+        assert await its.names() == set()
 
 
 # Dependents that are not seen
 
 
-@virtual_time
-async def test_nobody_is_orphaned_or_let_go_while_a_resource_is_not_being_followed() -> None:
+@in_world
+async def test_nobody_is_orphaned_or_let_go_while_a_resource_is_not_being_followed(its: World) -> None:
     """Its dependents there would be missed, and deleted when their owner is gone."""
-    async with world() as its, its.collecting():
+    async with its.collecting():
         orphaning, waiting = await its.make("orphaning"), await its.make("waiting")
         await asyncio.sleep(1)
         its.line.refuse = on(f"{SECRET_PATHS}.*watch=1", 503)
@@ -356,29 +355,28 @@ async def test_nobody_is_orphaned_or_let_go_while_a_resource_is_not_being_follow
         assert "ownerReferences" not in (await its.left(SECRETS))["unseen"]
 
 
-@virtual_time
-async def test_a_resource_that_stays_broken_holds_nobody_up_for_longer_than_half_a_minute() -> None:
-    async with world() as its:
+@in_world
+async def test_a_resource_that_stays_broken_holds_nobody_up_for_longer_than_half_a_minute(its: World) -> None:
+    its.line.refuse = on(SECRET_PATHS, 500)
+    owner = await its.make("owner")
+    await its.make("dependent", to(owner))
+    async with its.collecting():
+        await asyncio.sleep(40)
+        await its.delete("owner", "Orphan")
+        await asyncio.sleep(2)
+        assert await its.names() == {"dependent"}
+    its.line.refuse = lambda request: None
+    async with its.collecting():
+        other = await its.make("other")
+        await its.make("another", to(other))
+        await asyncio.sleep(1)
         its.line.refuse = on(SECRET_PATHS, 500)
-        owner = await its.make("owner")
-        await its.make("dependent", to(owner))
-        async with its.collecting():
-            await asyncio.sleep(40)
-            await its.delete("owner", "Orphan")
-            await asyncio.sleep(2)
-            assert await its.names() == {"dependent"}
-        its.line.refuse = lambda request: None
-        async with its.collecting():
-            other = await its.make("other")
-            await its.make("another", to(other))
-            await asyncio.sleep(1)
-            its.line.refuse = on(SECRET_PATHS, 500)
-            its.line.cut()
-            await its.delete("other", "Orphan")
-            await asyncio.sleep(20)
-            assert await its.names() == {"dependent", "other", "another"}
-            await asyncio.sleep(20)
-            assert await its.names() == {"dependent", "another"}
+        its.line.cut()
+        await its.delete("other", "Orphan")
+        await asyncio.sleep(20)
+        assert await its.names() == {"dependent", "other", "another"}
+        await asyncio.sleep(20)
+        assert await its.names() == {"dependent", "another"}
 
 
 @virtual_time

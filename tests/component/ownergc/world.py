@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,7 +18,7 @@ from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import CONFIG_MAPS, SECRETS, DeleteOptions, Ref
 from podlife.controller import ControlPlane
 from podlife.ownergc import IGNORED, OwnerGarbageCollector
-from podlife.testing import LoopClock
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.kit.embedded import connect, refusal, start
 
@@ -150,6 +152,20 @@ async def world() -> AsyncIterator[World]:
         yield made
     finally:
         await made.client.close()
+
+
+def in_world(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run a test in a world of its own (`its`), under virtual time."""
+
+    @functools.wraps(test)
+    async def run(**parameters: Any) -> None:
+        async with world() as its:
+            await test(its=its, **parameters)
+
+    wrapped = virtual_time(run)
+    own = [each for each in inspect.signature(test).parameters.values() if each.name != "its"]
+    wrapped.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    return wrapped
 
 
 def on(pattern: str, code: int, reason: str = "") -> Callable[[Request], Response | None]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from aiohttp import web
 
-from podlife.clock import ManualClock, SystemClock
+from podlife.clock import Clock, ManualClock, SystemClock
 from podlife.errors import ConfigError
 from podlife.podgc.archive import ArchiveError, DamagedError
 from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
@@ -43,6 +43,13 @@ async def shelf(server: S3Server) -> AsyncIterator[S3Reader]:
     made = S3Reader(client_of(server), "a b/ü")
     yield made
     await made.close()
+
+
+def failing(status: int, code: str, **headers: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def fail(request: web.Request) -> web.Response:
+        return failure(status, code, **headers)
+
+    return fail
 
 
 def uid(number: int) -> str:
@@ -89,20 +96,14 @@ async def test_an_object_that_is_damaged_is_told_beside_the_others(
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429])
 async def test_trouble_that_passes_is_got_over(server: S3Server, archive: S3Archive, status: int) -> None:
-    async def trouble(request: web.Request) -> web.Response:
-        return failure(status, "SlowDown")
-
-    server.faults = [trouble, trouble]
+    server.faults = [failing(status, "SlowDown")] * 2
     await archive.put(make_entry())
     assert len(server.requests) == 3
     assert len(server.objects) == 1
 
 
 async def test_trouble_that_stays_is_told_with_its_code(server: S3Server, archive: S3Archive) -> None:
-    async def trouble(request: web.Request) -> web.Response:
-        return failure(500, "InternalError")
-
-    server.faults = [trouble] * 3
+    server.faults = [failing(500, "InternalError")] * 3
     with pytest.raises(ArchiveError, match=f"s3://{BUCKET} cannot be used: it answers 500 InternalError"):
         await archive.put(make_entry())
     assert server.objects == {}
@@ -155,52 +156,52 @@ async def test_a_server_that_does_not_answer_is_not_waited_for(
         await archive.close()
 
 
-async def test_a_wrong_key_is_refused_once_and_told_with_what_to_check(server: S3Server) -> None:
-    settings = settings_from({**server.environment, "AWS_SECRET_ACCESS_KEY": "another"})
-    archive = S3Archive(S3Client(settings, BUCKET, clock=SystemClock()), "")
-    with pytest.raises(ArchiveError, match="it answers 403 SignatureDoesNotMatch: check the keys"):
-        await archive.put(make_entry())
-    await archive.close()
-    assert (len(server.requests), server.objects) == (1, {})
+LONG_AGO = ManualClock(datetime(2013, 5, 24, tzinfo=UTC))
+NOWHERE = "http://127.0.0.1:1"
 
 
-async def test_a_clock_that_is_off_is_told_by_the_server_s_own_word(server: S3Server) -> None:
-    archive = S3Archive(
-        S3Client(
-            settings_from(server.environment), BUCKET, clock=ManualClock(datetime(2013, 5, 24, tzinfo=UTC))
+@pytest.mark.parametrize(
+    ("environment", "bucket", "clock", "requests", "told"),
+    [
+        pytest.param(
+            {"AWS_SECRET_ACCESS_KEY": "another"},
+            BUCKET,
+            SystemClock(),
+            1,
+            "it answers 403 SignatureDoesNotMatch: check the keys",
+            id="a wrong key",
         ),
-        "",
-    )
-    with pytest.raises(ArchiveError, match="403 RequestTimeTooSkewed"):
-        await archive.put(make_entry())
-    await archive.close()
-
-
-async def test_a_bucket_that_is_not_there_is_told(server: S3Server) -> None:
-    archive = S3Archive(client_of(server, "another"), "")
-    with pytest.raises(ArchiveError, match="404 NoSuchBucket: check its name"):
-        await archive.put(make_entry())
-    await archive.close()
-
-
-async def test_an_answer_that_points_elsewhere_is_not_followed(server: S3Server, archive: S3Archive) -> None:
-    async def elsewhere(request: web.Request) -> web.Response:
-        where = {"Location": f"{server.url}/stolen", "x-amz-bucket-region": "ap-south-1"}
-        return failure(301, "PermanentRedirect", **where)
-
-    server.faults = [elsewhere]
-    with pytest.raises(ArchiveError, match="the bucket is in the region ap-south-1, set AWS_REGION"):
-        await archive.put(make_entry())
-    assert len(server.requests) == 1
-
-
-async def test_nobody_there_is_told(server: S3Server) -> None:
-    settings = settings_from({**server.environment, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
-    archive = S3Archive(S3Client(settings, BUCKET, clock=SystemClock()), "")
-    told = r"it cannot be reached: connection refused; check http://127.0.0.1:1 \(AWS_ENDPOINT_URL\)"
+        pytest.param({}, BUCKET, LONG_AGO, 1, "403 RequestTimeTooSkewed", id="a clock that is off"),
+        pytest.param(
+            {}, "another", SystemClock(), 1, "404 NoSuchBucket: check its name", id="no such bucket"
+        ),
+        pytest.param(
+            {"AWS_ENDPOINT_URL": NOWHERE},
+            BUCKET,
+            SystemClock(),
+            0,
+            rf"it cannot be reached: connection refused; check {NOWHERE} \(AWS_ENDPOINT_URL\)",
+            id="nobody there",
+        ),
+    ],
+)
+async def test_what_is_wrong_for_good_is_tried_once_and_told_with_what_to_check(
+    server: S3Server, environment: dict[str, str], bucket: str, clock: Clock, requests: int, told: str
+) -> None:
+    settings = settings_from({**server.environment, **environment})
+    archive = S3Archive(S3Client(settings, bucket, clock=clock), "")
     with pytest.raises(ArchiveError, match=told):
         await archive.put(make_entry())
     await archive.close()
+    assert (len(server.requests), server.objects) == (requests, {})
+
+
+async def test_an_answer_that_points_elsewhere_is_not_followed(server: S3Server, archive: S3Archive) -> None:
+    where = {"Location": f"{server.url}/stolen", "x-amz-bucket-region": "ap-south-1"}
+    server.faults = [failing(301, "PermanentRedirect", **where)]
+    with pytest.raises(ArchiveError, match="the bucket is in the region ap-south-1, set AWS_REGION"):
+        await archive.put(make_entry())
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("text", ["", "<a>", "<!DOCTYPE x [<!ENTITY a 'b'>]><x>&a;</x>"])
@@ -262,19 +263,11 @@ async def test_what_is_kept_already_is_read_before_it_is_replaced(
     assert await archive.get("default", "web", UID) == entry
     server.objects = {key: value[:50] for key, value in server.objects.items()}
     assert await archive.get("default", "web", UID) is None
-
-    async def forbid(request: web.Request) -> web.StreamResponse:
-        return failure(403, "AccessDenied")
-
     # With keys that may only put it is as if nothing were there.
-    server.faults = [forbid]
+    server.faults = [failing(403, "AccessDenied")]
     assert await archive.get("default", "web", UID) is None
-
-    async def fail(request: web.Request) -> web.StreamResponse:
-        return failure(500, "InternalError")
-
     # Whether there is something is not known then, and it must not be lost.
-    server.faults = [fail, fail, fail]
+    server.faults = [failing(500, "InternalError")] * 3
     with pytest.raises(ArchiveError, match="500"):
         await archive.get("default", "web", UID)
 

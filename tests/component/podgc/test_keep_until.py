@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from podlife.api.codec import format_time
 from podlife.client import PODS
 from podlife.podgc import Outcome, Policy, Settings
-from podlife.podgc.finalizers.guarded_remover import remover_under
+from podlife.podgc.finalizers.remover import FinalizerRemover
 from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.policy.model import Protection, Rule
-from podlife.testing import virtual_time
 from podlife.wire import Request
-from tests.component.podgc.world import GONE_NODE, START, World, running, serve
+from tests.component.podgc.world import GONE_NODE, START, World, in_cluster, in_world, running
 
 
 async def keep(world: World, name: str, until: str) -> None:
@@ -26,108 +24,92 @@ async def keep(world: World, name: str, until: str) -> None:
 
 async def build(world: World) -> None:
     await world.node()
-    for name in ("oldest", "old", "young"):
-        await world.pod(name, phase="Succeeded")
+    await world.pods("oldest", "old", "young", phase="Succeeded")
     await world.pod("orphan", node=GONE_NODE)
     await world.pod("unscheduled", phase="Pending", node="", is_terminating=True)
 
 
-@virtual_time
+@in_world
 @pytest.mark.parametrize("until", ["2099-01-01T00:00:00Z", "a while"])
-async def test_a_kept_pod_is_nobodys_victim_and_none_goes_in_its_place(tmp_path: Path, until: str) -> None:
-    async with serve(tmp_path) as world:
-        await build(world)
-        for name in ("oldest", "orphan", "unscheduled"):
-            await keep(world, name, until)
-        plan = await world.collector(threshold=1).plan_once()
-        assert [victim.pod.metadata.name for victim in plan.victims] == ["old"]
-        assert plan.later == ()
-        async with running(world.collector(threshold=1)):
-            await asyncio.sleep(300)
-            assert await world.left() == ["oldest", "orphan", "unscheduled", "young"]
+async def test_a_kept_pod_is_nobodys_victim_and_none_goes_in_its_place(world: World, until: str) -> None:
+    await build(world)
+    for name in ("oldest", "orphan", "unscheduled"):
+        await keep(world, name, until)
+    plan = await world.collector(threshold=1).plan_once()
+    assert [victim.pod.metadata.name for victim in plan.victims] == ["old"]
+    assert plan.later == ()
+    async with running(world.collector(threshold=1)):
+        await asyncio.sleep(300)
+        assert await world.left() == ["oldest", "orphan", "unscheduled", "young"]
 
 
-@virtual_time
-async def test_a_kept_pod_goes_when_its_time_is_over_or_its_annotation_is_gone(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        await build(world)
-        await keep(world, "oldest", format_time(START + timedelta(minutes=5)))
-        await keep(world, "orphan", "2099-01-01T00:00:00Z")
-        async with running(world.collector(threshold=1)):
-            await asyncio.sleep(290)
-            assert await world.left() == ["oldest", "orphan", "young"]
-            await asyncio.sleep(40)
-            assert await world.left() == ["orphan", "young"]
-            patch = {"metadata": {"annotations": {KEEP_UNTIL: None}}}
-            await world.admin.patch(PODS, "orphan", patch, "default")
-            await asyncio.sleep(60)
-            assert await world.left() == ["young"]
+@in_world
+async def test_a_kept_pod_goes_when_its_time_is_over_or_its_annotation_is_gone(world: World) -> None:
+    await build(world)
+    await keep(world, "oldest", format_time(START + timedelta(minutes=5)))
+    await keep(world, "orphan", "2099-01-01T00:00:00Z")
+    async with running(world.collector(threshold=1)):
+        await asyncio.sleep(290)
+        assert await world.left() == ["oldest", "orphan", "young"]
+        await asyncio.sleep(40)
+        assert await world.left() == ["orphan", "young"]
+        patch = {"metadata": {"annotations": {KEEP_UNTIL: None}}}
+        await world.admin.patch(PODS, "orphan", patch, "default")
+        await asyncio.sleep(60)
+        assert await world.left() == ["young"]
 
 
-@virtual_time
-async def test_a_pod_that_is_kept_after_a_sweep_has_planned_stays_if_it_has_changed(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        await world.node()
-        await world.pod("unscheduled", phase="Pending", node="", is_terminating=True)
+@in_cluster
+async def test_a_pod_that_is_kept_after_a_sweep_has_planned_stays_if_it_has_changed(world: World) -> None:
+    await world.pod("unscheduled", phase="Pending", node="", is_terminating=True)
 
-        async def keep_it(_: Request) -> None:
-            world.faults.clear()
-            await keep(world, "unscheduled", "2099-01-01T00:00:00Z")
+    async def keep_it(_: Request) -> None:
+        world.faults.clear()
+        await keep(world, "unscheduled", "2099-01-01T00:00:00Z")
 
-        world.faults.put("PATCH", "/pods/unscheduled/status$", keep_it)
-        summary = await world.collector().sweep_once()
-        assert summary.outcomes[Outcome.KEPT] == 1
-        assert await world.left() == ["unscheduled"]
+    world.faults.put("PATCH", "/pods/unscheduled/status$", keep_it)
+    summary = await world.collector().sweep_once()
+    assert summary.outcomes[Outcome.KEPT] == 1
+    assert await world.left() == ["unscheduled"]
 
 
-@virtual_time
+@in_cluster
 @pytest.mark.parametrize("until", ["9999-12-31T23:59:59Z", "for ever"])
 async def test_a_policy_bounds_how_long_an_annotation_keeps_a_pod_after_its_end(
-    tmp_path: Path, until: str
+    world: World, until: str
 ) -> None:
-    async with serve(tmp_path) as world:
-        await world.node()
-        finished = [{"type": "Ready", "status": "False", "lastTransitionTime": format_time(START)}]
-        await world.pod("kept", phase="Succeeded", conditions=finished)
-        await keep(world, "kept", until)
-        rule = Rule("all", ttl_seconds=0)
-        bounded = Policy((rule,), Protection(max_keep_until_seconds=3600))
-        plan = await world.collector(policy=bounded).plan_once()
-        assert plan.victims == ()
-        async with running(world.collector(policy=bounded)):
-            await asyncio.sleep(3590)
-            assert await world.left() == ["kept"]
-            await asyncio.sleep(20)
-            assert await world.left() == []
-
-
-@virtual_time
-async def test_a_policy_may_leave_the_annotation_unheeded(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        await world.node()
-        await world.pod("kept", phase="Succeeded")
-        await keep(world, "kept", "9999-12-31T23:59:59Z")
-        policy = Policy((Rule("all", ttl_seconds=0),))
-        await world.collector(policy=policy).sweep_once()
+    finished = [{"type": "Ready", "status": "False", "lastTransitionTime": format_time(START)}]
+    await world.pod("kept", phase="Succeeded", conditions=finished)
+    await keep(world, "kept", until)
+    rule = Rule("all", ttl_seconds=0)
+    bounded = Policy((rule,), Protection(max_keep_until_seconds=3600))
+    plan = await world.collector(policy=bounded).plan_once()
+    assert plan.victims == ()
+    async with running(world.collector(policy=bounded)):
+        await asyncio.sleep(3590)
         assert await world.left() == ["kept"]
-        heedless = replace(policy, protection=Protection(max_keep_until_seconds=0))
-        await world.collector(policy=heedless).sweep_once()
+        await asyncio.sleep(20)
         assert await world.left() == []
 
 
-@virtual_time
-async def test_the_bound_holds_where_finalizers_are_taken_off_too(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        annotated = {
-            "metadata": {
-                "namespace": "default",
-                "name": "p",
-                "annotations": {KEEP_UNTIL: "9999-12-31T23:59:59Z"},
-            }
-        }
-        for most, is_kept in ((None, True), (0.0, False)):
-            settings = Settings(policy=Policy(protection=Protection(max_keep_until_seconds=most)))
-            remover = remover_under(
-                lambda settings=settings: settings, world.client, world.clock, frozenset()
-            )
-            assert bool(remover._protection(annotated, world.clock.now())) is is_kept
+@in_cluster
+async def test_a_policy_may_leave_the_annotation_unheeded(world: World) -> None:
+    await world.pod("kept", phase="Succeeded")
+    await keep(world, "kept", "9999-12-31T23:59:59Z")
+    policy = Policy((Rule("all", ttl_seconds=0),))
+    await world.collector(policy=policy).sweep_once()
+    assert await world.left() == ["kept"]
+    heedless = replace(policy, protection=Protection(max_keep_until_seconds=0))
+    await world.collector(policy=heedless).sweep_once()
+    assert await world.left() == []
+
+
+@in_world
+async def test_the_bound_holds_where_finalizers_are_taken_off_too(world: World) -> None:
+    annotated = {
+        "metadata": {"namespace": "default", "name": "p", "annotations": {KEEP_UNTIL: "9999-12-31T23:59:59Z"}}
+    }
+    for most, is_kept in ((None, True), (0.0, False)):
+        settings = Settings(policy=Policy(protection=Protection(max_keep_until_seconds=most)))
+        remover = FinalizerRemover(world.client, world.clock, frozenset(), lambda settings=settings: settings)
+        assert bool(remover.protection_of(annotated)) is is_kept

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ from podlife.podgc.session import GcSession
 from podlife.podgc.views import Pod
 from podlife.testing import Behaviour, Cluster, virtual_time
 from podlife.wire import Request, Response
-from tests.component.podgc.world import World, running, serve
+from tests.component.podgc.world import World, answering, in_world, now, running
 from tests.kit.embedded import refusal
 
 Object = dict[str, Any]
@@ -66,39 +65,41 @@ class Runs:
         return Response(200, json.dumps(self.run).encode())
 
 
+def step_of(world: World) -> OwnerStep:
+    return OwnerStep(world.client, lambda: POLICY, world.clock)
+
+
 async def finished(world: World, name: str = "p", owner: Object | None = RUN, **how: Any) -> Object:
     """Created long ago, its end is known by its conditions: now."""
     ended = {"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T00:00:00Z"}
     return await world.pod(name, phase="Succeeded", owner=owner, conditions=[ended], **how)
 
 
-@virtual_time
-async def test_a_pod_stays_until_its_owner_of_any_kind_has_ended(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        runs = Runs(world)
-        pod = await finished(world)
-        step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        said = await step(victim(pod))
-        assert said == "waiting for its owner: Run r has not ended yet; until 2030-01-01T00:10:00Z at most"
-        runs.run = {"metadata": {"uid": "run-1"}, "status": {"phase": "Succeeded"}}
-        await asyncio.sleep(6)
-        assert await step(victim(pod)) == ""
+@in_world
+async def test_a_pod_stays_until_its_owner_of_any_kind_has_ended(world: World) -> None:
+    runs = Runs(world)
+    pod = await finished(world)
+    step = step_of(world)
+    said = await step(victim(pod))
+    assert said == "waiting for its owner: Run r has not ended yet; until 2030-01-01T00:10:00Z at most"
+    runs.run = {"metadata": {"uid": "run-1"}, "status": {"phase": "Succeeded"}}
+    await asyncio.sleep(6)
+    assert await step(victim(pod)) == ""
 
 
-@virtual_time
-async def test_a_rule_without_the_wait_and_upstreams_reasons_ask_nobody(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        runs = Runs(world)
-        pod = await finished(world)
-        step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        for rule in ("", "others", "upstream/terminated"):
-            assert await step(victim(pod, rule)) == ""
-        assert runs.reads == 0
-        assert world.faults.sent("GET") == []
+@in_world
+async def test_a_rule_without_the_wait_and_upstreams_reasons_ask_nobody(world: World) -> None:
+    runs = Runs(world)
+    pod = await finished(world)
+    step = step_of(world)
+    for rule in ("", "others", "upstream/terminated"):
+        assert await step(victim(pod, rule)) == ""
+    assert runs.reads == 0
+    assert world.faults.sent("GET") == []
 
 
-@virtual_time
-async def test_a_policy_that_waits_and_comes_while_a_step_takes_its_time_is_heeded(tmp_path: Path) -> None:
+@in_world
+async def test_a_policy_that_waits_and_comes_while_a_step_takes_its_time_is_heeded(world: World) -> None:
     patient = Policy((Rule("all", ttl_seconds=0, wait_for_owner=OwnerWait(600)),))
 
     async def take_time(victim: Victim) -> str:
@@ -106,142 +107,128 @@ async def test_a_policy_that_waits_and_comes_while_a_step_takes_its_time_is_heed
         await asyncio.sleep(5)
         return ""
 
-    async with serve(tmp_path) as world:
-        Runs(world)
-        await world.node()
-        await finished(world)
-        settings = Settings(policy=Policy((Rule("all", ttl_seconds=0),)))
-        collector = Collector(world.client, settings, clock=world.clock, steps=[take_time])
-        async with running(collector):
-            await asyncio.sleep(500)
-            assert await world.left() == ["p"]
-            await asyncio.sleep(150)
-            assert await world.left() == []
+    Runs(world)
+    await world.node()
+    await finished(world)
+    settings = Settings(policy=Policy((Rule("all", ttl_seconds=0),)))
+    collector = Collector(world.client, settings, clock=world.clock, steps=[take_time])
+    async with running(collector):
+        await asyncio.sleep(500)
+        assert await world.left() == ["p"]
+        await asyncio.sleep(150)
+        assert await world.left() == []
 
 
-@virtual_time
-async def test_an_end_at_the_end_of_all_time_is_waited_for_and_ends_nothing_else(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        Runs(world)
-        ended = {"type": "Ready", "status": "False", "lastTransitionTime": "9999-12-31T23:59:59Z"}
-        pod = await world.pod("p", phase="Succeeded", owner=RUN, conditions=[ended])
-        step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        assert "Run r has not ended yet" in await step(victim(pod))
+@in_world
+async def test_an_end_at_the_end_of_all_time_is_waited_for_and_ends_nothing_else(world: World) -> None:
+    Runs(world)
+    ended = {"type": "Ready", "status": "False", "lastTransitionTime": "9999-12-31T23:59:59Z"}
+    pod = await world.pod("p", phase="Succeeded", owner=RUN, conditions=[ended])
+    step = step_of(world)
+    assert "Run r has not ended yet" in await step(victim(pod))
 
 
-@virtual_time
-async def test_the_bound_lets_the_pod_go_whatever_its_owner_does(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        Runs(world)
-        pod = await finished(world, finalizers=("batch.kubernetes.io/job-tracking",))
-        step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        await asyncio.sleep(599)
-        assert "has not counted it" in await step(victim(pod))
-        await asyncio.sleep(1)
-        assert await step(victim(pod)) == ""
+@in_world
+async def test_the_bound_lets_the_pod_go_whatever_its_owner_does(world: World) -> None:
+    Runs(world)
+    pod = await finished(world, finalizers=("batch.kubernetes.io/job-tracking",))
+    step = step_of(world)
+    await asyncio.sleep(599)
+    assert "has not counted it" in await step(victim(pod))
+    await asyncio.sleep(1)
+    assert await step(victim(pod)) == ""
 
 
-@virtual_time
+@in_world
 @pytest.mark.parametrize("body", [b"<html>no such page</html>", b"404 page not found\n"])
 async def test_a_404_that_does_not_say_that_the_owner_is_gone_keeps_the_pod(
-    tmp_path: Path, body: bytes
+    world: World, body: bytes
 ) -> None:
     """A proxy on the way, or a kind that is not served any more or not yet."""
-    async with serve(tmp_path) as world:
-        runs = Runs(world)
-        runs.refusal = Response(404, body)
-        step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        assert "Run r: cannot be read (404" in await step(victim(await finished(world)))
+    runs = Runs(world)
+    runs.refusal = Response(404, body)
+    step = step_of(world)
+    assert "Run r: cannot be read (404" in await step(victim(await finished(world)))
 
 
-@virtual_time
-async def test_an_owner_that_is_gone_or_another_by_now_is_not_waited_for(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        runs = Runs(world)
-        runs.run = None
-        pod = await finished(world)
-        assert await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod)) == ""
-        runs.run = {"metadata": {"uid": "run-2"}, "status": {"phase": "Running"}}
-        assert await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod)) == ""
+@in_world
+async def test_an_owner_that_is_gone_or_another_by_now_is_not_waited_for(world: World) -> None:
+    runs = Runs(world)
+    runs.run = None
+    pod = await finished(world)
+    assert await step_of(world)(victim(pod)) == ""
+    runs.run = {"metadata": {"uid": "run-2"}, "status": {"phase": "Running"}}
+    assert await step_of(world)(victim(pod)) == ""
 
 
-@virtual_time
-async def test_an_owner_that_cannot_be_read_keeps_the_pod_and_that_is_told(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        runs = Runs(world)
-        pod = await finished(world)
-        runs.refusal = refusal(403, "Forbidden")
-        said = await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod))
-        assert "Run r: cannot be read (403 Forbidden); until" in said
-        unknown = {**RUN, "kind": "Walk"}
-        pod = await finished(world, "q", unknown)
-        said = await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod))
-        assert "Walk r: the server does not have kind Walk in example.com/v1; until" in said
-        odd = await finished(world, "t", {**RUN, "apiVersion": "../v1"})
-        assert "the server does not have kind Run in ../v1" in await OwnerStep(
-            world.client, lambda: POLICY, world.clock
-        )(victim(odd))
-        nowhere = {**RUN, "apiVersion": "nowhere.example/v1"}
-        pod = await finished(world, "s", nowhere)
-        assert "the server does not have kind Run in nowhere" in await OwnerStep(
-            world.client, lambda: POLICY, world.clock
-        )(victim(pod))
+@in_world
+async def test_an_owner_that_cannot_be_read_keeps_the_pod_and_that_is_told(world: World) -> None:
+    runs = Runs(world)
+    pod = await finished(world)
+    runs.refusal = refusal(403, "Forbidden")
+    said = await step_of(world)(victim(pod))
+    assert "Run r: cannot be read (403 Forbidden); until" in said
+    unknown = {**RUN, "kind": "Walk"}
+    pod = await finished(world, "q", unknown)
+    said = await step_of(world)(victim(pod))
+    assert "Walk r: the server does not have kind Walk in example.com/v1; until" in said
+    odd = await finished(world, "t", {**RUN, "apiVersion": "../v1"})
+    assert "the server does not have kind Run in ../v1" in await step_of(world)(victim(odd))
+    nowhere = {**RUN, "apiVersion": "nowhere.example/v1"}
+    pod = await finished(world, "s", nowhere)
+    assert "the server does not have kind Run in nowhere" in await step_of(world)(victim(pod))
 
 
-@virtual_time
-async def test_an_owner_that_does_not_answer_keeps_the_pod_and_nobody_waits_for_long(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        pod = await finished(world)
+@in_world
+async def test_an_owner_that_does_not_answer_keeps_the_pod_and_nobody_waits_for_long(world: World) -> None:
+    pod = await finished(world)
 
-        async def silent(request: Request) -> Response:
-            await asyncio.sleep(3600)
-            raise AssertionError("nobody waits so long")
+    async def silent(request: Request) -> Response:
+        await asyncio.sleep(3600)
+        raise AssertionError("nobody waits so long")
 
-        world.faults.put("GET", "^/apis/example.com/v1$", silent)
-        began = asyncio.get_running_loop().time()
-        said = await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod))
-        assert "cannot be read" in said
-        assert asyncio.get_running_loop().time() - began <= 10
+    world.faults.put("GET", "^/apis/example.com/v1$", silent)
+    began = now()
+    said = await step_of(world)(victim(pod))
+    assert "cannot be read" in said
+    assert now() - began <= 10
 
 
-@virtual_time
-async def test_a_pod_that_is_gone_or_was_made_anew_is_left_to_the_deletion(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        Runs(world)
-        pod = await finished(world)
-        step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        await world.replace("p", phase="Succeeded", owner=RUN)
+@in_world
+async def test_a_pod_that_is_gone_or_was_made_anew_is_left_to_the_deletion(world: World) -> None:
+    Runs(world)
+    pod = await finished(world)
+    step = step_of(world)
+    await world.replace("p", phase="Succeeded", owner=RUN)
+    assert await step(victim(pod)) == ""
+    await world.admin.delete(PODS, "p", "default", options=DeleteOptions(grace_period_seconds=0))
+    assert await step(victim(pod)) == ""
+
+
+@in_world
+async def test_many_pods_of_one_owner_cost_one_read(world: World) -> None:
+    runs = Runs(world)
+    pods = [await finished(world, f"p{number}") for number in range(20)]
+    step = step_of(world)
+    said = await asyncio.gather(*(step(victim(pod)) for pod in pods))
+    assert all(said)
+    assert runs.reads == 1
+    waiting = await step.waiting([victim(pod) for pod in pods])
+    assert set(waiting) == {pod["metadata"]["uid"] for pod in pods}
+    assert runs.reads == 1
+
+
+@in_world
+async def test_a_policy_that_is_put_in_force_later_is_asked_from_then_on(world: World) -> None:
+    Runs(world)
+    pod = await finished(world)
+    in_force: list[Policy | None] = [None]
+    step = OwnerStep(world.client, lambda: in_force[0], world.clock)
+    for policy in (None, Policy()):
+        in_force[0] = policy
         assert await step(victim(pod)) == ""
-        await world.admin.delete(PODS, "p", "default", options=DeleteOptions(grace_period_seconds=0))
-        assert await step(victim(pod)) == ""
-
-
-@virtual_time
-async def test_many_pods_of_one_owner_cost_one_read(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        runs = Runs(world)
-        pods = [await finished(world, f"p{number}") for number in range(20)]
-        step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        said = await asyncio.gather(*(step(victim(pod)) for pod in pods))
-        assert all(said)
-        assert runs.reads == 1
-        waiting = await step.waiting([victim(pod) for pod in pods])
-        assert set(waiting) == {pod["metadata"]["uid"] for pod in pods}
-        assert runs.reads == 1
-
-
-@virtual_time
-async def test_a_policy_that_is_put_in_force_later_is_asked_from_then_on(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        Runs(world)
-        pod = await finished(world)
-        in_force: list[Policy | None] = [None]
-        step = OwnerStep(world.client, lambda: in_force[0], world.clock)
-        for policy in (None, Policy()):
-            in_force[0] = policy
-            assert await step(victim(pod)) == ""
-        in_force[0] = POLICY
-        assert await step(victim(pod))
+    in_force[0] = POLICY
+    assert await step(victim(pod))
 
 
 async def jobs_pod(cluster: Cluster) -> Object | None:
@@ -259,9 +246,7 @@ JOB: Object = {
     "spec": {
         "completions": 2,
         "parallelism": 1,
-        "template": {
-            "spec": {"containers": [{"name": "main", "image": "adds"}], "restartPolicy": "Never"},
-        },
+        "template": {"spec": {"containers": [{"name": "main", "image": "adds"}], "restartPolicy": "Never"}},
     },
 }
 
@@ -372,30 +357,24 @@ async def test_a_plan_shows_who_waits_apart_from_who_goes() -> None:
         assert (len(plan.victims), plan.waiting) == (1, ())
 
 
-@virtual_time
-async def test_a_pod_that_may_not_be_read_is_not_let_go(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        Runs(world)
-        pod = await finished(world)
-
-        async def refused(request: Request) -> Response:
-            return refusal(403, "Forbidden")
-
-        world.faults.put("GET", "/pods$", refused)
-        with pytest.raises(ForbiddenError):
-            await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod))
+@in_world
+async def test_a_pod_that_may_not_be_read_is_not_let_go(world: World) -> None:
+    Runs(world)
+    pod = await finished(world)
+    world.faults.put("GET", "/pods$", answering(403, "Forbidden"))
+    with pytest.raises(ForbiddenError):
+        await step_of(world)(victim(pod))
 
 
-@virtual_time
-async def test_what_lets_a_pod_go_is_read_after_the_pod_was(tmp_path: Path) -> None:
-    async with serve(tmp_path) as world:
-        job = await world.admin.create(JOBS, JOB, "default")
-        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sum", "controller": True}
-        owner["uid"] = job["metadata"]["uid"]
-        counted, other = await finished(world, "a", owner), await finished(world, "b", owner)
-        step = OwnerStep(world.client, lambda: POLICY, world.clock)
-        assert await step(victim(counted)) == ""
-        uncounted = {"uncountedTerminatedPods": {"succeeded": [other["metadata"]["uid"]]}}
-        await world.admin.patch(JOBS, "sum", {"status": uncounted}, "default", subresource="status")
-        # What was remembered a moment ago would let it go.
-        assert "Job sum has not counted it yet" in await step(victim(other))
+@in_world
+async def test_what_lets_a_pod_go_is_read_after_the_pod_was(world: World) -> None:
+    job = await world.admin.create(JOBS, JOB, "default")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sum", "controller": True}
+    owner["uid"] = job["metadata"]["uid"]
+    counted, other = await finished(world, "a", owner), await finished(world, "b", owner)
+    step = step_of(world)
+    assert await step(victim(counted)) == ""
+    uncounted = {"uncountedTerminatedPods": {"succeeded": [other["metadata"]["uid"]]}}
+    await world.admin.patch(JOBS, "sum", {"status": uncounted}, "default", subresource="status")
+    # What was remembered a moment ago would let it go.
+    assert "Job sum has not counted it yet" in await step(victim(other))

@@ -7,8 +7,10 @@ does to requests what a test asks for.
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,20 +18,17 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn import (
-    ADMIN,
-    Authenticator,
-    TokenFile,
-    format_tokens,
-)
+from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile, format_tokens
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.registry.object_codec import decode_stored, encoder
 from podlife.apiserver.storage import Key, MemoryStore, Put
 from podlife.client import NODES, PODS, Client, DeleteOptions, InProcessTransport, PatchType
 from podlife.errors import NotFoundError
-from podlife.podgc import Collector, Settings
-from podlife.testing import LoopClock
+from podlife.events import Recorder
+from podlife.podgc import Collector, GcSession, PreDeleteStep, Settings
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
+from tests.kit.embedded import refusal
 
 NODE = "node"
 GONE_NODE = "deleted"
@@ -37,6 +36,35 @@ START = datetime(2030, 1, 1, tzinfo=UTC)
 TAINT = "node.kubernetes.io/out-of-service"
 
 Fault = Callable[[Request], Awaitable[Response | None]]
+
+
+def answering(code: int, reason: str = "") -> Fault:
+    """A fault: this answer, whatever was asked."""
+
+    async def answer(request: Request) -> Response:
+        if reason:
+            return refusal(code, reason)
+        return Response(code, b'{"kind":"Status","apiVersion":"v1","status":"Failure"}')
+
+    return answer
+
+
+def delaying(seconds: float) -> Fault:
+    """A fault: the request gets through later."""
+
+    async def delay(request: Request) -> None:
+        await asyncio.sleep(seconds)
+
+    return delay
+
+
+def calling(action: Callable[[], None]) -> Fault:
+    """A fault: the request gets through after this."""
+
+    async def call(request: Request) -> None:
+        action()
+
+    return call
 
 
 class Faults:
@@ -65,6 +93,11 @@ class Faults:
 
     def sent(self, method: str, name: str = "") -> list[Request]:
         return [each for each in self.requests if each.method == method and name in each.path]
+
+
+def now() -> float:
+    """The loop's time: seconds since the world began."""
+    return asyncio.get_running_loop().time()
 
 
 class World:
@@ -112,6 +145,11 @@ class World:
         return await self.plant(
             name, namespace, metadata=changes, status={key: value for key, value in status.items() if value}
         )
+
+    async def pods(self, *names: str, **how: Any) -> None:
+        """Pods that are alike, the first the oldest."""
+        for name in names:
+            await self.pod(name, **how)
 
     async def plant(self, name: str, namespace: str = "default", **parts: Object) -> Object:
         """Change the stored pod behind the server's back, where no request could."""
@@ -168,8 +206,17 @@ class World:
     def patched(self) -> list[str]:
         return sorted(request.path.split("/")[-2] for request in self.faults.sent("PATCH"))
 
-    def collector(self, **settings: Any) -> Collector:
-        return Collector(self.client, Settings(**settings), clock=self.clock)
+    def recorder(self) -> Recorder:
+        return Recorder(self.admin, "podlife-gc", clock=self.clock)
+
+    def collector(
+        self, *, steps: Sequence[PreDeleteStep] = (), recorder: Recorder | None = None, **settings: Any
+    ) -> Collector:
+        made = Settings(**settings)
+        return Collector(self.client, made, clock=self.clock, recorder=recorder, steps=steps)
+
+    def session(self, **settings: Any) -> GcSession:
+        return GcSession(self.client, Settings(**settings), clock=self.clock)
 
 
 @asynccontextmanager
@@ -183,6 +230,31 @@ async def serve(folder: Path) -> AsyncIterator[World]:
         yield World(handler, store, "admin-token")
     finally:
         await store.close()
+
+
+def in_world(test: Callable[..., Awaitable[None]], *, has_node: bool = False) -> Callable[..., None]:
+    """Run a test in a world of its own, under virtual time."""
+    own = [each for each in inspect.signature(test).parameters.values() if each.name != "world"]
+    has_folder = any(each.name == "tmp_path" for each in own)
+
+    @functools.wraps(test)
+    async def run(tmp_path: Path, **parameters: Any) -> None:
+        if has_folder:
+            parameters["tmp_path"] = tmp_path
+        async with serve(tmp_path) as world:
+            if has_node:
+                await world.node()
+            await test(world=world, **parameters)
+
+    # pytest reads from the signature what a test wants: the folder, and the test's own parameters.
+    folder = [] if has_folder else [inspect.Parameter("tmp_path", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    wrapped = virtual_time(run)
+    wrapped.__signature__ = inspect.Signature([*folder, *own])  # type: ignore[attr-defined]
+    return wrapped
+
+
+in_cluster = functools.partial(in_world, has_node=True)
+"""The same, in a world that has a node."""
 
 
 @asynccontextmanager

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from podlife.podgc import Collector
-from podlife.testing import virtual_time
-from podlife.wire import Response
-from tests.component.podgc.world import NODE, World, running, serve
+from tests.component.podgc.world import NODE, World, running
 
 # The quarantine of the rules, at its default.
 Q = 40.0
@@ -37,24 +33,6 @@ class Row:
     deleted: set[str]
     patched: set[str]
     threshold: int = 0
-
-
-def in_world(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run a test in a world of its own, under virtual time."""
-
-    @functools.wraps(test)
-    async def run(tmp_path: Path, **parameters: Any) -> None:
-        async with serve(tmp_path) as world:
-            await test(world=world, **parameters)
-
-    # pytest reads from the signature what a test wants: the folder, and the test's own parameters.
-    import inspect
-
-    own = [each for each in inspect.signature(test).parameters.values() if each.name != "world"]
-    folder = inspect.Parameter("tmp_path", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    wrapped = virtual_time(run)
-    wrapped.__signature__ = inspect.Signature([folder, *own])  # type: ignore[attr-defined]
-    return wrapped
 
 
 async def make(world: World, pods: Sequence[P]) -> None:
@@ -84,12 +62,3 @@ async def expect(world: World, row: Row, collector: Collector) -> None:
     assert set(world.patched()) == row.patched
     assert sum(collector.metrics.deleted.values()) == len(row.deleted)
     assert not collector.metrics.errors
-
-
-def answer(code: int) -> Callable[[object], Awaitable[Response]]:
-    """A fault: this code, whatever was asked."""
-
-    async def refuse(_: object) -> Response:
-        return Response(code, b'{"kind":"Status","apiVersion":"v1","status":"Failure"}')
-
-    return refuse

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from podlife.podgc import FeatureGates
-from tests.component.podgc.world import World, running
-from tests.conformance.podgc.situations import P, in_world, make
+from tests.component.podgc.world import World, in_world, running
+from tests.conformance.podgc.situations import P, make
 
 SETTINGS = {"period_seconds": 0.5, "quarantine_seconds": 1.0, "threshold": 0}
 HOLD = ("test.k8s.io/finalizer",)

@@ -10,11 +10,10 @@ import pytest
 from podlife.api.codec import decode_object
 from podlife.client import PODS, DeleteOptions
 from podlife.podgc import FeatureGates, Outcome, Reason, Settings, planner
-from podlife.podgc.removal import remove
-from podlife.podgc.status_patch import marking_patch, status_patch, with_condition
+from podlife.podgc.removal import marking_patch, remove, status_patch, with_condition
 from podlife.podgc.views import Condition, Pod, PodMetadata, PodSpec, PodStatus
-from tests.component.podgc.world import GONE_NODE, World
-from tests.conformance.podgc.situations import P, Q, answer, collect, in_world, make
+from tests.component.podgc.world import GONE_NODE, World, answering, in_world
+from tests.conformance.podgc.situations import P, Q, collect, make
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 READY = {"type": "Ready", "status": "True"}
@@ -96,7 +95,7 @@ async def test_the_servers_422_about_the_uid_is_understood(world: World) -> None
 async def test_when_the_patch_fails_the_pod_is_not_deleted(world: World) -> None:
     """GC-93: it counts as one error, and is tried again."""
     await make(world, [P("a", "Running", GONE_NODE)])
-    world.faults.put("PATCH", "/pods/a/status$", answer(403))
+    world.faults.put("PATCH", "/pods/a/status$", answering(403))
     collector = await collect(world, seconds=Q + 0.5)
     assert await world.left() == ["a"]
     assert not world.faults.sent("DELETE")

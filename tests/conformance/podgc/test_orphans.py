@@ -10,8 +10,8 @@ import pytest
 
 from podlife.podgc import FeatureGates, Reason
 from podlife.wire import Request, Response
-from tests.component.podgc.world import GONE_NODE, World, running
-from tests.conformance.podgc.situations import P, Q, Row, answer, collect, expect, in_world, make
+from tests.component.podgc.world import GONE_NODE, World, answering, delaying, in_world, running
+from tests.conformance.podgc.situations import P, Q, Row, collect, expect, make
 
 SECOND = "deleted-too"
 
@@ -144,7 +144,7 @@ async def test_one_look_at_the_server_decides_for_all_pods_of_a_node(world: Worl
 async def test_after_a_look_that_failed_a_whole_new_quarantine_passes(world: World) -> None:
     """GC-52, GC-53."""
     await make(world, phases(GONE_NODE, "Failed"))
-    world.faults.put("GET", f"/nodes/{GONE_NODE}$", answer(403))
+    world.faults.put("GET", f"/nodes/{GONE_NODE}$", answering(403))
     collector = world.collector()
     async with running(collector):
         await asyncio.sleep(Q + 1)
@@ -161,11 +161,7 @@ async def test_orphans_go_at_the_same_time_also_those_that_are_terminating(world
     """GC-54, and better: upstream deletes them one after the other."""
     pods = [P(f"p{number}", "Running", GONE_NODE, is_terminating=number % 2 == 0) for number in range(20)]
     await make(world, pods)
-
-    async def take_long(request: Request) -> None:
-        await asyncio.sleep(1)
-
-    world.faults.put("DELETE", "/pods/", take_long)
+    world.faults.put("DELETE", "/pods/", delaying(1))
     async with running(world.collector()):
         await asyncio.sleep(Q + 2.5)
         assert await world.left() == []
@@ -206,7 +202,7 @@ async def test_an_orphan_that_has_ended_gets_no_condition(world: World, phase: s
 async def test_a_failure_on_one_pod_stops_none_of_the_others(world: World) -> None:
     """GC-57."""
     await make(world, phases(GONE_NODE, "Failed", "Failed", "Running"))
-    world.faults.put("DELETE", "/pods/a$", answer(500))
+    world.faults.put("DELETE", "/pods/a$", answering(500))
     collector = await collect(world, seconds=Q + 1)
     assert await world.left() == ["a"]
     assert collector.metrics.errors["default", Reason.ORPHANED] > 0
@@ -216,11 +212,7 @@ async def test_a_failure_on_one_pod_stops_none_of_the_others(world: World) -> No
 async def test_told_to_stop_while_a_node_is_looked_for_no_pod_is_deleted(world: World) -> None:
     """GC-58."""
     await make(world, phases(GONE_NODE, "Failed"))
-
-    async def take_long(request: Request) -> None:
-        await asyncio.sleep(5)
-
-    world.faults.put("GET", f"/nodes/{GONE_NODE}$", take_long)
+    world.faults.put("GET", f"/nodes/{GONE_NODE}$", delaying(5))
     collector = await collect(world, seconds=Q + 1)
     assert collector.metrics.node_checks == {"gone": 1}
     assert await world.left() == ["a"]

@@ -9,8 +9,8 @@ import pytest
 from podlife.client import NAMESPACES
 from podlife.podgc import Reason
 from podlife.wire import Request
-from tests.component.podgc.world import World, running
-from tests.conformance.podgc.situations import P, Row, collect, expect, in_world, make
+from tests.component.podgc.world import World, in_cluster, running
+from tests.conformance.podgc.situations import P, Row, collect, expect, make
 
 ROWS = {
     "GC-17": Row([P("a", "Failed"), P("b", "Succeeded"), P("c", "Failed")], {"a", "b"}, set(), 1),
@@ -22,10 +22,9 @@ ROWS = {
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=rule) for rule, row in ROWS.items()])
-@in_world
+@in_cluster
 async def test_the_oldest_go_until_the_threshold_is_met(world: World, row: Row) -> None:
     """GC-24: the counter for terminated pods says how many, and none is patched."""
-    await world.node()
     await make(world, row.pods)
     collector = await collect(world, threshold=row.threshold)
     await expect(world, row, collector)
@@ -33,10 +32,9 @@ async def test_the_oldest_go_until_the_threshold_is_met(world: World, row: Row) 
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed", "", "Odd"])
-@in_world
+@in_cluster
 async def test_every_phase_but_the_three_living_ones_is_terminated(world: World, phase: str) -> None:
     """GC-10."""
-    await world.node()
     await make(
         world, [P("old", phase), *(P(name.lower(), name) for name in ("Pending", "Running", "Unknown"))]
     )
@@ -45,10 +43,9 @@ async def test_every_phase_but_the_three_living_ones_is_terminated(world: World,
     assert await world.left() == ["new", "pending", "running", "unknown"]
 
 
-@in_world
+@in_cluster
 async def test_the_count_is_over_the_whole_cluster(world: World) -> None:
     """GC-11: one namespace's old pods go because of another's many."""
-    await world.node()
     await world.admin.create(NAMESPACES, {"metadata": {"name": "other"}})
     await make(world, [P("a", "Succeeded"), P("b", "Succeeded", namespace="other")])
     await make(world, [P("c", "Succeeded", namespace="other")])
@@ -56,12 +53,11 @@ async def test_the_count_is_over_the_whole_cluster(world: World) -> None:
     assert await world.left() == ["b", "c"]
 
 
-@in_world
+@in_cluster
 async def test_evicted_pods_go_first_then_the_oldest_then_by_name_whatever_the_namespace(
     world: World,
 ) -> None:
     """GC-12."""
-    await world.node()
     await world.admin.create(NAMESPACES, {"metadata": {"name": "aaa"}})
     await make(world, [P("z-old", "Succeeded"), P("m", "Succeeded", namespace="aaa"), P("b", "Failed")])
     twin = await world.get("m", "aaa")
@@ -77,28 +73,25 @@ async def went_with(world: World, threshold: int) -> set[str]:
     return before - set(await world.left())
 
 
-@in_world
+@in_cluster
 async def test_a_pod_that_succeeded_is_not_evicted_whatever_its_reason(world: World) -> None:
     """GC-13."""
-    await world.node()
     await make(world, [P("old", "Succeeded"), P("odd", "Succeeded", reason="Evicted")])
     await collect(world, threshold=1)
     assert await world.left() == ["odd"]
 
 
-@in_world
+@in_cluster
 async def test_a_pod_that_is_terminating_counts_and_is_cut_short(world: World) -> None:
     """GC-14: a deletion that has not come to its end yet is brought there."""
-    await world.node()
     await make(world, [P("a", "Succeeded", is_terminating=True), P("b", "Succeeded")])
     await collect(world, threshold=1)
     assert await world.left() == ["b"]
 
 
-@in_world
+@in_cluster
 async def test_a_pod_held_by_a_finalizer_is_deleted_once_and_takes_nobodys_place(world: World) -> None:
     """GC-14, and better: upstream deletes it again in every pass, as one of the victims of that pass."""
-    await world.node()
     hold = ("example.com/hold",)
     await make(world, [P("a", "Succeeded", finalizers=hold), P("b", "Failed"), P("c", "Failed")])
     collector = await collect(world, threshold=1, seconds=300)
@@ -108,10 +101,9 @@ async def test_a_pod_held_by_a_finalizer_is_deleted_once_and_takes_nobodys_place
     assert held == [("a", hold)]
 
 
-@in_world
+@in_cluster
 async def test_pods_that_are_held_for_a_while_cost_no_others_their_lives(world: World) -> None:
     """GC-14: pods of jobs are all held by a finalizer; while its owner is slow, nobody goes in their place."""
-    await world.node()
     tracking = ("batch.kubernetes.io/job-tracking",)
     await make(world, [P(f"p{number}", "Succeeded", finalizers=tracking) for number in range(8)])
     await collect(world, threshold=5, seconds=300)
@@ -121,10 +113,9 @@ async def test_pods_that_are_held_for_a_while_cost_no_others_their_lives(world: 
     assert kept == ["p3", "p4", "p5", "p6", "p7"]
 
 
-@in_world
+@in_cluster
 async def test_victims_are_deleted_at_the_same_time_within_the_bound(world: World) -> None:
     """GC-15, bounded."""
-    await world.node()
     await make(world, [P(f"p{number}", "Succeeded") for number in range(9)])
     at_once: list[int] = []
     under_way = 0
@@ -144,12 +135,11 @@ async def test_victims_are_deleted_at_the_same_time_within_the_bound(world: Worl
     assert await world.left() == ["p8"]
 
 
-@in_world
+@in_cluster
 async def test_a_victim_that_has_ended_is_deleted_without_a_patch_and_another_is_marked_first(
     world: World,
 ) -> None:
     """GC-16: no condition is added."""
-    await world.node()
     hold = ("example.com/hold",)
     await make(world, [P("a", "Succeeded", finalizers=hold), P("b", "", finalizers=hold), P("c", "Failed")])
     await collect(world, threshold=1)

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from podlife.aio import cancel_and_wait
-from podlife.client import (
-    NAMESPACES,
-    NODES,
-    PODS,
-    Client,
-    DeleteOptions,
-    Flags,
-    PatchType,
-    load,
-)
+from podlife.client import NAMESPACES, NODES, PODS, Client, DeleteOptions, Flags, PatchType, load
 from podlife.errors import AlreadyExistsError, NotFoundError
 from podlife.podgc import Collector, Settings
-from tests.kit.real_parts import Server
+from tests.kit.gc_states import States
+from tests.kit.real_parts import ROOT, Server, run_kubectl
+from tests.kit.wait import until as until_so
 
 Object = dict[str, Any]
 T = TypeVar("T")
 
 FINALIZER = "test.podlife.io/held"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+# The service account of `deploy/gc`.
+SYSTEM, ACCOUNT = "podlife-system", "podlife-gc"
 
 
 def connect(server: Server) -> Client:
     return Client.connect(load(Flags(kubeconfig=str(server.kubeconfig)), {}))
+
+
+def install(server: Server, folder: Path, *components: str) -> None:
+    """Apply the manifests as a user does, with these components switched on."""
+    shutil.copytree(ROOT / "deploy" / "gc", folder)
+    if components:
+        with (folder / "kustomization.yaml").open("a") as file:
+            # What `kustomize edit add component NAME` does.
+            file.write("\n".join(["components:", *(f"  - {name}" for name in components), ""]))
+    result = run_kubectl("apply", "-k", str(folder), kubeconfig=server.kubeconfig)
+    assert result.returncode == 0, result.stderr
+    assert "would violate" not in result.stderr
 
 
 async def make_namespace(client: Client, name: str) -> None:
@@ -120,6 +129,13 @@ async def look_again(collector: Collector, times: int = 3) -> None:
 
     enough = await looks() + times
     await until(looks, lambda total: total >= enough)
+
+
+async def until_left(states: States, names: set[str]) -> None:
+    async def is_left() -> bool:
+        return await states.names() == names
+
+    await until_so(is_left)
 
 
 async def remove_pod(client: Client, name: str, namespace: str) -> None:

@@ -16,7 +16,7 @@ _HELD = (
 )
 
 DIFFERENCES: dict[str, Known] = {
-    "threshold-and-unscheduled-held": Known(_HELD, ("threshold-and-unscheduled-held/ended-0",)),
+    "threshold-and-unscheduled-held": Known(_HELD, ("threshold-and-unscheduled-held/ended-0",))
 }
 
 

@@ -73,22 +73,14 @@ _ORPHANS = (
         ),
         (NodeState("here"),),
     ),
-    State(
-        "node-returns-within-quarantine",
-        each_phase(node="back"),
-        then=_node_returns,
-    ),
+    State("node-returns-within-quarantine", each_phase(node="back"), then=_node_returns),
 )
 
 _NODES_THAT_ARE_THERE = (
     State("on-a-ready-node", each_phase(node="n"), (NodeState("n"),)),
     State("on-a-node-not-ready", each_phase(node="n"), (NodeState("n", "False"),)),
     State("on-a-node-without-conditions", each_phase(node="n"), (NodeState("n", ""),)),
-    State(
-        "terminating-on-a-ready-node",
-        each_phase(node="n", deleted_with_grace=300),
-        (NodeState("n"),),
-    ),
+    State("terminating-on-a-ready-node", each_phase(node="n", deleted_with_grace=300), (NodeState("n"),)),
     State(
         "ended-and-evicted-without-threshold",
         tuple(PodState(f"p-{n}", "Failed", "n", "Evicted") for n in range(8)),

@@ -3,10 +3,8 @@ is needed."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import shutil
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +19,24 @@ from podlife.podgc.views import Pod
 from tests.component.cli.commands import Result, podlife
 from tests.kit.agent_process import AgentProcess
 from tests.kit.gc_states import States
-from tests.kit.real_parts import ROOT, Server, run_kubectl
+from tests.kit.real_parts import Server, run_kubectl
 from tests.kit.wait import until
-from tests.real.podgc.cluster import connect
+from tests.real.podgc.cluster import ACCOUNT, SYSTEM, install
 
 Object = dict[str, Any]
-NODE, ACCOUNT, SYSTEM = "node-a", "podlife-gc", "podlife-system"
+NODE = "node-a"
 CLUSTER_ROLES = Ref("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 ROLE = "podlife-gc:archive"
 SWEEP = ("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", "--quarantine", "0s")
-_NUMBERS = itertools.count(1)
+
+
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 @pytest.fixture(scope="module")
 def installed(gc_kube: Server, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The manifests as a user applies them, with the component switched on as the page tells."""
-    folder = tmp_path_factory.mktemp("deploy") / "gc"
-    shutil.copytree(ROOT / "deploy" / "gc", folder)
-    with (folder / "kustomization.yaml").open("a") as file:
-        # What `kustomize edit add component archive` does.
-        file.write("components:\n  - archive\n")
-    result = run_kubectl("apply", "-k", str(folder), kubeconfig=gc_kube.kubeconfig)
-    assert result.returncode == 0, result.stderr
-    assert "would violate" not in result.stderr
+    install(gc_kube, tmp_path_factory.mktemp("deploy") / "gc", "archive")
     shown = run_kubectl(
         "get", "deployment", ACCOUNT, "-n", SYSTEM, "-o", "json", kubeconfig=gc_kube.kubeconfig
     )
@@ -51,34 +44,6 @@ def installed(gc_kube: Server, tmp_path_factory: pytest.TempPathFactory) -> Serv
     assert (spec["replicas"], spec["strategy"]["type"]) == (1, "Recreate")
     assert spec["template"]["spec"]["containers"][0]["args"][-1] == "--archive=/archive/pods"
     return gc_kube
-
-
-@pytest.fixture
-async def client(installed: Server) -> AsyncIterator[Client]:
-    async with connect(installed) as connected:
-        yield connected
-
-
-@pytest.fixture
-async def states(client: Client) -> AsyncIterator[States]:
-    made = States(client, f"archive-{next(_NUMBERS)}")
-    await made.begin()
-    yield made
-    await made.end()
-
-
-@pytest.fixture
-async def account(installed: Server, client: Client) -> list[str]:
-    """The flags of somebody who is the service account."""
-    path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{ACCOUNT}/token"
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 3600},
-    }
-    reply = await client.request("POST", path, body=request)
-    token = yaml.safe_load(reply.body)["status"]["token"]
-    return ["--server", installed.url, "--certificate-authority", str(installed.ca_file), "--token", token]
 
 
 @pytest.fixture

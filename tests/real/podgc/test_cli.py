@@ -3,49 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from podlife.client import EVENTS, LEASES, Client
 from tests.component.cli.commands import podlife, started
 from tests.kit.gc_states import States
 from tests.kit.real_parts import Server, part
 from tests.kit.wait import until
-from tests.real.podgc.cluster import connect
+from tests.real.podgc.cluster import until_left
 
-_NUMBERS = itertools.count(1)
 ELECTION = [
     "--leader-elect-lease-duration=30s",
     "--leader-elect-renew-deadline=20s",
     "--leader-elect-retry-period=300ms",
 ]
-
-
-@pytest.fixture
-async def client(gc_kube: Server) -> AsyncIterator[Client]:
-    async with connect(gc_kube) as connected:
-        yield connected
-
-
-@pytest.fixture
-async def states(client: Client) -> AsyncIterator[States]:
-    made = States(client, f"gc-{next(_NUMBERS)}")
-    await made.begin()
-    yield made
-    await made.end()
-
-
-@pytest.fixture
-def admin(gc_kube: Server) -> list[str]:
-    return ["--kubeconfig", str(gc_kube.kubeconfig)]
 
 
 async def everything(states: States) -> None:
@@ -90,10 +66,7 @@ async def test_a_running_collector_collects_tells_and_gives_its_lease_back(
         await run.wait_for("became leader of lease kube-system/podlife-gc")
         await everything(states)
 
-        async def is_done() -> bool:
-            return await states.names() == {"done-1", "done-2", "never", "alive"}
-
-        await until(is_done)
+        await until_left(states, {"done-1", "done-2", "never", "alive"})
         result = await run.end()
     assert result.code == 0, result.err
     assert not [line for line in result.err.splitlines() if '"level": "error"' in line]

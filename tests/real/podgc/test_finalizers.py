@@ -6,29 +6,26 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from podlife.client import EVENTS, JOBS, PODS, Client, Connection, PatchType, Ref, TokenAuth
+from podlife.client import EVENTS, JOBS, PODS, Client, PatchType, Ref
 from podlife.clock import SystemClock
 from podlife.errors import ConflictError, ForbiddenError, InvalidError
-from podlife.podgc.finalizers.held_pods import HeldPod, held_pods
+from podlife.podgc.finalizers.held_pods import held_pods
 from podlife.podgc.finalizers.remover import FinalizerRemover, patch_for
+from podlife.podgc.plan import HeldPod
 from tests.component.cli.commands import Result, podlife
-from tests.kit.real_parts import ROOT, Server, run_kubectl
+from tests.kit.real_parts import ROOT, Server
 from tests.kit.wait import until
-from tests.real.podgc.cluster import connect, find_pod, make_namespace, make_node
+from tests.real.podgc.cluster import find_pod, install, make_namespace, make_node
 
 Object = dict[str, Any]
 PAGE = (ROOT / "docs" / "finalizers.md").read_text(encoding="utf-8")
 BACKUP, TRACKING = "example.com/backup", "batch.kubernetes.io/job-tracking"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-SYSTEM, ACCOUNT = "podlife-system", "podlife-gc"
 ROLE = "podlife-gc:finalizers"
 CLUSTER_ROLES = Ref("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 POLICY = """
@@ -39,40 +36,14 @@ rules:
 """
 
 
+pytestmark = pytest.mark.usefixtures("installed")
+
+
 @pytest.fixture(scope="module")
 def installed(gc_kube: Server, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The manifests as a user applies them, with the component switched on."""
-    folder = tmp_path_factory.mktemp("deploy") / "gc"
-    shutil.copytree(ROOT / "deploy" / "gc", folder)
-    with (folder / "kustomization.yaml").open("a") as file:
-        # What `kustomize edit add component finalizers` and `… owners` do.
-        file.write("components:\n  - finalizers\n  - owners\n")
-    result = run_kubectl("apply", "-k", str(folder), kubeconfig=gc_kube.kubeconfig)
-    assert result.returncode == 0, result.stderr
+    install(gc_kube, tmp_path_factory.mktemp("deploy") / "gc", "finalizers", "owners")
     return gc_kube
-
-
-@pytest.fixture
-async def client(installed: Server) -> AsyncIterator[Client]:
-    async with connect(installed) as connected:
-        yield connected
-
-
-@pytest.fixture
-async def account(installed: Server, client: Client) -> AsyncIterator[Client]:
-    """The service account of the manifests."""
-    path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{ACCOUNT}/token"
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 3600},
-    }
-    reply = await client.request("POST", path, body=request)
-    token = yaml.safe_load(reply.body)["status"]["token"]
-    authority = installed.ca_file.read_bytes()
-    connection = Connection(installed.url, auth=TokenAuth(token), certificate_authority=authority)
-    async with Client.connect(connection) as connected:
-        yield connected
 
 
 async def held(
@@ -196,7 +167,7 @@ async def until_may(account: Client, rule: Object, *, is_so: bool) -> None:
 
 
 async def test_the_rights_of_the_component_are_enough_and_none_is_too_many(
-    client: Client, account: Client
+    client: Client, account_client: Client
 ) -> None:
     role: Object = await client.get(CLUSTER_ROLES, ROLE)
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "gone", "uid": "x", "controller": True}
@@ -206,12 +177,12 @@ async def test_the_rights_of_the_component_are_enough_and_none_is_too_many(
         found = await held(client, f"p{number}", "rights", TRACKING, owner=owner)
         rest = [each for each in role["rules"] if each != rule]
         await client.patch(CLUSTER_ROLES, ROLE, {"rules": rest})
-        await until_may(account, rule, is_so=False)
-        assert rule["resources"][0] in await refused(account, found)
+        await until_may(account_client, rule, is_so=False)
+        assert rule["resources"][0] in await refused(account_client, found)
         assert await find_pod(client, f"p{number}", "rights") is not None
         await client.patch(CLUSTER_ROLES, ROLE, {"rules": role["rules"]})
-        await until_may(account, rule, is_so=True)
-        assert (await remover(account, TRACKING).take_off(found)).taken == (TRACKING,)
+        await until_may(account_client, rule, is_so=True)
+        assert (await remover(account_client, TRACKING).take_off(found)).taken == (TRACKING,)
 
 
 async def refused(account: Client, found: HeldPod) -> str:

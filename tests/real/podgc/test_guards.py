@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import shlex
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +14,7 @@ from tests.component.cli.commands import podlife, started
 from tests.kit.gc_states import States
 from tests.kit.real_parts import Server, run_kubectl
 from tests.kit.wait import until
-from tests.real.podgc.cluster import connect
-
-_NUMBERS = itertools.count(1)
+from tests.real.podgc.cluster import until_left
 
 POLICY = """\
 apiVersion: podlife.dev/v1
@@ -31,20 +27,6 @@ guards:
   shareOfNamespace: 50%
   shareAtLeast: 2
 """
-
-
-@pytest.fixture
-async def client(gc_kube: Server) -> AsyncIterator[Client]:
-    async with connect(gc_kube) as connected:
-        yield connected
-
-
-@pytest.fixture
-async def states(client: Client) -> AsyncIterator[States]:
-    made = States(client, f"guards-{next(_NUMBERS)}")
-    await made.begin()
-    yield made
-    await made.end()
 
 
 @pytest.fixture
@@ -99,10 +81,7 @@ async def test_a_running_collector_stops_at_a_mass_and_goes_on_when_the_told_com
         [message] = await stops()
         await type_in(gc_kube, message.partition("If that is right: ")[2])
 
-        async def are_gone() -> bool:
-            return await states.names() == {"alive"}
-
-        await until(are_gone)
+        await until_left(states, {"alive"})
         result = await run.end()
     assert result.code == 0, result.err
 
@@ -120,10 +99,7 @@ async def test_a_stop_on_the_namespace_holds_all_until_the_command_of_the_plan_i
         assert await states.names() == everybody
         await type_in(gc_kube, held["liftedBy"])
 
-        async def are_gone() -> bool:
-            return await states.names() == {"alive"}
-
-        await until(are_gone)
+        await until_left(states, {"alive"})
         result = await run.end()
     assert result.code == 0, result.err
 

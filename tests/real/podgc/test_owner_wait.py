@@ -15,12 +15,7 @@ from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
 from podlife.podgc import Action, Outcome, Settings, Victim
 from podlife.podgc.owner_wait.step import OwnerStep
-from podlife.podgc.policy.model import (
-    OwnerWait,
-    Policy,
-    Rule,
-    Selector,
-)
+from podlife.podgc.policy.model import OwnerWait, Policy, Rule, Selector
 from podlife.podgc.reasons import Reason
 from podlife.podgc.removal import Removal
 from podlife.podgc.session import Deletions, GcSession

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from podlife.api.codec import format_time
-from podlife.client import PODS, Client, PatchType
+from podlife.client import PODS, PatchType
 from tests.component.cli.commands import podlife, started
 from tests.kit.a_day_later import a_day_later, environment_of
 from tests.kit.gc_states import States
-from tests.kit.real_parts import Server
-from tests.kit.wait import until
-from tests.real.podgc.cluster import connect
-
-_NUMBERS = itertools.count(1)
+from tests.real.podgc.cluster import until_left
 
 POLICY = """\
 apiVersion: podlife.dev/v1
@@ -40,25 +32,6 @@ rules:
     select: {{namespaces: [{namespace}]}}
     maxTerminating: 1s
 """
-
-
-@pytest.fixture
-async def client(gc_kube: Server) -> AsyncIterator[Client]:
-    async with connect(gc_kube) as connected:
-        yield connected
-
-
-@pytest.fixture
-async def states(client: Client) -> AsyncIterator[States]:
-    made = States(client, f"policy-{next(_NUMBERS)}")
-    await made.begin()
-    yield made
-    await made.end()
-
-
-@pytest.fixture
-def admin(gc_kube: Server) -> list[str]:
-    return ["--kubeconfig", str(gc_kube.kubeconfig)]
 
 
 def write(path: Path, states: States, *, ttl: str = "10m") -> Path:
@@ -156,18 +129,12 @@ async def test_a_running_collector_follows_its_file_and_collects_what_stays_beyo
         await states.pod("stuck")
         await states.delete("stuck", grace_seconds=1)
 
-        async def has_kept_what_the_first_file_keeps() -> bool:
-            return await states.names() == LEFT | {"evicted-old"}
-
-        await until(has_kept_what_the_first_file_keeps)
+        await until_left(states, LEFT | {"evicted-old"})
         path.write_text("rules: 1\n")
         await run.wait_for("policy not reloaded")
         assert await states.names() == LEFT | {"evicted-old"}
         write(path, states)
 
-        async def has_done_what_the_second_file_says() -> bool:
-            return await states.names() == LEFT
-
-        await until(has_done_what_the_second_file_says)
+        await until_left(states, LEFT)
         result = await run.end()
     assert result.code == 0, result.err

@@ -18,17 +18,16 @@ import aiohttp
 import pytest
 import yaml
 
-from podlife.client import EVENTS, LEASES, Client, Connection, Ref, TokenAuth
+from podlife.client import EVENTS, LEASES, Client, Ref
 from podlife.errors import NotFoundError
 from tests.component.cli.commands import podlife, started
 from tests.component.cli.faulty_proxy import Answer, proxied
 from tests.kit.gc_states import States
-from tests.kit.real_parts import ROOT, Server, run_kubectl
+from tests.kit.real_parts import ROOT, Server
 from tests.kit.wait import until
-from tests.real.podgc.cluster import connect
+from tests.real.podgc.cluster import ACCOUNT, SYSTEM, install
 
 MANIFESTS = ROOT / "deploy" / "gc"
-NAMESPACE, ACCOUNT = "podlife-system", "podlife-gc"
 ROLES = Ref("rbac.authorization.k8s.io", "v1", "roles")
 CLUSTER_ROLES = Ref("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -37,7 +36,7 @@ FLAGS = [
     "--quarantine=200ms",
     "--period=500ms",
     # What a pod finds in the folder of its service account.
-    f"--leader-elect-resource-namespace={NAMESPACE}",
+    f"--leader-elect-resource-namespace={SYSTEM}",
     "--leader-elect-lease-duration=30s",
     "--leader-elect-renew-deadline=20s",
     "--leader-elect-retry-period=300ms",
@@ -69,57 +68,21 @@ def _rights() -> list[Right]:
     return rights
 
 
+pytestmark = pytest.mark.usefixtures("installed")
+
+
 @pytest.fixture(scope="module")
-def installed(gc_kube: Server) -> Server:
+def installed(gc_kube: Server, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The manifests as a user applies them."""
-    result = run_kubectl("apply", "-k", str(MANIFESTS), kubeconfig=gc_kube.kubeconfig)
-    assert result.returncode == 0, result.stderr
-    assert "would violate" not in result.stderr
+    install(gc_kube, tmp_path_factory.mktemp("deploy") / "gc")
     return gc_kube
 
 
 @pytest.fixture
-async def client(installed: Server) -> AsyncIterator[Client]:
-    async with connect(installed) as connected:
-        yield connected
-
-
-@pytest.fixture
-async def token(client: Client) -> str:
-    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 3600},
-    }
-    reply = await client.request("POST", path, body=request)
-    issued: str = yaml.safe_load(reply.body)["status"]["token"]
-    return issued
-
-
-@pytest.fixture
-def account(installed: Server, token: str) -> list[str]:
-    """The flags of somebody who is the service account."""
-    return ["--server", installed.url, "--certificate-authority", str(installed.ca_file), "--token", token]
-
-
-@pytest.fixture
-async def reviewer(installed: Server, token: str) -> AsyncIterator[Client]:
-    """Asks the server as the service account."""
-    authority = installed.ca_file.read_bytes()
-    connection = Connection(installed.url, auth=TokenAuth(token), certificate_authority=authority)
-    async with Client.connect(connection) as connected:
-        yield connected
-
-
-@pytest.fixture
-async def states(client: Client) -> AsyncIterator[States]:
-    made = States(client, f"rbac-{next(_NUMBERS)}")
-    await made.begin()
-    yield made
-    await made.end()
+async def states(states: States, client: Client) -> AsyncIterator[States]:
+    yield states
     with suppress(NotFoundError):
-        await client.delete(LEASES, ACCOUNT, NAMESPACE)
+        await client.delete(LEASES, ACCOUNT, SYSTEM)
 
 
 async def may(
@@ -176,7 +139,7 @@ async def test_nothing_is_missing(states: States, client: Client, account: list[
     assert result.code == 0, result.err
     assert "forbidden" not in result.err
     assert await states.names() == {"alive", "done-1", "never"}
-    lease = await client.get(LEASES, ACCOUNT, NAMESPACE)
+    lease = await client.get(LEASES, ACCOUNT, SYSTEM)
     assert not lease["spec"].get("holderIdentity"), "the lease is given back"
     for command in (["plan"], ["sweep", "--yes", "--quarantine=0s"]):
         result = await podlife("gc", *command, *account)
@@ -205,16 +168,16 @@ async def test_a_sweep_that_meets_a_conflict_needs_no_right_besides(
 
 @pytest.mark.parametrize("right", _rights(), ids=str)
 async def test_without_any_single_verb_something_is_refused(
-    states: States, client: Client, reviewer: Client, account: list[str], right: Right
+    states: States, client: Client, account_client: Client, account: list[str], right: Right
 ) -> None:
     async with AsyncExitStack() as stack:
         await taken_away(client, right, stack)
         name = ACCOUNT if right.resource == "leases" and right.verb != "create" else ""
-        namespace = NAMESPACE if right.role == "Role" else states.namespace
+        namespace = SYSTEM if right.role == "Role" else states.namespace
 
         async def is_refused() -> bool:
             return not await may(
-                reviewer, right.verb, right.resource, group=right.group, namespace=namespace, name=name
+                account_client, right.verb, right.resource, group=right.group, namespace=namespace, name=name
             )
 
         await until(is_refused)
@@ -224,7 +187,7 @@ async def test_without_any_single_verb_something_is_refused(
 
 async def taken_away(client: Client, right: Right, stack: AsyncExitStack) -> None:
     """Without the verb until the stack is left."""
-    ref, namespace = (ROLES, NAMESPACE) if right.role == "Role" else (CLUSTER_ROLES, "")
+    ref, namespace = (ROLES, SYSTEM) if right.role == "Role" else (CLUSTER_ROLES, "")
     role = await client.get(ref, ACCOUNT, namespace)
     rules = yaml.safe_load(yaml.safe_dump(role["rules"]))
     stack.push_async_callback(client.patch, ref, ACCOUNT, {"rules": role["rules"]}, namespace)
@@ -281,18 +244,18 @@ async def work_as_far_as_it_goes(states: States, right: Right) -> None:
         ("list", "events", {}),
         ("delete", "events", {}),
         ("get", "leases", {"group": "coordination.k8s.io", "namespace": "kube-system", "name": ACCOUNT}),
-        ("get", "leases", {"group": "coordination.k8s.io", "namespace": NAMESPACE, "name": "another"}),
-        ("update", "leases", {"group": "coordination.k8s.io", "namespace": NAMESPACE, "name": "another"}),
-        ("delete", "leases", {"group": "coordination.k8s.io", "namespace": NAMESPACE, "name": ACCOUNT}),
+        ("get", "leases", {"group": "coordination.k8s.io", "namespace": SYSTEM, "name": "another"}),
+        ("update", "leases", {"group": "coordination.k8s.io", "namespace": SYSTEM, "name": "another"}),
+        ("delete", "leases", {"group": "coordination.k8s.io", "namespace": SYSTEM, "name": ACCOUNT}),
         ("create", "leases", {"group": "coordination.k8s.io", "namespace": "kube-system"}),
         ("delete", "deployments", {"group": "apps"}),
         ("create", "clusterrolebindings", {"group": "rbac.authorization.k8s.io"}),
     ],
 )
 async def test_nothing_else_is_allowed(
-    reviewer: Client, verb: str, resource: str, where: dict[str, str]
+    account_client: Client, verb: str, resource: str, where: dict[str, str]
 ) -> None:
-    assert not await may(reviewer, verb, resource, **where)
+    assert not await may(account_client, verb, resource, **where)
 
 
 def test_every_verb_of_the_manifests_is_one_of_these() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from podlife.events import Correlated, Correlator, CorrelatorSettings
-from podlife.events.event import Namer, make_event
+from podlife.events.recorder import Namer, make_event
 
 POD = {"kind": "Pod", "apiVersion": "v1", "namespace": "my-ns", "name": "my-pod", "uid": "u-1"}
 

@@ -7,8 +7,7 @@ reads an archive.
 
 from podlife.podgc.archive.archive import Archive, ArchiveError
 from podlife.podgc.archive.entry import DamagedError, Entry, Header, Log
-from podlife.podgc.archive.folder import ArchiveFolder, ArchiveLimits
-from podlife.podgc.archive.folder_archive import FolderArchive
+from podlife.podgc.archive.folder import ArchiveFolder, ArchiveLimits, FolderArchive
 from podlife.podgc.archive.pod_reader import LogSettings
 from podlife.podgc.archive.reader import ArchiveReader, FolderReader
 from podlife.podgc.archive.step import ArchiveStep

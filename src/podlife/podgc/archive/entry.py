@@ -99,8 +99,8 @@ def read_header(file: BinaryIO) -> Header:
 
 def decode_entry(data: bytes) -> Entry:
     """The whole entry. Raises DamagedError."""
-    with _unpacked(io.BytesIO(data)) as file:
-        header = _decode_header(_first(file))
+    with gzip.GzipFile(fileobj=io.BytesIO(data), mode="rb") as file:
+        header = _decode_header(_checked(file.readline, _MOST_HEADER_BYTES))
         rest = _checked(file.read, _MOST_BYTES + 1)
     if len(rest) > _MOST_BYTES:
         raise DamagedError("it is larger than any entry")
@@ -138,10 +138,6 @@ def _decode_header(line: bytes) -> Header:
     return header
 
 
-def _unpacked(file: BinaryIO) -> gzip.GzipFile:
-    return gzip.GzipFile(fileobj=file, mode="rb")
-
-
 def _header_line(file: BinaryIO) -> bytes:
     """The first line, verified by its checksum if it has its own: earlier versions compressed all lines together."""
     unpacker = zlib.decompressobj(wbits=_GZIP)
@@ -156,10 +152,6 @@ def _header_line(file: BinaryIO) -> bytes:
         if len(line) >= _MOST_HEADER_BYTES:
             break
     return line.partition(b"\n")[0]
-
-
-def _first(file: gzip.GzipFile) -> bytes:
-    return _checked(file.readline, _MOST_HEADER_BYTES)
 
 
 def _checked(read: Callable[[int], bytes], most: int) -> bytes:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO
 
-from podlife.podgc.archive.places import EntryPath, is_namespace, place_of_file
+from podlife.podgc.archive.archive import EntryPath, is_namespace, place_of_file
 
 PARTIAL = ".partial"
 # Missing, a file, or a symbolic link.

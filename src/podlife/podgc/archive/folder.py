@@ -1,4 +1,5 @@
-"""An archive in a folder: one private file per entry. Blocks on disk access: call it in a thread.
+"""An archive in a folder: one private file per entry. `ArchiveFolder` blocks on disk access; `FolderArchive` is the
+`Archive` that calls it in threads.
 
 Guarantees:
 - An entry exists completely or not at all, even after a crash.
@@ -11,17 +12,22 @@ only for a rename; what a killed process leaves there is removed by the next one
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from podlife.api.durations import format_one_unit
-from podlife.podgc.archive.archive import ArchiveError
+from podlife.clock import Clock
+from podlife.podgc.archive.archive import ArchiveError, EntryPath, place_of
+from podlife.podgc.archive.entry import DamagedError, Entry, decode_entry, encode_entry
 from podlife.podgc.archive.files import (
     EntryFile,
     clear_partial,
@@ -36,11 +42,14 @@ from podlife.podgc.archive.files import (
     written_aside,
 )
 from podlife.podgc.archive.ledger import Holdings, Ledger
-from podlife.podgc.archive.places import EntryPath
-from podlife.podgc.archive.sizes import format_size
 
 # Minimum time between two scans for expired entries.
 _MOST_PRUNE_SECONDS = 60.0
+_THREADS = 4
+# Longer than the wait for the lock: a disk that does not answer must not block the collector forever.
+_MOST_SECONDS = 60.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,3 +265,57 @@ def _why(error: OSError) -> str:
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return "not a directory; set another one with --archive"
     return f"{error.strerror or error}; set another directory with --archive"
+
+
+def format_size(number: int) -> str:
+    """As Kubernetes writes sizes: 1Gi, 1.5Mi, 700."""
+    size, units = float(number), ["", "Ki", "Mi", "Gi", "Ti"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        del units[0]
+    return f"{size:.1f}".removesuffix(".0") + units[0]
+
+
+class FolderArchive:
+    def __init__(self, path: Path, limits: ArchiveLimits | None = None, *, clock: Clock) -> None:
+        self.folder = ArchiveFolder(path, limits or ArchiveLimits())
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="archive")
+
+    def open(self) -> None:
+        """Call before the first entry; blocks on disk access. Raises ArchiveError if the folder cannot be used."""
+        self.folder.open(self._clock.now())
+
+    async def check(self) -> None:
+        now = self._clock.now()
+        await self._in_thread(lambda: self.folder.check(now))
+
+    async def get(self, namespace: str, name: str, uid: str) -> Entry | None:
+        place = place_of(namespace, name, uid)
+        return await self._in_thread(lambda: _decoded(self.folder.read(place)))
+
+    async def put(self, entry: Entry) -> None:
+        header = entry.header
+        place = place_of(header.namespace, header.name, header.uid)
+        await self._in_thread(lambda: self.folder.put(place, encode_entry(entry), header.archived_at))
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_MOST_SECONDS):
+                return await loop.run_in_executor(self._threads, work)
+        except TimeoutError:
+            raise ArchiveError(
+                f"cannot use archive {self.folder.path}: the disk has not answered for {_MOST_SECONDS:g} s"
+            ) from None
+
+
+def _decoded(data: bytes | None) -> Entry | None:
+    try:
+        return None if data is None else decode_entry(data)
+    except DamagedError:
+        # The new entry replaces it.
+        return None

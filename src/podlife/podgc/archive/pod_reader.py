@@ -4,6 +4,10 @@ The pod and its events must be readable. A log may be missing, because the node 
 reason is recorded instead. Only missing permissions and an overloaded server raise. The logs of a pod share one
 deadline and one size limit, and a node that did not answer is skipped for a while: of a hundred pods on a dead node,
 only the first few wait for it.
+
+To find the events of one pod, the server scans its whole namespace. If a namespace is requested often, all its events
+are listed once and cached for a few seconds: otherwise a sweep of ten thousand pods would cost ten thousand scans. In a
+namespace with too many events to cache, each pod is requested on its own.
 """
 
 from __future__ import annotations
@@ -11,13 +15,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import msgspec
 
 from podlife.api.codec import Object
-from podlife.client import PODS, Client, Limiter, LimiterSettings, LogOptions, WithdrawnError
-from podlife.errors import ApiError, ForbiddenError, PodlifeError, TooManyRequestsError, UnauthorizedError
+from podlife.client import (
+    EVENTS,
+    PODS,
+    Client,
+    Limiter,
+    LimiterSettings,
+    ListOptions,
+    LogOptions,
+    WithdrawnError,
+)
+from podlife.errors import (
+    ApiError,
+    ExpiredError,
+    ForbiddenError,
+    PodlifeError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+from podlife.lru import TtlCache
 from podlife.podgc.archive.entry import Log
-from podlife.podgc.archive.events import PodEvents
 
 # Maximum read of one log at a time: the requested lines may have any length.
 _MOST_READ_BYTES = 8 << 20
@@ -26,6 +48,15 @@ _MOST_SILENT = 1000
 _AT_ONCE = 4
 _MOST_REASON = 500
 _LOG_LINE = LimiterSettings(initial=64, least=64, most=64)
+# Of one pod.
+MOST_EVENTS = 500
+# An event has about a kilobyte, but may have a megabyte.
+MOST_EVENT_BYTES = 4 << 20
+# Cached per namespace, undecoded.
+_MOST_HELD, _MOST_HELD_BYTES = 20_000, 40 << 20
+_PAGE = 2_000
+# After this many requests within this time, the whole namespace is listed and cached for the same time.
+_OFTEN, _SECONDS = 20, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +70,6 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class ContainerLog:
-    """A log to read."""
-
     container: str
     kind: str
     is_previous: bool = False
@@ -74,7 +103,7 @@ class PodReader:
         # nor other logs. The step bounds the concurrency.
         self._logs = client.with_timeout(settings.seconds, limiter=Limiter(_LOG_LINE))
         self._settings = settings
-        self._silent: dict[str, float] = {}
+        self._silent = TtlCache[str, bool](_MOST_SILENT)
 
     def withdraw(self) -> None:
         """Send no more requests; see `Client.withdraw`."""
@@ -97,7 +126,7 @@ class PodReader:
             return ()
         if not node:
             return tuple(_without(each, "the pod was never scheduled") for each in wanted)
-        if self._is_silent(node):
+        if self._silent.get(node):
             return tuple(_without(each, f"node {node} did not answer") for each in wanted)
         return await self._read_all(pod, node, wanted)
 
@@ -123,7 +152,7 @@ class PodReader:
         except TimeoutError:
             # One slow log does not mean a dead node: logs of its other pods may still be read.
             if not has_heard:
-                self._note_silent(node)
+                self._silent.keep(node, True, seconds=_SILENT_SECONDS)
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         return tuple(found.values())
@@ -165,17 +194,6 @@ class PodReader:
                 tail.add(piece, share)
         return tail
 
-    def _is_silent(self, node: str) -> bool:
-        return self._silent.get(node, 0.0) > asyncio.get_running_loop().time()
-
-    def _note_silent(self, node: str) -> None:
-        now = asyncio.get_running_loop().time()
-        if len(self._silent) >= _MOST_SILENT:
-            self._silent = {name: until for name, until in self._silent.items() if until > now}
-            if len(self._silent) >= _MOST_SILENT:
-                return
-        self._silent[node] = now + _SILENT_SECONDS
-
 
 def logs_of(pod: Object) -> list[ContainerLog]:
     """The logs that may exist: one per container of the spec, and the previous one of restarted containers."""
@@ -212,3 +230,104 @@ def _without(wanted: ContainerLog, problem: str) -> Log:
 def _reason(error: PodlifeError) -> str:
     text = " ".join(str(error).split())[:_MOST_REASON]
     return f"{error.code} {text}" if isinstance(error, ApiError) else text
+
+
+# Events
+
+
+class _About(msgspec.Struct):
+    uid: str = ""
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    involved_object: _About = msgspec.field(default_factory=_About)
+
+
+_about = msgspec.json.Decoder(_Event)
+
+
+@dataclass(slots=True)
+class _Namespace:
+    """Number of requests since a time, and cached events by UID, if any."""
+
+    since: float
+    asked: int = 0
+    until: float = 0.0
+    events: dict[str, list[msgspec.Raw]] | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class PodEvents:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._namespaces: dict[str, _Namespace] = {}
+
+    async def of(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
+        """The events of a pod, and whether some were left out."""
+        now = asyncio.get_running_loop().time()
+        known = self._namespace(namespace, now)
+        if known.asked > _OFTEN:
+            # Concurrent callers share one list.
+            async with known.turn:
+                if known.until <= asyncio.get_running_loop().time():
+                    await self._read(namespace, known)
+        if known.events is None:
+            return await self._asked(namespace, uid)
+        return _bounded(known.events.get(uid, ()))
+
+    def _namespace(self, name: str, now: float) -> _Namespace:
+        """Drops namespaces that were not requested lately."""
+        for each, known in list(self._namespaces.items()):
+            if known.since + _SECONDS <= now and known.until <= now and not known.turn.locked():
+                del self._namespaces[each]
+        known = self._namespaces.setdefault(name, _Namespace(now))
+        known.asked += 1
+        return known
+
+    async def _asked(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
+        options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=MOST_EVENTS)
+        page = await self._client.list(EVENTS, namespace, options=options, view=msgspec.Raw)
+        events, has_more = _bounded(page.items)
+        return events, has_more or bool(page.continue_token)
+
+    async def _read(self, namespace: str, known: _Namespace) -> None:
+        """Cache all events of the namespace, unless there are too many."""
+        try:
+            known.events = await self._all(namespace)
+        except ExpiredError:
+            # Too many or too slow: request pod by pod.
+            known.events = None
+        known.until = asyncio.get_running_loop().time() + _SECONDS
+
+    async def _all(self, namespace: str) -> dict[str, list[msgspec.Raw]] | None:
+        found: dict[str, list[msgspec.Raw]] = {}
+        number = size = 0
+        options = ListOptions(limit=_PAGE)
+        async for page in self._client.pages(EVENTS, namespace, options=options, view=msgspec.Raw):
+            number += len(page.items)
+            size += sum(len(memoryview(event)) for event in page.items)
+            if number > _MOST_HELD or size > _MOST_HELD_BYTES:
+                return None
+            for event in page.items:
+                found.setdefault(_uid_of(event), []).append(event)
+        return found
+
+
+def _bounded(events: Sequence[msgspec.Raw]) -> tuple[Sequence[Object], bool]:
+    """The events kept of one pod, and whether some were left out."""
+    kept: list[msgspec.Raw] = []
+    size = 0
+    for event in events[:MOST_EVENTS]:
+        size += len(memoryview(event))
+        if size > MOST_EVENT_BYTES:
+            break
+        kept.append(event)
+    return [msgspec.json.decode(each, type=Object) for each in kept], len(kept) < len(events)
+
+
+def _uid_of(event: msgspec.Raw) -> str:
+    try:
+        return _about.decode(event).involved_object.uid
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # An event without an object.
+        return ""

@@ -15,10 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from podlife.podgc.archive.archive import ArchiveError
+from podlife.podgc.archive.archive import ArchiveError, EntryPath, stem_of
 from podlife.podgc.archive.entry import DamagedError, Entry, Header, decode_entry, read_header
 from podlife.podgc.archive.files import EntryFile, found_in, open_entry
-from podlife.podgc.archive.places import EntryPath, stem_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +53,16 @@ async def find(
     shelf: ArchiveReader, wanted: str, namespace: str = ""
 ) -> Sequence[ArchivedEntry | DamagedEntry]:
     """Entries of the pod with this name or UID, newest first; unreadable ones that may match come last."""
+
+    def age_order(each: ArchivedEntry | DamagedEntry) -> float:
+        return each.moment.timestamp() if isinstance(each, ArchivedEntry) else 0.0
+
     for stem, uid in ((f"{stem_of(wanted)}_", ""), ("", wanted)):
         async with aclosing(shelf.items(namespace, stem=stem, uid=uid)) as items:
             found = [each async for each in items if _is_meant(each, wanted)]
         if found:
-            return sorted(found, key=_age_order, reverse=True)
+            return sorted(found, key=age_order, reverse=True)
     return []
-
-
-def _age_order(each: ArchivedEntry | DamagedEntry) -> float:
-    return each.moment.timestamp() if isinstance(each, ArchivedEntry) else 0.0
 
 
 def _is_meant(each: ArchivedEntry | DamagedEntry, wanted: str) -> bool:
@@ -102,8 +101,10 @@ class FolderReader:
             except FileNotFoundError:
                 # Pruned meanwhile.
                 continue
-            except (DamagedError, OSError) as error:
-                yield DamagedEntry(found.place, _why(error))
+            except DamagedError as error:
+                yield DamagedEntry(found.place, str(error))
+            except OSError as error:
+                yield DamagedEntry(found.place, error.strerror or str(error))
             else:
                 yield ArchivedEntry(found.place, found.bytes, moment, header)
         for name in unread:
@@ -124,7 +125,3 @@ class FolderReader:
 
     async def close(self) -> None:
         os.close(self._root)
-
-
-def _why(error: DamagedError | OSError) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

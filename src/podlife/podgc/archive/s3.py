@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from podlife.api.codec import parse_time
-from podlife.podgc.archive.archive import ArchiveError
+from podlife.podgc.archive.archive import ArchiveError, EntryPath, place_of, place_of_file
 from podlife.podgc.archive.entry import DamagedError, Entry, decode_entry, encode_entry, read_header
-from podlife.podgc.archive.places import EntryPath, place_of, place_of_file
 from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry
 from podlife.podgc.archive.s3_client import MissingError, S3Client
 

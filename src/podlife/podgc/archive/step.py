@@ -1,9 +1,9 @@
 """The pre-delete step that archives a pod; a pod that cannot be archived stays.
 
 It reads the pod again immediately before the deletion, so an entry is never older than the decision. A pod that is gone
-or was replaced has nothing to archive; the deletion, which carries the UID, handles that. A pod that is archived again,
-because its deletion failed, keeps what was saved before. Concurrency is bounded, because an entry may have a megabyte
-of logs.
+or was replaced has nothing to archive; the deletion, which carries the UID, handles that. A pod may be archived more
+than once: its deletion failed, or finalizers hold it. By then its node and logs may be gone and its events expired, so
+what was saved the first time is kept. Concurrency is bounded, because an entry may have a megabyte of logs.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, encode
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import ForbiddenError, NotFoundError
 from podlife.podgc.archive.archive import Archive, ArchiveError
 from podlife.podgc.archive.entry import Entry, Header, Log
-from podlife.podgc.archive.merge import joined_events, joined_logs
-from podlife.podgc.archive.pod_reader import LogSettings, PodReader
+from podlife.podgc.archive.pod_reader import MOST_EVENT_BYTES, MOST_EVENTS, LogSettings, PodReader
 from podlife.podgc.plan import Victim
+from podlife.podgc.views import controller_title
 
 _MOST_AT_ONCE = 16
 
 
 @dataclass(slots=True)
 class ArchiveCounts:
-    """Results so far."""
-
     entries: int = 0
     # Every attempt counts.
     refusals: int = 0
@@ -36,7 +35,7 @@ class ArchiveCounts:
 
 
 class ArchiveStep:
-    """A `podlife.podgc.pre_delete.PreDeleteStep`. `close` also closes the archive."""
+    """A `podlife.podgc.PreDeleteStep`. `close` also closes the archive."""
 
     def __init__(
         self, client: Client, archive: Archive, clock: Clock, settings: LogSettings | None = None
@@ -90,7 +89,8 @@ class ArchiveStep:
         events, has_more = await self._reader.events(metadata.namespace, metadata.uid)
         if (known := await self._archive.get(metadata.namespace, metadata.name, metadata.uid)) is not None:
             logs, events = joined_logs(known.logs, logs), joined_events(known.events, events)
-        header = self._header(victim, pod, logs, _more(has_more, len(events)))
+        problems = [f"events: only {len(events)} of them were read"] if has_more else []
+        header = self._header(victim, pod, logs, problems)
         return Entry(header, pod, tuple(events), logs)
 
     def _header(self, victim: Victim, pod: Object, logs: Sequence[Log], problems: Sequence[str]) -> Header:
@@ -106,7 +106,7 @@ class ArchiveStep:
             rule=victim.rule,
             phase=str((pod.get("status") or {}).get("phase") or ""),
             node=str((pod.get("spec") or {}).get("nodeName") or ""),
-            owner=_owner(metadata),
+            owner=controller_title(metadata),
             problems=(*missing, *problems),
         )
 
@@ -115,12 +115,26 @@ def _called(log: Log) -> str:
     return f"{log.container} before its restart" if log.is_previous else log.container
 
 
-def _owner(metadata: Object) -> str:
-    for each in metadata.get("ownerReferences") or ():
-        if each.get("controller"):
-            return f"{each.get('kind')}/{each.get('name')}"
-    return ""
+def joined_logs(old: Sequence[Log], new: Sequence[Log]) -> tuple[Log, ...]:
+    """Each log once: the current one if it has text, else the previous one."""
+    known = {_whose(log): log for log in old if log.text}
+    kept = [log if log.text else known.get(_whose(log), log) for log in new]
+    seen = {_whose(log) for log in new}
+    return (*kept, *(log for whose, log in known.items() if whose not in seen))
 
 
-def _more(has_more: bool, number: int) -> list[str]:
-    return [f"events: only {number} of them were read"] if has_more else []
+def _whose(log: Log) -> tuple[str, str, bool]:
+    return log.kind, log.container, log.is_previous
+
+
+def joined_events(old: Sequence[Object], new: Sequence[Object]) -> list[Object]:
+    """Each event once, as it is now; the latest if there are too many."""
+    seen = {_name(event) for event in new}
+    found = [*(event for event in old if _name(event) not in seen), *new][-MOST_EVENTS:]
+    sizes = accumulate(len(encode(event)) for event in reversed(found))
+    number = sum(size <= MOST_EVENT_BYTES for size in sizes)
+    return found[len(found) - number :]
+
+
+def _name(event: Object) -> str:
+    return str((event.get("metadata") or {}).get("uid") or encode(event).decode())

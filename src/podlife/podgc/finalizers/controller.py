@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable
 
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
 from podlife.podgc.collector import Collector
-from podlife.podgc.finalizers.held_pods import HeldPod
-from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover, event_of
+from podlife.podgc.finalizers.remover import FinalizerRemover, event_of
 from podlife.podgc.index import PodIndex
+from podlife.podgc.plan import HeldPod
+from podlife.podgc.summary import FinalizerRemoval
 from podlife.podgc.views import Pod
+from podlife.podgc.worker_pool import for_each
 
 log = logging.getLogger(__name__)
 
@@ -54,27 +55,16 @@ class FinalizerController:
         now = asyncio.get_running_loop().time()
         index = self._collector.index
         held = [pod for pod in index.settled if self._is_chosen(index, pod)]
-        self._note_missing({pod.spec.node_name for pod in held}, now)
+        self._missed_at = {pod.spec.node_name: self._missed_at.get(pod.spec.node_name, now) for pod in held}
         uids = {pod.metadata.uid for pod in held}
         self._kept = {uid: kept for uid, kept in self._kept.items() if uid in uids}
         due = [pod for pod in held if self._is_due(pod, now)][:_MOST_PER_LOOK]
-        places = asyncio.Semaphore(_MOST_AT_ONCE)
-
-        async def take(pod: Pod) -> None:
-            async with places:
-                await self._take(pod)
-
-        async with asyncio.TaskGroup() as group:
-            for pod in due:
-                group.create_task(take(pod))
+        await for_each(due, self._take, at_once=_MOST_AT_ONCE)
 
     def _is_chosen(self, index: PodIndex, pod: Pod) -> bool:
         node = pod.spec.node_name
         is_allowed = not self._remover.allowed.isdisjoint(pod.metadata.finalizers)
         return is_allowed and bool(node) and not index.has_node(node)
-
-    def _note_missing(self, nodes: Iterable[str], now: float) -> None:
-        self._missed_at = {node: self._missed_at.get(node, now) for node in nodes}
 
     def _is_due(self, pod: Pod, now: float) -> bool:
         if self._missed_at[pod.spec.node_name] + self._collector.settings.quarantine_seconds > now:

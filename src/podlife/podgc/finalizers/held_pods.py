@@ -5,52 +5,18 @@ Read-only. A pod is held once its grace period is over: before that, its kubelet
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from podlife.api.codec import Object, parse_time
 from podlife.api.managed_fields import finalizer_setter
 from podlife.api.views import MetadataOnly
 from podlife.client import NODES, PODS, Client, ListOptions
+from podlife.podgc.plan import Finalizer, HeldPod, NodeState
+from podlife.podgc.views import controller_title
 
 _PAGE = 500
-
-
-class NodeState(StrEnum):
-    THERE = "there"
-    GONE = "gone"
-    # The pod was never scheduled.
-    NONE = "none"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Finalizer:
-    """`manager` is the field manager that set it and `set_at` its last write, if the server recorded them."""
-
-    name: str
-    manager: str = ""
-    set_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPod:
-    namespace: str
-    name: str
-    uid: str
-    node: str
-    # The end of its grace period: from then on only finalizers hold it.
-    since: datetime
-    finalizers: tuple[Finalizer, ...]
-    # "Job/sum"; "" without a controller.
-    owner: str = ""
-    node_state: NodeState = NodeState.UNKNOWN
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 async def held_pods(
@@ -68,7 +34,6 @@ async def held_pods(
 
 
 async def read_nodes(client: Client) -> frozenset[str]:
-    """The names of all nodes."""
     options = ListOptions(limit=_PAGE, metadata_only=True)
     page = await client.list_all(NODES, options=options, view=MetadataOnly)
     return frozenset(each.metadata.name for each in page.items)
@@ -86,18 +51,13 @@ def held_pod(pod: Object, now: datetime) -> HeldPod | None:
         finalizers.append(Finalizer(name, manager, _time(set_at)))
     namespace, own_name, uid = (str(metadata.get(field) or "") for field in ("namespace", "name", "uid"))
     node = str((pod.get("spec") or {}).get("nodeName") or "")
-    return HeldPod(namespace, own_name, uid, node, since, tuple(finalizers), _owner(metadata))
+    return HeldPod(namespace, own_name, uid, node, since, tuple(finalizers), controller_title(metadata))
 
 
 def _state(node: str, nodes: frozenset[str]) -> NodeState:
     if not node:
         return NodeState.NONE
     return NodeState.THERE if node in nodes else NodeState.GONE
-
-
-def _owner(metadata: Object) -> str:
-    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
-    return "" if owner is None else f"{owner.get('kind')}/{owner.get('name')}"
 
 
 def _time(value: Any) -> datetime | None:

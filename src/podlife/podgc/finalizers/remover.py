@@ -11,77 +11,57 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from podlife.api.codec import Object
-from podlife.api.views import MetadataOnly, OwnerReference, controller_of
-from podlife.client import NAMESPACES, NODES, PODS, Client, ListOptions, PatchType
+from podlife.api.views import MetadataOnly, controller_of
+from podlife.client import NAMESPACES, NODES, PODS, Client, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
-from podlife.podgc.finalizers.held_pods import HeldPod, held_pod
-from podlife.podgc.guards.annotations import EVERYWHERE, annotations_of, unstop_command
-from podlife.podgc.keep_until import KEEP_UNTIL, kept_by, seconds_of
+from podlife.podgc.effective_settings import pod_view, protection_of
+from podlife.podgc.finalizers.held_pods import held_pod
+from podlife.podgc.guards.windows import is_open
+from podlife.podgc.namespace_annotations import EVERYWHERE, GuardAnnotations, annotations_of, unstop_command
 from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import TRACKING
-from podlife.podgc.plan import Action, Victim
-from podlife.podgc.pre_delete import PreDeleteStep, reason_to_stay
+from podlife.podgc.plan import Action, HeldPod, Victim
+from podlife.podgc.policy.model import STOP
 from podlife.podgc.reasons import Reason
+from podlife.podgc.removal import PreDeleteStep, owner_or_namespace, reason_to_stay
+from podlife.podgc.settings import Settings
+from podlife.podgc.snapshot import find_pod
+from podlife.podgc.summary import FinalizerRemoval
 from podlife.podgc.views import Deleted, Namespace, Pod
 
 _MOST_TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class FinalizerRemoval:
-    """The result for a pod: the finalizers removed and those left, or why none was removed.
-
-    `is_gone` if the pod no longer exists."""
-
-    namespace: str
-    name: str
-    node: str
-    taken: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    why: str = ""
-    is_gone: bool = False
-    owner: OwnerReference | None = None
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-
-def kept_until(pod: Object, now: datetime) -> str:
-    """The protection by its keep-until annotation, or ""."""
-    noted = (pod["metadata"].get("annotations") or {}).get(KEEP_UNTIL)
-    return "" if noted is None else kept_by(seconds_of(noted), now.timestamp())
-
-
 class FinalizerRemover:
-    """`allowed` are full names of finalizers. `protection` returns what protects a pod, `hold` why nothing may be done
-    now. With `is_dry`, no steps run and nothing is patched."""
+    """`allowed` are full names of finalizers. `settings` and `annotations` return those in force. With `is_dry`, no
+    steps run and nothing is patched.
+
+    Protections, stops, windows and observe-only apply. Counting guards do not: the deletion of the pod was requested,
+    and counted, before."""
 
     def __init__(
         self,
         client: Client,
         clock: Clock,
         allowed: frozenset[str],
+        settings: Callable[[], Settings] = Settings,
         *,
         steps: Sequence[PreDeleteStep] = (),
-        protection: Callable[[Object, datetime], str] = kept_until,
-        hold: Callable[[], str] = lambda: "",
+        annotations: Callable[[], GuardAnnotations] = GuardAnnotations,
         is_dry: bool = False,
     ) -> None:
         self.allowed = allowed
         self._client = client
         self._clock = clock
+        self._settings = settings
         self._steps = steps
-        self._protection = protection
-        self._hold = hold
+        self._annotations = annotations
         self._is_dry = is_dry
         self._owners = OwnerReader(client)
 
@@ -89,15 +69,17 @@ class FinalizerRemover:
         """For a pod whose node has been missing for the quarantine. Raises PodlifeError if a request failed; the pod
         may have been changed then."""
         for _ in range(_MOST_TRIES):
-            found = await self._read(pod)
-            if found is None:
+            found: Object | None = await find_pod(self._client, pod.namespace, pod.name)
+            if found is None or found["metadata"].get("uid") != pod.uid:
                 return self._told(pod, is_gone=True)
             if why := await self._reason_to_stay(pod, found):
                 return self._told(pod, why=why)
             chosen = self._chosen(found)
             if self._is_dry:
                 return self._told(pod, taken=chosen, left=_others(found, chosen))
-            if why := await reason_to_stay(self._steps, _victim(pod, found)):
+            reason = f"finalizers are removed: node {pod.node} no longer exists"
+            victim = Victim(msgspec.convert(found, Pod), Reason.ORPHANED, Action.DELETE, reason)
+            if why := await reason_to_stay(self._steps, victim):
                 return self._told(pod, why=why)
             # Steps may take long: the node may be back, a window closed, or a stop annotation set.
             if why := await self._reason_to_stay(pod, found):
@@ -119,28 +101,38 @@ class FinalizerRemover:
     def _chosen(self, pod: Object) -> tuple[str, ...]:
         return tuple(each for each in _finalizers(pod) if each in self.allowed)
 
-    async def _read(self, pod: HeldPod) -> Object | None:
-        # A list of one pod: RBAC for a sweep includes list, but not get.
-        options = ListOptions(field_selector=f"metadata.name={pod.name}")
-        page = await self._client.list(PODS, pod.namespace, options=options)
-        found: list[Object] = page.items
-        return next((each for each in found if each["metadata"].get("uid") == pod.uid), None)
-
     async def _reason_to_stay(self, pod: HeldPod, found: Object) -> str:
         held = held_pod(found, self._clock.now())
         if held is None:
             return "not held by finalizers alone: not deleted, or its grace period is not over"
         if not self._chosen(found):
             return f"none of its finalizers ({', '.join(_finalizers(found))}) is allowed to be removed"
-        if protection := self._protection(found, self._clock.now()):
+        if protection := self.protection_of(found):
             return f"protected by {protection}"
-        if held_back := self._hold():
+        if held_back := self._held_back():
             return held_back
         return (
             await self._stopped(pod.namespace)
             or await self._node_is_there(held.node)
             or await self._job_counts(found)
         )
+
+    def protection_of(self, pod: Object) -> str:
+        """What protects the pod, or ""."""
+        settings = self._settings()
+        if settings.guards is not None and (
+            stop := self._annotations().stop_of(pod["metadata"]["namespace"])
+        ):
+            return f"annotation {STOP} of namespace {stop[0]}: {stop[1] or 'no reason given'}"
+        return protection_of(settings, msgspec.convert(pod, pod_view(settings)), self._clock.now())
+
+    def _held_back(self) -> str:
+        guards = self._settings().guards
+        if guards is None:
+            return ""
+        if guards.is_observing:
+            return "observe-only: nothing is changed"
+        return "" if is_open(guards.windows, self._clock.now()) else "outside the deletion windows"
 
     async def _stopped(self, namespace: str) -> str:
         """A stop annotation applies to finalizers too."""
@@ -208,12 +200,7 @@ def event_of(taken: FinalizerRemoval) -> tuple[Mapping[str, str], str]:
         f"podlife-gc removed {', '.join(taken.taken)} from pod {taken.name}: it was deleted, and node {taken.node} no "
         f"longer exists{rest}"
     )
-    if taken.owner is None:
-        named = {"apiVersion": "v1", "kind": "Namespace", "name": taken.namespace}
-    else:
-        owner = taken.owner
-        named = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
-    return {**named, "namespace": taken.namespace}, message
+    return owner_or_namespace(taken.owner, taken.namespace), message
 
 
 def _finalizers(pod: Object) -> tuple[str, ...]:
@@ -222,8 +209,3 @@ def _finalizers(pod: Object) -> tuple[str, ...]:
 
 def _others(pod: Object, chosen: Sequence[str]) -> tuple[str, ...]:
     return tuple(each for each in _finalizers(pod) if each not in chosen)
-
-
-def _victim(pod: HeldPod, found: Object) -> Victim:
-    why = f"finalizers are removed: node {pod.node} no longer exists"
-    return Victim(msgspec.convert(found, Pod), Reason.ORPHANED, Action.DELETE, why)

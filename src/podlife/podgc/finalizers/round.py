@@ -1,4 +1,4 @@
-"""One-off removal of finalizers from held pods.
+"""One-off removal of finalizers from held pods, by itself and as a phase of a session.
 
 A node must be missing for a quarantine first, as for orphans: a single list does not tell since when it is missing.
 """
@@ -7,32 +7,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from podlife.aio import wait_until_set
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods, read_nodes
-from podlife.podgc.finalizers.remover import FinalizerRemoval, FinalizerRemover
+from podlife.podgc.finalizers.held_pods import held_pods, read_nodes
+from podlife.podgc.finalizers.remover import FinalizerRemover
+from podlife.podgc.guards.plan_filter import going
+from podlife.podgc.namespace_annotations import GuardAnnotations, annotations_of
+from podlife.podgc.plan import HeldPod, NodeState, Plan
+from podlife.podgc.session import GcSession, OnProgress
 from podlife.podgc.settings import Selection
+from podlife.podgc.snapshot import list_namespaces
+from podlife.podgc.summary import FinalizerRemoval, FinalizerSummary
+from podlife.podgc.worker_pool import for_each
 
 _MOST_AT_ONCE = 16
-
-
-@dataclass(slots=True)
-class FinalizerSummary:
-    done: list[FinalizerRemoval] = field(default_factory=list)
-    kept: list[FinalizerRemoval] = field(default_factory=list)
-    failures: list[tuple[HeldPod, PodlifeError]] = field(default_factory=list)
-    # Number of pods not handled because of `stop`.
-    left: int = 0
-    # Why the held pods could not be listed.
-    error: PodlifeError | None = None
-
-    @property
-    def is_complete(self) -> bool:
-        return not (self.kept or self.failures or self.left or self.error)
 
 
 class FinalizerRound:
@@ -79,18 +71,14 @@ class FinalizerRound:
                 result.kept.append(FinalizerRemoval(pod.namespace, pod.name, pod.node, why=why))
             else:
                 ready.append(pod)
-        if ready:
-            await self._wait()
-        waiting = list(reversed(ready))
+        left = self._began + self._quarantine_seconds - asyncio.get_running_loop().time()
+        if ready and left > 0:
+            await wait_until_set(self._stopping, seconds=left)
 
-        async def labour() -> None:
-            while waiting and not self._stopping.is_set():
-                await self._take(waiting.pop(), result, report)
+        async def take(pod: HeldPod) -> None:
+            await self._take(pod, result, report)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(len(waiting), _MOST_AT_ONCE)):
-                group.create_task(labour())
-        result.left = len(waiting)
+        result.left = await for_each(ready, take, at_once=_MOST_AT_ONCE, stopping=self._stopping)
         return result
 
     def _reason_not_to_begin(self, pod: HeldPod) -> str:
@@ -106,11 +94,6 @@ class FinalizerRound:
             return f"node {pod.node} has not been missing for {self._quarantine_seconds:g} s yet"
         return ""
 
-    async def _wait(self) -> None:
-        left = self._began + self._quarantine_seconds - asyncio.get_running_loop().time()
-        if left > 0:
-            await wait_until_set(self._stopping, seconds=left)
-
     async def _take(
         self, pod: HeldPod, result: FinalizerSummary, report: Callable[[FinalizerRemoval], None] | None
     ) -> None:
@@ -125,3 +108,58 @@ class FinalizerRound:
         result.done.append(taken)
         if report is not None and taken.taken:
             report(taken)
+
+
+class Finalizers:
+    """Removes these finalizers from deleted pods whose node no longer exists. The quarantine of missing nodes runs
+    while earlier phases execute. A confirmed plan confirms the pods that it shows, and those whose deletion it
+    confirms. `report` is called for every pod from which a finalizer was removed."""
+
+    def __init__(
+        self, allowed: frozenset[str], report: Callable[[FinalizerRemoval], None] | None = None
+    ) -> None:
+        self._allowed = allowed
+        self._report = report
+        self._round: FinalizerRound | None = None
+
+    async def plan(self, session: GcSession, plan: Plan) -> Plan:
+        found = await self._new_round(session, GuardAnnotations()).chosen(session.selection)
+        return replace(plan, finalizers=tuple(found))
+
+    async def prepare(self, session: GcSession) -> None:
+        annotations = GuardAnnotations()
+        if session.settings.guards is not None:
+            annotations = annotations_of(await list_namespaces(session.client))
+        self._round = self._new_round(session, annotations)
+        await self._round.begin()
+
+    async def execute(
+        self, session: GcSession, confirmed: Plan | None, on_progress: OnProgress | None
+    ) -> None:
+        assert self._round is not None, "prepare comes first"
+        try:
+            pods = await self._round.chosen(session.selection)
+        except PodlifeError as error:
+            # The results of the phases before are still reported.
+            session.summary.finalizers.error = error
+            return
+        if confirmed is not None:
+            uids = {pod.uid for pod in confirmed.finalizers} | {pod.metadata.uid for pod in going(confirmed)}
+            pods = [pod for pod in pods if pod.uid in uids]
+        session.summary.finalizers = await self._round.run(pods, self._report)
+
+    def stop(self) -> None:
+        if self._round is not None:
+            self._round.stop()
+
+    def _new_round(self, session: GcSession, annotations: GuardAnnotations) -> FinalizerRound:
+        client, clock, settings = session.client, session.clock, session.settings
+        remover = FinalizerRemover(
+            client,
+            clock,
+            self._allowed,
+            lambda: settings,
+            steps=session.steps,
+            annotations=lambda: annotations,
+        )
+        return FinalizerRound(client, clock, remover, quarantine_seconds=settings.quarantine_seconds)

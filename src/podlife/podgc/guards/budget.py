@@ -19,40 +19,17 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from podlife.api.codec import format_time
-from podlife.podgc.guards.annotations import GuardAnnotations, force_command, unstop_command
 from podlife.podgc.guards.windows import is_open, opens_at
+from podlife.podgc.namespace_annotations import GuardAnnotations, force_command, unstop_command
+from podlife.podgc.plan import CLUSTER, Guard, Refusal
 from podlife.podgc.policy.model import Guards
 from podlife.podgc.views import Pod
-
-CLUSTER = ""
-"""The place that stands for the whole cluster; other places are namespaces."""
 
 _MINUTE = 60.0
 # 29 % of 100 pods is 29, despite floating point.
 _ROUNDING = 1e-9
-
-
-class Guard(StrEnum):
-    """Named as in a policy; a stop as in its annotation."""
-
-    STOP = "gc-stop"
-    WINDOW = "windows"
-    CLUSTER_SHARE = "shareOfCluster"
-    NAMESPACE_SHARE = "shareOfNamespace"
-    PER_PASS = "perPass"  # noqa: S105 - not a password
-    OBSERVING = "observeOnly"
-    PER_MINUTE = "perMinute"
-
-
-_REMEDIES = {
-    Guard.WINDOW: "the next window",
-    Guard.PER_PASS: "the next pass; a sweep is one",
-    Guard.OBSERVING: "guards.observeOnly: false in the policy, and no --observe",
-    Guard.PER_MINUTE: "time; `podlife gc run` goes on by itself",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +38,6 @@ class Moment:
 
     at: float
     now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """`place` is the namespace concerned, or the cluster; `until` is when the refusal ends by itself, if known;
-    `lifted_by` is the command that lifts it, if there is one."""
-
-    guard: Guard
-    why: str
-    place: str = CLUSTER
-    until: datetime | None = None
-    lifted_by: str = ""
-
-    @property
-    def remedy(self) -> str:
-        """What a person can do about it."""
-        if self.guard in (Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE):
-            return f"`{self.lifted_by}`, or once `podlife gc sweep --force`"
-        return f"`{self.lifted_by}`" if self.lifted_by else _REMEDIES.get(self.guard, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +75,11 @@ class DeletionBudget:
         self._charged: dict[str, str] = {}
         self._charged_before: dict[str, str] = {}
         self._charges: Counter[str] = Counter()
-        self._stops: dict[str, MassStop] = {}
+        # Current mass failures, by place.
+        self.stops: dict[str, MassStop] = {}
         self._closed: tuple[datetime, datetime | None] | None = None
 
     # State
-
-    @property
-    def stops(self) -> Mapping[str, MassStop]:
-        """Current mass failures, by place."""
-        return self._stops
 
     @property
     def under_way(self) -> int:
@@ -143,8 +97,8 @@ class DeletionBudget:
         self.guards = guards
         self._is_forced = is_forced
         self._closed = None
-        for place in [place for place in self._stops if self._most(place) == math.inf]:
-            del self._stops[place]
+        for place in [place for place in self.stops if self._most(place) == math.inf]:
+            del self.stops[place]
 
     def set_annotations(self, annotations: GuardAnnotations) -> None:
         self._annotations = annotations
@@ -166,14 +120,14 @@ class DeletionBudget:
             place: number for place, number in wanted.items() if self._annotations.stop_of(place) is None
         }
         counts[CLUSTER] = sum(counts.values())
-        for place in [place for place in self._stops if not counts.get(place, 0)]:
-            del self._stops[place]
+        for place in [place for place in self.stops if not counts.get(place, 0)]:
+            del self.stops[place]
         for place, number in counts.items():
             self._judge(place, number, moment.now)
 
     def _judge(self, place: str, wanted: int, now: datetime) -> None:
         if self._is_lifted(place, now):
-            self._stops.pop(place, None)
+            self.stops.pop(place, None)
             return
         charged = self._charges[place] if place else len(self._charged)
         if wanted and charged + wanted > self._most(place):
@@ -282,7 +236,7 @@ class DeletionBudget:
 
     def _found_mass(self, place: str, now: datetime) -> Refusal | None:
         for where in (CLUSTER, place):
-            stop = self._stops.get(where)
+            stop = self.stops.get(where)
             if stop is not None and not self._is_lifted(where, now):
                 return Refusal(stop.guard, stop.why, where, lifted_by=force_command(where, now))
         return None
@@ -328,4 +282,4 @@ class DeletionBudget:
     def _stop(self, place: str, wanted: int) -> MassStop:
         # Keep the first finding, so that its message does not change with every pod.
         found = MassStop(place, wanted, int(self._most(place)), self._count(place))
-        return self._stops.setdefault(place, found)
+        return self.stops.setdefault(place, found)

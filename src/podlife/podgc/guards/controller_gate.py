@@ -23,13 +23,13 @@ from podlife.clock import Clock
 from podlife.errors import ApiError, PodlifeError
 from podlife.events import Recorder
 from podlife.podgc import planner
-from podlife.podgc.guards.annotations import EVERYWHERE, FORCE_UNTIL, annotations_of, force_command
-from podlife.podgc.guards.budget import DeletionBudget, Guard, MassStop, Moment, Refusal
+from podlife.podgc.guards.budget import DeletionBudget, MassStop, Moment
 from podlife.podgc.guards.plan_filter import admitted
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.plan import Victim
-from podlife.podgc.removal import Removal, regarding_pod
+from podlife.podgc.namespace_annotations import EVERYWHERE, FORCE_UNTIL, annotations_of, force_command
+from podlife.podgc.plan import Guard, Refusal, Victim
+from podlife.podgc.removal import Removal, owner_or_namespace, regarding_pod
 from podlife.podgc.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -230,8 +230,7 @@ class ControllerGate:
         self._metrics.mass_stops += 1
         log.warning("%s", message, extra={"guard": str(stop.guard), "namespace": stop.place})
         if self._recorder is not None:
-            name = stop.place or EVERYWHERE
-            namespace = {"apiVersion": "v1", "kind": "Namespace", "name": name, "namespace": name}
+            namespace = owner_or_namespace(None, stop.place or EVERYWHERE)
             self._recorder.event(namespace, "Warning", "PodGCStopped", f"podlife-gc: {message}")
 
     def _tell_ends(self) -> None:

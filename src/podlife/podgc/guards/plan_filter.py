@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from podlife.podgc.guards.annotations import annotations_of
-from podlife.podgc.guards.budget import DeletionBudget, Guard, Moment, Refusal
+from podlife.podgc.guards.budget import DeletionBudget, Moment
 from podlife.podgc.index import PodIndex
-from podlife.podgc.plan import Action, Census, HeldBack, Plan, Victim
+from podlife.podgc.namespace_annotations import annotations_of
+from podlife.podgc.plan import Action, Census, Guard, HeldBack, Plan, Refusal, Victim
 from podlife.podgc.planner import part_of, victim_for
 from podlife.podgc.reasons import Reason
 from podlife.podgc.settings import Settings

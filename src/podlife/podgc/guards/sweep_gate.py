@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.podgc.guards.annotations import GuardAnnotations
-from podlife.podgc.guards.budget import DeletionBudget, Guard, Moment
+from podlife.podgc.guards.budget import DeletionBudget, Moment
 from podlife.podgc.guards.controller_gate import may_be_deleted
 from podlife.podgc.guards.plan_filter import HeldVictims, admitted
-from podlife.podgc.plan import HeldBack, Victim
+from podlife.podgc.namespace_annotations import GuardAnnotations
+from podlife.podgc.plan import Guard, HeldBack, Victim
 from podlife.podgc.removal import Removal
 from podlife.podgc.views import Pod
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -19,8 +18,10 @@ from podlife.api.views import OwnerReference
 from podlife.client import Client, Ref, WithdrawnError
 from podlife.client.discovery import kinds_of
 from podlife.errors import ApiError, NotFoundError, PodlifeError
+from podlife.lru import LruCache
 from podlife.podgc.owner_wait.status import Outlook, outlook_of
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 _OWNER_SECONDS, _MOST_OWNERS = 5.0, 512
@@ -98,23 +99,17 @@ class _Entry(Generic[T]):
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-K = TypeVar("K", bound=tuple[str, ...] | str)
-
-
 class _Memory(Generic[K, T]):
     """A cache with a maximum age and size; concurrent callers share one read."""
 
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds = seconds
-        self._most = most
-        self._entries: OrderedDict[K, _Entry[T]] = OrderedDict()
+        self._entries = LruCache[K, _Entry[T]](most)
 
     async def get(self, key: K, read: Callable[[], Awaitable[T]], after: float = -math.inf) -> T:
         loop = asyncio.get_running_loop()
-        entry = self._entries.setdefault(key, _Entry())
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._most:
-            self._entries.popitem(last=False)
+        if (entry := self._entries.get(key)) is None:
+            self._entries.put(key, entry := _Entry())
         async with entry.lock:
             value = entry.value
             is_old = entry.read_at < loop.time() - self._seconds or entry.read_at <= after

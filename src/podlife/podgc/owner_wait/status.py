@@ -16,6 +16,7 @@ import msgspec
 from podlife.api.codec import Object
 from podlife.api.views import Metadata, OwnerReference, controller_of
 from podlife.podgc.policy.model import OWNER_HAS_SEEN
+from podlife.podgc.views import ContainerStatus
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 # On pods of an Argo Workflow: a finalizer until their state is recorded, a label after that.
@@ -77,27 +78,6 @@ class _PodMetadata(Metadata):
     annotations: dict[str, str] | None = None
 
 
-class _Terminated(msgspec.Struct, rename="camel"):
-    finished_at: datetime | None = None
-
-
-class _State(msgspec.Struct):
-    terminated: _Terminated | None = None
-
-
-class _Container(msgspec.Struct, rename="camel"):
-    state: _State | None = None
-    last_state: _State | None = None
-
-    @property
-    def ended_at(self) -> datetime | None:
-        """The time of its last termination."""
-        for state in (self.state, self.last_state):
-            if state is not None and state.terminated is not None:
-                return state.terminated.finished_at
-        return None
-
-
 class _Condition(msgspec.Struct, rename="camel"):
     type: str = ""
     last_transition_time: datetime | None = None
@@ -106,8 +86,8 @@ class _Condition(msgspec.Struct, rename="camel"):
 class _Status(msgspec.Struct, rename="camel"):
     phase: str = ""
     start_time: datetime | None = None
-    init_container_statuses: tuple[_Container, ...] | None = None
-    container_statuses: tuple[_Container, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
     conditions: tuple[_Condition, ...] | None = None
 
 
@@ -139,7 +119,7 @@ def ended_at(pod: EndedPod) -> datetime:
     """The latest time at which it may have ended, as for rules: the wait starts there."""
     status, metadata = pod.status, pod.metadata
     containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
-    ends = [each.ended_at for each in containers]
+    ends = [each.end.finished_at for each in containers if each.end is not None]
     ends += [each.last_transition_time for each in status.conditions or () if each.type in _ENDINGS]
     known = [each for each in ends if each is not None]
     if not known:

@@ -2,7 +2,7 @@
 
 A pre-delete step for victims of rules with `waitForOwner`. Such a pod is released only when its owner has acknowledged
 or counted it, has ended or is gone, or when the maximum wait after the pod's completion is over. If something cannot be
-read, the pod waits, and the reason is reported. Read-only. What counts as seen is in `owner_seen`.
+read, the pod waits, and the reason is reported. Read-only. What counts as seen is in `status`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from podlife.podgc.owner_wait.status import (
 )
 from podlife.podgc.plan import Plan, Victim, WaitingVictim
 from podlife.podgc.policy.model import OwnerWait, Policy
-from podlife.podgc.pre_delete import Stay
+from podlife.podgc.removal import Stay
 from podlife.podgc.settings import Settings
+from podlife.podgc.snapshot import find_pod
+from podlife.podgc.worker_pool import for_each
 
 _PAGE = 500
 _MOST_AT_ONCE = 16
@@ -60,12 +62,11 @@ class OwnerStep:
         if wait is None or not victim.pod.has_ended:
             return ""
         metadata = victim.pod.metadata
-        # A list of one pod: RBAC for a sweep includes list, but not get.
-        options = ListOptions(field_selector=f"metadata.name={metadata.name}")
-        page = await self._client.list(PODS, metadata.namespace, options=options, view=EndedPod)
-        pod = next((each for each in page.items if each.metadata.uid == metadata.uid), None)
-        # Gone or replaced: the deletion, which carries the UID, handles that.
-        found = None if pod is None else await self._look(pod, wait, _now())
+        pod = await find_pod(self._client, metadata.namespace, metadata.name, view=EndedPod)
+        if pod is None or pod.metadata.uid != metadata.uid:
+            # Gone or replaced: the deletion, which carries the UID, handles that.
+            return ""
+        found = await self._look(pod, wait, _now())
         return "" if found is None else Stay(str(found), found.until)
 
     async def waiting(self, victims: Sequence[Victim]) -> dict[str, OwnerWaiting]:
@@ -85,18 +86,14 @@ class OwnerStep:
     async def _look_at_all(
         self, pods: Iterable[EndedPod], waits: dict[str, OwnerWait], read_at: float
     ) -> dict[str, OwnerWaiting]:
-        places = asyncio.Semaphore(_MOST_AT_ONCE)
         found: dict[str, OwnerWaiting] = {}
 
         async def look(pod: EndedPod) -> None:
             uid = pod.metadata.uid
-            async with places:
-                if (waiting := await self._look(pod, waits[uid], read_at)) is not None:
-                    found[uid] = waiting
+            if (waiting := await self._look(pod, waits[uid], read_at)) is not None:
+                found[uid] = waiting
 
-        async with asyncio.TaskGroup() as group:
-            for pod in pods:
-                group.create_task(look(pod))
+        await for_each(pods, look, at_once=_MOST_AT_ONCE)
         return found
 
     def _wait_of(self, victim: Victim) -> OwnerWait | None:

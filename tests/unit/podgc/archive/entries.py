@@ -13,12 +13,7 @@ UID = "0c2f0dd4-0f0b-4a9b-9a54-5f4a4a6a0001"
 
 
 def make_entry(
-    name: str = "web",
-    namespace: str = "default",
-    uid: str = UID,
-    *,
-    at: datetime = NOW,
-    log_bytes: int = 0,
+    name: str = "web", namespace: str = "default", uid: str = UID, *, at: datetime = NOW, log_bytes: int = 0
 ) -> Entry:
     """With a log that compresses badly, so that its size tells."""
     header = Header(

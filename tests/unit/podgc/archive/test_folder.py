@@ -24,9 +24,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from podlife.clock import ManualClock
 from podlife.podgc.archive import ArchiveError, ArchiveFolder, ArchiveLimits, FolderArchive, FolderReader
 from podlife.podgc.archive import files as files_module
+from podlife.podgc.archive.archive import EntryPath, place_of, place_of_file
 from podlife.podgc.archive.entry import decode_entry, encode_entry
 from podlife.podgc.archive.ledger import FILE, Holdings
-from podlife.podgc.archive.places import EntryPath, place_of, place_of_file
 from podlife.podgc.archive.reader import DamagedEntry, find
 from tests.unit.podgc.archive.entries import NOW, UID, files_in, make_entry
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from podlife.podgc.guards.annotations import EVERYWHERE, GuardAnnotations
-from podlife.podgc.guards.budget import CLUSTER, DeletionBudget, Guard, Moment
+from podlife.podgc.guards.budget import DeletionBudget, Moment
+from podlife.podgc.namespace_annotations import EVERYWHERE, GuardAnnotations
+from podlife.podgc.plan import CLUSTER, Guard
 from podlife.podgc.policy.model import Guards, Window
 from podlife.podgc.views import Pod, PodMetadata
 

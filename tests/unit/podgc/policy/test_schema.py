@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from podlife.podgc.policy.parse import load_policy
-from podlife.podgc.policy.printing import as_document
 from podlife.podgc.policy.schema import policy_schema
+from podlife.podgc.policy_printing import as_document
 from tests.kit.real_parts import ROOT
 from tests.unit.podgc.policy.json_schema import is_valid
 from tests.unit.podgc.policy.parse.test_document import HEAD, WHOLE

@@ -13,8 +13,8 @@ from podlife.api.codec import Object, format_time
 from podlife.api.durations import format_duration
 from podlife.cli.printable import as_yaml, printable, printable_lines
 from podlife.podgc.archive import Entry, Log
+from podlife.podgc.archive.folder import format_size
 from podlife.podgc.archive.reader import ArchivedEntry
-from podlife.podgc.archive.sizes import format_size
 
 
 def format_items(items: Sequence[ArchivedEntry], output: str, now: datetime) -> str:

@@ -18,8 +18,8 @@ from podlife.clock import SystemClock
 from podlife.daemons import event_loop
 from podlife.errors import ConfigError
 from podlife.podgc.archive import ArchiveFolder, ArchiveLimits, Entry
+from podlife.podgc.archive.folder import format_size
 from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
-from podlife.podgc.archive.sizes import format_size
 
 
 @dataclass(frozen=True, slots=True)

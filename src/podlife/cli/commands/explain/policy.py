@@ -20,11 +20,12 @@ from podlife.clock import Clock
 from podlife.errors import ApiError
 from podlife.explain import PolicyHold, PolicyStatus
 from podlife.podgc import Settings
-from podlife.podgc.guards.budget import Guard, Moment, Refusal
+from podlife.podgc.guards.budget import Moment
 from podlife.podgc.guards.plan_filter import budget_for, census_of
 from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import EndedPod
 from podlife.podgc.owner_wait.step import waiting_for_owner
+from podlife.podgc.plan import Guard, Refusal
 from podlife.podgc.planner import PolicyStanding, plan, standing_of
 from podlife.podgc.policy.model import OwnerWait
 from podlife.podgc.reasons import Reason

@@ -24,10 +24,11 @@ from podlife.daemons.connection import explained
 from podlife.errors import ApiError, ConfigError
 from podlife.podgc import Settings
 from podlife.podgc.archive import Archive
-from podlife.podgc.finalizers.guarded_remover import remover_under
-from podlife.podgc.finalizers.held_pods import HeldPod, held_pods
-from podlife.podgc.finalizers.remover import FinalizerRemoval, event_of
-from podlife.podgc.finalizers.round import FinalizerRound, FinalizerSummary
+from podlife.podgc.finalizers.held_pods import held_pods
+from podlife.podgc.finalizers.remover import FinalizerRemover, event_of
+from podlife.podgc.finalizers.round import FinalizerRound
+from podlife.podgc.plan import HeldPod
+from podlife.podgc.summary import FinalizerRemoval, FinalizerSummary
 
 RIGHTS = "deploy/gc/finalizers/rbac.yaml"
 _FLUSH_SECONDS = 5.0
@@ -118,8 +119,8 @@ async def _removed(
             regarding, message = event_of(taken)
             recorder.event(regarding, "Normal", "FinalizerRemoved", message)
 
-        remover = remover_under(
-            lambda: wanted.settings, client, clock, wanted.allowed, steps, is_dry=wanted.is_dry
+        remover = FinalizerRemover(
+            client, clock, wanted.allowed, lambda: wanted.settings, steps=steps, is_dry=wanted.is_dry
         )
         # A look changes nothing and needs no quarantine: that would only make people wait.
         seconds = 0.0 if wanted.is_dry else wanted.quarantine_seconds

@@ -14,7 +14,8 @@ from podlife.cli.commands.gc.output import columns, counted, where_of
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
-from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods
+from podlife.podgc.finalizers.held_pods import held_pods
+from podlife.podgc.plan import HeldPod, NodeState
 
 _RIGHTS = "deploy/gc/rbac.yaml"
 

@@ -11,8 +11,7 @@ from typing import Any
 from podlife.api.codec import format_time
 from podlife.api.durations import format_duration
 from podlife.cli.printable import printable
-from podlife.podgc.guards.budget import Guard
-from podlife.podgc.plan import HeldBack, Later, Plan, Upcoming, Victim, WaitingVictim
+from podlife.podgc.plan import Guard, HeldBack, Later, Plan, Upcoming, Victim, WaitingVictim
 from podlife.podgc.reasons import Reason, RuleReason
 from podlife.podgc.settings import Settings
 from podlife.podgc.views import Pod

@@ -17,8 +17,8 @@ from podlife.podgc.policy.parse import (
     load_policy,
     read_policy_bytes,
 )
-from podlife.podgc.policy.printing import as_document, in_words
 from podlife.podgc.policy.schema import policy_schema
+from podlife.podgc.policy_printing import as_document, in_words
 
 _STANDARD_INPUT = "-"
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from time import perf_counter
 
 from podlife.cli.commands.gc.output import counted
-from podlife.podgc.sweep import Progress
+from podlife.podgc.summary import Progress
 
 # Whoever reads a build log wonders no earlier why nothing happens.
 _LONG_SECONDS = 5.0

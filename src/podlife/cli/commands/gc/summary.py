@@ -21,7 +21,7 @@ from podlife.daemons.connection import explained
 from podlife.errors import ApiError, PodlifeError
 from podlife.podgc.plan import Victim
 from podlife.podgc.removal import Outcome, Removal
-from podlife.podgc.sweep import Summary
+from podlife.podgc.summary import Summary
 
 INTERRUPTED = 130
 _MOST_NAMED = 3

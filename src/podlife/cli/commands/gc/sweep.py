@@ -45,9 +45,10 @@ from podlife.podgc import (
     Settings,
     Victim,
 )
-from podlife.podgc.finalizers.remover import FinalizerRemoval, event_of
+from podlife.podgc.finalizers.remover import event_of
 from podlife.podgc.removal import event_about, regarding_pod
 from podlife.podgc.session import Phase
+from podlife.podgc.summary import FinalizerRemoval
 
 if TYPE_CHECKING:
     from podlife.podgc.archive import Archive, ArchiveStep

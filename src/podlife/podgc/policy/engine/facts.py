@@ -17,7 +17,15 @@ import msgspec
 
 from podlife.podgc.keep_until import KEEP_UNTIL, kept_by, seconds_of
 from podlife.podgc.policy.engine.matching import NO_OWNER, Matcher, SelectorBits
-from podlife.podgc.views import DISRUPTION_TARGET, Condition, Pod, PodMetadata, PodStatus
+from podlife.podgc.views import (
+    DISRUPTION_TARGET,
+    Condition,
+    ContainerStatus,
+    Pod,
+    PodMetadata,
+    PodStatus,
+    Terminated,
+)
 
 # Conditions whose last transition dates the end if no container does.
 _ENDINGS = ("Ready", "ContainersReady", DISRUPTION_TARGET)
@@ -27,28 +35,6 @@ class _Owner(msgspec.Struct, gc=False):
     kind: str = ""
     uid: str = ""
     controller: bool | None = None
-
-
-class _Terminated(msgspec.Struct, rename="camel", gc=False):
-    exit_code: int = 0
-    finished_at: datetime | None = None
-
-
-class _State(msgspec.Struct, gc=False):
-    terminated: _Terminated | None = None
-
-
-class _Container(msgspec.Struct, rename="camel", gc=False):
-    state: _State | None = None
-    last_state: _State | None = None
-
-    @property
-    def end(self) -> _Terminated | None:
-        """Its last termination."""
-        for state in (self.state, self.last_state):
-            if state is not None and state.terminated is not None:
-                return state.terminated
-        return None
 
 
 class _Metadata(PodMetadata, rename="camel", gc=False):
@@ -76,14 +62,14 @@ class _Metadata(PodMetadata, rename="camel", gc=False):
 
 class _Status(PodStatus, rename="camel", gc=False):
     start_time: datetime | None = None
-    container_statuses: tuple[_Container, ...] = ()
-    init_container_statuses: tuple[_Container, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
     def __post_init__(self) -> None:
         """`lean` takes care of the conditions."""
 
     @property
-    def ends(self) -> list[_Terminated]:
+    def ends(self) -> list[Terminated]:
         """The terminations of its containers."""
         containers = self.container_statuses + self.init_container_statuses
         return [container.end for container in containers if container.end is not None]
@@ -158,7 +144,6 @@ class PolicyPod(Pod, gc=False, kw_only=True):
 
 @lru_cache(maxsize=4)
 def view_for(matcher: Matcher) -> type[PolicyPod]:
-    """The view of pods for this policy."""
     made: Any = msgspec.defstruct(
         "PolicyPod", [], bases=(PolicyPod,), namespace={"matcher": matcher}, gc=False, kw_only=True
     )
@@ -177,7 +162,7 @@ def protection_by(namespace: SelectorBits, pod: PolicyPod, now: float) -> str:
     return namespace.protected_by or pod.facts.protected_by or kept_by(pod.keep_until, now)
 
 
-def _finished(ends: Iterable[_Terminated]) -> Iterable[float]:
+def _finished(ends: Iterable[Terminated]) -> Iterable[float]:
     for end in ends:
         if end.finished_at is not None:
             yield end.finished_at.timestamp()

@@ -70,7 +70,6 @@ class Groups:
             del groups[key]
 
     def size_of(self, place: int, pod: PolicyPod) -> int:
-        """The size of the pod's group."""
         return len(self._groups[place].get(_group_key(self._rules[place], pod), ()))
 
     def is_surplus(self, place: int, pod: PolicyPod) -> bool:

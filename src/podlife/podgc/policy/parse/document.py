@@ -17,17 +17,19 @@ import yaml
 from podlife.podgc.policy.model import Guards, Policy, Protection
 from podlife.podgc.policy.parse.coverage import covers, pattern_covers
 from podlife.podgc.policy.parse.guards import read_guards
-from podlife.podgc.policy.parse.numbers import read_duration, read_number
+from podlife.podgc.policy.parse.numbers import DURATION, integer
 from podlife.podgc.policy.parse.rules import Draft, read_rules
-from podlife.podgc.policy.parse.selectors import read_annotation, read_labels, read_namespace
+from podlife.podgc.policy.parse.selectors import ANNOTATION, LABELS, NAMESPACE
 from podlife.podgc.policy.parse.values import (
+    BOOLEAN,
     Field,
+    Fields,
+    Read,
+    list_of,
     read_fields,
-    read_list,
     read_mapping,
-    read_text,
-    read_truth,
     shown,
+    text,
 )
 from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, Mistake, PolicyError, YamlNode, compose
 from podlife.podgc.reasons import Reason
@@ -65,20 +67,20 @@ def read_policy_bytes(data: bytes, name: str) -> Policy:
     if len(data) > MOST_BYTES:
         raise _whole(name, f"file exceeds the maximum size ({MOST_BYTES >> 20} MiB)")
     try:
-        text = data.decode()
+        document = data.decode()
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
         raise PolicyError(name, [Mistake(line, column, "invalid UTF-8: save the file as UTF-8")]) from None
-    return read_policy(text, name)
+    return read_policy(document, name)
 
 
-def read_policy(text: str, name: str) -> Policy:
+def read_policy(document: str, name: str) -> Policy:
     """Parse a policy; `name` is its file name in messages. Raises PolicyError."""
     notes = Diagnostics()
-    if len(text) > MOST_BYTES:
+    if len(document) > MOST_BYTES:
         raise _whole(name, f"file exceeds the maximum size ({MOST_BYTES >> 20} MiB)")
-    root = compose(text, notes)
+    root = compose(document, notes)
     if isinstance(root, yaml.ScalarNode) and not root.value:
         root = None
     if root is None and not notes.mistakes:
@@ -94,14 +96,14 @@ def _whole(name: str, text: str) -> PolicyError:
 
 
 def _read_root(notes: Diagnostics, root: YamlNode) -> Policy:
-    found = read_mapping(notes, root, "", ROOT_KEYS)
+    found = read_mapping(notes, root, "", _ROOT_KEYS)
     if not isinstance(root, yaml.MappingNode):
         return Policy()
     for key, value in (("apiVersion", API_VERSION), ("kind", KIND)):
         if key not in found:
             notes.add(root, f"missing required field {key}: write {key}: {value}")
-        elif (text := read_text(notes, found[key][1], key)) is not None and text != value:
-            notes.add(found[key][1], f"unsupported {key} {shown(text)}: expected {value}")
+        elif (given := text(str)(notes, found[key][1], key)) is not None and given != value:
+            notes.add(found[key][1], f"unsupported {key} {shown(given)}: expected {value}")
     parts: dict[str, Any] = {key: _PARTS[key](notes, found[key][1], key) for key in _PARTS if key in found}
     drafts: list[Draft] = parts.get("rules", [])
     _check_names(notes, drafts)
@@ -118,74 +120,67 @@ def _read_root(notes: Diagnostics, root: YamlNode) -> Policy:
 
 # Upstream's reasons
 
+_ENABLED = Field("enabled", BOOLEAN, "Whether to collect pods for this reason.", default=True)
+_THRESHOLD = Field(
+    "threshold",
+    integer(0, "use 0 or enabled: false to keep all pods"),
+    "Maximum number of ended pods that no rule selects; 0 keeps all.",
+)
+_QUARANTINE = Field("quarantine_seconds", DURATION, "How long a node must be missing.")
+UPSTREAM: dict[str, tuple[Reason, str, Fields]] = {
+    "terminated": (Reason.TERMINATED, "Too many ended pods.", {"enabled": _ENABLED, "threshold": _THRESHOLD}),
+    "outOfService": (Reason.OUT_OF_SERVICE, "Terminating on an out-of-service node.", {"enabled": _ENABLED}),
+    "orphaned": (
+        Reason.ORPHANED,
+        "The node no longer exists.",
+        {"enabled": _ENABLED, "quarantine": _QUARANTINE},
+    ),
+    "unscheduled": (Reason.UNSCHEDULED, "Terminating and never scheduled.", {"enabled": _ENABLED}),
+}
+"""The reason, its description and its fields."""
+
 
 def _read_upstream(notes: Diagnostics, node: YamlNode, path: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     switches: dict[Reason, bool] = {}
     for key, (_, value_node) in read_mapping(notes, node, path, UPSTREAM).items():
-        reason, fields = UPSTREAM[key]
-        said: dict[str, Any] = read_fields(notes, value_node, f"{path}.{key}", fields)
+        reason, _, fields = UPSTREAM[key]
+        _, given = read_fields(notes, value_node, f"{path}.{key}", fields)
         if isinstance(value_node, yaml.MappingNode) and not value_node.value:
             notes.add(value_node, f"{path}.{key} is empty: set {', '.join(fields)}, or omit it")
-        if "enabled" in said:
-            switches[reason] = said["enabled"]
-        if "threshold" in said:
-            values["threshold"] = said["threshold"]
-        if "quarantine" in said:
-            values["quarantine_seconds"] = said["quarantine"]
+        if "enabled" in given:
+            switches[reason] = given.pop("enabled")
+        values |= given
     if switches:
         values["collect"] = frozenset(reason for reason in Reason if switches.get(reason, True))
     return values
 
 
-def _read_threshold(notes: Diagnostics, node: YamlNode, path: str) -> int | None:
-    return read_number(notes, node, path, 0, "use 0 or enabled: false to keep all pods")
-
-
-UPSTREAM: dict[str, tuple[Reason, dict[str, Field]]] = {
-    "terminated": (Reason.TERMINATED, {"enabled": read_truth, "threshold": _read_threshold}),
-    "outOfService": (Reason.OUT_OF_SERVICE, {"enabled": read_truth}),
-    "orphaned": (Reason.ORPHANED, {"enabled": read_truth, "quarantine": read_duration}),
-    "unscheduled": (Reason.UNSCHEDULED, {"enabled": read_truth}),
-}
-
-
 # Protection
+
+PROTECTION: Fields = {
+    "namespaces": Field("namespaces", list_of(NAMESPACE), "All pods of these namespaces."),
+    "labels": Field("labels", list_of(LABELS), "Pods that match one of these selectors."),
+    "annotations": Field("annotations", list_of(ANNOTATION), "Pods with one of these annotations."),
+    "maxKeepUntil": Field(
+        "max_keep_until_seconds",
+        DURATION,
+        "Maximum time after its end that the annotation podlife.dev/keep-until keeps a pod; 0 ignores it.",
+    ),
+}
 
 
 def _read_protection(notes: Diagnostics, node: YamlNode, path: str) -> Protection:
-    values: dict[str, Any] = read_fields(notes, node, path, _PROTECTION)
-    most = values.pop("maxKeepUntil", None)
-    return Protection(**values, max_keep_until_seconds=most)
+    return Protection(**read_fields(notes, node, path, PROTECTION)[1])
 
 
-def _read_protected_namespaces(notes: Diagnostics, node: YamlNode, path: str) -> tuple[str, ...]:
-    return tuple(read_list(notes, node, path, read_namespace) or ())
-
-
-def _read_protected_labels(notes: Diagnostics, node: YamlNode, path: str) -> tuple[Any, ...]:
-    return tuple(read_list(notes, node, path, read_labels) or ())
-
-
-def _read_protected_annotations(notes: Diagnostics, node: YamlNode, path: str) -> tuple[Any, ...]:
-    return tuple(read_list(notes, node, path, read_annotation) or ())
-
-
-_PROTECTION: dict[str, Field] = {
-    "namespaces": _read_protected_namespaces,
-    "labels": _read_protected_labels,
-    "annotations": _read_protected_annotations,
-    "maxKeepUntil": read_duration,
-}
-PROTECTION_KEYS = tuple(_PROTECTION)
-
-_PARTS: dict[str, Any] = {
+_PARTS: dict[str, Read] = {
     "upstream": _read_upstream,
     "protect": _read_protection,
     "rules": read_rules,
     "guards": read_guards,
 }
-ROOT_KEYS = ("apiVersion", "kind", *_PARTS)
+_ROOT_KEYS = ("apiVersion", "kind", *_PARTS)
 
 
 # Contradictions between rules
@@ -199,10 +194,7 @@ def _check_names(notes: Diagnostics, drafts: list[Draft]) -> None:
         place = draft.values["name"]
         line = place.start_mark.line + 1
         if first.setdefault(draft.name, line) != line:
-            notes.add(
-                place,
-                f"duplicate rule name {draft.name}, first in line {first[draft.name]}",
-            )
+            notes.add(place, f"duplicate rule name {draft.name}, first in line {first[draft.name]}")
 
 
 def _check_reach(notes: Diagnostics, drafts: list[Draft]) -> None:

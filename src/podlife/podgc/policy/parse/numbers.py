@@ -1,7 +1,4 @@
-"""Parses integers, durations, percentages and times of day of a policy file.
-
-As in `reading_values`, a function returns the value, or None after it has reported an error.
-"""
+"""Integers, durations, percentages and times of day of a policy file."""
 
 from __future__ import annotations
 
@@ -11,54 +8,71 @@ from decimal import Decimal
 
 import yaml
 
-from podlife.api.durations import DURATION_WITH_DAYS, MAX_SECONDS, NUMBER, parse_duration_with_days
-from podlife.podgc.policy.parse.values import kind_of, shown, wrong_kind
-from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
+from podlife.api.durations import (
+    DURATION_WITH_DAYS,
+    MAX_SECONDS,
+    NUMBER,
+    format_exact,
+    parse_duration_with_days,
+)
+from podlife.podgc.policy.parse.values import (
+    InvalidScalarError,
+    ValueType,
+    kind_of,
+    reference,
+    scalar,
+    shown,
+    text_schema,
+)
 
 # Also used in the JSON schema, hence the anchors.
-SHARE = r"^(?!0*\.?0*%)(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?)%$"
-CLOCK = r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"
+SHARE_PATTERN = r"^(?!0*\.?0*%)(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?)%$"
+_CLOCK = r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"
 _DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 
 
-def read_number(notes: Diagnostics, node: YamlNode, path: str, least: int, why_least: str = "") -> int | None:
+def read_integer(node: yaml.ScalarNode, least: int, why_least: str = "") -> int:
     """An integer in decimal digits; `why_least` is what to do instead of a smaller value."""
-    if is_told(node):
-        return None
-    if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null":
-        wrong_kind(notes, node, path, "an integer")
-        return None
     text = node.value
     if node.style is not None and _DIGITS.fullmatch(text):
-        notes.add(node, f"{path}: expected an integer, got a string: write {text} without quotes")
-        return None
+        raise InvalidScalarError(f"expected an integer, got a string: write {text} without quotes")
     if kind_of(node) != "int" or not _DIGITS.fullmatch(text):
-        notes.add(
-            node, f"{path}: invalid integer {shown(text)}: use decimal digits, for example {_plain(node)}"
+        raise InvalidScalarError(
+            f"invalid integer {shown(text)}: use decimal digits, for example {_plain(node)}"
         )
-        return None
-    number = int(text)
-    if number < least:
-        notes.add(
-            node, f"{path}: must be at least {least}, got {text}{f': {why_least}' if why_least else ''}"
-        )
-        return None
-    return number
+    if int(text) < least:
+        why = f": {why_least}" if why_least else ""
+        raise InvalidScalarError(f"must be at least {least}, got {text}{why}")
+    return int(text)
 
 
-def read_duration(notes: Diagnostics, node: YamlNode, path: str) -> float | None:
+def integer(least: int, why_least: str = "") -> ValueType:
+    read = scalar(lambda node: read_integer(node, least, why_least), "an integer")
+    return ValueType(read, {"type": "integer", "minimum": least})
+
+
+def _plain(node: yaml.ScalarNode) -> str:
+    """The number that was probably meant: 1e3 is 1000, 010 is 10."""
+    text = node.value.replace("_", "")
+    try:
+        number = float(text) if len(text) < 20 else 5.0
+    except ValueError:
+        number = float(int(text, 16)) if re.fullmatch("0x[0-9a-fA-F]{1,12}", text) else 5.0
+    return str(int(number)) if 0 <= number < 1e15 and number == int(number) else "5"
+
+
+# Durations
+
+
+def read_duration(node: yaml.ScalarNode) -> float:
     """Seconds, from 40s, 1m30s, 12h or 7d."""
-    text = _raw(notes, node, path, "a duration: write 40s, 1h30m or 7d")
-    if text is None:
-        return None
+    text = str(node.value)
     seconds = parse_duration_with_days(text)
-    if seconds is not None:
-        if seconds < MAX_SECONDS:
-            return seconds
-        notes.add(node, f"{path}: duration {shown(text)} exceeds the maximum (106751d)")
-        return None
-    notes.add(node, f"{path}: invalid duration {shown(text)}: {_duration_instead(text)}")
-    return None
+    if seconds is None:
+        raise InvalidScalarError(f"invalid duration {shown(text)}: {_duration_instead(text)}")
+    if seconds >= MAX_SECONDS:
+        raise InvalidScalarError(f"duration {shown(text)} exceeds the maximum (106751d)")
+    return seconds
 
 
 def _duration_instead(text: str) -> str:
@@ -78,65 +92,61 @@ def _duration_instead(text: str) -> str:
     return "write 40s, 1h30m or 7d"
 
 
-def read_share(notes: Diagnostics, node: YamlNode, path: str) -> float | None:
+DURATION_KIND = ("a duration", "40s, 1h30m or 7d")
+DURATION = ValueType(scalar(read_duration, *DURATION_KIND), reference("duration"), format_exact)
+
+
+# Percentages
+
+
+def _read_share(node: yaml.ScalarNode) -> float:
     """A fraction above 0 and at most 1, from 50%."""
-    text = _raw(notes, node, path, "a percentage: write 50%")
-    if text is None:
-        return None
-    if re.fullmatch(SHARE, text):
+    text = str(node.value)
+    if re.fullmatch(SHARE_PATTERN, text):
         return float(Decimal(text[:-1]) / 100)
     number = text.removesuffix("%").strip()
     if not re.fullmatch(NUMBER, number):
-        notes.add(node, f"{path}: invalid percentage {shown(text)}: for example 50%")
-    elif Decimal(number) == 0:
-        notes.add(
-            node,
-            f"{path}: percentage must be greater than 0, got {shown(text)}: use observeOnly: true to delete nothing",
+        raise InvalidScalarError(f"invalid percentage {shown(text)}: for example 50%")
+    if Decimal(number) == 0:
+        raise InvalidScalarError(
+            f"percentage must be greater than 0, got {shown(text)}: use observeOnly: true to delete nothing"
         )
-    elif text.endswith("%") and Decimal(number) > 100:
-        notes.add(node, f"{path}: percentage {shown(text)} exceeds the maximum (100%)")
-    else:
-        instead = Decimal(number) * 100 if "." in number and Decimal(number) <= 1 else Decimal(number)
-        notes.add(node, f"{path}: invalid percentage {shown(text)}: write {instead.normalize():f}%")
-    return None
+    if text.endswith("%") and Decimal(number) > 100:
+        raise InvalidScalarError(f"percentage {shown(text)} exceeds the maximum (100%)")
+    instead = Decimal(number) * 100 if "." in number and Decimal(number) <= 1 else Decimal(number)
+    raise InvalidScalarError(f"invalid percentage {shown(text)}: write {instead.normalize():f}%")
 
 
-def read_clock(notes: Diagnostics, node: YamlNode, path: str) -> time | None:
-    """A time of day, as "22:00"; 24:00 is the midnight at its end."""
-    if is_told(node):
-        return None
-    if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null":
-        wrong_kind(notes, node, path, 'a time: write "22:00"')
-        return None
+def format_share(share: float) -> str:
+    return f"{(Decimal(repr(share)) * 100).normalize():f}%"
+
+
+SHARE = ValueType(scalar(_read_share, "a percentage", "50%"), reference("share"), format_share)
+
+
+# Times of day
+
+
+def _read_clock(node: yaml.ScalarNode, *, is_end: bool) -> time:
+    """A time of day, as "22:00"; for an end, 24:00 is the midnight after it."""
     text = node.value
-    is_time = re.fullmatch(CLOCK, text) is not None or (text == "24:00" and path.endswith(".to"))
-    if is_time and kind_of(node) == "str":
-        return time(int(text[:2]) % 24, int(text[3:]))
-    if is_time:
+    if re.fullmatch(_CLOCK, text) is not None or (text == "24:00" and is_end):
+        if kind_of(node) == "str":
+            return time(int(text[:2]) % 24, int(text[3:]))
         # A sexagesimal integer in YAML 1.1.
-        notes.add(node, f'{path}: expected a string, but YAML reads {text} as a number: write "{text}"')
-    elif re.fullmatch(CLOCK, f"0{text}"):
-        notes.add(node, f'{path}: invalid time {shown(text)}: write "0{text}"')
-    else:
-        notes.add(node, f'{path}: invalid time {shown(text)}: expected "00:00" to "23:59"')
-    return None
+        raise InvalidScalarError(f'expected a string, but YAML reads {text} as a number: write "{text}"')
+    if re.fullmatch(_CLOCK, f"0{text}"):
+        raise InvalidScalarError(f'invalid time {shown(text)}: write "0{text}"')
+    raise InvalidScalarError(f'invalid time {shown(text)}: expected "00:00" to "23:59"')
 
 
-def _raw(notes: Diagnostics, node: YamlNode, path: str, expected: str) -> str | None:
-    """The text as written, whatever its YAML type."""
-    if is_told(node):
-        return None
-    if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null":
-        wrong_kind(notes, node, path, expected)
-        return None
-    return str(node.value)
-
-
-def _plain(node: yaml.ScalarNode) -> str:
-    """The number that was probably meant: 1e3 is 1000, 010 is 10."""
-    text = node.value.replace("_", "")
-    try:
-        number = float(text) if len(text) < 20 else 5.0
-    except ValueError:
-        number = float(int(text, 16)) if re.fullmatch("0x[0-9a-fA-F]{1,12}", text) else 5.0
-    return str(int(number)) if 0 <= number < 1e15 and number == int(number) else "5"
+START = ValueType(
+    scalar(lambda node: _read_clock(node, is_end=False), "a time", '"22:00"'),
+    text_schema(pattern=_CLOCK),
+    "{:%H:%M}".format,
+)
+END = ValueType(
+    scalar(lambda node: _read_clock(node, is_end=True), "a time", '"22:00"'),
+    text_schema(pattern=f"{_CLOCK}|^24:00$"),
+    lambda end: f"{end:%H:%M}" if end.hour or end.minute else "24:00",
+)

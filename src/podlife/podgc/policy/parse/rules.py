@@ -1,25 +1,34 @@
-"""Parses the rules of a policy file and validates each on its own."""
+"""Rules of a policy file, each validated on its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import yaml
 
+from podlife.api.durations import format_exact
 from podlife.api.names import check_dns_label
 from podlife.podgc.policy.model import Keep, KeepOrder, OwnerWait, Per, Rule, Selector
 from podlife.podgc.policy.parse.coverage import covers
-from podlife.podgc.policy.parse.numbers import read_duration, read_number
-from podlife.podgc.policy.parse.selectors import read_selector
+from podlife.podgc.policy.parse.numbers import DURATION, DURATION_KIND, integer, read_duration
+from podlife.podgc.policy.parse.selectors import SELECT, read_selector
 from podlife.podgc.policy.parse.values import (
+    BOOLEAN,
     Field,
-    one_of,
+    Fields,
+    InvalidScalarError,
+    ValueType,
+    choice,
+    fields_schema,
+    read_fields,
     read_list,
-    read_mapping,
-    read_text,
-    read_truth,
+    reference,
+    scalar,
     shown,
+    text,
+    text_schema,
+    write_fields,
 )
 from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
 
@@ -27,6 +36,123 @@ from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
 MOST_RULES = 1000
 _LIMITS = ("keep", "ttlAfterFinished", "maxTerminating")
 _ENDED = ("Succeeded", "Failed")
+
+
+# Fields
+
+
+def _read_name(name: str) -> str:
+    if check_dns_label(name):
+        raise InvalidScalarError(
+            f"invalid name {shown(name)}: must be a lowercase RFC 1123 label, for example old-jobs"
+        )
+    return name
+
+
+def _read_exclude(notes: Diagnostics, node: YamlNode, path: str) -> tuple[Selector, ...] | None:
+    if isinstance(node, yaml.SequenceNode):
+        found = read_list(notes, node, path, _read_excluded)
+        return None if found is None else tuple(found)
+    one = _read_excluded(notes, node, path)
+    return None if one is None else (one,)
+
+
+def _read_excluded(notes: Diagnostics, node: YamlNode, path: str) -> Selector | None:
+    if isinstance(node, yaml.MappingNode) and not node.value:
+        notes.add(node, f"{path} is empty and would exclude every pod: set fields, or omit it")
+        return None
+    return read_selector(notes, node, path)
+
+
+_EXCLUDED = {"allOf": [SELECT.schema], "minProperties": 1}
+_EXCLUDE = ValueType(
+    _read_exclude,
+    {"anyOf": [_EXCLUDED, {"type": "array", "items": _EXCLUDED}]},
+    lambda selectors: [SELECT.write(each) for each in selectors],
+)
+_KEEP: Fields = {
+    "count": Field("count", integer(0, "use 0 to keep none"), "Number of pods to keep per group."),
+    "per": Field("per", choice({str(each): each for each in Per}), "How to group pods.", str(Per.CLUSTER)),
+    "orderBy": Field(
+        "order_by",
+        choice({str(each): each for each in KeepOrder}),
+        "Which time decides who is youngest.",
+        str(KeepOrder.COMPLETION),
+    ),
+}
+
+
+def _read_keep(notes: Diagnostics, node: YamlNode, path: str) -> Keep | None:
+    if isinstance(node, yaml.ScalarNode) and node.value.isdecimal():
+        notes.add(
+            node,
+            f"{path}: expected a mapping, got a single value: write {{count: {shown(node.value)[1:-1]}}}",
+        )
+        return None
+    before = len(notes.mistakes)
+    found, values = read_fields(notes, node, path, _KEEP)
+    if isinstance(node, yaml.MappingNode) and "count" not in found:
+        notes.add(node, f"{path}: missing required field count: for example {{count: 5, per: owner}}")
+    if len(notes.mistakes) > before or is_told(node):
+        return None
+    # Without a count, `compose` has reported its error.
+    return Keep(**{"count": 0, **values})
+
+
+def _read_wait(node: yaml.ScalarNode) -> OwnerWait:
+    seconds = read_duration(node)
+    if seconds == 0:
+        raise InvalidScalarError("must be greater than 0: set the maximum time to wait, or omit it")
+    return OwnerWait(seconds)
+
+
+RULE: Fields = {
+    "name": Field(
+        "name",
+        ValueType(text(_read_name), text_schema(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")),
+        "Name in plans, events and metrics.",
+    ),
+    "select": Field("selector", SELECT, "Which pods; default: every pod."),
+    "exclude": Field(
+        "exclude", _EXCLUDE, "Which of them to leave alone; later rules do not apply to them either."
+    ),
+    "keep": Field(
+        "keep",
+        ValueType(
+            _read_keep,
+            fields_schema("Keep the youngest pods of each group.", _KEEP, ["count"]),
+            partial(write_fields, _KEEP),
+        ),
+    ),
+    "ttlAfterFinished": Field("ttl_seconds", DURATION, "Maximum time that a pod may stay after its end."),
+    "collectWhen": Field(
+        "is_either",
+        choice({"all": False, "any": True}),
+        "With keep and ttlAfterFinished: whether a pod must exceed all of them, or any.",
+        "all",
+    ),
+    "maxTerminating": Field(
+        "max_terminating_seconds",
+        DURATION,
+        "Maximum time that a deleted pod may stay after its grace period.",
+    ),
+    "waitForOwner": Field(
+        "wait_for_owner",
+        ValueType(
+            scalar(_read_wait, *DURATION_KIND),
+            reference("duration"),
+            lambda wait: format_exact(wait.at_most_seconds),
+        ),
+        "Keep a pod until its owner has observed its end, at most this long after it.",
+    ),
+    "enabled": Field("is_on", BOOLEAN, "Whether the rule is enabled.", default=True),
+}
+RULE_SCHEMA = fields_schema("Selected pods and their limits.", RULE, ["name"]) | {
+    "anyOf": [{"required": [limit]} for limit in _LIMITS]
+}
+
+
+# Rules
 
 
 @dataclass(slots=True)
@@ -52,36 +178,18 @@ def read_rules(notes: Diagnostics, node: YamlNode, path: str) -> list[Draft]:
 
 def _read_rule(notes: Diagnostics, node: YamlNode, path: str) -> Draft:
     before = len(notes.mistakes)
-    found = read_mapping(notes, node, path, RULE_KEYS)
-    values: dict[str, Any] = {
-        key: _RULE[key](notes, value, f"{path}.{key}") for key, (_, value) in found.items()
-    }
+    found, values = read_fields(notes, node, path, RULE)
     if isinstance(node, yaml.MappingNode) and "name" not in found:
         notes.add(node, f"{path}: missing required field name")
-    draft = Draft(values.get("name") or "", node, values={key: value for key, (_, value) in found.items()})
-    # None is a value whose error `compose` has reported.
-    if len(notes.mistakes) > before or is_told(node) or None in values.values():
+    draft = Draft(values.get("name", ""), node, values={key: value for key, (_, value) in found.items()})
+    # A value may be missing because of an error that `compose` has reported.
+    if len(notes.mistakes) > before or is_told(node) or len(values) < len(found):
         return draft
-    rule = _made(values, node.start_mark.line + 1)
+    rule = Rule(**values, line=node.start_mark.line + 1)
     _check(notes, rule, {key: key_node for key, (key_node, _) in found.items()}, draft)
     if len(notes.mistakes) == before:
         draft.rule = rule
     return draft
-
-
-def _made(values: dict[str, Any], line: int) -> Rule:
-    return Rule(
-        name=values["name"],
-        selector=values.get("select", Selector()),
-        exclude=values.get("exclude", ()),
-        keep=values.get("keep"),
-        ttl_seconds=values.get("ttlAfterFinished"),
-        is_either=values.get("collectWhen") == "any",
-        max_terminating_seconds=values.get("maxTerminating"),
-        wait_for_owner=values.get("waitForOwner"),
-        is_on=values.get("enabled", True),
-        line=line,
-    )
 
 
 def _check(notes: Diagnostics, rule: Rule, keys: dict[str, YamlNode], draft: Draft) -> None:
@@ -96,14 +204,10 @@ def _check(notes: Diagnostics, rule: Rule, keys: dict[str, YamlNode], draft: Dra
         return
     if "collectWhen" in keys and len(about_ended) < 2:
         notes.add(
-            keys["collectWhen"],
-            f"rule {rule.name}: collectWhen requires both keep and ttlAfterFinished",
+            keys["collectWhen"], f"rule {rule.name}: collectWhen requires both keep and ttlAfterFinished"
         )
     if "waitForOwner" in keys and not about_ended:
-        notes.add(
-            keys["waitForOwner"],
-            f"rule {rule.name}: waitForOwner requires keep or ttlAfterFinished",
-        )
+        notes.add(keys["waitForOwner"], f"rule {rule.name}: waitForOwner requires keep or ttlAfterFinished")
     phases = rule.selector.phases
     if phases and about_ended and not any(phase in _ENDED for phase in phases):
         notes.add(
@@ -124,97 +228,3 @@ def _excludes(draft: Draft) -> list[YamlNode]:
     if node is None:
         return []
     return list(node.value) if isinstance(node, yaml.SequenceNode) else [node]
-
-
-# Fields
-
-
-def _read_name(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    text = read_text(notes, node, path)
-    if text is None:
-        return None
-    if check_dns_label(text):
-        notes.add(
-            node,
-            f"{path}: invalid name {shown(text)}: must be a lowercase RFC 1123 label, for example old-jobs",
-        )
-        return None
-    return text
-
-
-def _read_exclude(notes: Diagnostics, node: YamlNode, path: str) -> tuple[Selector, ...] | None:
-    if isinstance(node, yaml.SequenceNode):
-        found = read_list(notes, node, path, _read_excluded)
-        return None if found is None else tuple(found)
-    one = _read_excluded(notes, node, path)
-    return None if one is None else (one,)
-
-
-def _read_excluded(notes: Diagnostics, node: YamlNode, path: str) -> Selector | None:
-    if isinstance(node, yaml.MappingNode) and not node.value:
-        notes.add(
-            node,
-            f"{path} is empty and would exclude every pod: set fields, or omit it",
-        )
-        return None
-    return read_selector(notes, node, path)
-
-
-def _read_keep(notes: Diagnostics, node: YamlNode, path: str) -> Keep | None:
-    if isinstance(node, yaml.ScalarNode) and node.value.isdecimal():
-        notes.add(
-            node,
-            f"{path}: expected a mapping, got a single value: write {{count: {shown(node.value)[1:-1]}}}",
-        )
-        return None
-    before = len(notes.mistakes)
-    found = read_mapping(notes, node, path, KEEP_KEYS)
-    values: dict[str, Any] = {
-        key: _KEEP[key](notes, value, f"{path}.{key}") for key, (_, value) in found.items()
-    }
-    if isinstance(node, yaml.MappingNode) and "count" not in found:
-        notes.add(node, f"{path}: missing required field count: for example {{count: 5, per: owner}}")
-    if len(notes.mistakes) > before or is_told(node):
-        return None
-    per, order = values.get("per", Per.CLUSTER), values.get("orderBy", KeepOrder.COMPLETION)
-    return Keep(values["count"], Per(per), KeepOrder(order))
-
-
-def _read_count(notes: Diagnostics, node: YamlNode, path: str) -> int | None:
-    return read_number(notes, node, path, 0, "use 0 to keep none")
-
-
-def _read_per(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    return one_of(notes, node, path, [str(each) for each in Per])
-
-
-def _read_order(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    return one_of(notes, node, path, [str(each) for each in KeepOrder])
-
-
-def _read_when(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    return one_of(notes, node, path, ("all", "any"))
-
-
-def _read_wait(notes: Diagnostics, node: YamlNode, path: str) -> OwnerWait | None:
-    seconds = read_duration(notes, node, path)
-    if seconds == 0:
-        notes.add(node, f"{path}: must be greater than 0: set the maximum time to wait, or omit it")
-        return None
-    return None if seconds is None else OwnerWait(seconds)
-
-
-_RULE: dict[str, Field] = {
-    "name": _read_name,
-    "select": read_selector,
-    "exclude": _read_exclude,
-    "keep": _read_keep,
-    "ttlAfterFinished": read_duration,
-    "collectWhen": _read_when,
-    "maxTerminating": read_duration,
-    "waitForOwner": _read_wait,
-    "enabled": read_truth,
-}
-RULE_KEYS = tuple(_RULE)
-_KEEP: dict[str, Field] = {"count": _read_count, "per": _read_per, "orderBy": _read_order}
-KEEP_KEYS = tuple(_KEEP)

@@ -1,4 +1,4 @@
-"""Parses selectors, name patterns, labels and annotations of a policy file.
+"""Selectors, name patterns, labels and annotations of a policy file.
 
 Patterns that cannot match any name are refused, because they would select nothing without notice: `team-.*` instead of
 `team-*`, `job` instead of Job, Deployment instead of the ReplicaSet that owns its pods.
@@ -16,13 +16,27 @@ import yaml
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
 from podlife.api.selectors import LabelSelector, parse_label_selector
 from podlife.podgc.policy.model import Selector
-from podlife.podgc.policy.parse.numbers import read_number
-from podlife.podgc.policy.parse.values import one_of, read_list, read_mapping, read_text, shown
+from podlife.podgc.policy.parse.numbers import read_integer
+from podlife.podgc.policy.parse.values import (
+    Field,
+    Fields,
+    InvalidScalarError,
+    ValueType,
+    choice,
+    fields_schema,
+    list_of,
+    read_fields,
+    reference,
+    scalar,
+    shown,
+    text,
+    text_schema,
+    write_fields,
+)
 from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-SELECT_KEYS = ("namespaces", "labels", "ownerKind", "node", "phase", "reason", "exitCode")
-_NAMESPACE_KEYS = ("names", "labels")
+_EMPTY = "omit it to match everything"
 _MOST_EXIT_CODE = 2**31 - 1
 
 # Kinds that own pods, and kinds that only own their owners.
@@ -40,74 +54,32 @@ _OWNERS = (
 _ABOVE = {"deployment": "ReplicaSet", "cronjob": "Job", "cronworkflow": "Workflow"}
 
 
-def read_selector(notes: Diagnostics, node: YamlNode, path: str) -> Selector | None:
-    before = len(notes.mistakes)
-    found = read_mapping(notes, node, path, SELECT_KEYS)
-    values: dict[str, Any] = {
-        key: _FIELDS[key](notes, value, f"{path}.{key}") for key, (_, value) in found.items()
-    }
-    if len(notes.mistakes) > before or is_told(node):
-        return None
-    names, namespace_labels = values.get("namespaces", ((), None))
-    return Selector(
-        namespaces=names,
-        namespace_labels=namespace_labels,
-        labels=values.get("labels"),
-        owner_kinds=values.get("ownerKind", ()),
-        nodes=values.get("node", ()),
-        phases=values.get("phase", ()),
-        reasons=values.get("reason", ()),
-        exit_codes=frozenset(values.get("exitCode", ())),
-    )
+# Labels and annotations
 
 
-def read_labels(notes: Diagnostics, node: YamlNode, path: str) -> LabelSelector | None:
+def _read_label_text(words: str) -> LabelSelector:
     """A label selector as for kubectl -l; one that matches everything or nothing is an error."""
-    if isinstance(node, yaml.MappingNode):
-        notes.add(node, f"{path}: expected a string as for kubectl -l, got a mapping: write {_as_text(node)}")
-        return None
-    text = read_text(notes, node, path)
-    if text is None:
-        return None
     try:
-        selector = parse_label_selector(text)
+        selector = parse_label_selector(words)
     except ValueError as error:
         why = " ".join(str(error).split()).removeprefix("unable to parse requirement: ")
-        notes.add(
-            node,
-            f'{path}: invalid label selector {shown(text)}: {why[:200]}: for example "app in (a, b),tier!=db"',
-        )
-        return None
+        raise InvalidScalarError(
+            f'invalid label selector {shown(words)}: {why[:200]}: for example "app in (a, b),tier!=db"'
+        ) from None
     if selector.is_empty:
-        notes.add(node, f"{path}: must not be empty, it would select everything: set labels, or omit it")
-        return None
+        raise InvalidScalarError("must not be empty, it would select everything: set labels, or omit it")
     if (key := _contradiction(selector)) is not None:
-        notes.add(
-            node,
-            f"{path}: label selector {shown(text)} matches nothing: contradicting requirements for {key}",
+        raise InvalidScalarError(
+            f"label selector {shown(words)} matches nothing: contradicting requirements for {key}"
         )
-        return None
     return selector
 
 
-def read_namespace(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    """A namespace, or a pattern."""
-    return _read_pattern(notes, node, path, "[-a-z0-9*?]+", 63, _check_namespace)
-
-
-def read_annotation(notes: Diagnostics, node: YamlNode, path: str) -> tuple[str, str | None] | None:
-    """KEY, or KEY=VALUE."""
-    text = read_text(notes, node, path)
-    if text is None:
+def _read_labels(notes: Diagnostics, node: YamlNode, path: str) -> LabelSelector | None:
+    if isinstance(node, yaml.MappingNode):
+        notes.add(node, f"{path}: expected a string as for kubectl -l, got a mapping: write {_as_text(node)}")
         return None
-    key, sign, value = text.partition("=")
-    if not key or check_label_key(key.lower()):
-        notes.add(
-            node,
-            f"{path}: invalid annotation {shown(text)}: expected KEY or KEY=VALUE, for example example.com/hold=true",
-        )
-        return None
-    return key, value if sign else None
+    return text(_read_label_text)(notes, node, path)
 
 
 def _as_text(node: yaml.MappingNode) -> str:
@@ -116,9 +88,9 @@ def _as_text(node: yaml.MappingNode) -> str:
         for key, value in node.value
         if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
     ]
-    text = ",".join(pairs)
-    is_good = len(pairs) == len(node.value) and pairs and text.isprintable() and len(text) <= 100
-    return f'"{text}"' if is_good else '"app=web"'
+    joined = ",".join(pairs)
+    is_good = len(pairs) == len(node.value) and pairs and joined.isprintable() and len(joined) <= 100
+    return f'"{joined}"' if is_good else '"app=web"'
 
 
 def _contradiction(selector: LabelSelector) -> str | None:
@@ -140,29 +112,45 @@ def _contradiction(selector: LabelSelector) -> str | None:
     return next((key for key in sorted(present) if key in absent or wanted.get(key) == set()), None)
 
 
+def _read_annotation(words: str) -> tuple[str, str | None]:
+    """KEY, or KEY=VALUE."""
+    key, sign, value = words.partition("=")
+    if not key or check_label_key(key.lower()):
+        raise InvalidScalarError(
+            f"invalid annotation {shown(words)}: expected KEY or KEY=VALUE, for example example.com/hold=true"
+        )
+    return key, value if sign else None
+
+
+LABELS = ValueType(_read_labels, reference("labels"), str)
+ANNOTATION = ValueType(
+    text(_read_annotation),
+    text_schema("KEY or KEY=VALUE.", r"^[^=\s]+(=[\s\S]*)?$"),
+    lambda found: found[0] if found[1] is None else "=".join(found),
+)
+
+
 # Name patterns
 
 
-def _read_pattern(
-    notes: Diagnostics, node: YamlNode, path: str, signs: str, most: int, check: Callable[[str], str]
-) -> str | None:
+def _pattern(signs: str, most: int, check: Callable[[str], str], description: str) -> ValueType:
     """A name with optional wildcards * and ?; `check` validates one that has none."""
-    text = read_text(notes, node, path)
-    if text is None:
-        return None
-    wrong = ""
-    if not text:
-        wrong = "must not be empty"
-    elif len(text) > most:
-        wrong = f"must be no more than {most} characters"
-    elif not re.fullmatch(signs, text):
-        wrong = _wrong_sign(text, signs)
-    elif not ("*" in text or "?" in text):
-        wrong = check(text)
-    if wrong:
-        notes.add(node, f"{path}: invalid name or pattern {shown(text)}: {wrong}")
-        return None
-    return text
+
+    def read(name: str) -> str:
+        wrong = ""
+        if not name:
+            wrong = "must not be empty"
+        elif len(name) > most:
+            wrong = f"must be no more than {most} characters"
+        elif not re.fullmatch(f"{signs}+", name):
+            wrong = _wrong_sign(name, f"{signs}+")
+        elif not ("*" in name or "?" in name):
+            wrong = check(name)
+        if wrong:
+            raise InvalidScalarError(f"invalid name or pattern {shown(name)}: {wrong}")
+        return name
+
+    return ValueType(text(read), text_schema(description, f"^{signs}{{1,{most}}}$"))
 
 
 def _wrong_sign(text: str, signs: str) -> str:
@@ -178,12 +166,8 @@ def _wrong_sign(text: str, signs: str) -> str:
     return f"invalid character {sign!r}"
 
 
-def _check_namespace(name: str) -> str:
-    return "" if not check_dns_label(name) else "must start and end with an alphanumeric character"
-
-
-def _check_node(name: str) -> str:
-    return "" if not check_dns_subdomain(name) else "must start and end with an alphanumeric character"
+def _check_ends(check: Callable[[str], object]) -> Callable[[str], str]:
+    return lambda name: "must start and end with an alphanumeric character" if check(name) else ""
 
 
 def _check_owner(name: str) -> str:
@@ -204,75 +188,83 @@ def _check_owner(name: str) -> str:
     return ""
 
 
-def _no_check(name: str) -> str:
-    del name
-    return ""
+_WILDCARDS = "may contain the wildcards * and ?."
+_NAMESPACE = _pattern("[-a-z0-9*?]", 63, _check_ends(check_dns_label), f"A namespace; {_WILDCARDS}")
+NAMESPACE_SCHEMA = _NAMESPACE.schema
+NAMESPACE = ValueType(_NAMESPACE.read, reference("namespace"))
+_OWNER = _pattern("[A-Za-z0-9*?]", 63, _check_owner, f"A kind; {_WILDCARDS}")
+_NODE = _pattern("[-.a-z0-9*?]", 253, _check_ends(check_dns_subdomain), f"A name; {_WILDCARDS}")
+_REASON = _pattern(r"[^\s\[\]{}|^$!]", 128, lambda name: "", f"A reason; {_WILDCARDS}")
 
 
-def _read_node(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    return _read_pattern(notes, node, path, "[-.a-z0-9*?]+", 253, _check_node)
+# Selectors
 
 
-def _read_owner(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    return _read_pattern(notes, node, path, "[A-Za-z0-9*?]+", 63, _check_owner)
-
-
-def _read_reason(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    return _read_pattern(notes, node, path, r"[^\s\[\]{}|^$!]+", 128, _no_check)
-
-
-def _read_phase(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    return one_of(notes, node, path, PHASES)
-
-
-def _read_exit_code(notes: Diagnostics, node: YamlNode, path: str) -> int | None:
-    code = read_number(notes, node, path, -_MOST_EXIT_CODE - 1)
-    if code is not None and code > _MOST_EXIT_CODE:
-        notes.add(node, f"{path}: invalid exit code {code}: expected 0 to 255")
-        return None
+def _read_exit_code(node: yaml.ScalarNode) -> int:
+    code = read_integer(node, -_MOST_EXIT_CODE - 1)
+    if code > _MOST_EXIT_CODE:
+        raise InvalidScalarError(f"invalid exit code {code}: expected 0 to 255")
     return code
 
 
-def _read_namespaces(
-    notes: Diagnostics, node: YamlNode, path: str
-) -> tuple[tuple[str, ...], LabelSelector | None] | None:
+_NAMES = list_of(NAMESPACE, _EMPTY)
+# The two attributes that `namespaces` stands for in a selector.
+_NAMESPACES: Fields = {
+    "names": Field("namespaces", _NAMES, "One of these namespaces."),
+    "labels": Field("namespace_labels", LABELS),
+}
+_BY_LABELS = fields_schema("By name and by label.", _NAMESPACES) | {"minProperties": 1}
+_NAMESPACES_SCHEMA = {"anyOf": [_NAMESPACES["names"].schema, _BY_LABELS]}
+
+
+def _read_namespaces(notes: Diagnostics, node: YamlNode, path: str) -> dict[str, Any] | None:
     """A list of names, or names and labels."""
-    if isinstance(node, yaml.SequenceNode):
-        names = read_list(notes, node, path, read_namespace, _EMPTY)
-        return None if names is None else (tuple(names), None)
     if not isinstance(node, yaml.MappingNode):
-        read_list(notes, node, path, read_namespace, _EMPTY)
-        return None
-    found = read_mapping(notes, node, path, _NAMESPACE_KEYS)
-    names, labels = None, None
-    if "names" in found:
-        names = read_list(notes, found["names"][1], f"{path}.names", read_namespace, _EMPTY)
-    if "labels" in found:
-        labels = read_labels(notes, found["labels"][1], f"{path}.labels")
+        names = _NAMES.read(notes, node, path)
+        return None if names is None else {"namespaces": names}
+    found, values = read_fields(notes, node, path, _NAMESPACES)
     if not found:
         notes.add(node, f"{path} is empty: set names or labels, or omit it to match every namespace")
-    return tuple(names or ()), labels
+    return values
 
 
-_EMPTY = "omit it to match everything"
+def read_selector(notes: Diagnostics, node: YamlNode, path: str) -> Selector | None:
+    before = len(notes.mistakes)
+    _, values = read_fields(notes, node, path, SELECTOR)
+    if len(notes.mistakes) > before or is_told(node):
+        return None
+    namespaces = values.pop("namespaces", {})
+    return Selector(**namespaces, **values)
 
 
-def _listed(
-    read: Callable[[Diagnostics, YamlNode, str], object],
-) -> Callable[[Diagnostics, YamlNode, str], tuple[object, ...]]:
-    def field(notes: Diagnostics, node: YamlNode, path: str) -> tuple[object, ...]:
-        return tuple(read_list(notes, node, path, read, _EMPTY) or ())
+def _write_selector(selector: Selector) -> dict[str, Any]:
+    found = write_fields(SELECTOR, selector)
+    if selector.namespace_labels is None:
+        return found
+    found.pop("namespaces", None)
+    return {"namespaces": write_fields(_NAMESPACES, selector), **found}
 
-    return field
 
-
-# `read_selector` assigns the values.
-_FIELDS: dict[str, Callable[[Diagnostics, YamlNode, str], object]] = {
-    "namespaces": _read_namespaces,
-    "labels": read_labels,
-    "ownerKind": _listed(_read_owner),
-    "node": _listed(_read_node),
-    "phase": _listed(_read_phase),
-    "reason": _listed(_read_reason),
-    "exitCode": _listed(_read_exit_code),
+SELECTOR: Fields = {
+    "namespaces": Field("namespaces", ValueType(_read_namespaces, _NAMESPACES_SCHEMA, list)),
+    "labels": Field("labels", LABELS),
+    "ownerKind": Field(
+        "owner_kinds",
+        list_of(_OWNER, _EMPTY),
+        'The kind of the controller: Job, ReplicaSet; "none" is a pod without one.',
+    ),
+    "node": Field("nodes", list_of(_NODE, _EMPTY), "The name of its node."),
+    "phase": Field("phases", list_of(choice({phase: phase for phase in PHASES}), _EMPTY), "Its phase."),
+    "reason": Field(
+        "reasons",
+        list_of(_REASON, _EMPTY),
+        "Its reason: Evicted, NodeAffinity, Shutdown, OutOfcpu, Preempting.",
+    ),
+    "exitCode": Field(
+        "exit_codes",
+        list_of(ValueType(scalar(_read_exit_code, "an integer"), {"type": "integer"}), _EMPTY, frozenset),
+        "The exit code of one of its containers.",
+    ),
 }
+SELECTOR_SCHEMA = fields_schema("All fields must match.", SELECTOR)
+SELECT = ValueType(read_selector, reference("selector"), _write_selector)

@@ -1,27 +1,68 @@
-"""Parses mappings, lists, strings and booleans of a policy file.
+"""Types of the values in a policy file: how each is parsed, described in the JSON Schema, and printed.
 
-YAML parsers disagree about plain scalars: `on` may be true, 22:00 may be 1320, 010 may be 8. Ambiguous values are
-refused, with what to write instead. Each function returns the value, or None after it has reported an error. `path` is
-the name of the value in messages.
+The fields of a mapping are a table of `Field`s; parsing, schema and printing all follow it. YAML parsers disagree about
+plain scalars: `on` may be true, 22:00 may be 1320, 010 may be 8. Ambiguous values are refused, with what to write
+instead.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import yaml
 
 from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
 
 T = TypeVar("T")
-Field = Callable[[Diagnostics, YamlNode, str], object]
+Schema = dict[str, Any]
+Read = Callable[[Diagnostics, YamlNode, str], Any]
+"""Returns the value, or None after it has reported an error. The text is the path of the value in messages."""
 
 _MOST_SHOWN = 60
 # Minimum similarity to suggest a known word (weekday is not Wed), and minimum length of a common prefix.
 _LIKENESS, _SHORTEST = 0.65, 3
 _TAG = "tag:yaml.org,2002:"
+
+
+class InvalidScalarError(ValueError):
+    """What is wrong with a scalar, and what to write instead. Its path is added to the message."""
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """`write` returns the value as it is printed in a policy file."""
+
+    read: Read
+    schema: Schema
+    write: Callable[[Any], Any] = _unchanged
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a mapping. `attribute` is its name in the model; `default` is only for the schema."""
+
+    attribute: str
+    type: ValueType
+    description: str = ""
+    default: object = None
+
+    @property
+    def schema(self) -> Schema:
+        described = {"description": self.description} if self.description else {}
+        is_reference = "$ref" in self.type.schema
+        found = self.type.schema | described if is_reference else described | self.type.schema
+        return found if self.default is None else {**found, "default": self.default}
+
+
+Fields = Mapping[str, Field]
+"""The fields of a mapping, by key."""
 
 
 def shown(text: str) -> str:
@@ -30,7 +71,7 @@ def shown(text: str) -> str:
     return repr(short)
 
 
-# Mappings and lists
+# Mappings
 
 
 def read_mapping(
@@ -58,27 +99,52 @@ def read_mapping(
 
 
 def read_fields(
-    notes: Diagnostics, node: YamlNode, path: str, known: Mapping[str, Field]
-) -> dict[str, object]:
-    """The parsed values by key, without those that have errors."""
+    notes: Diagnostics, node: YamlNode, path: str, fields: Fields
+) -> tuple[dict[str, tuple[YamlNode, YamlNode]], dict[str, Any]]:
+    """Key and value nodes by key, and the values by attribute, without those that have errors."""
+    found = read_mapping(notes, node, path, fields)
     values = {}
-    for key, (_, value_node) in read_mapping(notes, node, path, known).items():
-        if (value := known[key](notes, value_node, _joined(path, key))) is not None:
-            values[key] = value
-    return values
+    for key, (_, value_node) in found.items():
+        if (value := fields[key].type.read(notes, value_node, _joined(path, key))) is not None:
+            values[fields[key].attribute] = value
+    return found, values
 
 
-def read_list(
-    notes: Diagnostics,
-    node: YamlNode,
-    path: str,
-    read: Callable[[Diagnostics, YamlNode, str], T | None],
-    empty: str = "",
-) -> list[T] | None:
+def write_fields(fields: Fields, model: object) -> dict[str, Any]:
+    """The fields of a model as in a policy file, without those that are not set or empty."""
+    values = ((key, field.type, getattr(model, field.attribute)) for key, field in fields.items())
+    return {key: type_.write(value) for key, type_, value in values if value not in (None, (), frozenset())}
+
+
+def mapping_schema(
+    description: str, properties: Mapping[str, Schema], required: Collection[str] = ()
+) -> Schema:
+    needed = {"required": list(required)} if required else {}
+    return {
+        "description": description,
+        "type": "object",
+        "properties": dict(properties),
+        **needed,
+        "additionalProperties": False,
+    }
+
+
+def fields_schema(description: str, fields: Fields, required: Collection[str] = ()) -> Schema:
+    return mapping_schema(description, {key: field.schema for key, field in fields.items()}, required)
+
+
+def reference(name: str) -> Schema:
+    """The schema of a type that is defined once for the whole document."""
+    return {"$ref": f"#/$defs/{name}"}
+
+
+# Lists
+
+
+def read_list(notes: Diagnostics, node: YamlNode, path: str, read: Read, empty: str = "") -> list[Any] | None:
     """The parsed items; `empty` is what to do instead of an empty list, where that is an error."""
     if not isinstance(node, yaml.SequenceNode):
-        example = f": write [{node.value}]" if _is_word(node) else ""
-        wrong_kind(notes, node, path, f"a list{example}")
+        wrong_kind(notes, node, path, "a list", f"[{node.value}]" if _is_word(node) else "")
         return None
     if not node.value and empty:
         notes.add(node, f"{path}: must not be empty: {empty}")
@@ -88,71 +154,108 @@ def read_list(
     return good if len(good) == len(found) else None
 
 
+def list_of(
+    item: ValueType, empty: str = "", collect: Callable[[Iterable[Any]], Collection[Any]] = tuple
+) -> ValueType:
+    """`empty` as in `read_list`."""
+
+    def read(notes: Diagnostics, node: YamlNode, path: str) -> Collection[Any] | None:
+        found = read_list(notes, node, path, item.read, empty)
+        return None if found is None else collect(found)
+
+    def write(values: Collection[Any]) -> list[Any]:
+        return [item.write(each) for each in (values if isinstance(values, tuple) else sorted(values))]
+
+    least = {"minItems": 1} if empty else {}
+    return ValueType(read, {"type": "array", "items": item.schema, **least}, write)
+
+
 # Scalars
 
 
-def read_text(notes: Diagnostics, node: YamlNode, path: str) -> str | None:
-    if not isinstance(node, yaml.ScalarNode):
-        wrong_kind(notes, node, path, "a string")
-        return None
-    if is_told(node):
-        return None
-    kind = kind_of(node)
-    if kind == "null":
-        notes.add(node, f"{path} is empty: set a value, or omit it")
-        return None
-    if kind != "str":
-        means = {"bool": "a boolean", "timestamp": "a date"}.get(kind, "a number")
-        text = shown(node.value)[1:-1]
-        notes.add(node, f'{path}: expected a string, but YAML reads {text} as {means}: write "{text}"')
-        return None
-    return str(node.value)
+def scalar(
+    read: Callable[[yaml.ScalarNode], T], expected: str, instead: str = "", *, empty: str = ""
+) -> Callable[[Diagnostics, YamlNode, str], T | None]:
+    """A `Read` for scalars that have a value; for `expected`, `instead` and `empty` see `wrong_kind`. `read` raises
+    InvalidScalarError."""
+
+    def checked(notes: Diagnostics, node: YamlNode, path: str) -> T | None:
+        if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null" or is_told(node):
+            wrong_kind(notes, node, path, expected, instead, empty=empty)
+            return None
+        try:
+            return read(node)
+        except InvalidScalarError as error:
+            notes.add(node, f"{path}: {error}")
+            return None
+
+    return checked
 
 
-def one_of(notes: Diagnostics, node: YamlNode, path: str, words: Collection[str]) -> str | None:
-    text = read_text(notes, node, path)
-    if text is None or text in words:
-        return text
-    notes.add(node, f"{path}: unknown value {shown(text)}: {_meant(text, words)}")
-    return None
+def text(read: Callable[[str], T]) -> Callable[[Diagnostics, YamlNode, str], T | None]:
+    """A `Read` for strings. `read` raises InvalidScalarError."""
+
+    def checked(node: yaml.ScalarNode) -> T:
+        kind = kind_of(node)
+        if kind != "str":
+            means = {"bool": "a boolean", "timestamp": "a date"}.get(kind, "a number")
+            word = shown(node.value)[1:-1]
+            raise InvalidScalarError(f'expected a string, but YAML reads {word} as {means}: write "{word}"')
+        return read(str(node.value))
+
+    return scalar(checked, "a string", empty="a value")
 
 
-def read_truth(notes: Diagnostics, node: YamlNode, path: str) -> bool | None:
-    if is_told(node):
-        return None
-    if (
-        isinstance(node, yaml.ScalarNode)
-        and kind_of(node) == "bool"
-        and node.value.lower() in ("true", "false")
-    ):
-        return bool(node.value.lower() == "true")
-    if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null":
-        wrong_kind(notes, node, path, "a boolean: write true or false")
-        return None
-    instead = "false" if node.value.lower() in ("no", "off", "false", "0", "n") else "true"
-    if node.value.lower() in ("true", "false"):
-        notes.add(node, f"{path}: expected a boolean, got a string: write {instead} without quotes")
-    elif node.value.lower() in ("yes", "no", "on", "off", "y", "n", "0", "1"):
-        notes.add(node, f"{path}: ambiguous boolean {shown(node.value)}: write {instead}")
-    else:
-        notes.add(node, f"{path}: invalid boolean {shown(node.value)}: expected true or false")
-    return None
+def text_schema(description: str = "", pattern: str = r"\S") -> Schema:
+    described = {"description": description} if description else {}
+    return {**described, "type": "string", "pattern": pattern}
+
+
+def known_word(word: str, words: Collection[str]) -> str:
+    """Raises InvalidScalarError unless the word is one of these."""
+    if word not in words:
+        raise InvalidScalarError(f"unknown value {shown(word)}: {_meant(word, words)}")
+    return word
+
+
+def choice(values: Mapping[str, Any]) -> ValueType:
+    """One of these words, each with its value in the model."""
+    words = {value: word for word, value in values.items()}
+    return ValueType(
+        text(lambda word: values[known_word(word, values)]), {"enum": list(values)}, words.__getitem__
+    )
+
+
+def _read_boolean(node: yaml.ScalarNode) -> bool:
+    word = node.value.lower()
+    if word in ("true", "false") and kind_of(node) == "bool":
+        return bool(word == "true")
+    instead = "false" if word in ("no", "off", "false", "0", "n") else "true"
+    if word in ("true", "false"):
+        raise InvalidScalarError(f"expected a boolean, got a string: write {instead} without quotes")
+    if word in ("yes", "no", "on", "off", "y", "n", "0", "1"):
+        raise InvalidScalarError(f"ambiguous boolean {shown(node.value)}: write {instead}")
+    raise InvalidScalarError(f"invalid boolean {shown(node.value)}: expected true or false")
+
+
+BOOLEAN = ValueType(scalar(_read_boolean, "a boolean", "true or false"), {"type": "boolean"})
 
 
 # Errors
 
 
-def wrong_kind(notes: Diagnostics, node: YamlNode, path: str, expected: str) -> None:
+def wrong_kind(
+    notes: Diagnostics, node: YamlNode, path: str, expected: str, instead: str = "", *, empty: str = ""
+) -> None:
+    """Reports a value that is missing or of another kind than `expected`; `instead` is what to write, `empty` what to
+    set if there is no value."""
     if is_told(node):
         return
     if isinstance(node, yaml.ScalarNode) and kind_of(node) == "null":
-        notes.add(
-            node,
-            f"{path or 'policy'} is empty: set {expected.partition(': write ')[2] or expected}, or omit it",
-        )
+        notes.add(node, f"{path or 'policy'} is empty: set {empty or instead or expected}, or omit it")
         return
-    kind, colon, instead = expected.partition(": ")
-    notes.add(node, f"{path or 'policy'}: expected {kind}, got {_kind_of_node(node)}{colon}{instead}")
+    write = f": write {instead}" if instead else ""
+    notes.add(node, f"{path or 'policy'}: expected {expected}, got {_kind_of_node(node)}{write}")
 
 
 def _kind_of_node(node: YamlNode) -> str:

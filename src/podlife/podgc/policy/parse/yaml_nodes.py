@@ -1,8 +1,8 @@
 """YAML nodes with error locations.
 
 `compose` returns one document of bounded depth and size, without aliases and tags, so a short text cannot expand.
-Errors are collected with their locations and parsing goes on, so that all of them are reported at once. Values are
-interpreted in `reading_values`.
+Errors are collected with their locations and parsing goes on, so that all of them are reported at once. `values`
+interprets the nodes.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ class PolicyError(ConfigError):
 
 
 class Diagnostics:
-    """The errors found so far."""
-
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
 

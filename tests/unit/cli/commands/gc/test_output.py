@@ -11,8 +11,7 @@ import yaml
 from podlife.cli.commands.gc.output import Shown, counted, format_plan
 from podlife.podgc import Policy, Reason, Settings
 from podlife.podgc.classifier import RuleVerdict
-from podlife.podgc.guards.budget import Guard, Refusal
-from podlife.podgc.plan import Action, HeldBack, Later, Plan, Upcoming, Victim
+from podlife.podgc.plan import Action, Guard, HeldBack, Later, Plan, Refusal, Upcoming, Victim
 from podlife.podgc.reasons import RuleReason
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
 

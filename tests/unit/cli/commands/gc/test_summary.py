@@ -11,7 +11,7 @@ from podlife.errors import UnreachableError
 from podlife.podgc import Reason
 from podlife.podgc.plan import Action, Victim
 from podlife.podgc.removal import Outcome, Removal
-from podlife.podgc.sweep import Failure, Progress, Summary
+from podlife.podgc.summary import Failure, Progress, Summary
 from tests.unit.cli.commands.gc.test_output import pod
 
 CONNECTION = Connection("https://example")

@@ -11,8 +11,8 @@ import pytest
 
 from podlife.api.codec import Object, format_time
 from podlife.api.selectors import parse_label_selector
-from podlife.podgc import Action, PodIndex, Settings
-from podlife.podgc.effective_settings import evaluate, index_of, pod_view
+from podlife.podgc import Action, PodIndex, Settings, Victim
+from podlife.podgc.effective_settings import index_of, pod_view
 from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.planner import standing_of, victim_of, victims
 from podlife.podgc.policy import Policy
@@ -49,10 +49,14 @@ def container(finished: str | None, code: int = 0) -> Object:
     return {"state": {"terminated": {"exitCode": code, "finishedAt": finished}}}
 
 
-def chosen(policy: Policy, *pods: Object, threshold: int = 0, **world: Any) -> list[tuple[str, str, str]]:
-    settings = Settings(threshold=threshold)
-    plan = evaluate(policy, pods, world.get("nodes"), world.get("namespaces"), settings, NOW)
-    return [(each.pod.metadata.name, str(each.reason), each.rule) for each in plan.victims]
+def planned(policy: Policy | None, *pods: Object, threshold: int = 0, **world: Any) -> list[Victim]:
+    settings = Settings(threshold=threshold, policy=policy)
+    index = index_of(settings, pods, world.get("nodes"), world.get("namespaces"), NOW)
+    return list(victims(index, settings))
+
+
+def chosen(policy: Policy, *pods: Object, **how: Any) -> list[tuple[str, str, str]]:
+    return [(each.pod.metadata.name, str(each.reason), each.rule) for each in planned(policy, *pods, **how)]
 
 
 def names(policy: Policy, *pods: Object, **how: Any) -> list[str]:
@@ -249,8 +253,8 @@ def test_a_pod_that_stays_beyond_its_grace_is_marked_first() -> None:
     policy = Policy((Rule("stuck", max_terminating_seconds=60),))
     stuck = pod("a", phase="Running", deletionTimestamp=ago(61))
     recent = pod("b", phase="Running", deletionTimestamp=ago(59))
-    plan = evaluate(policy, [stuck, recent], None, None, Settings(), NOW)
-    assert [(each.pod.metadata.name, each.action) for each in plan.victims] == [("a", Action.MARK_AND_DELETE)]
+    [victim] = planned(policy, stuck, recent)
+    assert (victim.pod.metadata.name, victim.action) == ("a", Action.MARK_AND_DELETE)
 
 
 def asked(policy: Policy, asked_about: Object, *others: Object) -> Any:
@@ -334,5 +338,5 @@ def test_how_a_pod_stands_tells_its_rule_when_it_goes_and_what_spares_it() -> No
 
 
 def test_without_a_policy_no_victim_names_a_rule() -> None:
-    plan = evaluate(None, [pod("a"), pod("b")], None, None, Settings(threshold=1), NOW)
-    assert [(each.pod.metadata.name, each.rule) for each in plan.victims] == [("a", "")]
+    [victim] = planned(None, pod("a"), pod("b"), threshold=1)
+    assert (victim.pod.metadata.name, victim.rule) == ("a", "")

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.podgc import Policy
+from podlife.podgc.keep_until import KEEP_UNTIL
+from podlife.podgc.policy import Policy
 from podlife.podgc.policy.engine.matching import Matcher
 from podlife.podgc.policy.model import Rule, Selector
+from tests.unit.podgc.policy.engine.test_classifier import asked, pod
 
 HOSTILE = """
 from podlife.podgc import Policy
@@ -68,3 +70,11 @@ def test_what_is_known_of_long_texts_is_not_kept() -> None:
     assert matcher.facts_of({}, {}, "", "Failed", "x", frozenset()) is matcher.facts_of(
         {}, {}, "", "Failed", "x", frozenset()
     )
+
+
+# What is told of a pod's protection by people who read it
+
+
+def test_a_time_that_cannot_be_read_protects_for_ever_and_says_why() -> None:
+    told = asked(Policy(), pod("a", annotations={KEEP_UNTIL: "tomorrow"})).protected_by
+    assert told == f"annotation {KEEP_UNTIL}, forever: invalid time"

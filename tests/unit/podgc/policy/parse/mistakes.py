@@ -29,6 +29,8 @@ MISTAKES = [
         "rules:\n- {name: a, select: &s {node: [n]}, keep: {count: 1}}\n- {name: b, select: *s, keep: {count: 1}}",
         "5:21: aliases are not supported: replace *s with its value",
     ),
+    (rule(f"select: {{namespaces: *p}}, {LIMIT}"), "3:32: aliases are not supported: replace *p with its value"),
+    (rule(f"keep: {{count: 1, per: *p}}, {LIMIT}"), "3:33: aliases are not supported: replace *p with its value"),
     ("protect: &p {}\nguards: {<<: *p}", "4:10: merge keys (<<) are not supported: write out the values"),
     ("rules: !!seq []", "3:8: tag 'tag:yaml.org,2002:seq' is not supported: remove it"),
     # Keys.

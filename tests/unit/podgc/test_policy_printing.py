@@ -6,7 +6,8 @@ from podlife.api.durations import format_exact
 from podlife.podgc import Reason, Settings
 from podlife.podgc.policy.model import Policy
 from podlife.podgc.policy.parse import read_policy
-from podlife.podgc.policy.printing import as_document, format_share, in_words
+from podlife.podgc.policy.parse.numbers import format_share
+from podlife.podgc.policy_printing import as_document, in_words
 from tests.unit.podgc.policy.parse.test_document import HEAD, WHOLE
 
 WORDS = """\

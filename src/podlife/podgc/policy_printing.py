@@ -7,7 +7,6 @@ flags if the policy does not set them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from typing import Any
 
 from podlife.api.durations import format_exact
@@ -22,44 +21,37 @@ from podlife.podgc.policy.model import (
     Selector,
     Window,
 )
+from podlife.podgc.policy.parse.document import API_VERSION, KIND, PROTECTION, UPSTREAM
+from podlife.podgc.policy.parse.guards import DAYS, GUARDS, write_window
+from podlife.podgc.policy.parse.numbers import format_share
+from podlife.podgc.policy.parse.rules import RULE
+from podlife.podgc.policy.parse.values import write_fields
 from podlife.podgc.reasons import Reason
 from podlife.podgc.settings import Settings
-
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_KEYS = {
-    Reason.TERMINATED: "terminated",
-    Reason.OUT_OF_SERVICE: "outOfService",
-    Reason.ORPHANED: "orphaned",
-    Reason.UNSCHEDULED: "unscheduled",
-}
-
-
-def format_share(share: float) -> str:
-    return f"{(Decimal(repr(share)) * 100).normalize():f}%"
-
-
-# As a file
 
 
 def as_document(policy: Policy, settings: Settings | None = None) -> dict[str, Any]:
     """The complete policy file; limits that are not set are omitted."""
-    document: dict[str, Any] = {
-        "apiVersion": "podlife.dev/v1",
-        "kind": "PodGCPolicy",
+    lists: dict[str, Any] = {"namespaces": [], "labels": [], "annotations": []}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
         "upstream": _upstream(policy, settings or Settings()),
-        "protect": _protection(policy.protection),
+        "protect": lists | write_fields(PROTECTION, policy.protection),
         "rules": [_rule(rule) for rule in policy.rules],
-        "guards": _guards(policy.guards),
+        "guards": write_fields(GUARDS, policy.guards),
     }
-    return document
 
 
 def _upstream(policy: Policy, settings: Settings) -> dict[str, Any]:
-    found: dict[str, dict[str, Any]] = {
-        key: {"enabled": _is_on(policy, settings, reason)} for reason, key in _KEYS.items()
+    values = {
+        "threshold": max(0, _threshold(policy, settings)),
+        "quarantine_seconds": _quarantine(policy, settings),
     }
-    found["terminated"]["threshold"] = max(0, _threshold(policy, settings))
-    found["orphaned"]["quarantine"] = format_exact(_quarantine(policy, settings))
+    found = {}
+    for key, (reason, _, fields) in UPSTREAM.items():
+        given = {**values, "enabled": _is_on(policy, settings, reason)}
+        found[key] = {name: field.type.write(given[field.attribute]) for name, field in fields.items()}
     return found
 
 
@@ -75,70 +67,12 @@ def _quarantine(policy: Policy, settings: Settings) -> float:
     return settings.quarantine_seconds if policy.quarantine_seconds is None else policy.quarantine_seconds
 
 
-def _protection(protection: Protection) -> dict[str, Any]:
-    most = protection.max_keep_until_seconds
-    return {
-        "namespaces": list(protection.namespaces),
-        "labels": [str(each) for each in protection.labels],
-        "annotations": [key if value is None else f"{key}={value}" for key, value in protection.annotations],
-        **({} if most is None else {"maxKeepUntil": format_exact(most)}),
-    }
-
-
 def _rule(rule: Rule) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": rule.name, "enabled": rule.is_on, "select": _selector(rule.selector)}
-    if rule.exclude:
-        found["exclude"] = [_selector(each) for each in rule.exclude]
-    if rule.keep is not None:
-        keep = rule.keep
-        found["keep"] = {"count": keep.count, "per": str(keep.per), "orderBy": str(keep.order_by)}
-    if rule.ttl_seconds is not None:
-        found["ttlAfterFinished"] = format_exact(rule.ttl_seconds)
-    if rule.keep is not None and rule.ttl_seconds is not None:
-        found["collectWhen"] = "any" if rule.is_either else "all"
-    if rule.max_terminating_seconds is not None:
-        found["maxTerminating"] = format_exact(rule.max_terminating_seconds)
-    if rule.wait_for_owner is not None:
-        found["waitForOwner"] = format_exact(rule.wait_for_owner.at_most_seconds)
+    # Name and switch first, for the reader.
+    found = {"name": rule.name, "enabled": rule.is_on, **write_fields(RULE, rule)}
+    if rule.keep is None or rule.ttl_seconds is None:
+        del found["collectWhen"]
     return found
-
-
-def _selector(selector: Selector) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if selector.namespace_labels is not None:
-        names = {"names": list(selector.namespaces)} if selector.namespaces else {}
-        found["namespaces"] = {**names, "labels": str(selector.namespace_labels)}
-    elif selector.namespaces:
-        found["namespaces"] = list(selector.namespaces)
-    if selector.labels is not None:
-        found["labels"] = str(selector.labels)
-    lists: dict[str, Iterable[Any]] = {
-        "ownerKind": selector.owner_kinds,
-        "node": selector.nodes,
-        "phase": selector.phases,
-        "reason": selector.reasons,
-        "exitCode": sorted(selector.exit_codes),
-    }
-    return found | {key: list(values) for key, values in lists.items() if values}
-
-
-def _guards(guards: Guards) -> dict[str, Any]:
-    shares = {"shareOfNamespace": guards.share_of_namespace, "shareOfCluster": guards.share_of_cluster}
-    found: dict[str, Any] = {"perMinute": guards.per_minute, "perPass": guards.per_pass}
-    found |= {key: None if share is None else format_share(share) for key, share in shares.items()}
-    found["shareAtLeast"] = guards.share_at_least
-    found["windows"] = [_window(each) for each in guards.windows] or None
-    found["observeOnly"] = guards.is_observing
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def _window(window: Window) -> dict[str, Any]:
-    return {
-        "days": [_DAYS[day] for day in sorted(window.days)],
-        "from": f"{window.start:%H:%M}",
-        "to": f"{window.end:%H:%M}" if window.end.hour or window.end.minute else "24:00",
-        "timezone": window.zone,
-    }
 
 
 # In words
@@ -173,7 +107,6 @@ def _protection_in_words(protection: Protection) -> list[str]:
 
 
 def rule_in_words(rule: Rule) -> str:
-    """The rule as one sentence."""
     said = []
     if rule.keep is not None or rule.ttl_seconds is not None:
         said.append(f"{_who(rule, 'ended pods')} {_limits(rule)}")
@@ -291,8 +224,8 @@ def _guards_in_words(guards: Guards) -> list[str]:
 
 
 def _window_in_words(window: Window) -> str:
-    said = _window(window)
-    days = "every day" if len(window.days) == len(_DAYS) else f"on {', '.join(said['days'])}"
+    said = write_window(window)
+    days = "every day" if len(window.days) == len(DAYS) else f"on {', '.join(said['days'])}"
     return f"{days} from {said['from']} to {said['to']} ({window.zone})"
 
 

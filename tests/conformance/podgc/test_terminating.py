@@ -1,15 +1,15 @@
-"""Terminating pods on nodes that are out of service."""
+"""Terminating pods on nodes that are out of service, and those that were never scheduled."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from podlife.podgc import FeatureGates, Reason
-from tests.component.podgc.world import GONE_NODE, World, running
-from tests.conformance.podgc.situations import P, Row, collect, expect, in_world, make
+from tests.component.podgc.world import GONE_NODE, World, delaying, in_cluster, in_world, running
+from tests.conformance.podgc.situations import P, Row, collect, expect, make
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,39 @@ async def test_without_the_gate_they_are_left_alone(world: World) -> None:
     await make(world, [TERMINATING])
     await collect(world, gates=FeatureGates(node_out_of_service_volume_detach=False))
     assert await world.left() == ["b1"]
+
+
+# Terminating pods that were never scheduled
+
+
+NEVER_SCHEDULED = [P("a", "Failed", node=""), P("b", "Succeeded", node=""), P("c", "Running", node="")]
+SCHEDULED_OR_NOT = [P("a", "Failed", node=""), P("b", "Succeeded"), P("c", "Running", is_terminating=True)]
+UNSCHEDULED = {
+    "GC-81": Row([replace(pod, is_terminating=True) for pod in NEVER_SCHEDULED], {"a", "b", "c"}, {"c"}),
+    "GC-82": Row(SCHEDULED_OR_NOT, set(), set()),
+}
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=rule) for rule, row in UNSCHEDULED.items()])
+@in_cluster
+async def test_what_is_terminating_and_on_no_node_goes_whatever_its_phase(world: World, row: Row) -> None:
+    """GC-80."""
+    await make(world, row.pods)
+    collector = await collect(world)
+    await expect(world, row, collector)
+    assert collector.metrics.deleted["default", Reason.UNSCHEDULED] == len(row.deleted)
+
+
+@in_world
+async def test_they_go_at_the_same_time_and_get_no_condition(world: World) -> None:
+    """GC-83, and better: upstream deletes them one after the other."""
+    hold = ("example.com/hold",)
+    await make(world, [P(name, "Pending", node="", is_terminating=True, finalizers=hold) for name in "abcd"])
+    world.faults.put("DELETE", "/pods/", delaying(1))
+    async with running(world.collector()):
+        await asyncio.sleep(1.5)
+    for name in "abcd":
+        pod = await world.get(name)
+        assert pod["metadata"]["deletionGracePeriodSeconds"] == 0
+        assert pod["status"]["phase"] == "Failed"
+        assert "conditions" not in pod["status"]
