@@ -39,7 +39,7 @@ class ObjectOperations:
         self._kinds = kinds
 
     def ref(self, identity: ObjectIdentity) -> Ref:
-        """Raises UnknownKindError, and TerminalError for a namespaced kind without a namespace to look in: only a
+        """Raises RestMappingError, and TerminalError for a namespaced kind without a namespace to look in: only a
         cluster-scoped object that names a namespaced owner leads there."""
         ref = self._kinds().get((identity.api_version, identity.kind))
         if ref is None:
@@ -54,7 +54,7 @@ class ObjectOperations:
         return ref
 
     def located(self, identity: ObjectIdentity) -> ObjectIdentity:
-        """The same without a namespace, if its kind has none: a reference does not say. Raises UnknownKindError."""
+        """The same without a namespace, if its kind has none: a reference does not say. Raises RestMappingError."""
         return identity if self.ref(identity).namespaced else identity._replace(namespace="")
 
     async def get(self, identity: ObjectIdentity) -> PartialMetadata | None:
@@ -180,7 +180,7 @@ class ObjectOperations:
 
 
 def _check_gone(error: NotFoundError, identity: ObjectIdentity) -> None:
-    """Raises UnknownKindError when it is not this object that was not found, but all of its kind."""
+    """Raises RestMappingError when it is not this object that was not found, but all of its kind."""
     if error.details.get("name") != identity.name:
         raise RestMappingError(
             f"the server does not serve {identity.kind} of {identity.api_version}: {error}"

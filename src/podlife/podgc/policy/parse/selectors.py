@@ -43,7 +43,7 @@ _MOST_EXIT_CODE = 2**31 - 1
 _OWNERS = (
     "DaemonSet",
     "Job",
-    "YamlNode",
+    "Node",
     "PipelineRun",
     "ReplicaSet",
     "ReplicationController",

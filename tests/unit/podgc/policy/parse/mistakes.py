@@ -123,6 +123,7 @@ MISTAKES = [
     (rule(f"select: {{namespaces: [{'a' * 64}]}}, {LIMIT}"), "3:33: rules[0].select.namespaces[0]: invalid name or pattern 'aaaa"),
     (rule(f"select: {{namespaces: {{}}}}, {LIMIT}"), "3:32: rules[0].select.namespaces is empty: set names or labels, "),
     (rule(f"select: {{ownerKind: [job]}}, {LIMIT}"), "3:32: rules[0].select.ownerKind[0]: invalid name or pattern 'job': write Job"),
+    (rule(f"select: {{ownerKind: [node]}}, {LIMIT}"), "3:32: rules[0].select.ownerKind[0]: invalid name or pattern 'node': write Node"),
     (rule(f"select: {{ownerKind: [Deployment]}}, {LIMIT}"), "3:32: rules[0].select.ownerKind[0]: invalid name or pattern 'Deployment': a Deployment does not own pods directly: write ReplicaSet"),
     (rule(f"select: {{ownerKind: [None]}}, {LIMIT}"), "3:32: rules[0].select.ownerKind[0]: invalid name or pattern 'None': write none in lower case "),
     (rule(f"select: {{ownerKind: [jobs]}}, {LIMIT}"), "3:32: rules[0].select.ownerKind[0]: invalid name or pattern 'jobs': kinds start with a capital letter: write Job"),
