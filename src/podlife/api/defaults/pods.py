@@ -7,13 +7,14 @@ gets. Every pod passes here on every write: plain dictionaries, no walking of wh
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.defaults.empty_fields import drop_empty, drop_empty_parts
-from podlife.api.defaults.images import pull_policy
-from podlife.api.defaults.resource_lists import (
+from podlife.api.defaults.fields import (
     canonical,
     default_requests_from_limits,
     default_resource_list,
     default_resource_lists,
+    drop_empty,
+    drop_empty_parts,
+    pull_policy,
 )
 from podlife.api.defaults.volumes import default_volume
 from podlife.api.quantity import Quantity, parse_nanos

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.defaults.empty_fields import drop_empty, drop_empty_parts
-from podlife.api.defaults.images import pull_policy
-from podlife.api.defaults.resource_lists import canonical, default_resource_lists
+from podlife.api.defaults.fields import (
+    canonical,
+    default_resource_lists,
+    drop_empty,
+    drop_empty_parts,
+    pull_policy,
+)
 
 _MODE = 0o644
 _WITH_MODE = ("configMap", "secret", "downwardAPI", "projected")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, not_supported
+from podlife.api.defaults.fields import fill_absent
+from podlife.api.field_errors import FieldError, bad_value
 from podlife.api.labels import validate_label_selector
 from podlife.apiserver.strategies.core.pod.template import (
     default_selector,
@@ -11,7 +12,7 @@ from podlife.apiserver.strategies.core.pod.template import (
     validate_at_most_all,
     validate_int_or_percent,
 )
-from podlife.apiserver.strategies.field_checks import non_negative
+from podlife.apiserver.strategies.field_checks import non_negative, one_of
 from podlife.apiserver.strategies.strategy import Strategy
 
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
@@ -25,9 +26,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         default_selector(obj.setdefault("spec", {}))
-        status = obj.setdefault("status", {})
-        for field in _COUNTS:
-            status.setdefault(field, 0)
+        fill_absent(obj.setdefault("status", {}), **dict.fromkeys(_COUNTS, 0))
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = dict.fromkeys(_COUNTS, 0)
@@ -44,9 +43,7 @@ class PodDisruptionBudgetStrategy(Strategy):
                 errors += validate_at_most_all(f"spec.{field}", value)
         errors += validate_label_selector(spec.get("selector"), "spec.selector")
         policy = spec.get("unhealthyPodEvictionPolicy")
-        if policy is not None and policy not in _POLICIES:
-            errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES))
-        return errors
+        return errors + one_of("spec.unhealthyPodEvictionPolicy", policy, _POLICIES)
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
         errors: list[FieldError] = []

@@ -7,6 +7,8 @@ upstream's type has a number or a boolean.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from podlife.api.codec import Object
 
@@ -25,35 +27,24 @@ def _text(*path: str) -> Callable[[Object], str]:
     return value
 
 
-def _flag(*path: str) -> Callable[[Object], str]:
+def _shown(show: Callable[[Any], str], *path: str) -> Callable[[Object], str]:
     *parents, last = path
 
     def value(obj: Object) -> str:
         for parent in parents:
             obj = obj.get(parent) or {}
-        return "true" if obj.get(last) else "false"
+        return show(obj.get(last))
 
     return value
 
 
-def _count(*path: str) -> Callable[[Object], str]:
-    *parents, last = path
-
-    def value(obj: Object) -> str:
-        for parent in parents:
-            obj = obj.get(parent) or {}
-        return str(obj.get(last) or 0)
-
-    return value
+_flag = partial(_shown, lambda found: "true" if found else "false")
+_count = partial(_shown, lambda found: str(found or 0))
 
 
 def _event_source(event: Object) -> str:
     component = (event.get("source") or {}).get("component")
     return component or event.get("reportingComponent") or ""
-
-
-def _nothing(_: Object) -> str:
-    return ""
 
 
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -68,7 +59,7 @@ _PODS: SelectableFields = {
     "status.phase": _text("status", "phase"),
     "status.podIP": _text("status", "podIP"),
     # Accepted, but never filled in: a gap of upstream's.
-    "status.podIPs": _nothing,
+    "status.podIPs": lambda _: "",
     "status.nominatedNodeName": _text("status", "nominatedNodeName"),
 }
 

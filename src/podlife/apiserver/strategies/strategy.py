@@ -17,6 +17,14 @@ MOST_WARNINGS = 50
 """Maximum number of warnings in a response. Clients reject responses of more than a hundred headers."""
 
 
+def keep_field(new: Object, old: Object, field: str) -> None:
+    """Reset a field to what it was before the update."""
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
 class Strategy:
     """The plain case: stored as is. Subclasses override what their kind does differently."""
 
@@ -56,10 +64,7 @@ class Strategy:
     def prepare_update(self, new: Object, old: Object) -> None:
         """Reset fields an update may not change."""
         if self.has_status:
-            if "status" in old:
-                new["status"] = old["status"]
-            else:
-                new.pop("status", None)
+            keep_field(new, old, "status")
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         """Validate a change. Called in addition to `validate`, which looks at `new` alone."""
@@ -69,10 +74,7 @@ class Strategy:
         """Keep only the status of an update to the status subresource. The registry handles metadata."""
         for field in new.keys() | old.keys():
             if field not in ("status", "metadata", "kind", "apiVersion"):
-                if field in old:
-                    new[field] = old[field]
-                else:
-                    new.pop(field, None)
+                keep_field(new, old, field)
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
         return []

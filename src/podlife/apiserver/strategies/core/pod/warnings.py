@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
 from podlife.api.names import check_dns_label
+from podlife.apiserver.strategies.field_checks import containers_of
 from podlife.apiserver.strategies.strategy import MOST_WARNINGS
 
 
-def pod_warnings(pod: Object) -> list[str]:
-    warnings: list[str] = []
-    if problems := check_dns_label(pod["metadata"].get("name", "")):
-        advice = "this is used in the Pod's hostname, which can result in surprising behavior"
-        shown = " ".join(problems)
-        warnings.append(f"metadata.name: {advice}; a DNS label is recommended: [{shown}]")
-    return warnings + spec_warnings(pod["spec"], "spec")
+def name_warnings(obj: Object, used_in: str) -> list[str]:
+    if not (problems := check_dns_label(obj["metadata"].get("name", ""))):
+        return []
+    advice = f"this is used in {used_in}, which can result in surprising behavior"
+    return [f"metadata.name: {advice}; a DNS label is recommended: [{' '.join(problems)}]"]
 
 
 def spec_warnings(spec: Object, path: str) -> list[str]:
@@ -26,7 +23,7 @@ def spec_warnings(spec: Object, path: str) -> list[str]:
             warnings.append(f"{at}: a null labelSelector results in matching no pod")
     if "imagePullSecrets" in spec:
         warnings += _secret_warnings(spec["imagePullSecrets"], f"{path}.imagePullSecrets")
-    for container, at in _containers(spec, path):
+    for container, at in containers_of(spec, path):
         if len(container.get("env", ())) > 1:
             warnings += _env_warnings(container["env"], f"{at}.env")
     warnings += _port_warnings(spec, path)
@@ -34,12 +31,6 @@ def spec_warnings(spec: Object, path: str) -> list[str]:
         rule = "must be >= 0; negative values are invalid and will be treated as 1"
         warnings.append(f"{path}.terminationGracePeriodSeconds: {rule}")
     return warnings
-
-
-def _containers(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
-    for field in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(field, ())):
-            yield container, f"{path}.{field}[{index}]"
 
 
 def _secret_warnings(secrets: list[Object], path: str) -> list[str]:
@@ -77,7 +68,7 @@ def _port_warnings(spec: Object, path: str) -> list[str]:
     warnings: list[str] = []
     ports = [
         (port, f"{at}.ports[{index}]")
-        for container, at in _containers(spec, path)
+        for container, at in containers_of(spec, path)
         for index, port in enumerate(container.get("ports", ()))
     ]
     if len(ports) < 2:
