@@ -8,14 +8,7 @@ from itertools import pairwise
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import fill_empty
-from podlife.api.field_errors import (
-    FieldError,
-    bad_value,
-    duplicate,
-    required,
-    too_long,
-    too_many,
-)
+from podlife.api.field_errors import FieldError, bad_value, duplicate, required, too_long, too_many
 from podlife.api.names import check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.core.pod.template import (
     default_selector,
@@ -198,10 +191,7 @@ def _validate_success_policy(spec: Object, path: str) -> Iterator[FieldError]:
 
 
 def _shown_rule(rule: Object) -> Object:
-    return {
-        "SucceededIndexes": rule.get("succeededIndexes"),
-        "SucceededCount": rule.get("succeededCount"),
-    }
+    return {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
 
 
 def _validate_success_rule(rule: Object, completions: int, path: str) -> Iterator[FieldError]:

@@ -9,13 +9,7 @@ from podlife.api.field_errors import FieldError, bad_value, forbidden, required
 from podlife.api.names import check_http_header_name, check_port_name
 from podlife.apiserver.strategies.field_checks import check_at, non_negative, one_of, port_number
 
-_SECONDS = (
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
-)
+_SECONDS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 _SCHEMES = ("HTTP", "HTTPS")

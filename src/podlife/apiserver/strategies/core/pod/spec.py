@@ -37,12 +37,7 @@ from podlife.apiserver.strategies.core.pod.security_context import (
 )
 from podlife.apiserver.strategies.core.pod.volumes import validate_volumes
 from podlife.apiserver.strategies.core.resource_requirements import validate_resources
-from podlife.apiserver.strategies.field_checks import (
-    at_most_int32,
-    check_at,
-    check_ip,
-    required_choice,
-)
+from podlife.apiserver.strategies.field_checks import at_most_int32, check_at, check_ip, required_choice
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
