@@ -66,10 +66,6 @@ def bad_value(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(path, "FieldValueInvalid", "Invalid value: ", value=value, after=f": {detail}")
 
 
-def type_invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(path, "FieldValueTypeInvalid", "Invalid value: ", value=value, after=f": {detail}")
-
-
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
     """The supported values in their order, or sorted where they are a set, as upstream has it."""
     ordered = sorted(supported) if isinstance(supported, Set) else supported

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import (
-    canonical,
     default_requests_from_limits,
     default_resource_list,
     default_resource_lists,
@@ -16,7 +15,7 @@ from podlife.api.defaults.fields import (
     drop_empty_parts,
     pull_policy,
 )
-from podlife.api.defaults.volumes import default_volume
+from podlife.api.defaults.volumes import default_references, default_volume
 from podlife.api.quantity import Quantity, parse_nanos
 
 # The fields that upstream keeps even when they are empty, because they are pointers or have no omitempty.
@@ -65,10 +64,9 @@ _TOLERATION_KEEPS = frozenset({"tolerationSeconds"})
 def default_pod(pod: Object) -> None:
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
-    for container in spec.get("containers", ()):
-        default_requests_from_limits(container["resources"])
-    for container in spec.get("initContainers", ()):
-        default_requests_from_limits(container["resources"])
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field, ()):
+            default_requests_from_limits(container["resources"])
     if "resources" in spec:
         _default_pod_level_requests(spec)
     if spec.get("enableServiceLinks") is None:
@@ -100,12 +98,9 @@ def default_pod_spec(spec: Object) -> None:
     # An old name and a new one for the same thing: upstream always shows both.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    for container in spec.get("containers", ()):
-        default_container(container)
-    for container in spec.get("initContainers", ()):
-        default_container(container)
-    for container in spec.get("ephemeralContainers", ()):
-        default_container(container)
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(field, ()):
+            default_container(container)
     for volume in spec.get("volumes", ()):
         default_volume(volume)
     for toleration in spec.get("tolerations", ()):
@@ -141,7 +136,7 @@ def default_container(container: Object) -> None:
     for variable in container.get("env", ()):
         drop_empty(variable, _ENV_KEEPS)
         if source := variable.get("valueFrom"):
-            _default_env_source(source)
+            default_references(source)
     for mount in container.get("volumeMounts", ()):
         drop_empty(mount, _MOUNT_KEEPS)
     _default_handlers(container)
@@ -165,14 +160,6 @@ def _default_handlers(container: Object) -> None:
                 _default_http(handler)
                 if (sleep := handler.get("sleep")) is not None:
                     sleep.setdefault("seconds", 0)
-
-
-def _default_env_source(source: Object) -> None:
-    if (field := source.get("fieldRef")) is not None and not field.get("apiVersion"):
-        field["apiVersion"] = "v1"
-    if (resource := source.get("resourceFieldRef")) is not None:
-        resource.setdefault("divisor", "0")
-        canonical(resource, "divisor")
 
 
 def _default_probe(probe: Object) -> None:
@@ -199,10 +186,6 @@ def _default_http(handler: Object) -> None:
             http["scheme"] = "HTTP"
 
 
-def _is_pod_level(name: str) -> bool:
-    return name in ("cpu", "memory") or name.startswith("hugepages-")
-
-
 def _default_pod_level_requests(spec: Object) -> None:
     """With limits for the pod as a whole: requests from what the containers ask together, or the limits."""
     limits = (spec.get("resources") or {}).get("limits")
@@ -213,7 +196,7 @@ def _default_pod_level_requests(spec: Object) -> None:
         if name in ("cpu", "memory"):
             requests.setdefault(name, amount)
     for name, amount in limits.items():
-        if _is_pod_level(name):
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):
             requests.setdefault(name, amount)
     if requests:
         spec["resources"]["requests"] = requests

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from podlife.api.patch.errors import malformed
-from podlife.api.patch.go_format import go_format
+from podlife.api.patch.errors import go_format, go_type, malformed
 
 Key = tuple[type, Any]
 
@@ -28,15 +27,12 @@ def key_of(element: Any, merge_key: str) -> Key:
     if not merge_key:
         return same_value(element)
     if not isinstance(element, dict):
-        raise malformed(f"expected a map[string]interface {{}}, but received a {_go_type(element)}")
+        raise malformed(
+            f"expected a map[string]interface {{}}, but received a {go_type(element, '[]interface {}')}"
+        )
     if merge_key not in element:
         raise malformed(f"map: {go_format(element)} does not contain declared merge key: {merge_key}")
     return same_value(element[merge_key])
-
-
-def _go_type(value: Any) -> str:
-    names = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map[string]interface {}"}
-    return names.get(type(value), "[]interface {}")
 
 
 def are_objects(*lists: Sequence[Any]) -> bool:

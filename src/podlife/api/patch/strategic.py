@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.patch import lookup
-from podlife.api.patch.errors import go_kind, malformed, too_much
-from podlife.api.patch.go_format import go_format
+from podlife.api.patch.errors import go_format, go_type, malformed, too_much
 from podlife.api.patch.lists import Key, are_objects, key_of, merge_scalars, ordered, same_value
+from podlife.api.schema import go_kind
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -23,6 +23,9 @@ _SET_ORDER = "$setElementOrder"
 _BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
 _BAD_ORDER = "invalid patch format of setElementOrder list"
 _BAD_DELETION = "invalid patch format of primitive list"
+
+# What Go prints for a value without a type.
+_NIL = "%!s(<nil>)"
 
 Map = dict[str, Any]
 
@@ -217,7 +220,7 @@ def _apply_order(result: Map, patch: Map, directive: str, kind: str, effort: _Ef
     """Merge the list that `$setElementOrder/<field>` is about and put it in that order."""
     order = patch.pop(directive)
     if not isinstance(order, list):
-        raise malformed(f"expected a []interface {{}}, but received a {_go_name(order)}")
+        raise malformed(f"expected a []interface {{}}, but received a {go_type(order, _NIL)}")
     name = _target(directive, _SET_ORDER, _BAD_ORDER)
     current, changes = _as_list(result, name), _as_list(patch, name)
     element = lookup.for_list(kind, name)
@@ -239,14 +242,9 @@ def _as_list(holder: Map, name: str) -> list[Any] | None:
     if name not in holder:
         return None
     if not isinstance(holder[name], list):
-        raise malformed(f"expected a []interface {{}}, but received a {_go_name(holder[name])}")
+        raise malformed(f"expected a []interface {{}}, but received a {go_type(holder[name], _NIL)}")
     found: list[Any] = holder[name]
     return found
-
-
-def _go_name(value: Any) -> str:
-    names = {dict: "map[string]interface {}", str: "string", bool: "bool", int: "int64", float: "float64"}
-    return names.get(type(value), "%!s(<nil>)")
 
 
 def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.api.patch import lookup
-from podlife.api.patch.go_format import go_format
+from podlife.api.patch.errors import go_format
 from podlife.api.patch.lists import are_objects, key_of, same_value
 
 Map = dict[str, Any]
