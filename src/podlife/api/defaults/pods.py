@@ -13,6 +13,7 @@ from podlife.api.defaults.fields import (
     default_resource_lists,
     drop_empty,
     drop_empty_parts,
+    fill_absent,
     pull_policy,
 )
 from podlife.api.defaults.volumes import default_references, default_volume
@@ -125,10 +126,8 @@ def default_container(container: Object) -> None:
     container.setdefault("name", "")
     if "imagePullPolicy" not in container:
         container["imagePullPolicy"] = pull_policy(container.get("image", ""))
-    if "terminationMessagePath" not in container:
-        container["terminationMessagePath"] = "/dev/termination-log"
-    if "terminationMessagePolicy" not in container:
-        container["terminationMessagePolicy"] = "File"
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
     if resources := container.setdefault("resources", {}):
         default_resource_lists(resources)
     if "ports" in container:
@@ -146,8 +145,7 @@ def _default_ports(ports: list[Object]) -> None:
     for port in ports:
         drop_empty(port, _PORT_KEEPS)
         port.setdefault("containerPort", 0)
-        if "protocol" not in port:
-            port["protocol"] = "TCP"
+        port.setdefault("protocol", "TCP")
 
 
 def _default_handlers(container: Object) -> None:
@@ -164,14 +162,7 @@ def _default_handlers(container: Object) -> None:
 
 def _default_probe(probe: Object) -> None:
     drop_empty(probe, _PROBE_KEEPS)
-    if "timeoutSeconds" not in probe:
-        probe["timeoutSeconds"] = 1
-    if "periodSeconds" not in probe:
-        probe["periodSeconds"] = 10
-    if "successThreshold" not in probe:
-        probe["successThreshold"] = 1
-    if "failureThreshold" not in probe:
-        probe["failureThreshold"] = 3
+    fill_absent(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
     _default_http(probe)
     if (grpc := probe.get("grpc")) is not None:
         grpc.setdefault("service", "")
@@ -180,10 +171,7 @@ def _default_probe(probe: Object) -> None:
 def _default_http(handler: Object) -> None:
     if (http := handler.get("httpGet")) is not None:
         drop_empty(http, _HTTP_KEEPS)
-        if "path" not in http:
-            http["path"] = "/"
-        if "scheme" not in http:
-            http["scheme"] = "HTTP"
+        fill_absent(http, path="/", scheme="HTTP")
 
 
 def _default_pod_level_requests(spec: Object) -> None:

@@ -34,11 +34,6 @@ from podlife.apiserver.strategies.core.services import (
     assign_cluster_ip,
     needs_cluster_ip,
 )
-from podlife.apiserver.strategies.object_meta import (
-    default_metadata,
-    validate_metadata,
-    validate_metadata_update,
-)
 from podlife.apiserver.strategies.policy import PodDisruptionBudgetStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
 
@@ -70,10 +65,7 @@ __all__ = [
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
     "assign_cluster_ip",
-    "default_metadata",
     "needs_cluster_ip",
-    "validate_metadata",
-    "validate_metadata_update",
 ]
 
 PODS = PodStrategy()

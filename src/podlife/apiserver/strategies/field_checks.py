@@ -6,13 +6,13 @@ A check costs next to nothing if nothing is wrong: paths and messages are only b
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from functools import lru_cache
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.excerpt import excerpt_json
-from podlife.api.field_errors import FieldError, bad_value, not_supported, required
+from podlife.api.field_errors import FieldError, bad_value, duplicate, not_supported, required
 from podlife.memory import CACHED_VALUES
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -60,6 +60,13 @@ def at_most_int32(path: str, value: int | None, *, least: int = 0) -> list[Field
 
 def port_number(path: str, port: int) -> list[FieldError]:
     return [] if 1 <= port <= 65535 else [bad_value(path, port, PORT_RANGE)]
+
+
+def unique(path: str, value: Hashable, seen: set[Any]) -> list[FieldError]:
+    """A value that was not seen before; it is seen from now on."""
+    errors = [duplicate(path, value)] if value in seen else []
+    seen.add(value)
+    return errors
 
 
 def immutable(path: str, new: Any, old: Any) -> list[FieldError]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError
+from podlife.api.names import check_dns_subdomain
 
 MOST_WARNINGS = 50
 """Maximum number of warnings in a response. Clients reject responses of more than a hundred headers."""
@@ -43,11 +44,8 @@ class Strategy:
     # Warning for a delete without a propagation policy.
     deletion_warning = ""
 
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        """Check the name (or, with `prefix`, a generateName); returns problems in upstream's words."""
-        from podlife.api.names import check_dns_subdomain
-
-        return check_dns_subdomain(name, prefix=prefix)
+    # Checks the name (or, with `prefix`, a generateName); returns problems in upstream's words.
+    validate_name = staticmethod(check_dns_subdomain)
 
     def default(self, obj: Object) -> None:
         """Set defaults, as upstream's versioned defaults do."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import drop_empty_fields
-from podlife.api.field_errors import FieldError, bad_value, not_supported, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
 from podlife.api.integers import parse_int64
 from podlife.api.labels import is_empty_selector, selector_matches, validate_label_selector
 from podlife.apiserver.strategies.core.pod.template import (
@@ -93,7 +91,7 @@ def _validate_selector(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _validate_update_strategy(strategy: Object) -> Iterator[FieldError]:
+def _validate_update_strategy(strategy: Object) -> FieldErrors:
     path, kind = "spec.updateStrategy", strategy["type"]
     if kind == "OnDelete":
         return

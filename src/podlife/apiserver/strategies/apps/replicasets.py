@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import drop_empty_fields, fill_absent
-from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, not_supported, required
 from podlife.apiserver.strategies.core.pod.template import (
     TemplatedStrategy,
     default_rolling_update,
@@ -60,14 +58,14 @@ class DeploymentStrategy(TemplatedStrategy):
         keep_field(new["metadata"], old["metadata"], "labels")
 
 
-def _validate_selected(spec: Object) -> Iterator[FieldError]:
+def _validate_selected(spec: Object) -> FieldErrors:
     yield from validate_selector(spec, "deployment")
     if is_readable(spec.get("selector")):
         yield from validate_template(spec["template"], "spec.template")
         yield from validate_long_running(spec, "ReplicaSet")
 
 
-def _validate_deployment_strategy(strategy: Object) -> Iterator[FieldError]:
+def _validate_deployment_strategy(strategy: Object) -> FieldErrors:
     path, kind, rolling = "spec.strategy", strategy["type"], strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.defaults import default_claim_spec
 from podlife.api.defaults.fields import drop_empty_fields, fill_absent, fill_empty
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required
 from podlife.api.labels import validate_annotations, validate_labels
 from podlife.api.names import check_dns_label
 from podlife.apiserver.strategies.core.persistent_volumes import validate_claim_spec
@@ -46,9 +45,7 @@ class StatefulSetStrategy(TemplatedStrategy):
     parts_of_replicas = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     counts = ("replicas", *parts_of_replicas)
     ready_path = "status.readyReplicas"
-
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        return check_dns_label(name, prefix=prefix)
+    validate_name = staticmethod(check_dns_label)
 
     def default(self, obj: Object) -> None:
         super().default(obj)
@@ -106,7 +103,7 @@ def _default_update_strategy(spec: Object) -> None:
         rolling.pop("maxUnavailable", None)
 
 
-def _validate_policies(spec: Object) -> Iterator[FieldError]:
+def _validate_policies(spec: Object) -> FieldErrors:
     if (policy := spec["podManagementPolicy"]) not in ("OrderedReady", "Parallel"):
         yield bad_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
     strategy = spec["updateStrategy"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import fill_absent, fill_empty
-from podlife.api.field_errors import FieldError, bad_value, not_supported, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
 from podlife.apiserver.strategies.batch.job_spec import default_job_spec, validate_job_spec
 from podlife.apiserver.strategies.core.pod.template import drop_disabled_fields
 from podlife.apiserver.strategies.core.pod.warnings import name_warnings, spec_warnings
@@ -86,7 +85,7 @@ class CronJobStrategy(Strategy):
         )
 
 
-def _validate_schedule(schedule: str) -> Iterator[FieldError]:
+def _validate_schedule(schedule: str) -> FieldErrors:
     if not schedule:
         yield required("spec.schedule")
         return
@@ -118,7 +117,7 @@ def _validate_time_zone(zone: str) -> list[FieldError]:
     return []
 
 
-def _validate_job_template(spec: Object) -> Iterator[FieldError]:
+def _validate_job_template(spec: Object) -> FieldErrors:
     path = "spec.jobTemplate.spec"
     yield from validate_job_spec(spec, path)
     if (selector := spec.get("selector")) is not None:

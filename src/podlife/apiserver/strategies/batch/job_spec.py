@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import fill_empty
-from podlife.api.field_errors import FieldError, bad_value, duplicate, required, too_long, too_many
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, required, too_long, too_many
 from podlife.api.names import check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.core.pod.template import (
     default_selector,
     default_template,
     validate_template,
 )
-from podlife.apiserver.strategies.field_checks import check_at, non_negative, one_of
+from podlife.apiserver.strategies.field_checks import check_at, non_negative, one_of, unique
 
 _COUNTS = (
     "parallelism",
@@ -47,7 +47,7 @@ def default_failure_policy(spec: Object) -> None:
             fill_empty(pattern, status="True")
 
 
-def validate_job_spec(spec: Object, path: str) -> Iterator[FieldError]:
+def validate_job_spec(spec: Object, path: str) -> FieldErrors:
     for field in _COUNTS:
         yield from non_negative(f"{path}.{field}", spec.get(field))
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
@@ -64,7 +64,7 @@ def validate_job_spec(spec: Object, path: str) -> Iterator[FieldError]:
     yield from _validate_restart(spec, f"{path}.template.spec.restartPolicy")
 
 
-def _validate_manager(manager: str, path: str) -> Iterator[FieldError]:
+def _validate_manager(manager: str, path: str) -> FieldErrors:
     if not manager:
         yield required(path)
         return
@@ -77,7 +77,7 @@ def _validate_manager(manager: str, path: str) -> Iterator[FieldError]:
         yield too_long(path, 63)
 
 
-def _validate_mode(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_mode(spec: Object, path: str) -> FieldErrors:
     mode = spec.get("completionMode")
     yield from one_of(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed":
@@ -88,7 +88,7 @@ def _validate_mode(spec: Object, path: str) -> Iterator[FieldError]:
                 yield bad_value(f"{path}.{field}", spec[field], "requires indexed completion mode")
 
 
-def _validate_indexed(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_indexed(spec: Object, path: str) -> FieldErrors:
     completions, failed = spec.get("completions"), spec.get("maxFailedIndexes")
     parallelism = spec.get("parallelism") or 0
     if completions is None:
@@ -104,7 +104,7 @@ def _validate_indexed(spec: Object, path: str) -> Iterator[FieldError]:
         yield from _validate_many(failed, parallelism, path)
 
 
-def _validate_many(failed: int | None, parallelism: int, path: str) -> Iterator[FieldError]:
+def _validate_many(failed: int | None, parallelism: int, path: str) -> FieldErrors:
     if failed is None:
         detail = f"must be specified when completions is above {_MOST_INDEXES}"
         yield required(f"{path}.maxFailedIndexes", detail)
@@ -123,7 +123,7 @@ def _validate_choice(path: str, value: str, choices: Sequence[str]) -> list[Fiel
     return one_of(path, value, choices) if value else [required(path, f"valid values: [{shown}]")]
 
 
-def _validate_failure_policy(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_failure_policy(spec: Object, path: str) -> FieldErrors:
     rules = spec["podFailurePolicy"].get("rules") or []
     if len(rules) > _MOST_RULES:
         yield too_many(f"{path}.rules", len(rules), _MOST_RULES)
@@ -133,9 +133,7 @@ def _validate_failure_policy(spec: Object, path: str) -> Iterator[FieldError]:
         yield from _validate_failure_rule(spec, rule, f"{path}.rules[{index}]", names)
 
 
-def _validate_failure_rule(
-    spec: Object, rule: Object, path: str, names: set[str | None]
-) -> Iterator[FieldError]:
+def _validate_failure_rule(spec: Object, rule: Object, path: str, names: set[str | None]) -> FieldErrors:
     action = rule.get("action", "")
     yield from _validate_choice(f"{path}.action", action, _ACTIONS)
     if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
@@ -153,7 +151,7 @@ def _validate_failure_rule(
         yield FieldError(path, "FieldValueInvalid", f"Invalid value: {text}")
 
 
-def _validate_exit_codes(codes: Object, path: str, names: set[str | None]) -> Iterator[FieldError]:
+def _validate_exit_codes(codes: Object, path: str, names: set[str | None]) -> FieldErrors:
     operator, values = codes.get("operator", ""), codes.get("values") or []
     yield from _validate_choice(f"{path}.operator", operator, _OPERATORS)
     name = codes.get("containerName")
@@ -168,14 +166,12 @@ def _validate_exit_codes(codes: Object, path: str, names: set[str | None]) -> It
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
             yield bad_value(f"{path}.values[{index}]", 0, "must not be 0 for the In operator")
-        if value in seen:
-            yield duplicate(f"{path}.values[{index}]", value)
-        seen.add(value)
+        yield from unique(f"{path}.values[{index}]", value, seen)
     if any(before > after for before, after in pairwise(values)):
         yield bad_value(f"{path}.values", values, "must be ordered")
 
 
-def _validate_success_policy(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_success_policy(spec: Object, path: str) -> FieldErrors:
     rules = spec["successPolicy"].get("rules") or []
     if spec.get("completionMode") != "Indexed":
         shown = {"Rules": [_shown_rule(rule) for rule in rules] or None}
@@ -194,7 +190,7 @@ def _shown_rule(rule: Object) -> Object:
     return {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
 
 
-def _validate_success_rule(rule: Object, completions: int, path: str) -> Iterator[FieldError]:
+def _validate_success_rule(rule: Object, completions: int, path: str) -> FieldErrors:
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     if count is None and indexes is None:
         yield required(path, "at least one of succeededCount or succeededIndexes must be specified")

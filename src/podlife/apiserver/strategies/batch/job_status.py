@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, duplicate, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, duplicate, required
 from podlife.apiserver.strategies.batch.job_spec import count_indexes
 from podlife.apiserver.strategies.field_checks import non_negative
 
@@ -24,7 +22,7 @@ def _conflict(text: str) -> FieldError:
     return FieldError(_CONDITIONS, "FieldValueInvalid", f"Invalid value: {text}")
 
 
-def validate_job_status(new: Object, old: Object) -> Iterator[FieldError]:
+def validate_job_status(new: Object, old: Object) -> FieldErrors:
     """Only errors that this write introduces count; earlier ones are ignored."""
     status, before = new.get("status") or {}, old.get("status") or {}
     for field in _COUNTS:
@@ -46,7 +44,7 @@ def _is_finished(status: Object) -> bool:
     return is_true(status, "Complete") or is_true(status, "Failed")
 
 
-def _validate_uncounted(uncounted: Object) -> Iterator[FieldError]:
+def _validate_uncounted(uncounted: Object) -> FieldErrors:
     seen: set[str] = set()
     for field in ("succeeded", "failed"):
         for index, uid in enumerate(uncounted.get(field, ())):
@@ -58,7 +56,7 @@ def _validate_uncounted(uncounted: Object) -> Iterator[FieldError]:
             seen.add(uid)
 
 
-def _validate_conditions(status: Object, before: Object) -> Iterator[FieldError]:
+def _validate_conditions(status: Object, before: Object) -> FieldErrors:
     complete, failed = is_true(status, "Complete"), is_true(status, "Failed")
     failing, met = is_true(status, "FailureTarget"), is_true(status, "SuccessCriteriaMet")
     newly_complete = complete != is_true(before, "Complete")
@@ -77,7 +75,7 @@ def _validate_conditions(status: Object, before: Object) -> Iterator[FieldError]
         yield _conflict("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
 
 
-def _validate_times(status: Object, before: Object, spec: Object) -> Iterator[FieldError]:
+def _validate_times(status: Object, before: Object, spec: Object) -> FieldErrors:
     path = "status.completionTime"
     started, completed = status.get("startTime"), status.get("completionTime")
     complete = is_true(status, "Complete")
@@ -99,7 +97,7 @@ def _validate_times(status: Object, before: Object, spec: Object) -> Iterator[Fi
         yield bad_value("status.startTime", started, "field is immutable for unsuspended job once set")
 
 
-def _validate_finished(status: Object, before: Object, spec: Object) -> Iterator[FieldError]:
+def _validate_finished(status: Object, before: Object, spec: Object) -> FieldErrors:
     newly = not _is_finished(before)
     active, terminating = status.get("active", 0), status.get("terminating")
     if active > 0 and (newly or active != before.get("active", 0)):
@@ -114,7 +112,7 @@ def _validate_finished(status: Object, before: Object, spec: Object) -> Iterator
         yield bad_value("status.terminating", terminating, "terminating>0 is invalid for finished job")
 
 
-def _validate_indexes(status: Object, before: Object, spec: Object) -> Iterator[FieldError]:
+def _validate_indexes(status: Object, before: Object, spec: Object) -> FieldErrors:
     completions = spec.get("completions")
     done, failed = status.get("completedIndexes", ""), status.get("failedIndexes")
     if done != before.get("completedIndexes", ""):
@@ -140,7 +138,7 @@ def _validate_index_list(field: str, text: str, completions: int | None) -> list
     return []
 
 
-def _validate_progress(status: Object, before: Object, spec: Object) -> Iterator[FieldError]:
+def _validate_progress(status: Object, before: Object, spec: Object) -> FieldErrors:
     yield from (
         _conflict(f"cannot disable the terminal {kind}=True condition")
         for kind in ("Failed", "Complete", "FailureTarget")

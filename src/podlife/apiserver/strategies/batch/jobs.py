@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import fill_absent
-from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, required
 from podlife.api.labels import selector_matches, validate_label_selector
 from podlife.api.names import check_dns_label
 from podlife.apiserver.strategies.batch.job_spec import default_failure_policy, validate_job_spec
@@ -109,7 +108,7 @@ def _generate_selector(job: Object) -> None:
     selector.setdefault("matchLabels", {}).setdefault(_UID_LABELS[1], uid)
 
 
-def _validate_generated_selector(job: Object) -> Iterator[FieldError]:
+def _validate_generated_selector(job: Object) -> FieldErrors:
     spec = job["spec"]
     if spec.get("manualSelector") or spec.get("selector") is None:
         return

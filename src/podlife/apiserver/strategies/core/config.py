@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import drop_empty_fields, fill_empty
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required, too_long
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required, too_long
 from podlife.api.names import check_config_key
 from podlife.apiserver.strategies.field_checks import check_at, immutable
 from podlife.apiserver.strategies.strategy import Strategy
@@ -26,7 +25,7 @@ _REQUIRED_KEYS = {
 }
 
 
-def _validate_fixed(new: Object, old: Object, *fields: str) -> Iterator[FieldError]:
+def _validate_fixed(new: Object, old: Object, *fields: str) -> FieldErrors:
     if not old.get("immutable"):
         return
     if not new.get("immutable"):
@@ -34,7 +33,7 @@ def _validate_fixed(new: Object, old: Object, *fields: str) -> Iterator[FieldErr
     yield from (forbidden(field, _FIXED) for field in fields if new.get(field) != old.get(field))
 
 
-def _validate_keys(data: dict[str, str], field: str) -> Iterator[FieldError]:
+def _validate_keys(data: dict[str, str], field: str) -> FieldErrors:
     for key in data:
         yield from check_at(f"{field}[{key}]", key, check_config_key)
 

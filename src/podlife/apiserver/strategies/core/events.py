@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import drop_empty, drop_empty_fields
-from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, required
 from podlife.api.names import check_dns_subdomain, check_label_key, check_path_segment
 from podlife.apiserver.strategies.field_checks import check_at, immutable
 from podlife.apiserver.strategies.strategy import Strategy
@@ -44,9 +42,7 @@ class EventStrategy(Strategy):
 
     creates_on_update = True
     controller_field = "reportingComponent"
-
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        return check_path_segment(name, prefix=prefix)
+    validate_name = staticmethod(check_path_segment)
 
     def default(self, obj: Object) -> None:
         for field, empty in _ALWAYS.items():
@@ -90,9 +86,7 @@ class EventsV1Strategy(EventStrategy):
     """Additional rules of events.k8s.io/v1. The object is in the core/v1 form."""
 
     controller_field = "reportingController"
-
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        return check_dns_subdomain(name, prefix=prefix)
+    validate_name = staticmethod(check_dns_subdomain)
 
     def validate(self, obj: Object) -> list[FieldError]:
         errors = super().validate(obj)
@@ -116,7 +110,7 @@ class EventsV1Strategy(EventStrategy):
         return errors
 
 
-def _validate_series(obj: Object) -> Iterator[FieldError]:
+def _validate_series(obj: Object) -> FieldErrors:
     if (series := obj.get("series")) is None:
         return
     if series.get("count", 0) < 2:

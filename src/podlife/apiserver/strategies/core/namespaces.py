@@ -16,9 +16,7 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 class NamespaceStrategy(Strategy):
     has_status = True
     returns_deleted_object = True
-
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        return check_dns_label(name, prefix=prefix)
+    validate_name = staticmethod(check_dns_label)
 
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})

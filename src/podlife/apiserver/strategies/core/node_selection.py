@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_supported, required
+from podlife.api.field_errors import (
+    FieldError,
+    FieldErrors,
+    bad_value,
+    duplicate,
+    forbidden,
+    not_supported,
+    required,
+)
 from podlife.api.labels import validate_label_selector, validate_requirement
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key, check_label_value
-from podlife.apiserver.strategies.field_checks import check_at, one_of, positive
+from podlife.apiserver.strategies.field_checks import check_at, one_of, positive, unique
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _ACTIONS = frozenset({"DoNotSchedule", "ScheduleAnyway"})
@@ -21,7 +29,7 @@ _REQUIRED, _PREFERRED = (
 _NO_KEY = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
 
 
-def validate_tolerations(tolerations: Sequence[Object], path: str) -> Iterator[FieldError]:
+def validate_tolerations(tolerations: Sequence[Object], path: str) -> FieldErrors:
     for index, toleration in enumerate(tolerations):
         if _is_usual(toleration):
             continue
@@ -60,17 +68,15 @@ def _validate_operator(operator: str, value: str, path: str) -> list[FieldError]
     return [not_supported(path, operator, known)]
 
 
-def validate_scheduling_gates(gates: Sequence[Object], path: str) -> Iterator[FieldError]:
+def validate_scheduling_gates(gates: Sequence[Object], path: str) -> FieldErrors:
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
         yield from check_at(f"{path}[{index}]", name, check_label_key)
-        if name in seen:
-            yield duplicate(f"{path}[{index}]", name)
-        seen.add(name)
+        yield from unique(f"{path}[{index}]", name, seen)
 
 
-def validate_affinity(affinity: Object, path: str) -> Iterator[FieldError]:
+def validate_affinity(affinity: Object, path: str) -> FieldErrors:
     if (node := affinity.get("nodeAffinity")) is not None:
         yield from _validate_node_affinity(node, f"{path}.nodeAffinity")
     for field in ("podAffinity", "podAntiAffinity"):
@@ -89,7 +95,7 @@ def _validate_weight(holder: Object, path: str) -> list[FieldError]:
     return [] if 1 <= weight <= 100 else [bad_value(f"{path}.weight", weight, detail)]
 
 
-def _validate_node_affinity(affinity: Object, path: str) -> Iterator[FieldError]:
+def _validate_node_affinity(affinity: Object, path: str) -> FieldErrors:
     if (needed := affinity.get(_REQUIRED)) is not None:
         yield from validate_node_selector(needed, f"{path}.{_REQUIRED}")
     for index, preferred in enumerate(affinity.get(_PREFERRED, ())):
@@ -98,7 +104,7 @@ def _validate_node_affinity(affinity: Object, path: str) -> Iterator[FieldError]
         yield from _validate_term(preferred.get("preference") or {}, f"{at}.preference", check_values=False)
 
 
-def validate_node_selector(selector: Object, path: str) -> Iterator[FieldError]:
+def validate_node_selector(selector: Object, path: str) -> FieldErrors:
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
         yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
@@ -107,7 +113,7 @@ def validate_node_selector(selector: Object, path: str) -> Iterator[FieldError]:
         yield from _validate_term(term, f"{path}.nodeSelectorTerms[{index}]", check_values=True)
 
 
-def _validate_term(term: Object, path: str, *, check_values: bool) -> Iterator[FieldError]:
+def _validate_term(term: Object, path: str, *, check_values: bool) -> FieldErrors:
     for index, item in enumerate(term.get("matchExpressions", ())):
         at = f"{path}.matchExpressions[{index}]"
         yield from validate_requirement(item, at, may_compare=True, check_values=check_values)
@@ -115,7 +121,7 @@ def _validate_term(term: Object, path: str, *, check_values: bool) -> Iterator[F
         yield from _validate_node_field(item, f"{path}.matchFields[{index}]")
 
 
-def _validate_node_field(item: Object, path: str) -> Iterator[FieldError]:
+def _validate_node_field(item: Object, path: str) -> FieldErrors:
     operator, values, key = item.get("operator", ""), item.get("values") or [], item.get("key", "")
     if operator not in ("In", "NotIn"):
         yield bad_value(f"{path}.operator", operator, "not a valid selector operator")
@@ -129,7 +135,7 @@ def _validate_node_field(item: Object, path: str) -> Iterator[FieldError]:
         yield from check_at(f"{path}.values[{index}]", value, check_dns_subdomain)
 
 
-def _validate_pod_term(term: Object, path: str) -> Iterator[FieldError]:
+def _validate_pod_term(term: Object, path: str) -> FieldErrors:
     yield from validate_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
     yield from validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces", ()):
@@ -141,7 +147,7 @@ def _validate_pod_term(term: Object, path: str) -> Iterator[FieldError]:
     yield from check_at(f"{path}.topologyKey", key, check_label_key)
 
 
-def _validate_label_keys(holder: Object, path: str) -> Iterator[FieldError]:
+def _validate_label_keys(holder: Object, path: str) -> FieldErrors:
     """matchLabelKeys and mismatchLabelKeys: valid, with a selector to extend, and disjoint."""
     selector = holder.get("labelSelector")
     matched, mismatched = holder.get("matchLabelKeys") or [], holder.get("mismatchLabelKeys") or []
@@ -168,7 +174,7 @@ def _validate_label_keys(holder: Object, path: str) -> Iterator[FieldError]:
             yield bad_value(f"{path}.matchLabelKeys[{index}]", key, detail)
 
 
-def validate_spread(constraints: Sequence[Object], path: str) -> Iterator[FieldError]:
+def validate_spread(constraints: Sequence[Object], path: str) -> FieldErrors:
     """`topologySpreadConstraints`."""
     later = Counter(map(_spread_pair, constraints))
     for index, constraint in enumerate(constraints):
@@ -190,7 +196,7 @@ def _spread_pair(constraint: Object) -> tuple[str, str]:
     return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
 
 
-def _validate_spread_options(constraint: Object, action: str, path: str) -> Iterator[FieldError]:
+def _validate_spread_options(constraint: Object, action: str, path: str) -> FieldErrors:
     if (least := constraint.get("minDomains")) is not None:
         yield from positive(f"{path}.minDomains", least)
         if action != "DoNotSchedule":

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import default_resource_list, drop_empty, drop_empty_fields, fill_absent
-from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, duplicate, forbidden
 from podlife.api.names import check_label_key, check_label_value
 from podlife.apiserver.strategies.core.node_selection import TAINT_EFFECTS
 from podlife.apiserver.strategies.core.resource_requirements import validate_quantity
@@ -99,13 +98,13 @@ def _default_status(status: Object) -> None:
     show_times(status, "lastHeartbeatTime", "lastTransitionTime")
 
 
-def _validate_amounts(status: Object) -> Iterator[FieldError]:
+def _validate_amounts(status: Object) -> FieldErrors:
     for field in ("capacity", "allocatable"):
         for name, amount in (status.get(field) or {}).items():
             yield from validate_quantity(f"status.{field}.{name}", name, amount)
 
 
-def _validate_taints(taints: list[Object] | tuple[()]) -> Iterator[FieldError]:
+def _validate_taints(taints: list[Object] | tuple[()]) -> FieldErrors:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         # The path is upstream's: taints are reported as if they were metadata.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
 from podlife.api.defaults import default_claim_spec, default_volume_source
 from podlife.api.defaults.fields import default_resource_list, drop_empty_fields, fill_empty
-from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, not_supported, required
 from podlife.api.labels import validate_annotations, validate_label_selector, validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.api.quantity import parse_nanos
@@ -47,7 +45,7 @@ _IMMUTABLE_SPEC = (
 )
 
 
-def validate_claim_template(template: Object, path: str) -> Iterator[FieldError]:
+def validate_claim_template(template: Object, path: str) -> FieldErrors:
     meta = template.get("metadata") or {}
     yield from validate_annotations(meta.get("annotations") or {}, f"{path}.metadata.annotations")
     yield from validate_labels(meta.get("labels") or {}, f"{path}.metadata.labels")
@@ -59,14 +57,14 @@ def validate_claim_template(template: Object, path: str) -> Iterator[FieldError]
     yield from validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
 
 
-def _validate_access_modes(modes: list[str], path: str) -> Iterator[FieldError]:
+def _validate_access_modes(modes: list[str], path: str) -> FieldErrors:
     yield from (not_supported(path, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES)
     others = any(mode in _ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes)
     if "ReadWriteOncePod" in modes and others:
         yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
-def validate_claim_spec(spec: Object, path: str) -> Iterator[FieldError]:
+def validate_claim_spec(spec: Object, path: str) -> FieldErrors:
     modes = spec.get("accessModes") or []
     if not modes:
         yield required(f"{path}.accessModes", "at least 1 access mode is required")
@@ -87,7 +85,7 @@ def _validate_storage(spec: Object, path: str) -> list[FieldError]:
     return [] if parse_nanos(size) > 0 else [bad_value(path, size, "must be greater than zero")]
 
 
-def _validate_data_sources(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_data_sources(spec: Object, path: str) -> FieldErrors:
     for field in ("dataSource", "dataSourceRef"):
         if (source := spec.get(field)) is not None:
             yield from _validate_data_source(source, f"{path}.{field}")
@@ -99,7 +97,7 @@ def _validate_data_sources(spec: Object, path: str) -> Iterator[FieldError]:
             yield bad_value(path, {}, "must match dataSourceRef")
 
 
-def _validate_data_source(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_data_source(source: Object, path: str) -> FieldErrors:
     yield from (required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field))
     kind, group, namespace = source.get("kind", ""), source.get("apiGroup"), source.get("namespace")
     if not group and kind != "PersistentVolumeClaim":
@@ -222,7 +220,7 @@ def _source(spec: Object) -> Object:
     return {field: value for field, value in spec.items() if field not in _NOT_SOURCES}
 
 
-def _validate_capacity(capacity: Object) -> Iterator[FieldError]:
+def _validate_capacity(capacity: Object) -> FieldErrors:
     if not capacity:
         yield required("spec.capacity")
     if set(capacity) != {"storage"}:
@@ -232,7 +230,7 @@ def _validate_capacity(capacity: Object) -> Iterator[FieldError]:
             yield bad_value(f"spec.capacity[{name}]", amount, "must be greater than zero")
 
 
-def _validate_affinity(spec: Object) -> Iterator[FieldError]:
+def _validate_affinity(spec: Object) -> FieldErrors:
     if (affinity := spec.get("nodeAffinity")) is None:
         if "local" in spec:
             yield required("spec.nodeAffinity", "Local volume requires node affinity")
@@ -242,7 +240,7 @@ def _validate_affinity(spec: Object) -> Iterator[FieldError]:
         yield from validate_node_selector(needed, "spec.nodeAffinity.required")
 
 
-def _validate_source(spec: Object) -> Iterator[FieldError]:
+def _validate_source(spec: Object) -> FieldErrors:
     sources = sorted(_source(spec))
     if not sources:
         yield required("spec", "must specify a volume type")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
 from podlife.api.field_errors import (
     FieldError,
+    FieldErrors,
     bad_value,
     duplicate,
     forbidden,
@@ -72,7 +71,7 @@ def validate_resource_name(path: str, name: str) -> list[FieldError]:
     return []
 
 
-def _validate_container_resource(path: str, name: str) -> Iterator[FieldError]:
+def _validate_container_resource(path: str, name: str) -> FieldErrors:
     if name in _CONTAINER_RESOURCES:
         return
     yield from validate_resource_name(path, name)
@@ -90,7 +89,7 @@ def _validate_pod_resource(path: str, name: str) -> list[FieldError]:
     return errors
 
 
-def validate_quantity(path: str, name: str, text: str) -> Iterator[FieldError]:
+def validate_quantity(path: str, name: str, text: str) -> FieldErrors:
     nanos = parse_nanos(text)
     if nanos < 0:
         yield bad_value(path, text, "must be greater than or equal to 0")
@@ -100,7 +99,7 @@ def validate_quantity(path: str, name: str, text: str) -> Iterator[FieldError]:
 
 def validate_resources(
     resources: Object, path: str, *, claims: frozenset[str], pod_level: bool = False
-) -> Iterator[FieldError]:
+) -> FieldErrors:
     """`requests`, `limits` and `claims` of a container, or of a whole pod."""
     if not resources:
         return
@@ -136,7 +135,7 @@ def _validate_request(name: str, text: str, limit: str | None, path: str) -> lis
     return []
 
 
-def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> Iterator[FieldError]:
+def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> FieldErrors:
     seen: set[str] = set()
     claimed: set[str] = set()
     # One text for all of them: there may be as many names as claims that match none of them.

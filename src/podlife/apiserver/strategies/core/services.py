@@ -7,7 +7,6 @@ sets it. Node ports are kept as given.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import (
@@ -17,7 +16,7 @@ from podlife.api.defaults.fields import (
     fill_absent,
     fill_empty,
 )
-from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, duplicate, forbidden, required
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.core.pod.handlers import validate_port_reference
@@ -30,6 +29,7 @@ from podlife.apiserver.strategies.field_checks import (
     one_of,
     port_number,
     require_at,
+    unique,
 )
 from podlife.apiserver.strategies.strategy import Strategy
 
@@ -74,9 +74,7 @@ class ServiceStrategy(Strategy):
     has_status = True
     creates_on_update = True
     returns_deleted_object = True
-
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        return check_dns_label(name, prefix=prefix)
+    validate_name = staticmethod(check_dns_label)
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -173,7 +171,7 @@ def _default_families(spec: Object) -> None:
             spec["ipFamilies"] = ["IPv4", "IPv6"]
 
 
-def _validate_type(spec: Object) -> Iterator[FieldError]:
+def _validate_type(spec: Object) -> FieldErrors:
     kind = spec["type"]
     if kind in ("LoadBalancer", "NodePort") and _is_headless(spec):
         yield bad_value("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
@@ -185,13 +183,11 @@ def _validate_type(spec: Object) -> Iterator[FieldError]:
         yield from require_at("spec.externalName", name, check_dns_subdomain)
 
 
-def _validate_port(port: Object, needs_name: bool, names: set[str], path: str) -> Iterator[FieldError]:
+def _validate_port(port: Object, needs_name: bool, names: set[str], path: str) -> FieldErrors:
     name = port.get("name", "")
     if name:
         yield from check_at(f"{path}.name", name, check_dns_label)
-        if name in names:
-            yield duplicate(f"{path}.name", name)
-        names.add(name)
+        yield from unique(f"{path}.name", name, names)
     elif needs_name:
         yield required(f"{path}.name")
     yield from port_number(f"{path}.port", port["port"])
@@ -212,7 +208,7 @@ def _validate_affinity(spec: Object) -> list[FieldError]:
     return [bad_value("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, detail)]
 
 
-def _validate_addresses(spec: Object) -> Iterator[FieldError]:
+def _validate_addresses(spec: Object) -> FieldErrors:
     path, first, addresses = "spec.clusterIPs", spec.get("clusterIP", ""), spec.get("clusterIPs", [])
     if first and addresses and addresses[0] != first:
         yield bad_value(path, addresses, "first value must match `clusterIP`")
@@ -221,9 +217,7 @@ def _validate_addresses(spec: Object) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, family in enumerate(spec.get("ipFamilies", ())):
         yield from one_of(f"spec.ipFamilies[{index}]", family, _FAMILIES)
-        if family in seen:
-            yield duplicate(f"spec.ipFamilies[{index}]", family)
-        seen.add(family)
+        yield from unique(f"spec.ipFamilies[{index}]", family, seen)
     yield from one_of("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), _FAMILY_POLICIES)
     bad = list(_bad_addresses(addresses))
     yield from bad
@@ -233,7 +227,7 @@ def _validate_addresses(spec: Object) -> Iterator[FieldError]:
         yield bad_value(path, addresses, "may specify no more than one IP for each IP family")
 
 
-def _bad_addresses(addresses: list[str]) -> Iterator[FieldError]:
+def _bad_addresses(addresses: list[str]) -> FieldErrors:
     for index, address in enumerate(addresses):
         if index == 0 and address == "None":
             if len(addresses) > 1:
@@ -242,7 +236,7 @@ def _bad_addresses(addresses: list[str]) -> Iterator[FieldError]:
             yield from check_at(f"spec.clusterIPs[{index}]", address, check_ip)
 
 
-def _validate_ports_together(spec: Object, ports: list[Object]) -> Iterator[FieldError]:
+def _validate_ports_together(spec: Object, ports: list[Object]) -> FieldErrors:
     for index, port in enumerate(ports):
         if port.get("nodePort") and spec["type"] == "ClusterIP":
             yield forbidden(f"spec.ports[{index}].nodePort", "may not be used when `type` is 'ClusterIP'")
@@ -259,7 +253,7 @@ def _validate_ports_together(spec: Object, ports: list[Object]) -> Iterator[Fiel
         numbers.add((protocol, port["port"]))
 
 
-def _validate_traffic(spec: Object) -> Iterator[FieldError]:
+def _validate_traffic(spec: Object) -> FieldErrors:
     if spec.get("allocateLoadBalancerNodePorts") is not None and spec["type"] != "LoadBalancer":
         detail = "may only be used when `type` is 'LoadBalancer'"
         yield forbidden("spec.allocateLoadBalancerNodePorts", detail)
@@ -289,7 +283,7 @@ class EndpointsStrategy(Strategy):
         return [error for index, subset in subsets for error in _validate_subset(subset, f"subsets[{index}]")]
 
 
-def _validate_subset(subset: Object, path: str) -> Iterator[FieldError]:
+def _validate_subset(subset: Object, path: str) -> FieldErrors:
     if not subset.get("addresses") and not subset.get("notReadyAddresses"):
         yield required(path, "must specify `addresses` or `notReadyAddresses`")
     for field in ("addresses", "notReadyAddresses"):
@@ -306,7 +300,7 @@ def _validate_subset(subset: Object, path: str) -> Iterator[FieldError]:
         yield from one_of(f"{at}.protocol", port["protocol"], PROTOCOLS)
 
 
-def _validate_address(address: Object, path: str) -> Iterator[FieldError]:
+def _validate_address(address: Object, path: str) -> FieldErrors:
     text = address.get("ip", "")
     yield from check_at(f"{path}.ip", text, check_ip)
     if hostname := address.get("hostname"):
@@ -316,7 +310,7 @@ def _validate_address(address: Object, path: str) -> Iterator[FieldError]:
     yield from _validate_endpoint_ip(text, f"{path}.ip", "must be a valid IP address")
 
 
-def _validate_endpoint_ip(text: str, path: str, rule: str) -> Iterator[FieldError]:
+def _validate_endpoint_ip(text: str, path: str, rule: str) -> FieldErrors:
     if not is_ip(text):
         yield bad_value(path, text, rule)
         return

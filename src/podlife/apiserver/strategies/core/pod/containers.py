@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import (
-    FieldError,
+    FieldErrors,
     bad_value,
     duplicate,
     forbidden,
@@ -22,7 +22,14 @@ from podlife.apiserver.strategies.core.pod.handlers import validate_lifecycle, v
 from podlife.apiserver.strategies.core.pod.security_context import validate_container_security
 from podlife.apiserver.strategies.core.pod.volumes import PULL_POLICIES, validate_mounts
 from podlife.apiserver.strategies.core.resource_requirements import validate_resources
-from podlife.apiserver.strategies.field_checks import PORT_RANGE, PROTOCOLS, check_at, one_of, required_choice
+from podlife.apiserver.strategies.field_checks import (
+    PORT_RANGE,
+    PROTOCOLS,
+    check_at,
+    one_of,
+    required_choice,
+    unique,
+)
 
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
@@ -52,9 +59,7 @@ class ContainerContext(NamedTuple):
     host_users: bool
 
 
-def validate_containers(
-    containers: Sequence[Object], path: str, around: ContainerContext
-) -> Iterator[FieldError]:
+def validate_containers(containers: Sequence[Object], path: str, around: ContainerContext) -> FieldErrors:
     if not containers:
         yield required(path)
         return
@@ -62,17 +67,14 @@ def validate_containers(
     for index, container in enumerate(containers):
         at = f"{path}[{index}]"
         yield from _validate_any(container, at, around)
-        name = container.get("name", "")
-        if name in names:
-            yield duplicate(f"{at}.name", name)
-        names.add(name)
+        yield from unique(f"{at}.name", container.get("name", ""), names)
         yield from _validate_handlers(container, at, around)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             yield from _validate_restart(container, at)
     yield from _validate_host_ports(containers, path)
 
 
-def validate_init_containers(spec: Object, path: str, around: ContainerContext) -> Iterator[FieldError]:
+def validate_init_containers(spec: Object, path: str, around: ContainerContext) -> FieldErrors:
     names = {container.get("name", "") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec["initContainers"]):
         at = f"{path}[{index}]"
@@ -91,7 +93,7 @@ def validate_init_containers(spec: Object, path: str, around: ContainerContext) 
             yield from _validate_runs_to_completion(container, at)
 
 
-def _validate_runs_to_completion(container: Object, path: str) -> Iterator[FieldError]:
+def _validate_runs_to_completion(container: Object, path: str) -> FieldErrors:
     for field in ("lifecycle", *_PROBES):
         if field in container:
             detail = "may not be set for init containers without restartPolicy=Always"
@@ -103,7 +105,7 @@ def _validate_runs_to_completion(container: Object, path: str) -> Iterator[Field
             yield bad_value(at, "RestartContainer", detail)
 
 
-def validate_ephemeral_containers(spec: Object, path: str, around: ContainerContext) -> Iterator[FieldError]:
+def validate_ephemeral_containers(spec: Object, path: str, around: ContainerContext) -> FieldErrors:
     others = (*(spec.get("containers") or ()), *spec.get("initContainers", ()))
     targets = {container.get("name", "") for container in others}
     names = set(targets)
@@ -111,10 +113,8 @@ def validate_ephemeral_containers(spec: Object, path: str, around: ContainerCont
         at = f"{path}[{index}]"
         yield from _validate_any(container, at, around)
         yield from validate_image(container, at)
-        name, target = container.get("name", ""), container.get("targetContainerName", "")
-        if name in names:
-            yield duplicate(f"{at}.name", name)
-        names.add(name)
+        yield from unique(f"{at}.name", container.get("name", ""), names)
+        target = container.get("targetContainerName", "")
         if target and target not in targets:
             yield not_found(f"{at}.targetContainerName", target)
         detail = "cannot be set for an Ephemeral Container"
@@ -125,7 +125,7 @@ def validate_ephemeral_containers(spec: Object, path: str, around: ContainerCont
                     yield forbidden(f"{at}.volumeMounts[{number}].{field}", detail)
 
 
-def _validate_any(container: Object, path: str, around: ContainerContext) -> Iterator[FieldError]:
+def _validate_any(container: Object, path: str, around: ContainerContext) -> FieldErrors:
     """Rules for containers of every sort."""
     name = container.get("name", "")
     if not name:
@@ -151,14 +151,14 @@ def _validate_any(container: Object, path: str, around: ContainerContext) -> Ite
     yield from _validate_rare(container, path, around)
 
 
-def _validate_rare(container: Object, path: str, around: ContainerContext) -> Iterator[FieldError]:
+def _validate_rare(container: Object, path: str, around: ContainerContext) -> FieldErrors:
     if "resizePolicy" in container:
         yield from _validate_resize(container["resizePolicy"], f"{path}.resizePolicy", around.restart_policy)
     if context := container.get("securityContext"):
         yield from validate_container_security(context, f"{path}.securityContext", around.host_users)
 
 
-def _validate_handlers(container: Object, path: str, around: ContainerContext) -> Iterator[FieldError]:
+def _validate_handlers(container: Object, path: str, around: ContainerContext) -> FieldErrors:
     if "lifecycle" in container:
         lifecycle, at = container["lifecycle"], f"{path}.lifecycle"
         yield from validate_lifecycle(lifecycle, at, around.grace_seconds, around.operating_system)
@@ -167,7 +167,7 @@ def _validate_handlers(container: Object, path: str, around: ContainerContext) -
             yield from validate_probe(container[field], path, field)
 
 
-def _validate_ports(ports: Sequence[Object], path: str) -> Iterator[FieldError]:
+def _validate_ports(ports: Sequence[Object], path: str) -> FieldErrors:
     names: set[str] = set()
     for index, port in enumerate(ports):
         if name := port.get("name"):
@@ -187,7 +187,7 @@ def _validate_ports(ports: Sequence[Object], path: str) -> Iterator[FieldError]:
             yield not_supported(f"{path}[{index}].protocol", protocol, PROTOCOLS)
 
 
-def _validate_host_ports(containers: Sequence[Object], path: str) -> Iterator[FieldError]:
+def _validate_host_ports(containers: Sequence[Object], path: str) -> FieldErrors:
     """No two containers of a pod may use the same host port."""
     taken: set[str] = set()
     for index, container in enumerate(containers):
@@ -200,7 +200,7 @@ def _validate_host_ports(containers: Sequence[Object], path: str) -> Iterator[Fi
             taken.add(key)
 
 
-def _validate_restart(container: Object, path: str) -> Iterator[FieldError]:
+def _validate_restart(container: Object, path: str) -> FieldErrors:
     """A container's own restart policy and its rules."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is None and rules:
@@ -212,7 +212,7 @@ def _validate_restart(container: Object, path: str) -> Iterator[FieldError]:
         yield from _validate_rule(rule, f"{path}.restartPolicyRules[{index}]")
 
 
-def _validate_rule(rule: Object, path: str) -> Iterator[FieldError]:
+def _validate_rule(rule: Object, path: str) -> FieldErrors:
     yield from one_of(f"{path}.action", rule.get("action", ""), _RULE_ACTIONS)
     codes = rule.get("exitCodes")
     if codes is None:
@@ -223,20 +223,18 @@ def _validate_rule(rule: Object, path: str) -> Iterator[FieldError]:
         yield too_many(f"{path}.exitCodes.values", count, 255)
 
 
-def _validate_resize(policies: Sequence[Object], path: str, restart_policy: str) -> Iterator[FieldError]:
+def _validate_resize(policies: Sequence[Object], path: str, restart_policy: str) -> FieldErrors:
     seen: set[str] = set()
     for index, policy in enumerate(policies):
         resource, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
-        if resource in seen:
-            yield duplicate(f"{path}[{index}]", resource)
-        seen.add(resource)
+        yield from unique(f"{path}[{index}]", resource, seen)
         yield from required_choice(path, resource, ("cpu", "memory"))
         yield from required_choice(path, restart, ("NotRequired", "RestartContainer"))
         if restart_policy == "Never" and restart != "NotRequired":
             yield bad_value(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
 
 
-def validate_image(container: Object, path: str) -> Iterator[FieldError]:
+def validate_image(container: Object, path: str) -> FieldErrors:
     """For pods, not for templates, which may still be completed."""
     image = container.get("image", "")
     if image != image.strip():

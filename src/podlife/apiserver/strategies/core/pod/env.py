@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, not_supported, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
 from podlife.api.names import (
     check_config_key,
     check_dns_label,
@@ -38,7 +38,7 @@ _NO_SOURCE = (
 )
 
 
-def validate_env(variables: Sequence[Object], path: str) -> Iterator[FieldError]:
+def validate_env(variables: Sequence[Object], path: str) -> FieldErrors:
     for index, variable in enumerate(variables):
         name = variable.get("name")
         if not name:
@@ -49,7 +49,7 @@ def validate_env(variables: Sequence[Object], path: str) -> Iterator[FieldError]
             yield from _validate_source(variable, f"{path}[{index}].valueFrom")
 
 
-def _validate_source(variable: Object, path: str) -> Iterator[FieldError]:
+def _validate_source(variable: Object, path: str) -> FieldErrors:
     source: Object = variable["valueFrom"]
     named = [kind for kind in _ENV_SOURCES if source.get(kind) is not None]
     for kind in named:
@@ -71,7 +71,7 @@ def _validate_source(variable: Object, path: str) -> Iterator[FieldError]:
         yield bad_value(path, "", "may not have more than one field specified at a time")
 
 
-def _validate_file_key(reference: Object, path: str) -> Iterator[FieldError]:
+def _validate_file_key(reference: Object, path: str) -> FieldErrors:
     yield from require_at(f"{path}.key", reference.get("key", ""), check_env_name)
     yield from require_at(f"{path}.volumeName", reference.get("volumeName", ""), check_dns_label)
     yield from require_at(f"{path}.path", reference.get("path", ""), check_backsteps)
@@ -102,9 +102,7 @@ def validate_field_ref(reference: Object, path: str, fields: frozenset[str]) -> 
     return []
 
 
-def validate_resource_field_ref(
-    reference: Object, path: str, *, needs_container: bool
-) -> Iterator[FieldError]:
+def validate_resource_field_ref(reference: Object, path: str, *, needs_container: bool) -> FieldErrors:
     """A request or limit of a container."""
     resource = reference.get("resource", "")
     if needs_container and not reference.get("containerName"):
@@ -128,7 +126,7 @@ def _validate_divisor(resource: str, divisor: str, path: str) -> list[FieldError
     return [bad_value(f"{path}.divisor", resource, detail)]
 
 
-def validate_env_from(sources: Sequence[Object], path: str) -> Iterator[FieldError]:
+def validate_env_from(sources: Sequence[Object], path: str) -> FieldErrors:
     for index, source in enumerate(sources):
         at = f"{path}[{index}]"
         if prefix := source.get("prefix", ""):

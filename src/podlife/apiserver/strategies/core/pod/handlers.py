@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required
 from podlife.api.names import check_http_header_name, check_port_name
 from podlife.apiserver.strategies.field_checks import check_at, non_negative, one_of, port_number
 
@@ -34,7 +32,7 @@ def validate_port_reference(path: str, port: int | str) -> list[FieldError]:
 
 def _validate_handler(
     handler: Object, path: str, kinds: tuple[str, ...], grace_seconds: int | None
-) -> Iterator[FieldError]:
+) -> FieldErrors:
     given = [kind for kind in kinds if handler.get(kind) is not None]
     if not given:
         yield required(path, "must specify a handler type")
@@ -44,7 +42,7 @@ def _validate_handler(
         yield forbidden(f"{path}.{kind}", "may not specify more than 1 handler type")
 
 
-def _validate_action(kind: str, action: Object, path: str, grace_seconds: int | None) -> Iterator[FieldError]:
+def _validate_action(kind: str, action: Object, path: str, grace_seconds: int | None) -> FieldErrors:
     if kind == "exec":
         if not action.get("command"):
             yield required(f"{path}.command")
@@ -61,7 +59,7 @@ def _validate_action(kind: str, action: Object, path: str, grace_seconds: int | 
             yield from check_at(f"{path}.httpHeaders", header.get("name", ""), check_http_header_name)
 
 
-def validate_probe(probe: Object, container_path: str, kind: str) -> Iterator[FieldError]:
+def validate_probe(probe: Object, container_path: str, kind: str) -> FieldErrors:
     path = f"{container_path}.{kind}"
     yield from _validate_handler(probe, path, _PROBE_HANDLERS, None)
     for field in _SECONDS:
@@ -80,7 +78,7 @@ def validate_probe(probe: Object, container_path: str, kind: str) -> Iterator[Fi
 
 def validate_lifecycle(
     lifecycle: Object, path: str, grace_seconds: int | None, operating_system: str
-) -> Iterator[FieldError]:
+) -> FieldErrors:
     for hook in ("postStart", "preStop"):
         if (handler := lifecycle.get(hook)) is not None:
             yield from _validate_handler(handler, f"{path}.{hook}", _HOOK_HANDLERS, grace_seconds)

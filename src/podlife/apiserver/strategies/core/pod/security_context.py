@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import (
     FieldError,
+    FieldErrors,
     bad_value,
     duplicate,
     forbidden,
@@ -62,7 +62,7 @@ _LINUX_CONTAINER_FIELDS = (
 )
 
 
-def validate_pod_security(context: Object, spec: Object, path: str) -> Iterator[FieldError]:
+def validate_pod_security(context: Object, spec: Object, path: str) -> FieldErrors:
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
         yield from at_most_int32(f"{path}.{field}", context.get(field))
     for index, group in enumerate(context.get("supplementalGroups") or ()):
@@ -76,7 +76,7 @@ def validate_pod_security(context: Object, spec: Object, path: str) -> Iterator[
     yield from _validate_profiles(context, path)
 
 
-def _validate_sysctls(settings: list[Object], spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_sysctls(settings: list[Object], spec: Object, path: str) -> FieldErrors:
     seen: set[str] = set()
     for index, setting in enumerate(settings):
         name, at = setting.get("name", ""), f"{path}[{index}].name"
@@ -95,7 +95,7 @@ def _validate_sysctls(settings: list[Object], spec: Object, path: str) -> Iterat
             yield bad_value(at, name, "may not be specified when 'hostIPC' is true")
 
 
-def _validate_profiles(context: Object, path: str) -> Iterator[FieldError]:
+def _validate_profiles(context: Object, path: str) -> FieldErrors:
     if (seccomp := context.get("seccompProfile")) is not None:
         yield from _validate_seccomp(seccomp, f"{path}.seccompProfile")
     if (profile := context.get("appArmorProfile")) is not None:
@@ -108,7 +108,7 @@ def _validate_profile_type(profile: Object, path: str, field: str) -> list[Field
     return one_of(f"{path}.type", kind, _PROFILES)
 
 
-def _validate_seccomp(profile: Object, path: str) -> Iterator[FieldError]:
+def _validate_seccomp(profile: Object, path: str) -> FieldErrors:
     yield from _validate_profile_type(profile, path, "seccompProfile")
     target, at = profile.get("localhostProfile"), f"{path}.localhostProfile"
     if profile.get("type") != "Localhost":
@@ -138,7 +138,7 @@ def _validate_app_armor(profile: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def validate_container_security(context: Object, path: str, host_users: bool) -> Iterator[FieldError]:
+def validate_container_security(context: Object, path: str, host_users: bool) -> FieldErrors:
     for field in ("runAsUser", "runAsGroup"):
         yield from at_most_int32(f"{path}.{field}", context.get(field))
     mount = context.get("procMount")
@@ -155,7 +155,7 @@ def validate_container_security(context: Object, path: str, host_users: bool) ->
     yield from _validate_profiles(context, path)
 
 
-def validate_operating_system(spec: Object, path: str) -> Iterator[FieldError]:
+def validate_operating_system(spec: Object, path: str) -> FieldErrors:
     """`spec.os`, and what may not be set for that system."""
     name = spec["os"].get("name", "")
     if name not in ("linux", "windows"):

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import (
     FieldError,
+    FieldErrors,
     bad_value,
     duplicate,
     forbidden,
@@ -113,7 +114,7 @@ def _surroundings(spec: Object, volumes: dict[str, Object]) -> ContainerContext:
     )
 
 
-def _validate_names(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_names(spec: Object, path: str) -> FieldErrors:
     for field in _SUBDOMAIN_FIELDS:
         if (name := spec.get(field)) and check_dns_subdomain(name):
             yield from check_at(f"{path}.{field}", name, check_dns_subdomain)
@@ -122,7 +123,7 @@ def _validate_names(spec: Object, path: str) -> Iterator[FieldError]:
             yield from check_at(f"{path}.{field}", name, check_dns_label)
 
 
-def _validate_unusual(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_unusual(spec: Object, path: str) -> FieldErrors:
     if resources := spec.get("resources"):
         yield from validate_resources(resources, f"{path}.resources", claims=frozenset(), pod_level=True)
     yield from validate_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
@@ -146,7 +147,7 @@ def _validate_unusual(spec: Object, path: str) -> Iterator[FieldError]:
     yield from _validate_file_keys(spec, path)
 
 
-def _validate_claims(claims: Sequence[Object], path: str) -> Iterator[FieldError]:
+def _validate_claims(claims: Sequence[Object], path: str) -> FieldErrors:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         at = f"{path}[{index}]"
@@ -175,7 +176,7 @@ def _as_upstream_shows(claim: Object) -> Object:
     return {**shown, "Name": claim.get("name", "")}
 
 
-def _validate_host_network(containers: Sequence[Object], path: str, is_pod: bool) -> Iterator[FieldError]:
+def _validate_host_network(containers: Sequence[Object], path: str, is_pod: bool) -> FieldErrors:
     for index, container in enumerate(containers):
         for number, port in enumerate(container.get("ports", ())):
             on_host = port.get("hostPort", 0)
@@ -184,7 +185,7 @@ def _validate_host_network(containers: Sequence[Object], path: str, is_pod: bool
                 yield bad_value(at, on_host, "must match `containerPort` when `hostNetwork` is true")
 
 
-def _validate_host(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_host(spec: Object, path: str) -> FieldErrors:
     if spec.get("hostUsers") is False:
         detail = "when `hostUsers` is false"
         if spec.get("hostNetwork"):
@@ -205,7 +206,7 @@ def _validate_host(spec: Object, path: str) -> Iterator[FieldError]:
     yield from check_at(at, hostname, check_dns_subdomain)
 
 
-def _validate_dns(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_dns(spec: Object, path: str) -> FieldErrors:
     config = spec.get("dnsConfig")
     if spec.get("dnsPolicy") == "None":
         if config is None:
@@ -229,7 +230,7 @@ def _validate_dns(spec: Object, path: str) -> Iterator[FieldError]:
             yield required(f"{path}.options[{index}]", "must not be empty")
 
 
-def _validate_searches(searches: Sequence[str], path: str) -> Iterator[FieldError]:
+def _validate_searches(searches: Sequence[str], path: str) -> FieldErrors:
     if len(searches) > _MOST_SEARCHES:
         yield bad_value(path, searches, f"must not have more than {_MOST_SEARCHES} search paths")
     if len(" ".join(searches)) > _LONGEST_SEARCHES:
@@ -243,14 +244,14 @@ def _validate_searches(searches: Sequence[str], path: str) -> Iterator[FieldErro
             yield from check_at(f"{path}[{index}]", name, check_dns_search)
 
 
-def _validate_host_aliases(aliases: Sequence[Object], path: str) -> Iterator[FieldError]:
+def _validate_host_aliases(aliases: Sequence[Object], path: str) -> FieldErrors:
     for index, alias in enumerate(aliases):
         yield from check_at(f"{path}[{index}].ip", alias.get("ip", ""), check_ip)
         for number, name in enumerate(alias.get("hostnames") or ()):
             yield from check_at(f"{path}[{index}].hostnames[{number}]", name, check_dns_subdomain)
 
 
-def _validate_file_keys(spec: Object, path: str) -> Iterator[FieldError]:
+def _validate_file_keys(spec: Object, path: str) -> FieldErrors:
     """Values read from files come from emptyDir volumes of the same pod."""
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", ())}
     for field in ("initContainers", "containers", "ephemeralContainers"):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections import deque
-from collections.abc import Iterator
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden
+from podlife.api.field_errors import FieldErrors, bad_value, forbidden
 from podlife.api.names import check_dns_subdomain, check_label_key
 from podlife.api.quantity import parse_nanos
 from podlife.apiserver.strategies.field_checks import check_at, check_ip, immutable, is_ip, show_times
@@ -112,7 +111,7 @@ def keep_of_old_status(new: Object, old: Object) -> None:
             condition["observedGeneration"] = generation
 
 
-def validate_pod_status(new: Object, old: Object) -> Iterator[FieldError]:
+def validate_pod_status(new: Object, old: Object) -> FieldErrors:
     """Validate the new status of a pod against the old pod."""
     status, before = new.get("status") or {}, old.get("status") or {}
     yield from _validate_conditions(status.get("conditions", ()))
@@ -129,7 +128,7 @@ def validate_pod_status(new: Object, old: Object) -> Iterator[FieldError]:
         yield from _validate_addresses(status["hostIPs"], "status.hostIPs")
 
 
-def _validate_conditions(conditions: list[Object]) -> Iterator[FieldError]:
+def _validate_conditions(conditions: list[Object]) -> FieldErrors:
     for index, condition in enumerate(conditions):
         yield from _validate_generation(condition, f"status.conditions[{index}]")
         kind = condition.get("type", "")
@@ -137,12 +136,12 @@ def _validate_conditions(conditions: list[Object]) -> Iterator[FieldError]:
             yield from check_at(f"status.conditions[{index}].Type", kind, check_label_key)
 
 
-def _validate_generation(holder: Object, path: str) -> Iterator[FieldError]:
+def _validate_generation(holder: Object, path: str) -> FieldErrors:
     if (generation := holder.get("observedGeneration", 0)) < 0:
         yield bad_value(f"{path}.observedGeneration", generation, "must be a non-negative integer")
 
 
-def _validate_nomination(status: Object, before: Object, spec: Object) -> Iterator[FieldError]:
+def _validate_nomination(status: Object, before: Object, spec: Object) -> FieldErrors:
     node = status.get("nominatedNodeName", "")
     if not node or node == before.get("nominatedNodeName", ""):
         return
@@ -154,7 +153,7 @@ def _validate_nomination(status: Object, before: Object, spec: Object) -> Iterat
 
 def _validate_transitions(
     status: Object, before: Object, spec: Object, field: str, containers: str | None
-) -> Iterator[FieldError]:
+) -> FieldErrors:
     """A container that has terminated for good stays terminated."""
     if containers and _may_restart_all(spec):
         return
@@ -200,7 +199,7 @@ def _has_restart_rule(container: Object, exit_code: int) -> bool:
     return False
 
 
-def _validate_addresses(addresses: list[Object], path: str) -> Iterator[FieldError]:
+def _validate_addresses(addresses: list[Object], path: str) -> FieldErrors:
     texts = [address.get("ip", "") for address in addresses]
     for index, text in enumerate(texts):
         yield from check_at(f"{path}[{index}]", text, check_ip)

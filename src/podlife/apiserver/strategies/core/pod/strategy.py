@@ -5,11 +5,11 @@ Two more strategies serve subresources that write a single part of the spec: eph
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from podlife.api.codec import Object
 from podlife.api.defaults import default_pod
-from podlife.api.field_errors import FieldError, bad_value, forbidden
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden
 from podlife.apiserver.strategies.core.pod.containers import validate_image
 from podlife.apiserver.strategies.core.pod.spec import validate_pod_spec
 from podlife.apiserver.strategies.core.pod.status import (
@@ -133,7 +133,7 @@ def _merge_keys(holder: Object, labels: dict[str, str]) -> None:
                 selector.setdefault("matchExpressions", []).append(added)
 
 
-def _validate_annotations(annotations: dict[str, str], spec: Object) -> Iterator[FieldError]:
+def _validate_annotations(annotations: dict[str, str], spec: Object) -> FieldErrors:
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
         yield bad_value(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], detail)
@@ -150,7 +150,7 @@ def _is_int32(text: str) -> bool:
     return len(digits) <= 10 and -(2**31) <= int(text) < 2**31
 
 
-def _validate_no_tokens(volumes: list[Object]) -> Iterator[FieldError]:
+def _validate_no_tokens(volumes: list[Object]) -> FieldErrors:
     for index, volume in enumerate(volumes):
         for number, source in enumerate((volume.get("projected") or {}).get("sources", ())):
             if "serviceAccountToken" in source:

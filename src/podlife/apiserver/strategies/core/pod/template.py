@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
 from podlife.api.defaults import default_pod_spec
 from podlife.api.defaults.fields import fill_absent, fill_empty
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required
 from podlife.api.labels import (
     is_empty_selector,
     selector_matches,
@@ -57,7 +55,7 @@ def sorted_labels(labels: dict[str, str] | None) -> dict[str, str] | None:
     return dict(sorted(labels.items())) if labels else None
 
 
-def validate_template(template: Object, path: str) -> Iterator[FieldError]:
+def validate_template(template: Object, path: str) -> FieldErrors:
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     yield from validate_labels(meta.get("labels") or {}, f"{path}.labels")
     yield from validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
@@ -114,7 +112,7 @@ def is_readable(selector: Object | None) -> bool:
     return not validate_label_selector(selector, "")
 
 
-def validate_long_running(spec: Object, kind: str) -> Iterator[FieldError]:
+def validate_long_running(spec: Object, kind: str) -> FieldErrors:
     """A template whose pods run forever."""
     pod_spec, path = spec["template"].get("spec") or {}, "spec.template.spec"
     yield from one_of(f"{path}.restartPolicy", pod_spec.get("restartPolicy", ""), ("Always",))

@@ -6,26 +6,20 @@ selection. Ephemeral containers and resources have subresources of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden
 from podlife.apiserver.strategies.field_checks import at_most_int32, describe_difference
 from podlife.apiserver.strategies.strategy import keep_field
 
-_UPDATABLE = ",".join(
-    (
-        "`spec.containers[*].image`",
-        "`spec.initContainers[*].image`",
-        "`spec.activeDeadlineSeconds`",
-        "`spec.tolerations` (only additions to existing tolerations)",
-        "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    )
+_UPDATABLE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 MIRROR = "kubernetes.io/config.mirror"
 
 
-def validate_spec_update(new: Object, old: Object) -> Iterator[FieldError]:
+def validate_spec_update(new: Object, old: Object) -> FieldErrors:
     if new == old:
         return
     for field in ("containers", "initContainers"):
@@ -62,14 +56,14 @@ def _without_seconds(toleration: Object) -> frozenset[tuple[str, str]]:
     return frozenset((field, value) for field, value in toleration.items() if field != "tolerationSeconds")
 
 
-def _validate_tolerations(new: list[Object], old: list[Object]) -> Iterator[FieldError]:
+def _validate_tolerations(new: list[Object], old: list[Object]) -> FieldErrors:
     kept = {_without_seconds(toleration) for toleration in new}
     if new != old and not all(_without_seconds(toleration) in kept for toleration in old):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", detail)
 
 
-def _validate_gates(new: list[Object], old: list[Object]) -> Iterator[FieldError]:
+def _validate_gates(new: list[Object], old: list[Object]) -> FieldErrors:
     known = {gate.get("name", "") for gate in old}
     for index, gate in enumerate(new):
         if (name := gate.get("name", "")) not in known:
@@ -92,7 +86,7 @@ def _without_updatable(new: Object, old: Object) -> Object:
     return frozen
 
 
-def _validate_gated(frozen: Object, old: Object) -> Iterator[FieldError]:
+def _validate_gated(frozen: Object, old: Object) -> FieldErrors:
     """A gated pod may still have its node selection narrowed; allowed changes are reset in `frozen`."""
     new_selector, old_selector = frozen.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if new_selector != old_selector:
@@ -113,7 +107,7 @@ def _validate_gated(frozen: Object, old: Object) -> Iterator[FieldError]:
             frozen.pop("affinity", None)
 
 
-def _validate_narrower(new: Object, old: Object) -> Iterator[FieldError]:
+def _validate_narrower(new: Object, old: Object) -> FieldErrors:
     field = "requiredDuringSchedulingIgnoredDuringExecution"
     path = f"spec.affinity.nodeAffinity.{field}.nodeSelectorTerms"
     before = (old.get(field) or {}).get("nodeSelectorTerms") or []
@@ -138,7 +132,7 @@ def _only_adds(new: Object, old: Object) -> bool:
     )
 
 
-def validate_annotation_update(new: Object, old: Object) -> Iterator[FieldError]:
+def validate_annotation_update(new: Object, old: Object) -> FieldErrors:
     """The annotations by which a kubelet recognizes its mirror pods are immutable."""
     before, after = old.get("annotations") or {}, new.get("annotations") or {}
     if before == after:
@@ -157,7 +151,7 @@ def _immutable_annotation(key: str) -> str:
     return "mirror pod annotation" if key == MIRROR else ""
 
 
-def validate_ephemeral_update(new: Object, old: Object) -> Iterator[FieldError]:
+def validate_ephemeral_update(new: Object, old: Object) -> FieldErrors:
     """Ephemeral containers may be added, never changed or removed."""
     by_name = {container.get("name", ""): container for container in new.get("ephemeralContainers", ())}
     for before in old.get("ephemeralContainers", ()):

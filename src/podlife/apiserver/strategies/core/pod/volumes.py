@@ -6,11 +6,19 @@ exactly one source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_found, required
+from podlife.api.field_errors import (
+    FieldError,
+    FieldErrors,
+    bad_value,
+    duplicate,
+    forbidden,
+    not_found,
+    required,
+)
 from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.api.quantity import parse_nanos
 from podlife.apiserver.strategies.core.persistent_volumes import validate_claim_template
@@ -59,7 +67,7 @@ def validate_volumes(
     return known, errors
 
 
-def _validate_volume(volume: Object, path: str, pod_name: str) -> Iterator[FieldError]:
+def _validate_volume(volume: Object, path: str, pod_name: str) -> FieldErrors:
     sources = sorted((kind for kind in volume if kind != "name"), key=_rank)
     if not sources:
         yield required(path, "must specify a volume type")
@@ -74,13 +82,13 @@ def _validate_volume(volume: Object, path: str, pod_name: str) -> Iterator[Field
             yield bad_value(f"{path}.name", volume["name"], f'PVC name "{claim}": {problem}')
 
 
-def _validate_empty_dir(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_empty_dir(source: Object, path: str) -> FieldErrors:
     size = source.get("sizeLimit")
     if size is not None and parse_nanos(size) < 0:
         yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _validate_host_path(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_host_path(source: Object, path: str) -> FieldErrors:
     target = source.get("path", "")
     if not target:
         yield required(f"{path}.path")
@@ -93,7 +101,7 @@ def _validate_mode(path: str, mode: int | None) -> list[FieldError]:
     return [] if mode is None or 0 <= mode <= 0o777 else [bad_value(path, mode, _MODE_RULE)]
 
 
-def _validate_files(source: Object, path: str, name_field: str) -> Iterator[FieldError]:
+def _validate_files(source: Object, path: str, name_field: str) -> FieldErrors:
     if not source.get(name_field):
         yield required(f"{path}.{name_field}")
     yield from _validate_mode(f"{path}.defaultMode", source.get("defaultMode"))
@@ -101,20 +109,20 @@ def _validate_files(source: Object, path: str, name_field: str) -> Iterator[Fiel
         yield from _validate_item(item, f"{path}.items[{index}]")
 
 
-def _validate_item(item: Object, path: str) -> Iterator[FieldError]:
+def _validate_item(item: Object, path: str) -> FieldErrors:
     if not item.get("key"):
         yield required(f"{path}.key")
     yield from require_at(f"{path}.path", item.get("path", ""), _check_local_path)
     yield from _validate_mode(f"{path}.mode", item.get("mode"))
 
 
-def _validate_downward(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_downward(source: Object, path: str) -> FieldErrors:
     yield from _validate_mode(f"{path}.defaultMode", source.get("defaultMode"))
     for item in source.get("items", ()):
         yield from _validate_downward_item(item, path)
 
 
-def _validate_downward_item(item: Object, path: str) -> Iterator[FieldError]:
+def _validate_downward_item(item: Object, path: str) -> FieldErrors:
     yield from require_at(f"{path}.path", item.get("path", ""), _check_local_path)
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is not None:
@@ -129,7 +137,7 @@ def _validate_downward_item(item: Object, path: str) -> Iterator[FieldError]:
     yield from _validate_mode(f"{path}.mode", item.get("mode"))
 
 
-def _validate_projected(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_projected(source: Object, path: str) -> FieldErrors:
     yield from _validate_mode(f"{path}.defaultMode", source.get("defaultMode"))
     taken: set[str] = set()
     for index, projection in enumerate(source.get("sources", ())):
@@ -148,7 +156,7 @@ def _validate_projected(source: Object, path: str) -> Iterator[FieldError]:
             yield forbidden(at, "may not specify more than 1 volume type per source")
 
 
-def _claim_paths(items: Sequence[Object], taken: set[str], path: str, shown: str) -> Iterator[FieldError]:
+def _claim_paths(items: Sequence[Object], taken: set[str], path: str, shown: str) -> FieldErrors:
     for item in items:
         if target := item.get("path", ""):
             if target in taken:
@@ -156,7 +164,7 @@ def _claim_paths(items: Sequence[Object], taken: set[str], path: str, shown: str
             taken.add(target)
 
 
-def _validate_token(token: Object, path: str, volume_path: str) -> Iterator[FieldError]:
+def _validate_token(token: Object, path: str, volume_path: str) -> FieldErrors:
     seconds, at = token.get("expirationSeconds", 3600), f"{path}.expirationSeconds"
     if seconds < _SHORTEST_TOKEN_SECONDS:
         yield bad_value(at, seconds, "may not specify a duration less than 10 minutes")
@@ -165,37 +173,37 @@ def _validate_token(token: Object, path: str, volume_path: str) -> Iterator[Fiel
     yield from require_at(f"{volume_path}.path", token.get("path", ""), _check_local_path)
 
 
-def _validate_claim(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_claim(source: Object, path: str) -> FieldErrors:
     if not source.get("claimName"):
         yield required(f"{path}.claimName")
 
 
-def _validate_nfs(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_nfs(source: Object, path: str) -> FieldErrors:
     yield from (required(f"{path}.{field}") for field in ("server", "path") if not source.get(field))
     if not (target := source.get("path", "")).startswith("/"):
         yield bad_value(f"{path}.path", target, "must be an absolute path")
 
 
-def _validate_csi(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_csi(source: Object, path: str) -> FieldErrors:
     yield from require_at(
         f"{path}.driver", source.get("driver", ""), lambda driver: check_dns_subdomain(driver.lower())
     )
 
 
-def _validate_ephemeral(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_ephemeral(source: Object, path: str) -> FieldErrors:
     if (template := source.get("volumeClaimTemplate")) is None:
         yield required(f"{path}.volumeClaimTemplate")
     else:
         yield from validate_claim_template(template, f"{path}.volumeClaimTemplate")
 
 
-def _validate_image(source: Object, path: str) -> Iterator[FieldError]:
+def _validate_image(source: Object, path: str) -> FieldErrors:
     if not source.get("reference"):
         yield required(f"{path}.reference")
     yield from required_choice(f"{path}.pullPolicy", source.get("pullPolicy", ""), PULL_POLICIES)
 
 
-_SOURCES: dict[str, Callable[[Object, str], Iterator[FieldError]]] = {
+_SOURCES: dict[str, Callable[[Object, str], FieldErrors]] = {
     "emptyDir": _validate_empty_dir,
     "hostPath": _validate_host_path,
     "secret": partial(_validate_files, name_field="secretName"),
@@ -226,7 +234,7 @@ def _check_local_path(target: str) -> list[str]:
     return _check_descending(target) + ["must not start with '..'"] * leaves
 
 
-def validate_mounts(container: Object, volumes: dict[str, Object], path: str) -> Iterator[FieldError]:
+def validate_mounts(container: Object, volumes: dict[str, Object], path: str) -> FieldErrors:
     """Mounts and raw devices of one container."""
     mounts, devices = container.get("volumeMounts", ()), container.get("volumeDevices", ())
     device_names = {device.get("name", "") for device in devices}
@@ -257,9 +265,7 @@ def validate_mounts(container: Object, volumes: dict[str, Object], path: str) ->
         yield from _validate_devices(devices, mounts, volumes, f"{path}.volumeDevices")
 
 
-def _validate_mount_options(
-    mount: Object, container: Object, path: str, list_path: str
-) -> Iterator[FieldError]:
+def _validate_mount_options(mount: Object, container: Object, path: str, list_path: str) -> FieldErrors:
     # Upstream reports these at the list, not at the mount.
     sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     if sub_path:
@@ -286,7 +292,7 @@ def _validate_mount_options(
 
 def _validate_devices(
     devices: Sequence[Object], mounts: Sequence[Object], volumes: dict[str, Object], path: str
-) -> Iterator[FieldError]:
+) -> FieldErrors:
     mounted = {mount.get("name", "") for mount in mounts}
     mount_paths = {mount.get("mountPath", "") for mount in mounts}
     names: set[str] = set()
@@ -310,9 +316,7 @@ def _validate_devices(
         names.add(name)
 
 
-def _validate_device_name(
-    name: str, names: set[str], volume: Object | None, path: str
-) -> Iterator[FieldError]:
+def _validate_device_name(name: str, names: set[str], volume: Object | None, path: str) -> FieldErrors:
     if not name:
         yield required(path)
     if name and name in names:
