@@ -21,38 +21,14 @@ from podlife.api.quantity import Quantity, parse_nanos
 
 # The fields that upstream keeps even when they are empty, because they are pointers or have no omitempty.
 _SPEC_KEEPS = frozenset(
-    {
-        "activeDeadlineSeconds",
-        "affinity",
-        "automountServiceAccountToken",
-        "containers",
-        "dnsConfig",
-        "enableServiceLinks",
-        "hostUsers",
-        "hostnameOverride",
-        "os",
-        "preemptionPolicy",
-        "priority",
-        "resources",
-        "runtimeClassName",
-        "schedulingGroup",
-        "securityContext",
-        "setHostnameAsFQDN",
-        "shareProcessNamespace",
-        "terminationGracePeriodSeconds",
-    }
+    {"activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig"}
+    | {"enableServiceLinks", "hostUsers", "hostnameOverride", "os", "preemptionPolicy", "priority"}
+    | {"resources", "runtimeClassName", "schedulingGroup", "securityContext", "setHostnameAsFQDN"}
+    | {"shareProcessNamespace", "terminationGracePeriodSeconds"}
 )
 _CONTAINER_KEEPS = frozenset(
-    {
-        "lifecycle",
-        "livenessProbe",
-        "name",
-        "readinessProbe",
-        "resources",
-        "restartPolicy",
-        "securityContext",
-        "startupProbe",
-    }
+    {"lifecycle", "livenessProbe", "name", "readinessProbe", "resources", "restartPolicy"}
+    | {"securityContext", "startupProbe"}
 )
 _ENV_KEEPS = frozenset({"name", "valueFrom"})
 _PORT_KEEPS = frozenset({"containerPort"})

@@ -19,15 +19,8 @@ _WITH_MODE = ("configMap", "secret", "downwardAPI", "projected")
 _MODE_KEEPS = frozenset({"defaultMode", "optional", "sources"})
 _EMPTY_DIR_KEEPS = frozenset({"sizeLimit"})
 _CLAIM_KEEPS = frozenset(
-    {
-        "dataSource",
-        "dataSourceRef",
-        "resources",
-        "selector",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    }
+    {"dataSource", "dataSourceRef", "resources", "selector", "storageClassName"}
+    | {"volumeAttributesClassName", "volumeMode"}
 )
 
 

@@ -9,17 +9,12 @@ from podlife.errors import ApiError, InvalidError
 
 
 class PatchError(ApiError):
-    """The patch cannot be applied; 400 unless it says otherwise. `cause` tells more than upstream's message."""
+    """The patch cannot be applied. `cause` has more detail than upstream's message.
+
+    Upstream answers some malformed patches with 500; a mistake of the client is 400 here, with the same message."""
 
     code, reason = 400, "BadRequest"
     cause: str = ""
-
-
-def malformed(message: str) -> PatchError:
-    """The patch itself is not what it should be.
-
-    Upstream answers some of these with 500; a mistake of the client is 400 here, with the same message."""
-    return PatchError(message)
 
 
 def too_much(why: str) -> PatchError:

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.patch.errors import does_not_apply, malformed, too_much
+from podlife.api.patch.errors import PatchError, does_not_apply, too_much
 from podlife.api.schema import go_kind
 
 _MOST_OPERATIONS = 10_000
@@ -97,7 +97,7 @@ def _checked(operations: Any) -> list[Operation | None]:
 
 
 def _undecodable(value: Any, target: str) -> Exception:
-    return malformed(f"error decoding patch: json: cannot unmarshal {go_kind(value)} into {target}")
+    return PatchError(f"error decoding patch: json: cannot unmarshal {go_kind(value)} into {target}")
 
 
 def _apply(document: Any, operation: Operation, effort: _Effort) -> Any:
@@ -252,7 +252,7 @@ def merge_patch(obj: dict[str, Any], patch: Any) -> dict[str, Any]:
 
     Only what leads to a change is copied. Raises PatchError."""
     if patch is None:
-        raise malformed("Invalid JSON Patch")
+        raise PatchError("Invalid JSON Patch")
     if not isinstance(patch, dict):
         raise _undecodable(patch, "Go value of type map[string]interface {}")
     return _merged(obj, patch)

@@ -101,8 +101,8 @@ def _member(position: int, field: Field) -> tuple[str, Any, Any]:
         return attribute, kind, msgspec.field(default_factory=factory, name=field.name)
     if field.keep:
         written = kind | None if first in "TM" else kind
-        factory = kind if first == "@" else _ALWAYS[first]
-        return attribute, written, msgspec.field(default_factory=factory, name=field.name)
+        always = kind if first == "@" else _ALWAYS[first]
+        return attribute, written, msgspec.field(default_factory=always, name=field.name)
     if first in _ZERO:
         return attribute, kind, msgspec.field(default=_ZERO[first], name=field.name)
     return attribute, kind | None, msgspec.field(default=None, name=field.name)

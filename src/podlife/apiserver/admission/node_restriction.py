@@ -20,19 +20,11 @@ _LEASE_NAMESPACE = "kube-node-lease"
 _RESTRICTED = "node-restriction.kubernetes.io"
 _KUBELET_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _KUBELET_LABELS = frozenset(
-    {
-        "kubernetes.io/hostname",
-        "topology.kubernetes.io/zone",
-        "topology.kubernetes.io/region",
-        "failure-domain.beta.kubernetes.io/zone",
-        "failure-domain.beta.kubernetes.io/region",
-        "beta.kubernetes.io/instance-type",
-        "node.kubernetes.io/instance-type",
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
-        "beta.kubernetes.io/os",
-        "beta.kubernetes.io/arch",
-    }
+    {"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch"}
+    | {"beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
+    | {"node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"}
+    | {"topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
+    | {"failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"}
 )
 
 
@@ -55,16 +47,16 @@ def restrict_nodes(change: AdmissionRequest, reader: Reader) -> None:
 
 
 def _check_pod(node_name: str, change: AdmissionRequest, reader: Reader) -> None:
+    node = f'node "{node_name}"'
     match (change.subresource, change.operation):
         case ("", Operation.CREATE):
             _check_mirror_pod(node_name, change, reader)
         case ("", Operation.DELETE):
             if _bound_to(change, reader) != node_name:
-                text = f'node "{node_name}" can only delete pods with spec.nodeName set to itself'
-                raise change.forbidden(text)
+                raise change.forbidden(f"{node} can only delete pods with spec.nodeName set to itself")
         case ("", operation):
-            text = f'node "{node_name}" can only create and delete mirror pods'
-            raise change.forbidden(f'unexpected operation "{operation}", {text}')
+            text = f'unexpected operation "{operation}", {node} can only create and delete mirror pods'
+            raise change.forbidden(text)
         case ("status", Operation.UPDATE):
             _check_pod_status(node_name, change)
         case ("eviction", Operation.CREATE):
@@ -127,22 +119,21 @@ def _check_pod_status(node_name: str, change: AdmissionRequest) -> None:
 
 
 def _check_node(node_name: str, change: AdmissionRequest) -> None:
+    node = f'node "{node_name}"'
     if change.name != node_name:
-        raise change.forbidden(f'node "{node_name}" is not allowed to modify node "{change.name}"')
+        raise change.forbidden(f'{node} is not allowed to modify node "{change.name}"')
     new, old = change.new or {}, change.old or {}
     if change.operation is Operation.CREATE:
         if _spec(new).get("configSource") is not None:
-            text = f'node "{node_name}" is not allowed to create pods with a non-nil configSource'
-            raise change.forbidden(text)
+            raise change.forbidden(f"{node} is not allowed to create pods with a non-nil configSource")
         if labels := _forbidden_labels(new, {}):
-            text = f'node "{node_name}" is not allowed to set the following labels: {", ".join(labels)}'
+            text = f"{node} is not allowed to set the following labels: {', '.join(labels)}"
             raise change.forbidden(text)
     elif change.operation is Operation.UPDATE:
-        _check_node_update(node_name, change, new, old)
+        _check_node_update(node, change, new, old)
 
 
-def _check_node_update(node_name: str, change: AdmissionRequest, new: Object, old: Object) -> None:
-    node = f'node "{node_name}"'
+def _check_node_update(node: str, change: AdmissionRequest, new: Object, old: Object) -> None:
     source = _spec(new).get("configSource")
     if source is not None and source != _spec(old).get("configSource"):
         raise change.forbidden(f"{node} is not allowed to update configSource to a new non-nil configSource")

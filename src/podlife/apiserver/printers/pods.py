@@ -93,8 +93,7 @@ def _own_reason(status: Object) -> str:
     for condition in status.get("conditions", ()):
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             return "SchedulingGated"
-    reason: str = status.get("reason") or status.get("phase", "")
-    return reason
+    return str(status.get("reason") or status.get("phase", ""))
 
 
 def _read_init_containers(

@@ -113,18 +113,13 @@ def _job(obj: Object, now: float) -> list[Any]:
 
 
 def _job_status(obj: Object) -> str:
-    def has(condition_type: str) -> bool:
-        return condition_status(obj, condition_type) == "True"
-
     # Upstream's order: a final state outranks deletion, which outranks a state in progress.
-    for finished in ("Complete", "Failed"):
-        if has(finished):
-            return finished
-    if obj["metadata"].get("deletionTimestamp"):
-        return "Terminating"
-    for pending in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
-        if has(pending):
-            return pending
+    for state in ("Complete", "Failed", "Terminating", "Suspended", "FailureTarget", "SuccessCriteriaMet"):
+        if state == "Terminating":
+            if obj["metadata"].get("deletionTimestamp"):
+                return state
+        elif condition_status(obj, state) == "True":
+            return state
     return "Running"
 
 

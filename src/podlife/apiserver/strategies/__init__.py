@@ -25,6 +25,7 @@ from podlife.apiserver.strategies.core.persistent_volumes import (
 )
 from podlife.apiserver.strategies.core.pod.strategy import (
     EphemeralContainersStrategy,
+    PodDisruptionBudgetStrategy,
     PodStrategy,
     ResizeStrategy,
 )
@@ -34,7 +35,6 @@ from podlife.apiserver.strategies.core.services import (
     assign_cluster_ip,
     needs_cluster_ip,
 )
-from podlife.apiserver.strategies.policy import PodDisruptionBudgetStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
 
 __all__ = [

@@ -24,15 +24,8 @@ from podlife.apiserver.strategies.strategy import Strategy
 
 _RETENTION = ("Retain", "Delete")
 _MUTABLE = frozenset(
-    {
-        "minReadySeconds",
-        "ordinals",
-        "persistentVolumeClaimRetentionPolicy",
-        "replicas",
-        "revisionHistoryLimit",
-        "template",
-        "updateStrategy",
-    }
+    {"minReadySeconds", "ordinals", "persistentVolumeClaimRetentionPolicy", "replicas"}
+    | {"revisionHistoryLimit", "template", "updateStrategy"}
 )
 _FORBIDDEN = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "

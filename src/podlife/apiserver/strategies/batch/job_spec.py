@@ -59,7 +59,8 @@ def validate_job_spec(spec: Object, path: str) -> FieldErrors:
         yield from _validate_failure_policy(spec, f"{path}.podFailurePolicy")
     if "successPolicy" in spec:
         yield from _validate_success_policy(spec, f"{path}.successPolicy")
-    yield from _validate_replacement(spec, f"{path}.podReplacementPolicy")
+    replacements = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
+    yield from one_of(f"{path}.podReplacementPolicy", spec.get("podReplacementPolicy"), replacements)
     yield from validate_template(spec["template"], f"{path}.template")
     yield from _validate_restart(spec, f"{path}.template.spec.restartPolicy")
 
@@ -174,8 +175,9 @@ def _validate_exit_codes(codes: Object, path: str, names: set[str | None]) -> Fi
 def _validate_success_policy(spec: Object, path: str) -> FieldErrors:
     rules = spec["successPolicy"].get("rules") or []
     if spec.get("completionMode") != "Indexed":
-        shown = {"Rules": [_shown_rule(rule) for rule in rules] or None}
-        yield bad_value(path, shown, "requires indexed completion mode")
+        fields = ("SucceededIndexes", "SucceededCount")
+        shown = [{field: rule.get(field[0].lower() + field[1:]) for field in fields} for rule in rules]
+        yield bad_value(path, {"Rules": shown or None}, "requires indexed completion mode")
         return
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
@@ -184,10 +186,6 @@ def _validate_success_policy(spec: Object, path: str) -> FieldErrors:
         yield too_many(f"{path}.rules", len(rules), _MOST_RULES)
     for index, rule in enumerate(rules):
         yield from _validate_success_rule(rule, spec.get("completions") or 0, f"{path}.rules[{index}]")
-
-
-def _shown_rule(rule: Object) -> Object:
-    return {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
 
 
 def _validate_success_rule(rule: Object, completions: int, path: str) -> FieldErrors:
@@ -238,12 +236,6 @@ def _index(text: str, completions: int) -> int:
     if (number := int(text)) >= completions:
         raise ValueError(f'too large index: "{text}"')
     return number
-
-
-def _validate_replacement(spec: Object, path: str) -> list[FieldError]:
-    policy = spec.get("podReplacementPolicy")
-    known = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
-    return one_of(path, policy, known)
 
 
 def _validate_restart(spec: Object, path: str) -> list[FieldError]:

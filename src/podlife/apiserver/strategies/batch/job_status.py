@@ -128,24 +128,19 @@ def _validate_indexes(status: Object, before: Object, spec: Object) -> FieldErro
             yield from _validate_index_list("failedIndexes", failed, completions)
 
 
-def _validate_index_list(field: str, text: str, completions: int | None) -> list[FieldError]:
-    if completions is None:
-        return []
+def _validate_index_list(field: str, text: str, completions: int | None) -> FieldErrors:
     try:
-        count_indexes(text, completions)
+        if completions is not None:
+            count_indexes(text, completions)
     except ValueError as error:
-        return [bad_value(f"status.{field}", text, f"error parsing {field}: {error}")]
-    return []
+        yield bad_value(f"status.{field}", text, f"error parsing {field}: {error}")
 
 
 def _validate_progress(status: Object, before: Object, spec: Object) -> FieldErrors:
-    yield from (
-        _conflict(f"cannot disable the terminal {kind}=True condition")
-        for kind in ("Failed", "Complete", "FailureTarget")
-        if is_true(before, kind) and not is_true(status, kind)
-    )
-    if is_true(before, "SuccessCriteriaMet") and not is_true(status, "SuccessCriteriaMet"):
-        yield _conflict("cannot disable the SuccessCriteriaMet=True condition")
+    for kind in ("terminal Failed", "terminal Complete", "terminal FailureTarget", "SuccessCriteriaMet"):
+        name = kind.removeprefix("terminal ")
+        if is_true(before, name) and not is_true(status, name):
+            yield _conflict(f"cannot disable the {kind}=True condition")
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     for field, is_fixed in (("failed", True), ("succeeded", not elastic)):
         count = status.get(field, 0)

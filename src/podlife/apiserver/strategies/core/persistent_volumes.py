@@ -26,19 +26,9 @@ _VOLUME_MODES = frozenset({"Block", "Filesystem"})
 _RECLAIM_POLICIES = frozenset({"Delete", "Recycle", "Retain"})
 # Everything else in the spec is the volume's source.
 _NOT_SOURCES = frozenset(
-    {
-        "accessModes",
-        "capacity",
-        "claimRef",
-        "mountOptions",
-        "nodeAffinity",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    }
+    {"accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity"}
+    | {"persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName", "volumeMode"}
 )
-_TEMPLATE_METADATA = frozenset({"annotations", "labels"})
 _IMMUTABLE_SPEC = (
     "spec is immutable after creation except resources.requests "
     "and volumeAttributesClassName for bound claims"
@@ -49,11 +39,9 @@ def validate_claim_template(template: Object, path: str) -> FieldErrors:
     meta = template.get("metadata") or {}
     yield from validate_annotations(meta.get("annotations") or {}, f"{path}.metadata.annotations")
     yield from validate_labels(meta.get("labels") or {}, f"{path}.metadata.labels")
-    yield from (
-        forbidden(f"{path}.metadata.{field}", "cannot be set")
-        for field in meta
-        if field not in _TEMPLATE_METADATA
-    )
+    for field in meta:
+        if field not in ("annotations", "labels"):
+            yield forbidden(f"{path}.metadata.{field}", "cannot be set")
     yield from validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
 
 
@@ -78,11 +66,12 @@ def validate_claim_spec(spec: Object, path: str) -> FieldErrors:
     yield from _validate_data_sources(spec, path)
 
 
-def _validate_storage(spec: Object, path: str) -> list[FieldError]:
+def _validate_storage(spec: Object, path: str) -> FieldErrors:
     size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if size is None:
-        return [required(path)]
-    return [] if parse_nanos(size) > 0 else [bad_value(path, size, "must be greater than zero")]
+        yield required(path)
+    elif parse_nanos(size) <= 0:
+        yield bad_value(path, size, "must be greater than zero")
 
 
 def _validate_data_sources(spec: Object, path: str) -> FieldErrors:

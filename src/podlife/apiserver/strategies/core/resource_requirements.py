@@ -15,20 +15,12 @@ from podlife.api.field_errors import (
 )
 from podlife.api.names import check_dns_label, check_label_key
 from podlife.api.quantity import NANOS, parse_nanos
+from podlife.apiserver.strategies.field_checks import check_at
 
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED = frozenset(
-    {
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-    }
+    {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
+    | {"persistentvolumeclaims", "services.nodeports", "services.loadbalancers"}
 )
 _STANDARD = (
     _CONTAINER_RESOURCES
@@ -50,31 +42,23 @@ def _is_extended(name: str) -> bool:
     return not check_label_key(f"requests.{name}")
 
 
-def is_integer_resource(name: str) -> bool:
-    return name in _COUNTED or _is_extended(name)
-
-
 def _may_overcommit(name: str) -> bool:
     return _is_native(name) and not name.startswith(_HUGE_PAGES)
 
 
-def validate_resource_name(path: str, name: str) -> list[FieldError]:
+def _validate_resource_name(path: str, name: str) -> list[FieldError]:
     """The name of any resource: qualified, or one of Kubernetes' own."""
-    if errors := [bad_value(path, name, problem) for problem in check_label_key(name)]:
-        return errors
-    if (
-        "/" not in name
-        and name not in _STANDARD
-        and not name.startswith((_HUGE_PAGES, "requests.hugepages-"))
-    ):
-        return [bad_value(path, name, "must be a standard resource type or fully qualified")]
-    return []
+    errors = check_at(path, name, check_label_key)
+    is_standard = name in _STANDARD or name.startswith((_HUGE_PAGES, "requests.hugepages-"))
+    if not errors and "/" not in name and not is_standard:
+        errors.append(bad_value(path, name, "must be a standard resource type or fully qualified"))
+    return errors
 
 
 def _validate_container_resource(path: str, name: str) -> FieldErrors:
     if name in _CONTAINER_RESOURCES:
         return
-    yield from validate_resource_name(path, name)
+    yield from _validate_resource_name(path, name)
     if "/" not in name:
         if not name.startswith(_HUGE_PAGES):
             yield bad_value(path, name, "must be a standard resource for containers")
@@ -83,7 +67,7 @@ def _validate_container_resource(path: str, name: str) -> FieldErrors:
 
 
 def _validate_pod_resource(path: str, name: str) -> list[FieldError]:
-    errors = validate_resource_name(path, name)
+    errors = _validate_resource_name(path, name)
     if not errors and name not in _POD_LEVEL and not name.startswith(_HUGE_PAGES):
         errors.append(not_supported(path, name, {*_POD_LEVEL, _HUGE_PAGES}))
     return errors
@@ -93,7 +77,7 @@ def validate_quantity(path: str, name: str, text: str) -> FieldErrors:
     nanos = parse_nanos(text)
     if nanos < 0:
         yield bad_value(path, text, "must be greater than or equal to 0")
-    if nanos % NANOS and is_integer_resource(name):
+    if nanos % NANOS and (name in _COUNTED or _is_extended(name)):
         yield bad_value(path, text, "must be an integer")
 
 
@@ -153,7 +137,7 @@ def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> 
         if name in seen or key in seen or overlaps:
             yield duplicate(at, name if name in seen else key)
         if request:
-            yield from (bad_value(f"{at}.request", request, text) for text in check_dns_label(request))
+            yield from check_at(f"{at}.request", request, check_dns_label)
         seen.add(key)
         claimed.add(name)
         if name not in known:

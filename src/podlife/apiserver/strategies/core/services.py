@@ -42,14 +42,8 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _FAMILIES = frozenset({"IPv4", "IPv6"})
 _FAMILY_POLICIES = frozenset({"PreferDualStack", "RequireDualStack", "SingleStack"})
 _KEEPS = frozenset(
-    {
-        "allocateLoadBalancerNodePorts",
-        "internalTrafficPolicy",
-        "ipFamilyPolicy",
-        "loadBalancerClass",
-        "sessionAffinityConfig",
-        "trafficDistribution",
-    }
+    {"allocateLoadBalancerNodePorts", "internalTrafficPolicy", "ipFamilyPolicy", "loadBalancerClass"}
+    | {"sessionAffinityConfig", "trafficDistribution"}
 )
 _PORT_KEEPS = frozenset({"appProtocol", "port", "targetPort"})
 _LONGEST_AFFINITY_SECONDS = 86400

@@ -41,9 +41,7 @@ _NOT_IN_EPHEMERAL = (
     "resizePolicy",
     "restartPolicy",
     "restartPolicyRules",
-    "livenessProbe",
-    "readinessProbe",
-    "startupProbe",
+    *_PROBES,
     "lifecycle",
 )
 

@@ -43,28 +43,16 @@ from podlife.apiserver.strategies.field_checks import at_most_int32, check_at, c
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
-_SUBDOMAIN_FIELDS = ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName")
-_LABEL_FIELDS = ("hostname", "subdomain")
+_SUBDOMAINS = ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName")
+_NAMES = dict.fromkeys(_SUBDOMAINS, check_dns_subdomain) | dict.fromkeys(
+    ("hostname", "subdomain"), check_dns_label
+)
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
 # Fields in the spec of nearly every pod; anything else takes the slower path.
 _USUAL = frozenset(
-    {
-        "containers",
-        "dnsPolicy",
-        "enableServiceLinks",
-        "initContainers",
-        "nodeName",
-        "preemptionPolicy",
-        "priority",
-        "restartPolicy",
-        "schedulerName",
-        "securityContext",
-        "serviceAccount",
-        "serviceAccountName",
-        "terminationGracePeriodSeconds",
-        "tolerations",
-        "volumes",
-    }
+    {"containers", "dnsPolicy", "enableServiceLinks", "initContainers", "nodeName", "preemptionPolicy"}
+    | {"priority", "restartPolicy", "schedulerName", "securityContext", "serviceAccount"}
+    | {"serviceAccountName", "terminationGracePeriodSeconds", "tolerations", "volumes"}
 )
 
 
@@ -115,12 +103,9 @@ def _surroundings(spec: Object, volumes: dict[str, Object]) -> ContainerContext:
 
 
 def _validate_names(spec: Object, path: str) -> FieldErrors:
-    for field in _SUBDOMAIN_FIELDS:
-        if (name := spec.get(field)) and check_dns_subdomain(name):
-            yield from check_at(f"{path}.{field}", name, check_dns_subdomain)
-    for field in _LABEL_FIELDS:
-        if (name := spec.get(field)) and check_dns_label(name):
-            yield from check_at(f"{path}.{field}", name, check_dns_label)
+    for field, check in _NAMES.items():
+        if (name := spec.get(field)) and check(name):
+            yield from check_at(f"{path}.{field}", name, check)
 
 
 def _validate_unusual(spec: Object, path: str) -> FieldErrors:

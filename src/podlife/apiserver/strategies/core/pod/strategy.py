@@ -1,6 +1,6 @@
-"""Pods: combines the rules of the files beside this one.
+"""Pods, which combine the rules of the files beside this one, and PodDisruptionBudgets.
 
-Two more strategies serve subresources that write a single part of the spec: ephemeral containers and resources.
+Two more strategies of pods serve subresources that write a single part of the spec: ephemeral containers and resources.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from podlife.api.codec import Object
 from podlife.api.defaults import default_pod
+from podlife.api.defaults.fields import fill_absent
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden
+from podlife.api.labels import validate_label_selector
 from podlife.apiserver.strategies.core.pod.containers import validate_image
 from podlife.apiserver.strategies.core.pod.spec import validate_pod_spec
 from podlife.apiserver.strategies.core.pod.status import (
@@ -19,7 +21,13 @@ from podlife.apiserver.strategies.core.pod.status import (
     qos_class,
     validate_pod_status,
 )
-from podlife.apiserver.strategies.core.pod.template import drop_disabled_fields
+from podlife.apiserver.strategies.core.pod.template import (
+    default_selector,
+    drop_disabled_fields,
+    shown_selector,
+    validate_at_most_all,
+    validate_int_or_percent,
+)
 from podlife.apiserver.strategies.core.pod.update import (
     MIRROR,
     validate_annotation_update,
@@ -27,9 +35,12 @@ from podlife.apiserver.strategies.core.pod.update import (
     validate_spec_update,
 )
 from podlife.apiserver.strategies.core.pod.warnings import name_warnings, spec_warnings
+from podlife.apiserver.strategies.field_checks import non_negative, one_of
 from podlife.apiserver.strategies.object_meta import default_metadata
 from podlife.apiserver.strategies.strategy import Strategy, keep_field
 
+_BUDGET_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_EVICTION_POLICIES = frozenset({"AlwaysAllow", "IfHealthyBudget"})
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -213,3 +224,45 @@ def _with_resources(wanted: list[Object], old: list[Object]) -> list[Object]:
             container["resizePolicy"] = after["resizePolicy"]
         merged.append(container)
     return merged
+
+
+class PodDisruptionBudgetStrategy(Strategy):
+    has_generation = True
+    has_status = True
+    unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        default_selector(obj.setdefault("spec", {}))
+        fill_absent(obj.setdefault("status", {}), **dict.fromkeys(_BUDGET_COUNTS, 0))
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = dict.fromkeys(_BUDGET_COUNTS, 0)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        errors: list[FieldError] = []
+        if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+            detail = "minAvailable and maxUnavailable cannot be both set"
+            errors.append(bad_value("spec", _shown_budget(spec), detail))
+        for field in ("minAvailable", "maxUnavailable"):
+            if (value := spec.get(field)) is not None:
+                errors += validate_int_or_percent(f"spec.{field}", value)
+                errors += validate_at_most_all(f"spec.{field}", value)
+        errors += validate_label_selector(spec.get("selector"), "spec.selector")
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        return errors + one_of("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES)
+
+    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        for field in _BUDGET_COUNTS:
+            errors += non_negative(f"status.{field}", (new.get("status") or {}).get(field))
+        return errors
+
+
+def _shown_budget(spec: Object) -> Object:
+    return {
+        "MinAvailable": spec.get("minAvailable"),
+        "Selector": shown_selector(spec.get("selector")),
+        "MaxUnavailable": spec.get("maxUnavailable"),
+        "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+    }

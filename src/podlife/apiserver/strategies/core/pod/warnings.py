@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from podlife.api.codec import Object
 from podlife.api.names import check_dns_label
 from podlife.apiserver.strategies.field_checks import containers_of
@@ -33,24 +35,19 @@ def spec_warnings(spec: Object, path: str) -> list[str]:
     return warnings
 
 
-def _secret_warnings(secrets: list[Object], path: str) -> list[str]:
-    warnings: list[str] = []
+def _secret_warnings(secrets: list[Object], path: str) -> Iterator[str]:
     seen: set[str] = set()
     for index, secret in enumerate(secrets):
         name = secret.get("name", "")
         if name in seen:
-            warnings.append(f'{path}[{index}].name: duplicate name "{name}"')
+            yield f'{path}[{index}].name: duplicate name "{name}"'
         seen.add(name)
-    warnings += [
-        f'{path}[{index}].name: invalid empty name ""'
-        for index, secret in enumerate(secrets)
-        if not secret.get("name")
-    ]
-    return warnings
+    for index, secret in enumerate(secrets):
+        if not secret.get("name"):
+            yield f'{path}[{index}].name: invalid empty name ""'
 
 
-def _env_warnings(variables: list[Object], path: str) -> list[str]:
-    warnings: list[str] = []
+def _env_warnings(variables: list[Object], path: str) -> Iterator[str]:
     seen: set[str] = set()
     for index, variable in enumerate(variables):
         name, value = variable.get("name", ""), variable.get("value", "")
@@ -59,9 +56,8 @@ def _env_warnings(variables: list[Object], path: str) -> list[str]:
         extends = "valueFrom" not in variable and reference in value and value != reference
         if name in seen and not extends:
             hides = f'hides previous definition of "{name}", which may be dropped when using apply'
-            warnings.append(f"{path}[{index}]: {hides}")
+            yield f"{path}[{index}]: {hides}"
         seen.add(name)
-    return warnings
 
 
 def _port_warnings(spec: Object, path: str) -> list[str]:

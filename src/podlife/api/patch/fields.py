@@ -1,4 +1,4 @@
-"""Lists in strategic patches: elements are found by their merge key (or are scalars), and put in order.
+"""Fields in strategic patches: how each is treated, and how the elements of a list are found and put in order.
 
 The order of a merged list is: what the patch names, in the patch's order; what only the server has, in the
 server's order; and between the two the server's order where both are known to it, else the patch first.
@@ -8,17 +8,78 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from podlife.api.patch.errors import go_format, go_type, malformed
+from podlife.api.patch.errors import PatchError, go_format, go_type
+from podlife.api.schema import Field, type_named, type_of_kind
+from podlife.memory import CACHED_VALUES
 
 Key = tuple[type, Any]
+
+
+class Treatment(NamedTuple):
+    """`type` is that of the value (for a list: of its elements), in the table's notation."""
+
+    type: str
+    strategy: str = ""
+    merge_key: str = ""
+    retains_keys: bool = False
+
+
+def type_key(api_version: str, kind: str) -> str:
+    """The type of a kind. Raises PatchError when the kind is not known."""
+    found = type_of_kind(api_version, kind)
+    if found is None:
+        raise PatchError(
+            f'no strategic merge patch for kind "{kind}" in version "{api_version}"',
+            code=415,
+            reason="UnsupportedMediaType",
+        )
+    return "@" + found.key
+
+
+@lru_cache(maxsize=CACHED_VALUES)
+def object_treatment(parent: str, name: str) -> Treatment:
+    """How a field that holds an object is patched."""
+    return _treatment(_field(parent, name))
+
+
+@lru_cache(maxsize=CACHED_VALUES)
+def list_treatment(parent: str, name: str) -> Treatment:
+    """How a field that holds a list is patched."""
+    treatment = _treatment(_field(parent, name))
+    if not treatment.type.startswith("["):
+        raise PatchError("expected slice or array type, but got: struct")
+    return treatment._replace(type=treatment.type[1:])
+
+
+def _treatment(field: Field) -> Treatment:
+    strategies = [name for name in field.strategy.split(",") if name]
+    retains = "retainKeys" in strategies
+    rest = [name for name in strategies if name != "retainKeys"]
+    return Treatment(field.type, rest[0] if rest else "", field.merge_key, retains)
+
+
+def _field(parent: str, name: str) -> Field:
+    if not parent.startswith("@"):
+        shown = "map" if parent.startswith("{") else "struct"
+        raise PatchError(f"merging an object in json but data type is not struct, instead is: {shown}")
+    kind = type_named(parent[1:])
+    if found := kind.fields.get(name):
+        return found
+    # Upstream looks again without regard to case.
+    folded = name.casefold()
+    for field in kind.fields.values():
+        if field.name.casefold() == folded:
+            return field
+    raise PatchError(f'unable to find api field in struct {kind.name} for the json field "{name}"')
 
 
 def same_value(value: Any) -> Key:
     """A scalar so that it is equal only to its like: in JSON true is not 1."""
     if isinstance(value, dict | list):
-        raise malformed(f"expected a scalar, but received {go_format(value)}")
+        raise PatchError(f"expected a scalar, but received {go_format(value)}")
     return type(value), value
 
 
@@ -27,11 +88,11 @@ def key_of(element: Any, merge_key: str) -> Key:
     if not merge_key:
         return same_value(element)
     if not isinstance(element, dict):
-        raise malformed(
+        raise PatchError(
             f"expected a map[string]interface {{}}, but received a {go_type(element, '[]interface {}')}"
         )
     if merge_key not in element:
-        raise malformed(f"map: {go_format(element)} does not contain declared merge key: {merge_key}")
+        raise PatchError(f"map: {go_format(element)} does not contain declared merge key: {merge_key}")
     return same_value(element[merge_key])
 
 
@@ -41,12 +102,12 @@ def are_objects(*lists: Sequence[Any]) -> bool:
     if kinds == {list}:
         raise _list_of_lists()
     if len(kinds) > 1:
-        raise malformed(f"list element types are not identical: {go_format(list(lists))}")
+        raise PatchError(f"list element types are not identical: {go_format(list(lists))}")
     return kinds == {dict}
 
 
 def _list_of_lists() -> Exception:
-    error = malformed("the server rejected our request due to an error in our request")
+    error = PatchError("the server rejected our request due to an error in our request")
     error.code, error.reason, error.cause = 422, "Invalid", "lists of lists are not supported"
     return error
 
