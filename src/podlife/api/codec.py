@@ -16,8 +16,8 @@ Object = dict[str, Any]
 """An API object, whole and writable."""
 
 MOST_VALUES = 50_000
-"""The most fields and elements that one object may have. Kubernetes' own objects have some hundreds; checking each
-takes microseconds, and three megabytes have room for a million."""
+"""Maximum number of fields and elements of one object. Kubernetes' own objects have some hundreds, and three
+megabytes have room for a million; checking each takes microseconds."""
 
 _decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()

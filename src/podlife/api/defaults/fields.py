@@ -1,7 +1,7 @@
-"""What defaulting does to fields of any kind: leaves out empty ones, fills in others, writes quantities canonically.
+"""What defaulting does to fields of any kind: drops empty ones, fills in others, rewrites quantities.
 
-Quantities are read here for the first time: a malformed one is refused with the words in which the real server
-refuses an object that it cannot decode.
+Quantities are read here for the first time: a malformed one is refused as the real server refuses an object
+that it cannot decode.
 """
 
 from __future__ import annotations

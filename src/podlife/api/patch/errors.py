@@ -11,7 +11,7 @@ from podlife.errors import ApiError, InvalidError
 class PatchError(ApiError):
     """The patch cannot be applied. `cause` has more detail than upstream's message.
 
-    Upstream answers some malformed patches with 500; a mistake of the client is 400 here, with the same message."""
+    Upstream answers some malformed patches with 500; here they are 400, with the same message."""
 
     code, reason = 400, "BadRequest"
     cause: str = ""

@@ -1,4 +1,4 @@
-"""Fields in strategic patches: how each is treated, and how the elements of a list are found and put in order.
+"""Fields in strategic patches: how each is treated, and how elements of lists are found and ordered.
 
 The order of a merged list is: what the patch names, in the patch's order; what only the server has, in the
 server's order; and between the two the server's order where both are known to it, else the patch first.

@@ -1,4 +1,4 @@
-"""Strategic merge patch: lists merge by key as the type of each field says, and directives say the rest.
+"""Strategic merge patch: lists merge by the key that a field's type declares, unless a directive differs.
 
 The directives: `$patch: replace` or `delete` in an object or a list element, `$deleteFromPrimitiveList/<field>`,
 `$setElementOrder/<field>` and `$retainKeys`. What each does, and what is an error, follows upstream to the

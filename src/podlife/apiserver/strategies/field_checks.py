@@ -1,6 +1,6 @@
 """Checks that many validators share, and the difference of two objects as errors show it.
 
-A check costs next to nothing if nothing is wrong: paths and messages are only built for errors.
+Messages are built only for errors. Where every pod passes, callers test first and build the path afterwards.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def require_at(path: str, value: str, check: Callable[[str], list[str]]) -> list
 
 
 def non_negative(path: str, value: int | None) -> list[FieldError]:
-    if value is None or value >= 0:
-        return []
-    return [bad_value(path, value, "must be greater than or equal to 0")]
+    return (
+        [] if value is None or value >= 0 else [bad_value(path, value, "must be greater than or equal to 0")]
+    )
 
 
 def positive(path: str, value: int) -> list[FieldError]:

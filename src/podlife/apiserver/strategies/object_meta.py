@@ -15,7 +15,7 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, required
 from podlife.api.labels import validate_annotations, validate_labels
 from podlife.api.names import check_dns_label, check_label_key
-from podlife.apiserver.strategies.field_checks import check_at, immutable, non_negative
+from podlife.apiserver.strategies.field_checks import check_at, immutable, non_negative, require_at
 
 _KEPT_WHEN_EMPTY = frozenset({"deletionGracePeriodSeconds", "name", "uid"})
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -58,9 +58,7 @@ def validate_metadata(meta: Object, namespaced: bool, name_check: NameCheck) -> 
 def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
     if not namespaced:
         return [forbidden("metadata.namespace", "not allowed on this type")] if namespace else []
-    if not namespace:
-        return [required("metadata.namespace")]
-    return check_at("metadata.namespace", namespace, check_dns_label)
+    return require_at("metadata.namespace", namespace, check_dns_label)
 
 
 def _validate_maps_and_owners(meta: Object) -> list[FieldError]:

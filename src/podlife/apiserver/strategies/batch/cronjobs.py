@@ -1,4 +1,4 @@
-"""CronJobs, and the syntax of their schedule: five fields, or a descriptor such as `@hourly` or `@every 5m`."""
+"""CronJobs, and the syntax of a schedule: five fields, or a descriptor such as `@hourly` or `@every 5m`."""
 
 from __future__ import annotations
 

@@ -135,8 +135,7 @@ def _validate_completions(new: Object, old: Object) -> list[FieldError]:
 
 
 def _validate_template(new: Object, old: Object, status: Object) -> list[FieldError]:
-    """Immutable, except that a suspended job without pods may still change its scheduling directives and
-    resources."""
+    """Immutable, except for scheduling directives and resources while the job is suspended and has no pods."""
     before, after = old["template"], new["template"]
     if before == after:
         return []

@@ -19,7 +19,6 @@ _ALWAYS: Object = {
     "reportingInstance": "",
     "source": {},
 }
-_NAMESPACE_MISMATCH = "does not match event.namespace"
 _LIMITS = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
 _IMMUTABLE = (
     *("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type"),
@@ -65,7 +64,7 @@ class EventStrategy(Strategy):
         return errors + check_at("namespace", namespace, check_dns_subdomain)
 
     def _validate_report(self, obj: Object) -> list[FieldError]:
-        """An event with an exact time must also say who reported it and what was done."""
+        """An event with an exact time must also name its reporter and the action."""
         controller = obj["reportingComponent"]
         errors = [] if controller else [required(self.controller_field)]
         errors += check_at(self.controller_field, controller, check_label_key)
@@ -79,7 +78,7 @@ class EventStrategy(Strategy):
 
 
 def _mismatch(namespace: str) -> FieldError:
-    return bad_value("involvedObject.namespace", namespace, _NAMESPACE_MISMATCH)
+    return bad_value("involvedObject.namespace", namespace, "does not match event.namespace")
 
 
 class EventsV1Strategy(EventStrategy):

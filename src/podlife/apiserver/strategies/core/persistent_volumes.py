@@ -1,4 +1,4 @@
-"""PersistentVolumes and PersistentVolumeClaims, the latter also as templates in ephemeral volumes and StatefulSets."""
+"""PersistentVolumes, and PersistentVolumeClaims, alone and as templates of ephemeral volumes and StatefulSets."""
 
 from __future__ import annotations
 
@@ -141,8 +141,7 @@ class PersistentVolumeClaimStrategy(Strategy):
 
 
 def _settle_data_sources(spec: Object) -> None:
-    """The older field only ever meant claims and snapshots; both fields are equal, unless the newer one refers to
-    another namespace."""
+    """`dataSource` may name only claims and snapshots. Within one namespace both fields are equal."""
     if (source := spec.get("dataSource")) is not None:
         known = (source.get("apiGroup") or "", source.get("kind"))
         if known not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):

@@ -1,6 +1,6 @@
 """Pods, which combine the rules of the files beside this one, and PodDisruptionBudgets.
 
-Two more strategies of pods serve subresources that write a single part of the spec: ephemeral containers and resources.
+Two more strategies serve subresources of pods that write one part of the spec: ephemeral containers, resources.
 """
 
 from __future__ import annotations

@@ -86,8 +86,7 @@ def _port_warnings(spec: Object, path: str) -> list[str]:
 
 
 class _TakenPorts:
-    """Ports of one number and protocol. Conflicts are looked up, never searched for: a pod can have a hundred
-    thousand."""
+    """Ports of one number and protocol. Conflicts are looked up: a pod can have a hundred thousand ports."""
 
     __slots__ = ("_all", "_by_binding", "_by_host_port", "_off_host")
 
