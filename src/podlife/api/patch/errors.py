@@ -55,7 +55,7 @@ def go_format(value: Any) -> str:
     return str(value)
 
 
-def go_type(value: object, other: str) -> str:
+def go_type_of(value: object, other: str) -> str:
     """What Go calls the type of a JSON value, or `other` if it has no type of its own."""
     names = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map[string]interface {}"}
     return names.get(type(value), other)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from podlife.api.patch.errors import PatchError, go_format, go_type
+from podlife.api.patch.errors import PatchError, go_format, go_type_of
 from podlife.api.schema import Field, type_named, type_of_kind
 from podlife.memory import CACHED_VALUES
 
@@ -89,7 +89,7 @@ def key_of(element: Any, merge_key: str) -> Key:
         return same_value(element)
     if not isinstance(element, dict):
         raise PatchError(
-            f"expected a map[string]interface {{}}, but received a {go_type(element, '[]interface {}')}"
+            f"expected a map[string]interface {{}}, but received a {go_type_of(element, '[]interface {}')}"
         )
     if merge_key not in element:
         raise PatchError(f"map: {go_format(element)} does not contain declared merge key: {merge_key}")

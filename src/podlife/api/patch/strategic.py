@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from podlife.api.patch.errors import PatchError, go_format, go_type, too_much
+from podlife.api.patch.errors import PatchError, go_format, go_type_of, too_much
 from podlife.api.patch.fields import (
     Key,
     Treatment,
@@ -226,7 +226,7 @@ def _apply_order(result: Map, patch: Map, directive: str, kind: str, effort: _Ef
     """Merge the list that `$setElementOrder/<field>` is about and put it in that order."""
     order = patch.pop(directive)
     if not isinstance(order, list):
-        raise PatchError(f"expected a []interface {{}}, but received a {go_type(order, _NIL)}")
+        raise PatchError(f"expected a []interface {{}}, but received a {go_type_of(order, _NIL)}")
     name = _target(directive, _SET_ORDER, _BAD_ORDER)
     current, changes = _as_list(result, name), _as_list(patch, name)
     element = list_treatment(kind, name)
@@ -248,7 +248,7 @@ def _as_list(holder: Map, name: str) -> list[Any] | None:
     if name not in holder:
         return None
     if not isinstance(holder[name], list):
-        raise PatchError(f"expected a []interface {{}}, but received a {go_type(holder[name], _NIL)}")
+        raise PatchError(f"expected a []interface {{}}, but received a {go_type_of(holder[name], _NIL)}")
     found: list[Any] = holder[name]
     return found
 

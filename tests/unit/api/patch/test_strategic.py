@@ -80,6 +80,10 @@ POD = {
             "expected a []interface {}, but received a string",
         ),
         (
+            {"spec": {"$setElementOrder/containers": ["c"], "containers": [{"name": "c"}]}},
+            "expected a map[string]interface {}, but received a string",
+        ),
+        (
             {"metadata": {"$setElementOrder/finalizers": ["x/b", "x/q"], "finalizers": ["x/z"]}},
             "The order in patch list:\n[x/z]\n doesn't match $setElementOrder list:\n[x/b x/q]\n",
         ),
