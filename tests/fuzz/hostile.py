@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.json_text import MOST_VALUES
+from podlife.api.codec import MOST_VALUES
 from podlife.api.schema import Field, Type, type_named, type_of_kind
 from tests.fuzz.objects import SEEDS, Seed
 

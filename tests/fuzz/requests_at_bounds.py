@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from podlife.api.json_text import MOST_VALUES
+from podlife.api.codec import MOST_VALUES
 from tests.fuzz.hostile import MOST_BYTES, Place, body
 from tests.fuzz.objects import Seed
 

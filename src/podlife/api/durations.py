@@ -21,9 +21,6 @@ _DAY_HOURS = 24
 _YEAR_HOURS = 365 * _DAY_HOURS
 
 
-# Parsing
-
-
 def parse_go_duration(text: str) -> float | None:
     """Seconds of 40s, -1m30s or 500ms, as Go's time.ParseDuration; None if it is invalid."""
     if _GO_DURATION.fullmatch(text) is None:
@@ -38,9 +35,6 @@ def parse_duration_with_days(text: str) -> float | None:
 
 def _sum(text: str) -> float:
     return sum(float(number) * _DAYS[unit] for number, unit in _PART.findall(text))
-
-
-# Formatting
 
 
 def format_go_duration(seconds: float) -> str:

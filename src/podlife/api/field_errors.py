@@ -6,7 +6,7 @@ A validator returns a list of `FieldError`; `invalid` turns the list into the 42
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from podlife.api.excerpt import excerpt, excerpt_json
@@ -49,13 +49,9 @@ class FieldError:
     def __repr__(self) -> str:
         return f"FieldError({self.path!r}, {self.reason!r}, {self.text!r})"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FieldError):
-            return NotImplemented
-        return (self.path, self.reason, self.text) == (other.path, other.reason, other.text)
 
-    def __hash__(self) -> int:
-        return hash((self.path, self.reason, self.text))
+FieldErrors = Iterator[FieldError]
+"""What a validator yields, in upstream's order."""
 
 
 def required(path: str, detail: str = "") -> FieldError:
@@ -64,10 +60,6 @@ def required(path: str, detail: str = "") -> FieldError:
 
 def bad_value(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(path, "FieldValueInvalid", "Invalid value: ", value=value, after=f": {detail}")
-
-
-def type_invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(path, "FieldValueTypeInvalid", "Invalid value: ", value=value, after=f": {detail}")
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:

@@ -46,11 +46,14 @@ def validate_label_selector(selector: Mapping[str, Any] | None, path: str) -> li
         return []
     errors = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
-        errors += _validate_requirement(requirement, f"{path}.matchExpressions[{index}]")
+        errors += validate_requirement(requirement, f"{path}.matchExpressions[{index}]")
     return errors
 
 
-def _validate_requirement(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
+def validate_requirement(
+    requirement: Mapping[str, Any], path: str, *, may_compare: bool = False, check_values: bool = True
+) -> list[FieldError]:
+    """One expression of a label selector; those of a node selector may also compare (`Gt`, `Lt`)."""
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     if operator in ("In", "NotIn"):
@@ -60,11 +63,15 @@ def _validate_requirement(requirement: Mapping[str, Any], path: str) -> list[Fie
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             errors.append(forbidden(f"{path}.values", detail))
+    elif may_compare and operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            errors.append(required(f"{path}.values", detail))
     else:
         errors.append(bad_value(f"{path}.operator", operator, "not a valid selector operator"))
     key = requirement.get("key", "")
     errors += [bad_value(f"{path}.key", key, problem) for problem in check_label_key(key)]
-    for index, value in enumerate(values):
+    for index, value in enumerate(values if check_values else ()):
         errors += [bad_value(f"{path}.values[{index}]", value, text) for text in check_label_value(value)]
     return errors
 

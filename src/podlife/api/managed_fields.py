@@ -18,8 +18,7 @@ def finalizer_setter(metadata: dict[str, Any], finalizer: str) -> tuple[str, str
 
 
 def field_setter(metadata: dict[str, Any], *path: str) -> tuple[str, str]:
-    """The manager that owns a field, as `f:spec`, `f:replicas`, and when it last wrote its fields; the last of several;
-    "" where nobody knows."""
+    """The manager that last wrote a field, given as `f:spec`, `f:replicas`, and when; "" if unknown."""
     owners = [entry for entry in metadata.get("managedFields") or () if _has(entry.get("fieldsV1"), path)]
     if not owners:
         return "", ""

@@ -14,24 +14,20 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = _LABEL + r"(\." + _LABEL + ")*"
 _SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SEARCH = _SEARCH_LABEL + r"(\." + _SEARCH_LABEL + ")*"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_KEY})?"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _HEADER = "[-A-Za-z0-9]+"
 _PERCENT = "[0-9]+%"
-_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 
 _is_label = re.compile(_LABEL).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _is_search = re.compile(_SEARCH).fullmatch
-_is_label_1035 = re.compile(_LABEL_1035).fullmatch
 _is_key = re.compile(_KEY).fullmatch
 _is_value = re.compile(_VALUE).fullmatch
 _is_config_key = re.compile(_CONFIG_KEY).fullmatch
 _is_header = re.compile(_HEADER).fullmatch
 _is_percent = re.compile(_PERCENT).fullmatch
-_is_identifier = re.compile(_IDENTIFIER).fullmatch
 _is_env_name = re.compile(r"[ -<>-~]+").fullmatch
 _is_port_name = re.compile("[-a-z0-9]+").fullmatch
 _has_letter = re.compile("[a-z]").search
@@ -48,10 +44,6 @@ _LABEL_RULE = (
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
     "and must start and end with an alphanumeric character"
-)
-_LABEL_1035_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-    "start with an alphabetic character, and end with an alphanumeric character"
 )
 _KEY_RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', "
@@ -92,16 +84,6 @@ def check_dns_subdomain(name: str, *, prefix: bool = False) -> list[str]:
     problems = _too_long(name, 253)
     if not _is_subdomain(name):
         problems.append(_rule(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
-    return problems
-
-
-def check_dns1035_label(name: str, *, prefix: bool = False) -> list[str]:
-    name = _as_generated(name, prefix)
-    if len(name) <= 63 and _is_label_1035(name):
-        return []
-    problems = _too_long(name, 63)
-    if not _is_label_1035(name):
-        problems.append(_rule(_LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123"))
     return problems
 
 
@@ -177,16 +159,6 @@ def check_env_name(name: str) -> list[str]:
     return [
         "a valid environment variable name must consist only of printable ASCII characters other than '='"
     ]
-
-
-def check_c_identifier(name: str) -> list[str]:
-    if _is_identifier(name):
-        return []
-    text = (
-        "a valid C identifier must start with alphabetic character or '_', "
-        "followed by a string of alphanumeric characters or '_'"
-    )
-    return [_rule(text, _IDENTIFIER, "my_name", "MY_NAME", "MyName")]
 
 
 def check_http_header_name(name: str) -> list[str]:

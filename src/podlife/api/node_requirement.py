@@ -11,14 +11,7 @@ from typing import Any
 
 from podlife.api.selectors import LabelRequirement, LabelSelector
 
-_OPERATORS = {
-    "In": "in",
-    "NotIn": "notin",
-    "Exists": "exists",
-    "DoesNotExist": "!",
-    "Gt": "gt",
-    "Lt": "lt",
-}
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt"}
 _NAME = "metadata.name"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -160,22 +160,12 @@ def _signed(raw: int) -> int:
     return raw - (1 << 64) if raw >= 1 << 63 else raw
 
 
-def _moment(raw: bytes) -> datetime | None:
+def _time(raw: bytes, format_moment: Callable[[datetime], str] = format_time) -> str | None:
     parts = dict(_fields(raw))
     if not parts:
         return None
     seconds, nanos = _signed(parts.get(1, 0)), _signed(parts.get(2, 0))
-    return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
-
-
-def _time(raw: bytes) -> str | None:
-    moment = _moment(raw)
-    return None if moment is None else format_time(moment)
-
-
-def _micro_time(raw: bytes) -> str | None:
-    moment = _moment(raw)
-    return None if moment is None else format_micro_time(moment)
+    return format_moment(_EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000))
 
 
 def _quantity(raw: bytes) -> str:
@@ -202,7 +192,7 @@ _SCALARS: dict[str, Reader] = {
     "l": _signed,
     "y": lambda raw: b64encode(raw).decode(),
     "T": _time,
-    "M": _micro_time,
+    "M": partial(_time, format_moment=format_micro_time),
     "Q": _quantity,
     "I": _int_or_string,
     "R": _raw_extension,

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.codec import encode
-from podlife.api.json_text import MOST_VALUES
+from podlife.api.codec import MOST_VALUES, encode
 
 # Deeper than any object of Kubernetes, and far from the end of any stack.
 _MOST_DEPTH = 256

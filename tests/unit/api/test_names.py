@@ -4,7 +4,6 @@ import pytest
 
 from podlife.api.names import (
     check_config_key,
-    check_dns1035_label,
     check_dns_label,
     check_dns_subdomain,
     check_env_name,
@@ -40,11 +39,6 @@ def test_a_final_line_break_is_no_part_of_a_name() -> None:
 def test_a_prefix_may_end_in_a_dash_but_a_name_may_not() -> None:
     assert check_dns_label("web-", prefix=True) == []
     assert check_dns_label("web-") != []
-
-
-def test_a_1035_label_starts_with_a_letter() -> None:
-    assert check_dns1035_label("a1") == []
-    assert "start with an alphabetic character" in check_dns1035_label("1a")[0]
 
 
 @pytest.mark.parametrize("key", ["a", "A.b_c", "example.com/x", "a" * 63])

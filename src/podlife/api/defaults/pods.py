@@ -7,51 +7,28 @@ gets. Every pod passes here on every write: plain dictionaries, no walking of wh
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.defaults.empty_fields import drop_empty, drop_empty_parts
-from podlife.api.defaults.images import pull_policy
-from podlife.api.defaults.resource_lists import (
-    canonical,
+from podlife.api.defaults.fields import (
     default_requests_from_limits,
     default_resource_list,
     default_resource_lists,
+    drop_empty,
+    drop_empty_parts,
+    fill_absent,
+    pull_policy,
 )
-from podlife.api.defaults.volumes import default_volume
+from podlife.api.defaults.volumes import default_references, default_volume
 from podlife.api.quantity import Quantity, parse_nanos
 
 # The fields that upstream keeps even when they are empty, because they are pointers or have no omitempty.
 _SPEC_KEEPS = frozenset(
-    {
-        "activeDeadlineSeconds",
-        "affinity",
-        "automountServiceAccountToken",
-        "containers",
-        "dnsConfig",
-        "enableServiceLinks",
-        "hostUsers",
-        "hostnameOverride",
-        "os",
-        "preemptionPolicy",
-        "priority",
-        "resources",
-        "runtimeClassName",
-        "schedulingGroup",
-        "securityContext",
-        "setHostnameAsFQDN",
-        "shareProcessNamespace",
-        "terminationGracePeriodSeconds",
-    }
+    {"activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig"}
+    | {"enableServiceLinks", "hostUsers", "hostnameOverride", "os", "preemptionPolicy", "priority"}
+    | {"resources", "runtimeClassName", "schedulingGroup", "securityContext", "setHostnameAsFQDN"}
+    | {"shareProcessNamespace", "terminationGracePeriodSeconds"}
 )
 _CONTAINER_KEEPS = frozenset(
-    {
-        "lifecycle",
-        "livenessProbe",
-        "name",
-        "readinessProbe",
-        "resources",
-        "restartPolicy",
-        "securityContext",
-        "startupProbe",
-    }
+    {"lifecycle", "livenessProbe", "name", "readinessProbe", "resources", "restartPolicy"}
+    | {"securityContext", "startupProbe"}
 )
 _ENV_KEEPS = frozenset({"name", "valueFrom"})
 _PORT_KEEPS = frozenset({"containerPort"})
@@ -64,10 +41,9 @@ _TOLERATION_KEEPS = frozenset({"tolerationSeconds"})
 def default_pod(pod: Object) -> None:
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
-    for container in spec.get("containers", ()):
-        default_requests_from_limits(container["resources"])
-    for container in spec.get("initContainers", ()):
-        default_requests_from_limits(container["resources"])
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field, ()):
+            default_requests_from_limits(container["resources"])
     if "resources" in spec:
         _default_pod_level_requests(spec)
     if spec.get("enableServiceLinks") is None:
@@ -99,12 +75,9 @@ def default_pod_spec(spec: Object) -> None:
     # An old name and a new one for the same thing: upstream always shows both.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    for container in spec.get("containers", ()):
-        default_container(container)
-    for container in spec.get("initContainers", ()):
-        default_container(container)
-    for container in spec.get("ephemeralContainers", ()):
-        default_container(container)
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(field, ()):
+            default_container(container)
     for volume in spec.get("volumes", ()):
         default_volume(volume)
     for toleration in spec.get("tolerations", ()):
@@ -129,10 +102,8 @@ def default_container(container: Object) -> None:
     container.setdefault("name", "")
     if "imagePullPolicy" not in container:
         container["imagePullPolicy"] = pull_policy(container.get("image", ""))
-    if "terminationMessagePath" not in container:
-        container["terminationMessagePath"] = "/dev/termination-log"
-    if "terminationMessagePolicy" not in container:
-        container["terminationMessagePolicy"] = "File"
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
     if resources := container.setdefault("resources", {}):
         default_resource_lists(resources)
     if "ports" in container:
@@ -140,7 +111,7 @@ def default_container(container: Object) -> None:
     for variable in container.get("env", ()):
         drop_empty(variable, _ENV_KEEPS)
         if source := variable.get("valueFrom"):
-            _default_env_source(source)
+            default_references(source)
     for mount in container.get("volumeMounts", ()):
         drop_empty(mount, _MOUNT_KEEPS)
     _default_handlers(container)
@@ -150,8 +121,7 @@ def _default_ports(ports: list[Object]) -> None:
     for port in ports:
         drop_empty(port, _PORT_KEEPS)
         port.setdefault("containerPort", 0)
-        if "protocol" not in port:
-            port["protocol"] = "TCP"
+        port.setdefault("protocol", "TCP")
 
 
 def _default_handlers(container: Object) -> None:
@@ -166,24 +136,9 @@ def _default_handlers(container: Object) -> None:
                     sleep.setdefault("seconds", 0)
 
 
-def _default_env_source(source: Object) -> None:
-    if (field := source.get("fieldRef")) is not None and not field.get("apiVersion"):
-        field["apiVersion"] = "v1"
-    if (resource := source.get("resourceFieldRef")) is not None:
-        resource.setdefault("divisor", "0")
-        canonical(resource, "divisor")
-
-
 def _default_probe(probe: Object) -> None:
     drop_empty(probe, _PROBE_KEEPS)
-    if "timeoutSeconds" not in probe:
-        probe["timeoutSeconds"] = 1
-    if "periodSeconds" not in probe:
-        probe["periodSeconds"] = 10
-    if "successThreshold" not in probe:
-        probe["successThreshold"] = 1
-    if "failureThreshold" not in probe:
-        probe["failureThreshold"] = 3
+    fill_absent(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
     _default_http(probe)
     if (grpc := probe.get("grpc")) is not None:
         grpc.setdefault("service", "")
@@ -192,14 +147,7 @@ def _default_probe(probe: Object) -> None:
 def _default_http(handler: Object) -> None:
     if (http := handler.get("httpGet")) is not None:
         drop_empty(http, _HTTP_KEEPS)
-        if "path" not in http:
-            http["path"] = "/"
-        if "scheme" not in http:
-            http["scheme"] = "HTTP"
-
-
-def _is_pod_level(name: str) -> bool:
-    return name in ("cpu", "memory") or name.startswith("hugepages-")
+        fill_absent(http, path="/", scheme="HTTP")
 
 
 def _default_pod_level_requests(spec: Object) -> None:
@@ -212,7 +160,7 @@ def _default_pod_level_requests(spec: Object) -> None:
         if name in ("cpu", "memory"):
             requests.setdefault(name, amount)
     for name, amount in limits.items():
-        if _is_pod_level(name):
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):
             requests.setdefault(name, amount)
     if requests:
         spec["resources"]["requests"] = requests

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.defaults.empty_fields import drop_empty, drop_empty_parts
-from podlife.api.defaults.images import pull_policy
-from podlife.api.defaults.resource_lists import canonical, default_resource_lists
+from podlife.api.defaults.fields import (
+    canonical,
+    default_resource_lists,
+    drop_empty,
+    drop_empty_fields,
+    drop_empty_parts,
+    fill_absent,
+    fill_empty,
+    pull_policy,
+)
 
 _MODE = 0o644
 _WITH_MODE = ("configMap", "secret", "downwardAPI", "projected")
 _MODE_KEEPS = frozenset({"defaultMode", "optional", "sources"})
 _EMPTY_DIR_KEEPS = frozenset({"sizeLimit"})
 _CLAIM_KEEPS = frozenset(
-    {
-        "dataSource",
-        "dataSourceRef",
-        "resources",
-        "selector",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    }
+    {"dataSource", "dataSourceRef", "resources", "selector", "storageClassName"}
+    | {"volumeAttributesClassName", "volumeMode"}
 )
 
 
@@ -61,45 +61,37 @@ def _default_files(kind: str, source: Object) -> None:
 
 def _default_downward_items(source: Object) -> None:
     for item in source.get("items", ()):
-        if (field := item.get("fieldRef")) is not None and not field.get("apiVersion"):
-            field["apiVersion"] = "v1"
-        if (resource := item.get("resourceFieldRef")) is not None:
-            resource.setdefault("divisor", "0")
-            canonical(resource, "divisor")
+        default_references(item)
+
+
+def default_references(source: Object) -> None:
+    """A reference to a field of the pod, or to a resource of one of its containers."""
+    if (field := source.get("fieldRef")) is not None:
+        fill_empty(field, apiVersion="v1")
+    if (resource := source.get("resourceFieldRef")) is not None:
+        resource.setdefault("divisor", "0")
+        canonical(resource, "divisor")
 
 
 def default_volume_source(holder: Object) -> None:
     """The sources that pods and persistent volumes share, and the rarer ones of pods."""
     if (host_path := holder.get("hostPath")) is not None:
         host_path.setdefault("type", "")
-    if (claim := holder.get("persistentVolumeClaim")) is not None and not claim.get("readOnly", True):
-        del claim["readOnly"]
-    if (iscsi := holder.get("iscsi")) is not None and not iscsi.get("iscsiInterface"):
-        iscsi["iscsiInterface"] = "default"
-    if (ephemeral := holder.get("ephemeral")) is not None:
-        template = ephemeral.get("volumeClaimTemplate")
-        if template is not None:
-            template.setdefault("metadata", {})
-            default_claim_spec(template.setdefault("spec", {}))
+    if (claim := holder.get("persistentVolumeClaim")) is not None:
+        drop_empty_fields(claim, "readOnly")
+    if (iscsi := holder.get("iscsi")) is not None:
+        fill_empty(iscsi, iscsiInterface="default")
+    if (template := (holder.get("ephemeral") or {}).get("volumeClaimTemplate")) is not None:
+        template.setdefault("metadata", {})
+        default_claim_spec(template.setdefault("spec", {}))
     if (image := holder.get("image")) is not None and not image.get("pullPolicy"):
         image["pullPolicy"] = pull_policy(image.get("reference", ""))
-    _default_disks(holder)
-
-
-def _default_disks(holder: Object) -> None:
     if (rbd := holder.get("rbd")) is not None:
-        for field, value in (("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")):
-            if not rbd.get(field):
-                rbd[field] = value
+        fill_empty(rbd, pool="rbd", user="admin", keyring="/etc/ceph/keyring")
     if (disk := holder.get("azureDisk")) is not None:
-        disk.setdefault("cachingMode", "ReadWrite")
-        disk.setdefault("fsType", "ext4")
-        disk.setdefault("readOnly", False)
-        disk.setdefault("kind", "Shared")
+        fill_absent(disk, cachingMode="ReadWrite", fsType="ext4", readOnly=False, kind="Shared")
     if (scale_io := holder.get("scaleIO")) is not None:
-        for field, value in (("storageMode", "ThinProvisioned"), ("fsType", "xfs")):
-            if not scale_io.get(field):
-                scale_io[field] = value
+        fill_empty(scale_io, storageMode="ThinProvisioned", fsType="xfs")
 
 
 def default_claim_spec(spec: Object) -> None:

@@ -7,10 +7,8 @@ that of `json_patch`; `schema.check`, which every patched object passes next, ma
 
 from __future__ import annotations
 
-from podlife.api.patch.errors import PatchError, invalid_patch
-from podlife.api.patch.go_format import go_format
-from podlife.api.patch.json_patch import json_patch, unknown_operation_fields
-from podlife.api.patch.merge_patch import merge_patch
+from podlife.api.patch.errors import PatchError, go_format, invalid_patch
+from podlife.api.patch.json_patch import json_patch, merge_patch, unknown_operation_fields
 from podlife.api.patch.strategic import strategic_merge_patch
 from podlife.api.patch.two_way import create_two_way_merge_patch
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from podlife.api.field_errors import bad_value, invalid
 from podlife.errors import ApiError, InvalidError
 
 
 class PatchError(ApiError):
-    """The patch cannot be applied; 400 unless it says otherwise. `cause` tells more than upstream's message."""
+    """The patch cannot be applied. `cause` has more detail than upstream's message.
+
+    Upstream answers some malformed patches with 500; here they are 400, with the same message."""
 
     code, reason = 400, "BadRequest"
     cause: str = ""
-
-
-def malformed(message: str) -> PatchError:
-    """The patch itself is not what it should be.
-
-    Upstream answers some of these with 500; a mistake of the client is 400 here, with the same message."""
-    return PatchError(message)
 
 
 def too_much(why: str) -> PatchError:
@@ -43,14 +40,22 @@ def invalid_patch(shown: str, cause: str) -> InvalidError:
     return invalid("", "", "", [bad_value("patch", shown, cause)])
 
 
-def go_kind(value: object) -> str:
-    """What Go's decoder calls the kind of a JSON value."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
+def go_format(value: Any) -> str:
+    """A value as Go's `%v` prints it: `{"b": [1, "x"], "a": null}` is `map[a:<nil> b:[1 x]]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_format(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_format, value))}]"
     if value is None:
-        return "null"
-    if isinstance(value, str):
-        return "string"
-    return "object" if isinstance(value, dict) else "array"
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    return str(value)
+
+
+def go_type_of(value: object, other: str) -> str:
+    """What Go calls the type of a JSON value, or `other` if it has no type of its own."""
+    names = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map[string]interface {}"}
+    return names.get(type(value), other)

@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902), with the habits of the library upstream uses.
+"""JSON patch (RFC 6902), with the habits of the library upstream uses, and JSON merge patch (RFC 7386).
 
 Where that library is laxer than the RFC so is this: an index may be negative, counting from the end; `replace`
 of a field that is not there adds it; `test` for null holds where nothing is; a value that is left out is null.
@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.patch.errors import does_not_apply, go_kind, malformed, too_much
+from podlife.api.patch.errors import PatchError, does_not_apply, too_much
+from podlife.api.schema import go_kind
 
 _MOST_OPERATIONS = 10_000
 _MOST_COPIED_BYTES = 3 * 1024 * 1024
@@ -96,7 +97,7 @@ def _checked(operations: Any) -> list[Operation | None]:
 
 
 def _undecodable(value: Any, target: str) -> Exception:
-    return malformed(f"error decoding patch: json: cannot unmarshal {go_kind(value)} into {target}")
+    return PatchError(f"error decoding patch: json: cannot unmarshal {go_kind(value)} into {target}")
 
 
 def _apply(document: Any, operation: Operation, effort: _Effort) -> Any:
@@ -244,3 +245,27 @@ _OPERATIONS: dict[str | None, Callable[[Any, str, Operation, _Effort], None]] = 
     "replace": _replace,
     "test": _test,
 }
+
+
+def merge_patch(obj: dict[str, Any], patch: Any) -> dict[str, Any]:
+    """The object with the patch merged in: null removes, objects merge, everything else replaces.
+
+    Only what leads to a change is copied. Raises PatchError."""
+    if patch is None:
+        raise PatchError("Invalid JSON Patch")
+    if not isinstance(patch, dict):
+        raise _undecodable(patch, "Go value of type map[string]interface {}")
+    return _merged(obj, patch)
+
+
+def _merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    result = dict(target)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            current = result.get(key)
+            result[key] = _merged(current if isinstance(current, dict) else {}, value)
+        else:
+            result[key] = value
+    return result

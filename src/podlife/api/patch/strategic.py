@@ -1,4 +1,4 @@
-"""Strategic merge patch: lists merge by key as the type of each field says, and directives say the rest.
+"""Strategic merge patch: lists merge by the key that a field's type declares, unless a directive differs.
 
 The directives: `$patch: replace` or `delete` in an object or a list element, `$deleteFromPrimitiveList/<field>`,
 `$setElementOrder/<field>` and `$retainKeys`. What each does, and what is an error, follows upstream to the
@@ -10,10 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from podlife.api.patch import lookup
-from podlife.api.patch.errors import go_kind, malformed, too_much
-from podlife.api.patch.go_format import go_format
-from podlife.api.patch.lists import Key, are_objects, key_of, merge_scalars, ordered, same_value
+from podlife.api.patch.errors import PatchError, go_format, go_type_of, too_much
+from podlife.api.patch.fields import (
+    Key,
+    Treatment,
+    are_objects,
+    key_of,
+    list_treatment,
+    merge_scalars,
+    object_treatment,
+    ordered,
+    same_value,
+    type_key,
+)
+from podlife.api.schema import go_kind
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -23,6 +33,9 @@ _SET_ORDER = "$setElementOrder"
 _BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
 _BAD_ORDER = "invalid patch format of setElementOrder list"
 _BAD_DELETION = "invalid patch format of primitive list"
+
+# What Go prints for a value without a type.
+_NIL = "%!s(<nil>)"
 
 Map = dict[str, Any]
 
@@ -47,10 +60,10 @@ def strategic_merge_patch(obj: Map, patch: Any, api_version: str, kind: str) -> 
     if patch is None:
         return dict(obj)
     if not isinstance(patch, dict):
-        raise malformed(
+        raise PatchError(
             f"json: cannot unmarshal {go_kind(patch)} into Go value of type map[string]interface {{}}"
         )
-    return _merge_objects(obj, patch, lookup.root(api_version, kind), _Effort())
+    return _merge_objects(obj, patch, type_key(api_version, kind), _Effort())
 
 
 def _merge_objects(original: Map, patch: Map, kind: str, effort: _Effort) -> Map:
@@ -81,7 +94,7 @@ def _directed(patch: Map) -> Map:
 
 
 def _unknown_directive(patch: Map) -> Exception:
-    return malformed(f"unknown patch type: {go_format(patch[_DIRECTIVE])} in map: {go_format(patch)}")
+    return PatchError(f"unknown patch type: {go_format(patch[_DIRECTIVE])} in map: {go_format(patch)}")
 
 
 def _apply_retain_keys(result: Map, patch: Map) -> None:
@@ -89,11 +102,11 @@ def _apply_retain_keys(result: Map, patch: Map) -> None:
         return
     names = patch.pop(_RETAIN_KEYS)
     if not isinstance(names, list):
-        raise malformed(_BAD_RETAIN_KEYS)
+        raise PatchError(_BAD_RETAIN_KEYS)
     retained = {name for name in names if isinstance(name, str)}
     for name, value in patch.items():
         if value is not None and name not in retained and not name.startswith((_DELETE_FROM, _SET_ORDER)):
-            raise malformed(_BAD_RETAIN_KEYS)
+            raise PatchError(_BAD_RETAIN_KEYS)
     for name in result.keys() - retained:
         del result[name]
 
@@ -102,7 +115,7 @@ def _target(name: str, prefix: str, complaint: str) -> str:
     """The field that a directive of the form `$prefix/field` is about."""
     start, slash, field = name.partition("/")
     if start != prefix or not slash:
-        raise malformed(complaint)
+        raise PatchError(complaint)
     return field
 
 
@@ -111,7 +124,7 @@ def _apply_deletions(result: Map, name: str, values: Any, kind: str, effort: _Ef
     if values is None:
         result.pop(name, None)
     elif isinstance(current, list) and isinstance(values, list):
-        element = lookup.for_list(kind, name)
+        element = list_treatment(kind, name)
         if not are_objects(current, values):
             unwanted = {same_value(value) for value in values}
             result[name] = [value for value in current if same_value(value) not in unwanted]
@@ -122,11 +135,11 @@ def _apply_deletions(result: Map, name: str, values: Any, kind: str, effort: _Ef
 def _merge_field(result: Map, name: str, value: Any, kind: str, effort: _Effort) -> None:
     current = result.get(name)
     if isinstance(current, dict) and isinstance(value, dict):
-        treatment = lookup.for_object(kind, name)
+        treatment = object_treatment(kind, name)
         replaces = treatment.strategy == "replace"
         result[name] = value if replaces else _merge_objects(current, value, treatment.type, effort)
     elif isinstance(current, list) and isinstance(value, list):
-        result[name] = _merge_lists(current, value, lookup.for_list(kind, name), effort)
+        result[name] = _merge_lists(current, value, list_treatment(kind, name), effort)
     elif _is_directed(value):
         result.pop(name, None)
     else:
@@ -148,9 +161,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _merge_lists(
-    current: list[Any], patch: list[Any], element: lookup.Treatment, effort: _Effort
-) -> list[Any]:
+def _merge_lists(current: list[Any], patch: list[Any], element: Treatment, effort: _Effort) -> list[Any]:
     if element.strategy != "merge":
         return patch
     if not current and not patch:
@@ -158,15 +169,13 @@ def _merge_lists(
     return _merge_elements(current, patch, element, effort)
 
 
-def _merge_elements(
-    current: list[Any], patch: list[Any], element: lookup.Treatment, effort: _Effort
-) -> list[Any]:
+def _merge_elements(current: list[Any], patch: list[Any], element: Treatment, effort: _Effort) -> list[Any]:
     effort.spend(len(current) + len(patch))
     if not are_objects(current, patch):
         return ordered(merge_scalars(current, patch), patch, current, "")
     if not element.merge_key:
         shown = "struct" if element.type.startswith("@") else "string"
-        raise malformed(f"cannot merge lists without merge key for {shown}")
+        raise PatchError(f"cannot merge lists without merge key for {shown}")
     current, patch = _apply_element_directives(current, patch, element.merge_key)
     merged = list(current)
     places = _places(merged, element.merge_key)
@@ -194,7 +203,7 @@ def _apply_element_directives(
         elif item[_DIRECTIVE] == "replace":
             replaces = True
         elif item[_DIRECTIVE] == "merge":
-            raise malformed("merging lists cannot yet be specified in the patch")
+            raise PatchError("merging lists cannot yet be specified in the patch")
         else:
             raise _unknown_directive(item)
     if replaces:
@@ -217,10 +226,10 @@ def _apply_order(result: Map, patch: Map, directive: str, kind: str, effort: _Ef
     """Merge the list that `$setElementOrder/<field>` is about and put it in that order."""
     order = patch.pop(directive)
     if not isinstance(order, list):
-        raise malformed(f"expected a []interface {{}}, but received a {_go_name(order)}")
+        raise PatchError(f"expected a []interface {{}}, but received a {go_type_of(order, _NIL)}")
     name = _target(directive, _SET_ORDER, _BAD_ORDER)
     current, changes = _as_list(result, name), _as_list(patch, name)
-    element = lookup.for_list(kind, name)
+    element = list_treatment(kind, name)
     _check_order(changes or [], order, element.merge_key)
     if changes is None and current is None:
         return
@@ -239,14 +248,9 @@ def _as_list(holder: Map, name: str) -> list[Any] | None:
     if name not in holder:
         return None
     if not isinstance(holder[name], list):
-        raise malformed(f"expected a []interface {{}}, but received a {_go_name(holder[name])}")
+        raise PatchError(f"expected a []interface {{}}, but received a {go_type_of(holder[name], _NIL)}")
     found: list[Any] = holder[name]
     return found
-
-
-def _go_name(value: Any) -> str:
-    names = {dict: "map[string]interface {}", str: "string", bool: "bool", int: "int64", float: "float64"}
-    return names.get(type(value), "%!s(<nil>)")
 
 
 def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
@@ -258,7 +262,7 @@ def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
     for item in pending:
         key = key_of(item, merge_key)
         if not any(key == other for other in keys):
-            raise malformed(
+            raise PatchError(
                 f"The order in patch list:\n{go_format(changes)}\n doesn't match {_SET_ORDER} list:\n"
                 f"{go_format(order)}\n"
             )

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from podlife.api.patch import lookup
-from podlife.api.patch.go_format import go_format
-from podlife.api.patch.lists import are_objects, key_of, same_value
+from podlife.api.patch.errors import go_format
+from podlife.api.patch.fields import (
+    Treatment,
+    are_objects,
+    key_of,
+    list_treatment,
+    object_treatment,
+    same_value,
+    type_key,
+)
 
 Map = dict[str, Any]
 
 
 def create_two_way_merge_patch(old: Map, new: Map, api_version: str, kind: str) -> Map:
     """The patch; empty when nothing differs. It may share parts with `new`. Raises PatchError."""
-    return _object_diff(old, new, lookup.root(api_version, kind))
+    return _object_diff(old, new, type_key(api_version, kind))
 
 
 def _object_diff(old: Map, new: Map, kind: str, *, retains_keys: bool = False) -> Map:
@@ -46,7 +53,7 @@ def _object_diff(old: Map, new: Map, kind: str, *, retains_keys: bool = False) -
 def _add_object_diff(patch: Map, name: str, old: Map, new: Map, kind: str) -> None:
     if old == new:
         return
-    treatment = lookup.for_object(kind, name)
+    treatment = object_treatment(kind, name)
     if treatment.strategy == "replace":
         patch[name] = new
     elif changes := _object_diff(old, new, treatment.type, retains_keys=treatment.retains_keys):
@@ -56,7 +63,7 @@ def _add_object_diff(patch: Map, name: str, old: Map, new: Map, kind: str) -> No
 def _add_list_diff(patch: Map, name: str, old: list[Any], new: list[Any], kind: str) -> None:
     if old == new:
         return
-    element = lookup.for_list(kind, name)
+    element = list_treatment(kind, name)
     if element.strategy != "merge" or not old:
         patch[name] = new
     elif are_objects(old, new):
@@ -65,9 +72,7 @@ def _add_list_diff(patch: Map, name: str, old: list[Any], new: list[Any], kind: 
         _add_scalars_diff(patch, name, old, new)
 
 
-def _add_elements_diff(
-    patch: Map, name: str, old: list[Any], new: list[Any], element: lookup.Treatment
-) -> None:
+def _add_elements_diff(patch: Map, name: str, old: list[Any], new: list[Any], element: Treatment) -> None:
     merge_key = element.merge_key
     current = {key_of(item, merge_key): item for item in old}
     wanted = {key_of(item, merge_key) for item in new}

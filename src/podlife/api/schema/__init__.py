@@ -17,6 +17,7 @@ from __future__ import annotations
 from podlife.api.schema.check import DecodeError, UnknownKindError, check
 from podlife.api.schema.duplicates import duplicate_fields
 from podlife.api.schema.table import Field, Type, kinds, type_named, type_of_kind
+from podlife.api.schema.walk import go_kind
 
 __all__ = [
     "DecodeError",
@@ -25,6 +26,7 @@ __all__ = [
     "UnknownKindError",
     "check",
     "duplicate_fields",
+    "go_kind",
     "kinds",
     "type_named",
     "type_of_kind",

@@ -16,11 +16,6 @@ from podlife.errors import PodlifeError
 class DecodeError(PodlifeError, ValueError):
     """The object is not of its kind's shape. The text is upstream's, of the cause alone."""
 
-    def for_body(self, api_version: str, kind: str) -> str:
-        """The message with which the real server answers 400 when a request's body is at fault."""
-        version = api_version.rpartition("/")[2]
-        return f'{kind} in version "{version}" cannot be handled as a {kind}: {self}'
-
 
 class UnknownKindError(PodlifeError, ValueError):
     """There is no such kind in the table."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from podlife.api.codec import count_keys
 from podlife.api.excerpt import excerpt_json
-from podlife.api.json_text import count_keys
 
 _MOST = 100
 _LONGEST_PATH = 4 * 1024

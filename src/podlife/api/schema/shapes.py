@@ -99,19 +99,12 @@ def _member(position: int, field: Field) -> tuple[str, Any, Any]:
     if first in "[{":
         factory = list if first == "[" else dict
         return attribute, kind, msgspec.field(default_factory=factory, name=field.name)
-    if first == "@":
-        return _struct_member(attribute, kind, field)
     if field.keep:
         written = kind | None if first in "TM" else kind
-        return attribute, written, msgspec.field(default_factory=_ALWAYS[first], name=field.name)
+        always = kind if first == "@" else _ALWAYS[first]
+        return attribute, written, msgspec.field(default_factory=always, name=field.name)
     if first in _ZERO:
         return attribute, kind, msgspec.field(default=_ZERO[first], name=field.name)
-    return attribute, kind | None, msgspec.field(default=None, name=field.name)
-
-
-def _struct_member(attribute: str, kind: Any, field: Field) -> tuple[str, Any, Any]:
-    if field.keep:
-        return attribute, kind, msgspec.field(default_factory=kind, name=field.name)
     return attribute, kind | None, msgspec.field(default=None, name=field.name)
 
 

@@ -87,9 +87,8 @@ def _parse(text: str, layout: str, *, micro: bool) -> datetime:
 def _moment(numbers: list[int], micros: int, zone: re.Match[str], shown: str) -> datetime:
     year, month, day, hour, minute, second = numbers
     if zone[1] and (int(zone[1]) > 24 or int(zone[2]) >= 60):
-        raise ValueError(
-            f"{shown}: time zone offset {'minute' if int(zone[1]) <= 24 else 'hour'} out of range"
-        )
+        unit = "minute" if int(zone[1]) <= 24 else "hour"
+        raise ValueError(f"{shown}: time zone offset {unit} out of range")
     offset = (int(zone[1]) * 3600 + int(zone[2]) * 60) * (-1 if zone[0][0] == "-" else 1) if zone[1] else 0
     try:
         moment = datetime(year, month, day, hour, minute, second, micros, tzinfo=UTC)
@@ -105,8 +104,5 @@ def _moment(numbers: list[int], micros: int, zone: re.Match[str], shown: str) ->
 def _quoted(text: str) -> str:
     """As Go's time package quotes: bytes that are not plain ASCII by their number."""
     shown = text.replace("\\", "\\\\").replace('"', '\\"')
-    return (
-        '"'
-        + _UNPRINTABLE.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode()), shown)
-        + '"'
-    )
+    shown = _UNPRINTABLE.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode()), shown)
+    return f'"{shown}"'

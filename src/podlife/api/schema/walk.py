@@ -9,11 +9,11 @@ away as Go reads them: an absent field, an empty element.
 from __future__ import annotations
 
 import json
+import string
 from base64 import b64encode
 from typing import Any
 
 from podlife.api.quantity import canonical_quantity
-from podlife.api.schema.base64 import check_base64
 from podlife.api.schema.table import Field, Type, go_type, type_named
 from podlife.api.schema.times import canonical_micro_time, canonical_time
 
@@ -21,6 +21,7 @@ from podlife.api.schema.times import canonical_micro_time, canonical_time
 _MOST_UNKNOWN = 100
 _LIMITS = {"i": 2**31, "l": 2**63}
 _MATCHING = {"s": str, "b": bool}
+_BASE64 = frozenset(string.ascii_letters + string.digits + "+/")
 
 
 def _zero(kind: str) -> Any:
@@ -28,19 +29,23 @@ def _zero(kind: str) -> Any:
     return {"[": [], "{": {}, "@": {}, "Q": "0", "i": 0, "l": 0, "b": False, "R": None}.get(kind[0], "")
 
 
-def _kind_of(value: Any) -> str:
-    """What Go calls the kind of a JSON value."""
+def go_kind(value: Any) -> str:
+    """What Go's decoder calls the kind of a JSON value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
         return "number"
+    if value is None:
+        return "null"
     if isinstance(value, str):
         return "string"
     return "object" if isinstance(value, dict) else "array"
 
 
-def _number_text(value: float) -> str:
-    return json.dumps(value)
+def _shown(value: Any) -> str:
+    """A value in a message about an integer: a number with its text, anything else by its kind."""
+    kind = go_kind(value)
+    return f"number {json.dumps(value)}" if kind == "number" else kind
 
 
 class Walk:
@@ -90,7 +95,7 @@ class Walk:
         if first == "@" and isinstance(value, dict):
             return self.struct(value, type_named(kind[1:]), path)
         if first in "[{@":
-            self._remember_mismatch(_kind_of(value), field.go_type if field else go_type(kind))
+            self._remember_mismatch(go_kind(value), field.go_type if field else go_type(kind))
             return _zero(kind)
         return self._scalar(value, kind, field.go_type if field else go_type(kind))
 
@@ -110,23 +115,22 @@ class Walk:
                 return self._integer(value, _LIMITS[kind], named)
         if type(value) is _MATCHING[kind]:
             return value
-        self._remember_mismatch(_kind_of(value), named)
+        self._remember_mismatch(go_kind(value), named)
         return _zero(kind)
 
     def _integer(self, value: Any, limit: int, named: str) -> int:
         if type(value) is int and -limit <= value < limit:
             return value
-        shown = _kind_of(value)
-        self._remember_mismatch(f"number {_number_text(value)}" if shown == "number" else shown, named)
+        self._remember_mismatch(_shown(value), named)
         return 0
 
     def _bytes(self, value: Any, named: str) -> str:
         if isinstance(value, list):
             return b64encode(bytes(self._byte(item) for item in value)).decode()
         if not isinstance(value, str):
-            self._remember_mismatch(_kind_of(value), named)
+            self._remember_mismatch(go_kind(value), named)
             return ""
-        if (at := check_base64(value)) is not None:
+        if (at := _check_base64(value)) is not None:
             self.mismatch = self.mismatch or f"illegal base64 data at input byte {at}"
             return ""
         return value.replace("\r", "").replace("\n", "")
@@ -135,23 +139,20 @@ class Walk:
         """Go also takes bytes as a list of numbers."""
         if value is None or (type(value) is int and 0 <= value < 256):
             return value or 0
-        shown = _kind_of(value)
-        self._remember_mismatch(f"number {_number_text(value)}" if shown == "number" else shown, "uint8")
+        self._remember_mismatch(_shown(value), "uint8")
         return 0
 
     # What reads itself ends the walk when it cannot, unlike the other scalars.
 
     def _time(self, value: Any, kind: str) -> str:
         if not isinstance(value, str):
-            raise ValueError(self._mismatch_text(_kind_of(value), "string"))
+            raise ValueError(self._mismatch_text(go_kind(value), "string"))
         return canonical_time(value) if kind == "T" else canonical_micro_time(value)
 
     def _int_or_string(self, value: Any) -> int | str:
         if isinstance(value, str) or (type(value) is int and -(2**31) <= value < 2**31):
             return value
-        shown = _kind_of(value)
-        shown = f"number {_number_text(value)}" if shown == "number" else shown
-        raise ValueError(self._mismatch_text(shown, "int32"))
+        raise ValueError(self._mismatch_text(_shown(value), "int32"))
 
     def _remember_mismatch(self, shown: str, named: str) -> None:
         if self.mismatch is None:
@@ -167,4 +168,33 @@ class Walk:
 def _quantity_text(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
-    return _number_text(value) if _kind_of(value) == "number" else ""
+    return json.dumps(value) if go_kind(value) == "number" else ""
+
+
+def _check_base64(text: str) -> int | None:
+    """Where (in bytes) the text stops being base64 for Go's standard decoder, which skips line ends,
+    needs padding and ignores stray bits; None if it is valid."""
+    data = text.encode().decode("latin-1")
+    in_group = 0
+    for at, letter in enumerate(data):
+        if letter in "\r\n":
+            continue
+        if letter == "=":
+            return _check_padding(data, at, in_group)
+        if letter not in _BASE64:
+            return at
+        in_group = (in_group + 1) % 4
+    return len(data) - in_group if in_group else None
+
+
+def _check_padding(data: str, at: int, in_group: int) -> int | None:
+    if in_group < 2:
+        return at
+    rest = [(place, letter) for place, letter in enumerate(data[at + 1 :], at + 1) if letter not in "\r\n"]
+    if in_group == 2:
+        if not rest:
+            return len(data)
+        if rest[0][1] != "=":
+            return rest[0][0] - 1
+        del rest[0]
+    return rest[0][0] if rest else None

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from podlife.api.codec import Object
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Key, Record
+from podlife.errors import ForbiddenError
 
 __all__ = ["AdmissionChain", "AdmissionRequest", "Operation", "Plugin", "Reader"]
 
@@ -46,6 +48,16 @@ class AdmissionRequest:
         """Name of the object in a rejection: its own, or the prefix its name would be generated from."""
         metadata = (self.new or {}).get("metadata") or {}
         return self.name or str(metadata.get("generateName") or metadata.get("name") or "")
+
+    def forbidden(self, reason: str, **details: Any) -> ForbiddenError:
+        """The rejection of this request, in upstream's form."""
+        name, resource = self.shown_name, self.resource
+        subject = f'{resource.key} "{name}"' if name else resource.key
+        details = {"name": name, "group": resource.group, "kind": resource.plural, **details}
+        return ForbiddenError(
+            f"{subject} is forbidden: {reason}",
+            details={key: value for key, value in details.items() if value},
+        )
 
 
 Plugin = Callable[[AdmissionRequest, Reader], None]

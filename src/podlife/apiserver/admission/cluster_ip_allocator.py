@@ -6,14 +6,14 @@ one, and because a service that moves to a real cluster should look the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from ipaddress import IPv4Network
 from itertools import count, islice
 
 import msgspec
 
 from podlife.apiserver.admission import AdmissionRequest, Operation, Plugin, Reader
-from podlife.apiserver.storage import Record, Store
+from podlife.apiserver.storage import Store
 from podlife.apiserver.strategies.core.services import assign_cluster_ip, needs_cluster_ip
 from podlife.errors import ApiError
 
@@ -24,7 +24,8 @@ _RANGE = IPv4Network("10.96.0.0/16")
 
 def allocate_cluster_ips(store: Store) -> Plugin:
     """A plug-in that cycles through the range, so that concurrent requests get different addresses."""
-    candidates = _round_and_round()
+    # Iterators that several threads may use, which a generator does not allow.
+    candidates = map(_nth_address, count())
 
     def plugin(attributes: AdmissionRequest, reader: Reader) -> None:
         service = attributes.new
@@ -34,11 +35,6 @@ def allocate_cluster_ips(store: Store) -> Plugin:
             assign_cluster_ip(service, _first_free(candidates, store))
 
     return plugin
-
-
-def _round_and_round() -> Iterator[str]:
-    """Built from iterators that several threads may use, which a generator does not allow."""
-    return map(_nth_address, count())
 
 
 def _nth_address(number: int) -> str:
@@ -57,15 +53,12 @@ class _Service(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Service).decode
 
 
-def _has_address(record: Record, address: str) -> bool:
-    """Whether the service has the address: other text in a service may contain any address."""
-    return address in _decode(record.value).spec.cluster_ips
-
-
 def _first_free(candidates: Iterable[str], store: Store) -> str:
     services = store.list(_SERVICES)
     for candidate in islice(candidates, _RANGE.num_addresses):
+        # Other text in a service may contain any address: only services that do are decoded.
         mark = f'"{candidate}"'.encode()
-        if not any(mark in record.value and _has_address(record, candidate) for record in services):
+        holders = (_decode(record.value) for record in services if mark in record.value)
+        if not any(candidate in holder.spec.cluster_ips for holder in holders):
             return candidate
     raise ApiError("failed to allocate IP: range is full", code=500, reason="InternalError")

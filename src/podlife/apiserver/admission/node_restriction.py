@@ -13,26 +13,18 @@ from podlife.api.codec import Object, decode_object
 from podlife.apiserver.admission import AdmissionRequest, Operation, Reader
 from podlife.apiserver.authz import find_reference
 from podlife.apiserver.storage import Key
-from podlife.errors import ForbiddenError, NotFoundError
+from podlife.errors import NotFoundError
 
 _MIRROR = "kubernetes.io/config.mirror"
 _LEASE_NAMESPACE = "kube-node-lease"
 _RESTRICTED = "node-restriction.kubernetes.io"
 _KUBELET_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _KUBELET_LABELS = frozenset(
-    {
-        "kubernetes.io/hostname",
-        "topology.kubernetes.io/zone",
-        "topology.kubernetes.io/region",
-        "failure-domain.beta.kubernetes.io/zone",
-        "failure-domain.beta.kubernetes.io/region",
-        "beta.kubernetes.io/instance-type",
-        "node.kubernetes.io/instance-type",
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
-        "beta.kubernetes.io/os",
-        "beta.kubernetes.io/arch",
-    }
+    {"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch"}
+    | {"beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
+    | {"node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"}
+    | {"topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
+    | {"failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"}
 )
 
 
@@ -51,67 +43,64 @@ def restrict_nodes(change: AdmissionRequest, reader: Reader) -> None:
         case "leases.coordination.k8s.io":
             _check_lease(node_name, change)
         case "csinodes.storage.k8s.io" if change.name != node_name:
-            raise _forbidden(change, "can only access CSINode with the same name as the requesting node")
+            raise change.forbidden("can only access CSINode with the same name as the requesting node")
 
 
 def _check_pod(node_name: str, change: AdmissionRequest, reader: Reader) -> None:
+    node = f'node "{node_name}"'
     match (change.subresource, change.operation):
         case ("", Operation.CREATE):
             _check_mirror_pod(node_name, change, reader)
         case ("", Operation.DELETE):
             if _bound_to(change, reader) != node_name:
-                text = f'node "{node_name}" can only delete pods with spec.nodeName set to itself'
-                raise _forbidden(change, text)
+                raise change.forbidden(f"{node} can only delete pods with spec.nodeName set to itself")
         case ("", operation):
-            text = f'node "{node_name}" can only create and delete mirror pods'
-            raise _forbidden(change, f'unexpected operation "{operation}", {text}')
+            text = f'unexpected operation "{operation}", {node} can only create and delete mirror pods'
+            raise change.forbidden(text)
         case ("status", Operation.UPDATE):
             _check_pod_status(node_name, change)
         case ("eviction", Operation.CREATE):
             if _bound_to(change, reader) != node_name:
                 text = f"node {node_name} can only evict pods with spec.nodeName set to itself"
-                raise _forbidden(change, text)
+                raise change.forbidden(text)
         case ("status" | "eviction", operation):
-            raise _forbidden(change, f'unexpected operation "{operation}"')
+            raise change.forbidden(f'unexpected operation "{operation}"')
         case (subresource, _):
             text = f"unexpected pod subresource \"{subresource}\", only 'status' and 'eviction' are allowed"
-            raise _forbidden(change, text)
+            raise change.forbidden(text)
 
 
 def _check_mirror_pod(node_name: str, change: AdmissionRequest, reader: Reader) -> None:
     pod = change.new or {}
     node = f'node "{node_name}"'
     if _MIRROR not in (_metadata(pod).get("annotations") or {}):
-        raise _forbidden(
-            change, f'pod does not have "{_MIRROR}" annotation, {node} can only create mirror pods'
+        raise change.forbidden(
+            f'pod does not have "{_MIRROR}" annotation, {node} can only create mirror pods'
         )
     if _node_of(pod) != node_name:
-        raise _forbidden(change, f"{node} can only create pods with spec.nodeName set to itself")
+        raise change.forbidden(f"{node} can only create pods with spec.nodeName set to itself")
     _check_owner(node_name, change, _metadata(pod).get("ownerReferences") or [], reader)
     if resource := find_reference(pod):
-        raise _forbidden(change, f"{node} can not create pods that reference {resource}")
+        raise change.forbidden(f"{node} can not create pods that reference {resource}")
 
 
 def _check_owner(node_name: str, change: AdmissionRequest, owners: list[Object], reader: Reader) -> None:
     node = f'node "{node_name}"'
     if len(owners) > 1:
-        text = f"{node} can only create pods with a single owner reference set to itself"
-        raise _forbidden(change, text)
+        raise change.forbidden(f"{node} can only create pods with a single owner reference set to itself")
     owner = owners[0] if owners else {}
     if (owner.get("apiVersion"), owner.get("kind"), owner.get("name")) != ("v1", "Node", node_name):
-        raise _forbidden(change, f"{node} can only create pods with an owner reference set to itself")
+        raise change.forbidden(f"{node} can only create pods with an owner reference set to itself")
     if not owner.get("controller"):
-        text = f"{node} can only create pods with a controller owner reference set to itself"
-        raise _forbidden(change, text)
+        raise change.forbidden(f"{node} can only create pods with a controller owner reference set to itself")
     if owner.get("blockOwnerDeletion"):
-        raise _forbidden(change, f"{node} must not set blockOwnerDeletion on an owner reference")
+        raise change.forbidden(f"{node} must not set blockOwnerDeletion on an owner reference")
     found = _read(reader, Key("nodes", "", node_name))
     if found is None:
         raise NotFoundError(f'nodes "{node_name}" not found', details={"name": node_name, "kind": "nodes"})
     uid = _metadata(found).get("uid", "")
     if owner.get("uid", "") != uid:
-        text = f"node {node_name} UID mismatch: expected {owner.get('uid', '')} got {uid}"
-        raise _forbidden(change, text)
+        raise change.forbidden(f"node {node_name} UID mismatch: expected {owner.get('uid', '')} got {uid}")
 
 
 def _check_pod_status(node_name: str, change: AdmissionRequest) -> None:
@@ -119,61 +108,58 @@ def _check_pod_status(node_name: str, change: AdmissionRequest) -> None:
     node = f'node "{node_name}"'
     if _node_of(old) != node_name:
         limit = "can only update pod status for pods with spec.nodeName set to itself"
-        raise _forbidden(change, f"{node} {limit}")
+        raise change.forbidden(f"{node} {limit}")
     if (_metadata(old).get("labels") or {}) != (_metadata(new).get("labels") or {}):
-        raise _forbidden(change, f"{node} cannot update labels through pod status")
+        raise change.forbidden(f"{node} cannot update labels through pod status")
     old_status, new_status = old.get("status") or {}, new.get("status") or {}
     if (old_status.get("resourceClaimStatuses") or []) != (new_status.get("resourceClaimStatuses") or []):
-        raise _forbidden(change, f"{node} cannot update resource claim statues")
+        raise change.forbidden(f"{node} cannot update resource claim statues")
     if old_status.get("extendedResourceClaimStatus") != new_status.get("extendedResourceClaimStatus"):
-        raise _forbidden(change, f"{node} cannot update extended resource claim status")
+        raise change.forbidden(f"{node} cannot update extended resource claim status")
 
 
 def _check_node(node_name: str, change: AdmissionRequest) -> None:
-    name = change.name
-    if name != node_name:
-        raise _forbidden(change, f'node "{node_name}" is not allowed to modify node "{name}"')
+    node = f'node "{node_name}"'
+    if change.name != node_name:
+        raise change.forbidden(f'{node} is not allowed to modify node "{change.name}"')
     new, old = change.new or {}, change.old or {}
     if change.operation is Operation.CREATE:
         if _spec(new).get("configSource") is not None:
-            text = f'node "{node_name}" is not allowed to create pods with a non-nil configSource'
-            raise _forbidden(change, text)
+            raise change.forbidden(f"{node} is not allowed to create pods with a non-nil configSource")
         if labels := _forbidden_labels(new, {}):
-            text = f'node "{node_name}" is not allowed to set the following labels: {", ".join(labels)}'
-            raise _forbidden(change, text)
+            text = f"{node} is not allowed to set the following labels: {', '.join(labels)}"
+            raise change.forbidden(text)
     elif change.operation is Operation.UPDATE:
-        _check_node_update(node_name, change, new, old)
+        _check_node_update(node, change, new, old)
 
 
-def _check_node_update(node_name: str, change: AdmissionRequest, new: Object, old: Object) -> None:
-    node = f'node "{node_name}"'
+def _check_node_update(node: str, change: AdmissionRequest, new: Object, old: Object) -> None:
     source = _spec(new).get("configSource")
     if source is not None and source != _spec(old).get("configSource"):
-        text = f"{node} is not allowed to update configSource to a new non-nil configSource"
-        raise _forbidden(change, text)
+        raise change.forbidden(f"{node} is not allowed to update configSource to a new non-nil configSource")
     if (_spec(new).get("taints") or []) != (_spec(old).get("taints") or []):
-        raise _forbidden(change, f"{node} is not allowed to modify taints")
+        raise change.forbidden(f"{node} is not allowed to modify taints")
     if (_metadata(new).get("ownerReferences") or []) != (_metadata(old).get("ownerReferences") or []):
-        raise _forbidden(change, f"{node} is not allowed to modify ownerReferences")
+        raise change.forbidden(f"{node} is not allowed to modify ownerReferences")
     if labels := _forbidden_labels(new, old):
-        raise _forbidden(change, f"is not allowed to modify labels: {', '.join(labels)}")
+        raise change.forbidden(f"is not allowed to modify labels: {', '.join(labels)}")
 
 
 def _check_claim(node_name: str, change: AdmissionRequest) -> None:
     if change.subresource != "status":
-        raise _forbidden(change, "may only update PVC status")
+        raise change.forbidden("may only update PVC status")
     if change.operation is not Operation.UPDATE:
-        raise _forbidden(change, f'unexpected operation "{change.operation}"')
+        raise change.forbidden(f'unexpected operation "{change.operation}"')
     if _without_report(change.old or {}) != _without_report(change.new or {}):
         limit = "is not allowed to update fields other than status.quantity and status.conditions"
-        raise _forbidden(change, f'node "{node_name}" {limit}')
+        raise change.forbidden(f'node "{node_name}" {limit}')
 
 
 def _check_lease(node_name: str, change: AdmissionRequest) -> None:
     if change.namespace != _LEASE_NAMESPACE:
-        raise _forbidden(change, f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
+        raise change.forbidden(f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
     if change.name != node_name:
-        raise _forbidden(change, "can only access node lease with the same name as the requesting node")
+        raise change.forbidden("can only access node lease with the same name as the requesting node")
 
 
 def _without_report(claim: Object) -> Object:
@@ -231,13 +217,3 @@ def _bound_to(change: AdmissionRequest, reader: Reader) -> str:
 def _read(reader: Reader, key: Key) -> Object | None:
     record = reader(key)
     return decode_object(record.value) if record else None
-
-
-def _forbidden(change: AdmissionRequest, reason: str) -> ForbiddenError:
-    name = change.shown_name
-    resource = change.resource
-    subject = f'{resource.key} "{name}"' if name else resource.key
-    details = {"name": name, "group": resource.group, "kind": resource.plural}
-    return ForbiddenError(
-        f"{subject} is forbidden: {reason}", details={key: value for key, value in details.items() if value}
-    )

@@ -6,18 +6,27 @@ the schema check, so their fields have the right types; any of them may be absen
 
 from __future__ import annotations
 
-from podlife.apiserver.printers.batch import CRON_JOBS, JOBS
-from podlife.apiserver.printers.columns import PLAIN
-from podlife.apiserver.printers.configuration import CONFIG_MAPS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
-from podlife.apiserver.printers.events import EVENTS
-from podlife.apiserver.printers.nodes import LEASES, NODES
+from podlife.apiserver.printers.cells import PLAIN
+from podlife.apiserver.printers.core import (
+    CONFIG_MAPS,
+    ENDPOINTS,
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
 from podlife.apiserver.printers.pods import POD_DISRUPTION_BUDGETS, PODS
-from podlife.apiserver.printers.services import ENDPOINTS, SERVICES
-from podlife.apiserver.printers.volumes import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from podlife.apiserver.printers.workloads import (
     CONTROLLER_REVISIONS,
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    JOBS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,

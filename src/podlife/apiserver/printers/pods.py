@@ -6,21 +6,17 @@ comes the pod's own reason, then its init containers, then its containers, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.durations import human_duration
-from podlife.apiserver.printers.cells import age, condition_status, epoch
-from podlife.apiserver.printers.columns import columns
+from podlife.apiserver.printers.cells import age, columns, condition_status, epoch, name
 from podlife.apiserver.resource import Printer
 
 _NO_STATE: Object = {}
-_COMPLETED = {
-    "Succeeded": "The pod has completed successfully.",
-    "Failed": "The pod failed.",
-}
+_COMPLETED = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
 
 @dataclass(slots=True)
@@ -55,7 +51,7 @@ def _pod(obj: Object, now: float) -> list[Any]:
     summary = _summarize(obj, sidecars)
     ips = status.get("podIPs", ())
     return [
-        obj["metadata"].get("name", ""),
+        name(obj),
         f"{summary.ready}/{len(spec.get('containers', ())) + len(sidecars)}",
         summary.reason,
         summary.restarts.text(now),
@@ -97,8 +93,7 @@ def _own_reason(status: Object) -> str:
     for condition in status.get("conditions", ()):
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             return "SchedulingGated"
-    reason: str = status.get("reason") or status.get("phase", "")
-    return reason
+    return str(status.get("reason") or status.get("phase", ""))
 
 
 def _read_init_containers(
@@ -160,15 +155,13 @@ def _read_containers(obj: Object, summary: _Summary) -> None:
 
 def _completed_reason(obj: Object, *, running: bool, failure: str) -> str:
     """Status of a pod with a completed container, which depends on the other containers."""
-    if running and _is_ready(obj.get("status", {}).get("conditions", ())):
+    conditions = obj.get("status", {}).get("conditions", ())
+    # Any condition counts, unlike elsewhere: a type may stand there twice.
+    if running and any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return "Running"
     if failure:
         return failure
     return "NotReady" if running else "Completed"
-
-
-def _is_ready(conditions: Iterable[Object]) -> bool:
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
 def _readiness_gates(obj: Object) -> str:
@@ -189,7 +182,7 @@ def _conditions(obj: Object) -> list[Object]:
 def _budget(obj: Object, now: float) -> list[Any]:
     spec = obj.get("spec", {})
     return [
-        obj["metadata"].get("name", ""),
+        name(obj),
         str(spec.get("minAvailable", "N/A")),
         str(spec.get("maxUnavailable", "N/A")),
         obj.get("status", {}).get("disruptionsAllowed", 0),

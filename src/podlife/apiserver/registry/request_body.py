@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from podlife.api import protobuf, schema
-from podlife.api.codec import Object, decode_object
-from podlife.api.json_text import MOST_VALUES, has_too_many_values
+from podlife.api.codec import MOST_VALUES, Object, decode_object, has_too_many_values
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.worker_threads import run_in_thread
 from podlife.errors import ApiError

@@ -15,26 +15,26 @@ from podlife.apiserver.strategies.apps.replicasets import (
 from podlife.apiserver.strategies.apps.statefulsets import ControllerRevisionStrategy, StatefulSetStrategy
 from podlife.apiserver.strategies.batch.cronjobs import CronJobStrategy
 from podlife.apiserver.strategies.batch.jobs import JobStrategy
-from podlife.apiserver.strategies.coordination import LeaseStrategy
 from podlife.apiserver.strategies.core.config import ConfigMapStrategy, SecretStrategy, ServiceAccountStrategy
-from podlife.apiserver.strategies.core.endpoints import EndpointsStrategy
 from podlife.apiserver.strategies.core.events import EventStrategy, EventsV1Strategy
 from podlife.apiserver.strategies.core.namespaces import NamespaceFinalizeStrategy, NamespaceStrategy
-from podlife.apiserver.strategies.core.nodes import NodeStrategy
-from podlife.apiserver.strategies.core.persistent_volume_claims import PersistentVolumeClaimStrategy
-from podlife.apiserver.strategies.core.persistent_volumes import PersistentVolumeStrategy
+from podlife.apiserver.strategies.core.nodes import LeaseStrategy, NodeStrategy
+from podlife.apiserver.strategies.core.persistent_volumes import (
+    PersistentVolumeClaimStrategy,
+    PersistentVolumeStrategy,
+)
 from podlife.apiserver.strategies.core.pod.strategy import (
     EphemeralContainersStrategy,
+    PodDisruptionBudgetStrategy,
     PodStrategy,
     ResizeStrategy,
 )
-from podlife.apiserver.strategies.core.services import ServiceStrategy, assign_cluster_ip, needs_cluster_ip
-from podlife.apiserver.strategies.object_meta import (
-    default_metadata,
-    validate_metadata,
-    validate_metadata_update,
+from podlife.apiserver.strategies.core.services import (
+    EndpointsStrategy,
+    ServiceStrategy,
+    assign_cluster_ip,
+    needs_cluster_ip,
 )
-from podlife.apiserver.strategies.policy import PodDisruptionBudgetStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
 
 __all__ = [
@@ -65,10 +65,7 @@ __all__ = [
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
     "assign_cluster_ip",
-    "default_metadata",
     "needs_cluster_ip",
-    "validate_metadata",
-    "validate_metadata_update",
 ]
 
 PODS = PodStrategy()

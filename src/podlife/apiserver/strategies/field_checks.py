@@ -1,43 +1,51 @@
-"""Checks that many validators share.
+"""Checks that many validators share, and the difference of two objects as errors show it.
 
-A check costs next to nothing if nothing is wrong: paths and messages are only built for errors.
+Messages are built only for errors. Where every pod passes, callers test first and build the path afterwards.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator
 from functools import lru_cache
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, not_supported, required
+from podlife.api.excerpt import excerpt_json
+from podlife.api.field_errors import FieldError, bad_value, duplicate, not_supported, required
 from podlife.memory import CACHED_VALUES
 
-IMMUTABLE = "field is immutable"
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+PORT_RANGE = "must be between 1 and 65535, inclusive"
+IP_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _LARGEST_INT32 = 2**31 - 1
 _LONGEST_IP = 64
+# Of a difference that an error shows.
+_MOST_LINES = 20
+_LONGEST_VALUE = 300
 
 
-def not_one_of(path: str, value: Any, choices: Iterable[str]) -> FieldError:
-    """An unsupported value, with the supported ones in the given order."""
-    return not_supported(path, value, tuple(choices))
+def one_of(path: str, value: str | None, choices: Collection[str]) -> list[FieldError]:
+    """A choice that may be absent (None), but not empty."""
+    return [] if value is None or value in choices else [not_supported(path, value, choices)]
 
 
-def required_choice(path: str, value: str, choices: Sequence[str]) -> list[FieldError]:
-    if value in choices:
-        return []
-    return [not_one_of(path, value, choices) if value else required(path)]
+def required_choice(path: str, value: str, choices: Collection[str]) -> list[FieldError]:
+    return one_of(path, value, choices) if value else [required(path)]
 
 
-def problems_at(path: str, value: str, problems: Iterable[str]) -> list[FieldError]:
-    return [bad_value(path, value, problem) for problem in problems]
+def check_at(path: str, value: str, check: Callable[[str], list[str]]) -> list[FieldError]:
+    return [bad_value(path, value, problem) for problem in check(value)]
+
+
+def require_at(path: str, value: str, check: Callable[[str], list[str]]) -> list[FieldError]:
+    return check_at(path, value, check) if value else [required(path)]
 
 
 def non_negative(path: str, value: int | None) -> list[FieldError]:
-    if value is None or value >= 0:
-        return []
-    return [bad_value(path, value, "must be greater than or equal to 0")]
+    return (
+        [] if value is None or value >= 0 else [bad_value(path, value, "must be greater than or equal to 0")]
+    )
 
 
 def positive(path: str, value: int) -> list[FieldError]:
@@ -50,12 +58,28 @@ def at_most_int32(path: str, value: int | None, *, least: int = 0) -> list[Field
     return [bad_value(path, value, f"must be between {least} and {_LARGEST_INT32}, inclusive")]
 
 
+def port_number(path: str, port: int) -> list[FieldError]:
+    return [] if 1 <= port <= 65535 else [bad_value(path, port, PORT_RANGE)]
+
+
+def unique(path: str, value: Hashable, seen: set[Any]) -> list[FieldError]:
+    """A value that was not seen before; it is seen from now on."""
+    errors = [duplicate(path, value)] if value in seen else []
+    seen.add(value)
+    return errors
+
+
 def immutable(path: str, new: Any, old: Any) -> list[FieldError]:
-    return [] if new == old else [bad_value(path, new, IMMUTABLE)]
+    return [] if new == old else [bad_value(path, new, "field is immutable")]
 
 
-def with_backsteps(target: str) -> bool:
-    return ".." in target and ".." in target.split("/")
+def check_backsteps(target: str) -> list[str]:
+    """A path without `..` among its parts."""
+    return ["must not contain '..'"] if ".." in target and ".." in target.split("/") else []
+
+
+def check_ip(text: str) -> list[str]:
+    return [] if is_ip(text) else [IP_RULE]
 
 
 def is_ip(text: str) -> bool:
@@ -72,8 +96,39 @@ def _is_ip(text: str) -> bool:
     return "%" not in text
 
 
+def containers_of(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
+    """Every container of a pod's spec, with its path."""
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(field, ())):
+            yield container, f"{path}.{field}[{index}]"
+
+
 def show_times(status: Object, *fields: str) -> None:
     """Times in conditions that upstream shows even if they are not set."""
     for condition in status.get("conditions", ()):
         for field in fields:
             condition.setdefault(field, None)
+
+
+def describe_difference(old: Any, new: Any, path: str = "") -> str:
+    """One line per changed value, `path: old -> new`, cut after a screenful."""
+    lines: list[str] = []
+    for line in _walk(old, new, path):
+        if len(lines) == _MOST_LINES:
+            lines.append("...")
+            break
+        lines.append(line)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _walk(old: Any, new: Any, path: str) -> Iterator[str]:
+    if old == new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _walk(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from _walk(before, after, f"{path}[{index}]")
+    else:
+        yield f"{path}: {excerpt_json(old, _LONGEST_VALUE)} -> {excerpt_json(new, _LONGEST_VALUE)}"

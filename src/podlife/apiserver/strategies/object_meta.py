@@ -8,13 +8,14 @@ being deleted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, required
 from podlife.api.labels import validate_annotations, validate_labels
 from podlife.api.names import check_dns_label, check_label_key
-from podlife.apiserver.strategies.field_checks import IMMUTABLE, non_negative
+from podlife.apiserver.strategies.field_checks import check_at, immutable, non_negative, require_at
 
 _KEPT_WHEN_EMPTY = frozenset({"deletionGracePeriodSeconds", "name", "uid"})
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -43,27 +44,21 @@ def validate_metadata(meta: Object, namespaced: bool, name_check: NameCheck) -> 
     """Validate the metadata of a new object, whose name has been generated already."""
     errors: list[FieldError] = []
     if prefix := meta.get("generateName"):
-        problems = name_check(prefix, prefix=True)
-        errors += [bad_value("metadata.generateName", prefix, text) for text in problems]
+        errors += check_at("metadata.generateName", prefix, partial(name_check, prefix=True))
     if name := meta.get("name"):
-        if problems := name_check(name, prefix=False):
-            errors += [bad_value("metadata.name", name, text) for text in problems]
+        errors += check_at("metadata.name", name, partial(name_check, prefix=False))
     else:
         errors.append(required("metadata.name", "name or generateName is required"))
     errors += _validate_namespace(meta.get("namespace", ""), namespaced)
     errors += non_negative("metadata.generation", meta.get("generation"))
     errors += _validate_maps_and_owners(meta)
-    if finalizers := meta.get("finalizers"):
-        errors += validate_finalizers(finalizers)
-    return errors
+    return errors + _validate_finalizers(meta.get("finalizers") or ())
 
 
 def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
     if not namespaced:
         return [forbidden("metadata.namespace", "not allowed on this type")] if namespace else []
-    if not namespace:
-        return [required("metadata.namespace")]
-    return [bad_value("metadata.namespace", namespace, text) for text in check_dns_label(namespace)]
+    return require_at("metadata.namespace", namespace, check_dns_label)
 
 
 def _validate_maps_and_owners(meta: Object) -> list[FieldError]:
@@ -73,11 +68,11 @@ def _validate_maps_and_owners(meta: Object) -> list[FieldError]:
     if annotations := meta.get("annotations"):
         errors += validate_annotations(annotations, "metadata.annotations")
     if owners := meta.get("ownerReferences"):
-        errors += validate_owner_references(owners)
+        errors += _validate_owner_references(owners)
     return errors
 
 
-def validate_owner_references(owners: Sequence[Object]) -> list[FieldError]:
+def _validate_owner_references(owners: Sequence[Object]) -> list[FieldError]:
     path = "metadata.ownerReferences"
     errors: list[FieldError] = []
     controller = ""
@@ -112,7 +107,7 @@ def _validate_owner(owner: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def validate_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
+def _validate_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
     path = "metadata.finalizers"
     errors = [bad_value(path, name, text) for name in finalizers for text in check_label_key(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
@@ -122,12 +117,16 @@ def validate_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
 
 
 def _validate_unqualified(finalizers: Sequence[str]) -> list[FieldError]:
-    detail = "name is neither a standard finalizer name nor is it fully qualified"
-    return [
-        bad_value(f"metadata.finalizers[{index}]", name, detail)
-        for index, name in enumerate(finalizers)
-        if "/" not in name and name not in _STANDARD_FINALIZERS
-    ]
+    errors: list[FieldError] = []
+    for index, name in enumerate(finalizers):
+        errors += check_at(f"metadata.finalizers[{index}]", name, check_qualified)
+    return errors
+
+
+def check_qualified(finalizer: str) -> list[str]:
+    if "/" in finalizer or finalizer in _STANDARD_FINALIZERS:
+        return []
+    return ["name is neither a standard finalizer name nor is it fully qualified"]
 
 
 def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
@@ -140,20 +139,13 @@ def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
     if (generation := new.get("generation", 0)) < old.get("generation", 0):
         errors.append(bad_value("metadata.generation", generation, "must not be decremented"))
     for field, absent in _IMMUTABLE_FIELDS:
-        value: Any = new.get(field, absent)
-        if value != old.get(field, absent):
-            errors.append(bad_value(f"metadata.{field}", value, IMMUTABLE))
+        errors += immutable(f"metadata.{field}", new.get(field, absent), old.get(field, absent))
     errors += _validate_maps_and_owners(new)
     return errors + _validate_unqualified(new.get("finalizers") or ())
 
 
 def _validate_no_new_finalizers(new: Object, old: Object) -> list[FieldError]:
     extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
-    if not extra:
-        return []
     shown = ", ".join(f'"{name}"' for name in extra)
-    detail = (
-        "no new finalizers can be added if the object is being deleted, "
-        f"found new finalizers []string{{{shown}}}"
-    )
-    return [forbidden("metadata.finalizers", detail)]
+    detail = "no new finalizers can be added if the object is being deleted, found new finalizers []string"
+    return [forbidden("metadata.finalizers", f"{detail}{{{shown}}}")] if extra else []

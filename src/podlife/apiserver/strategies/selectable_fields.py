@@ -7,14 +7,16 @@ upstream's type has a number or a boolean.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from podlife.api.codec import Object
 
 SelectableFields = Mapping[str, Callable[[Object], str]]
 
 
-def _text(*path: str) -> Callable[[Object], str]:
-    *parents, last = path
+def _text(path: str) -> Callable[[Object], str]:
+    *parents, last = path.split(".")
 
     def value(obj: Object) -> str:
         for parent in parents:
@@ -25,26 +27,19 @@ def _text(*path: str) -> Callable[[Object], str]:
     return value
 
 
-def _flag(*path: str) -> Callable[[Object], str]:
-    *parents, last = path
+def _shown(show: Callable[[Any], str], path: str) -> Callable[[Object], str]:
+    *parents, last = path.split(".")
 
     def value(obj: Object) -> str:
         for parent in parents:
             obj = obj.get(parent) or {}
-        return "true" if obj.get(last) else "false"
+        return show(obj.get(last))
 
     return value
 
 
-def _count(*path: str) -> Callable[[Object], str]:
-    *parents, last = path
-
-    def value(obj: Object) -> str:
-        for parent in parents:
-            obj = obj.get(parent) or {}
-        return str(obj.get(last) or 0)
-
-    return value
+_flag = partial(_shown, lambda found: "true" if found else "false")
+_count = partial(_shown, lambda found: str(found or 0))
 
 
 def _event_source(event: Object) -> str:
@@ -52,52 +47,39 @@ def _event_source(event: Object) -> str:
     return component or event.get("reportingComponent") or ""
 
 
-def _nothing(_: Object) -> str:
-    return ""
-
-
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
-_PODS: SelectableFields = {
-    "spec.nodeName": _text("spec", "nodeName"),
-    "spec.host": _text("spec", "nodeName"),
-    "spec.restartPolicy": _text("spec", "restartPolicy"),
-    "spec.schedulerName": _text("spec", "schedulerName"),
-    "spec.serviceAccountName": _text("spec", "serviceAccountName"),
-    "spec.hostNetwork": _flag("spec", "hostNetwork"),
-    "status.phase": _text("status", "phase"),
-    "status.podIP": _text("status", "podIP"),
-    # Accepted, but never filled in: a gap of upstream's.
-    "status.podIPs": _nothing,
-    "status.nominatedNodeName": _text("status", "nominatedNodeName"),
-}
-
-_EVENTS: SelectableFields = {
-    **{f"involvedObject.{field}": _text("involvedObject", field) for field in _INVOLVED},
-    "reason": _text("reason"),
-    "reportingComponent": _text("reportingComponent"),
-    "source": _event_source,
-    "type": _text("type"),
-}
-
-# Stored in the core/v1 form, selected by the names of events.k8s.io/v1.
-_EVENTS_V1: SelectableFields = {
-    **{f"regarding.{field}": _text("involvedObject", field) for field in _INVOLVED},
-    "reason": _text("reason"),
-    "reportingController": _text("reportingComponent"),
-    "type": _text("type"),
-}
+_POD_TEXTS = (
+    *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
+    *("status.phase", "status.podIP", "status.nominatedNodeName"),
+)
 
 SELECTABLE: Mapping[str, SelectableFields] = {
-    "pods": _PODS,
-    "nodes": {"spec.unschedulable": _flag("spec", "unschedulable")},
-    "events": _EVENTS,
-    "events.events.k8s.io": _EVENTS_V1,
-    "namespaces": {"status.phase": _text("status", "phase")},
+    "pods": {
+        **{path: _text(path) for path in _POD_TEXTS},
+        "spec.host": _text("spec.nodeName"),
+        "spec.hostNetwork": _flag("spec.hostNetwork"),
+        # Accepted, but never filled in: a gap of upstream's.
+        "status.podIPs": lambda _: "",
+    },
+    "nodes": {"spec.unschedulable": _flag("spec.unschedulable")},
+    "events": {
+        **{f"involvedObject.{field}": _text(f"involvedObject.{field}") for field in _INVOLVED},
+        **{field: _text(field) for field in ("reason", "reportingComponent", "type")},
+        "source": _event_source,
+    },
+    # Stored in the core/v1 form, selected by the names of events.k8s.io/v1.
+    "events.events.k8s.io": {
+        **{f"regarding.{field}": _text(f"involvedObject.{field}") for field in _INVOLVED},
+        "reason": _text("reason"),
+        "reportingController": _text("reportingComponent"),
+        "type": _text("type"),
+    },
+    "namespaces": {"status.phase": _text("status.phase")},
     "secrets": {"type": _text("type")},
-    "services": {"spec.clusterIP": _text("spec", "clusterIP"), "spec.type": _text("spec", "type")},
-    "replicationcontrollers": {"status.replicas": _count("status", "replicas")},
-    "jobs.batch": {"status.successful": _count("status", "succeeded")},
+    "services": {"spec.clusterIP": _text("spec.clusterIP"), "spec.type": _text("spec.type")},
+    "replicationcontrollers": {"status.replicas": _count("status.replicas")},
+    "jobs.batch": {"status.successful": _count("status.succeeded")},
 }
 """By the key of the resource (`pods`, `replicasets.apps`). Resources without an entry have no selectable fields of
 their own."""

@@ -12,9 +12,18 @@ from __future__ import annotations
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError
+from podlife.api.names import check_dns_subdomain
 
 MOST_WARNINGS = 50
 """Maximum number of warnings in a response. Clients reject responses of more than a hundred headers."""
+
+
+def keep_field(new: Object, old: Object, field: str) -> None:
+    """Reset a field to what it was before the update."""
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
 
 
 class Strategy:
@@ -35,11 +44,8 @@ class Strategy:
     # Warning for a delete without a propagation policy.
     deletion_warning = ""
 
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        """Check the name (or, with `prefix`, a generateName); returns problems in upstream's words."""
-        from podlife.api.names import check_dns_subdomain
-
-        return check_dns_subdomain(name, prefix=prefix)
+    # Checks the name (or, with `prefix`, a generateName); returns problems in upstream's words.
+    validate_name = staticmethod(check_dns_subdomain)
 
     def default(self, obj: Object) -> None:
         """Set defaults, as upstream's versioned defaults do."""
@@ -56,10 +62,7 @@ class Strategy:
     def prepare_update(self, new: Object, old: Object) -> None:
         """Reset fields an update may not change."""
         if self.has_status:
-            if "status" in old:
-                new["status"] = old["status"]
-            else:
-                new.pop("status", None)
+            keep_field(new, old, "status")
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         """Validate a change. Called in addition to `validate`, which looks at `new` alone."""
@@ -69,10 +72,7 @@ class Strategy:
         """Keep only the status of an update to the status subresource. The registry handles metadata."""
         for field in new.keys() | old.keys():
             if field not in ("status", "metadata", "kind", "apiVersion"):
-                if field in old:
-                    new[field] = old[field]
-                else:
-                    new.pop(field, None)
+                keep_field(new, old, field)
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
         return []

@@ -32,10 +32,7 @@ from podlife.api.patch import PatchError, json_patch, unknown_operation_fields
         ),
         (
             {"baz": "qux", "foo": ["a", 2, "c"]},
-            [
-                {"op": "test", "path": "/baz", "value": "qux"},
-                {"op": "test", "path": "/foo/1", "value": 2},
-            ],
+            [{"op": "test", "path": "/baz", "value": "qux"}, {"op": "test", "path": "/foo/1", "value": 2}],
             {"baz": "qux", "foo": ["a", 2, "c"]},
         ),
         (
@@ -138,10 +135,7 @@ def test_null_and_no_operations_change_nothing() -> None:
 
 
 def test_a_copy_does_not_follow_its_source() -> None:
-    operations = [
-        {"op": "copy", "from": "/a", "path": "/b"},
-        {"op": "add", "path": "/a/x", "value": 1},
-    ]
+    operations = [{"op": "copy", "from": "/a", "path": "/b"}, {"op": "add", "path": "/a/x", "value": 1}]
     assert json_patch({"a": {}}, operations) == {"a": {"x": 1}, "b": {}}
 
 

@@ -67,10 +67,7 @@ POD = {
             "unknown patch type: foo in map: map[$patch:foo name:c]",
         ),
         ({"spec": {"$patch": "foo"}}, "unknown patch type: foo in map: map[$patch:foo]"),
-        (
-            {"spec": {"containers": [1]}},
-            "list element types are not identical: [[map[image:i name:c]] [1]]",
-        ),
+        ({"spec": {"containers": [1]}}, "list element types are not identical: [[map[image:i name:c]] [1]]"),
         ({"metadata": {"finalizers": [1]}}, "list element types are not identical: [[x/a x/b] [1]]"),
         ({"spec": {"$retainKeys": ["a"], "containers": []}}, "invalid patch format of retainKeys"),
         ({"spec": {"$retainKeys": 5}}, "invalid patch format of retainKeys"),
@@ -81,6 +78,10 @@ POD = {
         (
             {"metadata": {"$setElementOrder/finalizers": "x"}},
             "expected a []interface {}, but received a string",
+        ),
+        (
+            {"spec": {"$setElementOrder/containers": ["c"], "containers": [{"name": "c"}]}},
+            "expected a map[string]interface {}, but received a string",
         ),
         (
             {"metadata": {"$setElementOrder/finalizers": ["x/b", "x/q"], "finalizers": ["x/z"]}},

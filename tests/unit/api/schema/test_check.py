@@ -31,7 +31,8 @@ def test_a_body_the_real_server_cannot_read_is_refused_in_its_words(body: Any, m
         return
     with pytest.raises(DecodeError) as refused:
         check("v1", body["kind"], body)
-    assert refused.value.for_body("v1", given["kind"]) == message
+    kind = given["kind"]
+    assert f'{kind} in version "v1" cannot be handled as a {kind}: {refused.value}' == message
     assert body == given
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from podlife.apiserver.resource_table import RESOURCES
+
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC).timestamp()
 ANY_AGE = "<age>"
 
@@ -18,6 +20,9 @@ class Situation:
     name: str
     obj: dict[str, Any]
     cells: list[Any]
+
+    def __str__(self) -> str:
+        return f"{self.obj['kind']}-{self.name}"
 
 
 def at(moment: float) -> str:
@@ -32,5 +37,12 @@ def named(name: str, *, deleting: bool = False, **metadata: Any) -> dict[str, An
     return found
 
 
-def with_any_age(cells: list[Any], columns: tuple[Any, ...]) -> list[Any]:
-    return [ANY_AGE if column.name == "Age" else cell for cell, column in zip(cells, columns, strict=True)]
+def shown(obj: dict[str, Any]) -> list[Any]:
+    """What is printed for the object, with any age."""
+    printer = PRINTERS[obj["kind"]]
+    cells = printer.cells(obj, NOW)
+    pairs = zip(cells, printer.columns, strict=True)
+    return [ANY_AGE if column.name == "Age" else cell for cell, column in pairs]
+
+
+PRINTERS = {resource.kind: resource.printer for resource in RESOURCES}

@@ -7,9 +7,6 @@ from podlife.apiserver.printers.cells import age, format_selector
 
 from .situation import NOW, at, named
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
-YEAR = 365 * DAY
-
 
 def test_age_counts_from_creation() -> None:
     assert age({"metadata": {"creationTimestamp": at(NOW - 61)}}, NOW) == "61s"

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from podlife.apiserver import printers
-
-from .situation import ANY_AGE, NOW, Situation, named, with_any_age
+from .situation import ANY_AGE, NOW, Situation, at, named, shown
 
 LABELS = {"app": "web", "Tier": "front"}
 SELECTOR = {
@@ -28,15 +26,13 @@ TEMPLATE = {
 WIDE = ["web,log", "nginx:1,fluent"]
 
 
-def workload(
-    kind: str, name: str, cells: list[Any], *, api_version: str = "apps/v1", **parts: Any
-) -> Situation:
+def workload(kind: str, name: str, cells: list[Any], **parts: Any) -> Situation:
     spec = {"selector": SELECTOR, "template": TEMPLATE, **parts.get("spec", {})}
-    obj = {"apiVersion": api_version, "kind": kind, "metadata": named(name), "spec": spec}
+    obj = {"kind": kind, "metadata": named(name), "spec": spec}
     return Situation(name, obj | {"status": parts.get("status", {})}, [name, *cells])
 
 
-def deployments(now: float) -> list[Situation]:
+def deployments() -> list[Situation]:
     status = {
         "observedGeneration": 1,
         "replicas": 4,
@@ -58,7 +54,7 @@ def deployments(now: float) -> list[Situation]:
     ]
 
 
-def replica_sets(now: float) -> list[Situation]:
+def replica_sets() -> list[Situation]:
     return [
         workload(
             "ReplicaSet",
@@ -71,14 +67,13 @@ def replica_sets(now: float) -> list[Situation]:
             "ReplicationController",
             "old",
             [2, 2, 1, ANY_AGE, *WIDE, "Tier=front,app=web"],
-            api_version="v1",
             spec={"replicas": 2, "selector": LABELS},
             status={"replicas": 2, "readyReplicas": 1},
         ),
     ]
 
 
-def sets(now: float) -> list[Situation]:
+def sets() -> list[Situation]:
     daemons = {
         "desiredNumberScheduled": 5,
         "currentNumberScheduled": 4,
@@ -116,10 +111,9 @@ def sets(now: float) -> list[Situation]:
     ]
 
 
-def revisions(now: float) -> list[Situation]:
+def revisions() -> list[Situation]:
     def of(name: str, revision: int, owners: list[dict[str, Any]], controller: str) -> Situation:
         obj = {
-            "apiVersion": "apps/v1",
             "kind": "ControllerRevision",
             "metadata": named(name, ownerReferences=owners),
             "revision": revision,
@@ -138,21 +132,82 @@ def revisions(now: float) -> list[Situation]:
     ]
 
 
-PRINTERS = {
-    "Deployment": printers.DEPLOYMENTS,
-    "ReplicaSet": printers.REPLICA_SETS,
-    "ReplicationController": printers.REPLICATION_CONTROLLERS,
-    "StatefulSet": printers.STATEFUL_SETS,
-    "DaemonSet": printers.DAEMON_SETS,
-    "ControllerRevision": printers.CONTROLLER_REVISIONS,
+JOB_LABELS = {"app": "sum"}
+JOB_TEMPLATE = {
+    "metadata": {"labels": JOB_LABELS},
+    "spec": {"restartPolicy": "Never", "containers": [{"name": "sum", "image": "python"}]},
 }
+JOB_SPEC = {"template": JOB_TEMPLATE, "selector": {"matchLabels": JOB_LABELS}, "manualSelector": True}
+JOB_WIDE = ["sum", "python", "app=sum"]
 
 
-def situations(now: float) -> list[Situation]:
-    return [*deployments(now), *replica_sets(now), *sets(now), *revisions(now)]
+def job(
+    name: str, cells: list[str], status: dict[str, Any], *, deleting: bool = False, **spec: Any
+) -> Situation:
+    obj = {
+        "kind": "Job",
+        "metadata": named(name, deleting=deleting),
+        "spec": {**JOB_SPEC, **spec},
+        "status": status,
+    }
+    return Situation(name, obj, [name, *cells, ANY_AGE, *JOB_WIDE])
 
 
-@pytest.mark.parametrize("case", situations(NOW), ids=lambda case: f"{case.obj['kind']}-{case.name}")
+def having(*conditions: str, **status: Any) -> dict[str, Any]:
+    found = [{"type": each, "status": "True", "lastTransitionTime": at(NOW)} for each in conditions]
+    return {"conditions": found, **status}
+
+
+def jobs() -> list[Situation]:
+    started = {"startTime": at(NOW - 3700)}
+    complete = having("SuccessCriteriaMet", "Complete", **started, succeeded=1) | {
+        "completionTime": at(NOW - 3550)
+    }
+    return [
+        job("new", ["Running", "0/1", ""], {}, completions=1),
+        job("running", ["Running", "1/3", "61m"], {**started, "succeeded": 1}, completions=3, parallelism=2),
+        job("complete", ["Complete", "1/1", "2m30s"], complete, completions=1),
+        job("failed", ["Failed", "0/1", "61m"], having("FailureTarget", "Failed", **started), completions=1),
+        job("suspended", ["Suspended", "0/1", ""], having("Suspended"), completions=1, suspend=True),
+        job("failing", ["FailureTarget", "0/1", "61m"], having("FailureTarget", **started), completions=1),
+        job(
+            "succeeding",
+            ["SuccessCriteriaMet", "1/1", "61m"],
+            having("SuccessCriteriaMet", **started, succeeded=1),
+            completions=1,
+        ),
+        job("deleted", ["Terminating", "0/1", "61m"], started, deleting=True, completions=1),
+        job("queue", ["Running", "0/1 of 4", "61m"], started, parallelism=4),
+        job("single", ["Running", "0/1", "61m"], started, parallelism=1),
+    ]
+
+
+def cron_jobs() -> list[Situation]:
+    def of(name: str, cells: list[Any], status: dict[str, Any], **spec: Any) -> Situation:
+        obj = {
+            "kind": "CronJob",
+            "metadata": named(name),
+            "spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": JOB_TEMPLATE}}, **spec},
+            "status": status,
+        }
+        return Situation(name, obj, [name, "*/5 * * * *", *cells, ANY_AGE, "sum", "python", "<none>"])
+
+    active = [{"kind": "Job", "name": "a"}, {"kind": "Job", "name": "b"}]
+    return [
+        of("waiting", ["<none>", "False", 0, "<none>"], {}, suspend=False),
+        of(
+            "busy",
+            ["Europe/Zurich", "True", 2, "3h20m"],
+            {"active": active, "lastScheduleTime": at(NOW - 12000)},
+            suspend=True,
+            timeZone="Europe/Zurich",
+        ),
+    ]
+
+
+SITUATIONS = [*deployments(), *replica_sets(), *sets(), *revisions(), *jobs(), *cron_jobs()]
+
+
+@pytest.mark.parametrize("case", SITUATIONS, ids=str)
 def test_workload_is_shown_as_the_real_server_shows_it(case: Situation) -> None:
-    printer = PRINTERS[case.obj["kind"]]
-    assert with_any_age(printer.cells(case.obj, NOW), printer.columns) == case.cells
+    assert shown(case.obj) == case.cells

@@ -7,13 +7,15 @@ from typing import Any
 
 from tests.unit.apiserver.strategies.cases_pods import Case
 
+Object = dict[str, Any]
 
-def thing(kind: str, api_version: str = "v1", *, name: str = "x", **fields: Any) -> dict[str, Any]:
+
+def thing(kind: str, api_version: str = "v1", *, name: str = "x", **fields: Any) -> Object:
     meta = {"name": name, "namespace": "default", **fields.pop("meta", {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": meta, **fields}
 
 
-def cluster_thing(kind: str, *, name: str = "x", **fields: Any) -> dict[str, Any]:
+def cluster_thing(kind: str, *, name: str = "x", **fields: Any) -> Object:
     obj = thing(kind, name=name, **fields)
     del obj["metadata"]["namespace"]
     return obj
@@ -31,45 +33,31 @@ def namespaces() -> Iterator[Case]:
 
 def nodes() -> Iterator[Case]:
     yield "plain", cluster_thing("Node")
-    yield (
-        "spec",
-        cluster_thing("Node", spec={"unschedulable": True, "podCIDR": "10.1.0.0/24", "providerID": "a://b"}),
-    )
-    yield "falsy", cluster_thing("Node", spec={"unschedulable": False, "podCIDR": "", "taints": []})
-    yield "ranges", cluster_thing("Node", spec={"podCIDRs": ["10.1.0.0/24", "fd00::/64"]})
-    yield "bad ranges", cluster_thing("Node", spec={"podCIDRs": ["10.1.0.0/24", "10.2.0.0/24"]})
-    yield "worse ranges", cluster_thing("Node", spec={"podCIDRs": ["x"]})
-    yield (
-        "taints",
-        cluster_thing("Node", spec={"taints": [{"key": "a", "effect": "NoSchedule", "value": ""}]}),
-    )
-    yield (
-        "bad taints",
-        cluster_thing(
-            "Node",
-            spec={
-                "taints": [
-                    {"key": "a b", "value": "x y", "effect": "NoSchedule"},
-                    {"key": "a", "effect": ""},
-                    {"key": "a", "effect": "X"},
-                    {"key": "b", "effect": "NoExecute"},
-                    {"key": "b", "effect": "NoExecute", "value": "c"},
-                ]
-            },
-        ),
-    )
-    yield (
-        "status",
-        cluster_thing(
-            "Node",
-            status={
-                "capacity": {"cpu": "4000m", "memory": "16Gi", "pods": 110},
-                "conditions": [{"type": "Ready", "status": "True"}],
-                "addresses": [{"type": "InternalIP", "address": "1.2.3.4"}],
-                "nodeInfo": {"kubeletVersion": "v1"},
-            },
-        ),
-    )
+    bad_taints = [
+        {"key": "a b", "value": "x y", "effect": "NoSchedule"},
+        {"key": "a", "effect": ""},
+        {"key": "a", "effect": "X"},
+        {"key": "b", "effect": "NoExecute"},
+        {"key": "b", "effect": "NoExecute", "value": "c"},
+    ]
+    specs: dict[str, Object] = {
+        "spec": {"unschedulable": True, "podCIDR": "10.1.0.0/24", "providerID": "a://b"},
+        "falsy": {"unschedulable": False, "podCIDR": "", "taints": []},
+        "ranges": {"podCIDRs": ["10.1.0.0/24", "fd00::/64"]},
+        "bad ranges": {"podCIDRs": ["10.1.0.0/24", "10.2.0.0/24"]},
+        "worse ranges": {"podCIDRs": ["x"]},
+        "taints": {"taints": [{"key": "a", "effect": "NoSchedule", "value": ""}]},
+        "bad taints": {"taints": bad_taints},
+    }
+    for label, spec in specs.items():
+        yield label, cluster_thing("Node", spec=spec)
+    status = {
+        "capacity": {"cpu": "4000m", "memory": "16Gi", "pods": 110},
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "addresses": [{"type": "InternalIP", "address": "1.2.3.4"}],
+        "nodeInfo": {"kubeletVersion": "v1"},
+    }
+    yield "status", cluster_thing("Node", status=status)
     yield "bad status", cluster_thing("Node", status={"capacity": {"cpu": "-1", "pods": "1.5"}})
     yield "bad name", cluster_thing("Node", name="A_b")
 
@@ -96,197 +84,126 @@ def secrets() -> Iterator[Case]:
         yield f"bare {kind}", thing("Secret", type=f"kubernetes.io/{kind}")
     yield "tls", thing("Secret", type="kubernetes.io/tls", stringData={"tls.crt": "", "tls.key": ""})
     yield "basic", thing("Secret", type="kubernetes.io/basic-auth", stringData={"username": "u"})
-    yield (
-        "docker",
-        thing("Secret", type="kubernetes.io/dockerconfigjson", stringData={".dockerconfigjson": "{}"}),
-    )
+    docker = {".dockerconfigjson": "{}"}
+    yield "docker", thing("Secret", type="kubernetes.io/dockerconfigjson", stringData=docker)
     yield "own type", thing("Secret", type="example.com/x", immutable=True)
 
 
 def service_accounts() -> Iterator[Case]:
     yield "plain", thing("ServiceAccount")
-    yield (
-        "full",
-        thing(
-            "ServiceAccount",
-            secrets=[{"name": "s"}],
-            imagePullSecrets=[],
-            automountServiceAccountToken=False,
-        ),
-    )
+    full = {"secrets": [{"name": "s"}], "imagePullSecrets": [], "automountServiceAccountToken": False}
+    yield "full", thing("ServiceAccount", **full)
     yield "bad name", thing("ServiceAccount", name="A")
 
 
 def services() -> Iterator[Case]:
-    port = {"port": 80}
-    yield "plain", thing("Service", spec={"ports": [port]})
-    yield (
-        "selector",
-        thing(
-            "Service", spec={"selector": {"a": "b"}, "ports": [{**port, "targetPort": "http", "name": "w"}]}
-        ),
-    )
-    yield "no ports", thing("Service", spec={})
     yield "no spec", thing("Service")
-    yield "headless", thing("Service", spec={"clusterIP": "None", "selector": {"a": "b"}})
-    yield "headless without selector", thing("Service", spec={"clusterIP": "None"})
-    yield "node port", thing("Service", spec={"type": "NodePort", "ports": [{**port, "nodePort": 30080}]})
-    yield (
-        "load balancer",
-        thing("Service", spec={"type": "LoadBalancer", "ports": [{**port, "nodePort": 30080}]}),
-    )
-    yield "external name", thing("Service", spec={"type": "ExternalName", "externalName": "a.b"})
-    yield "external name missing", thing("Service", spec={"type": "ExternalName"})
-    yield (
-        "external name with address",
-        thing(
-            "Service",
-            spec={
-                "type": "ExternalName",
-                "externalName": "A",
-                "clusterIPs": ["10.0.0.9"],
-                "clusterIP": "10.0.0.9",
-            },
-        ),
-    )
-    yield "affinity", thing("Service", spec={"ports": [port], "sessionAffinity": "ClientIP"})
-    yield (
-        "affinity long",
-        thing(
-            "Service",
-            spec={
-                "ports": [port],
-                "sessionAffinity": "ClientIP",
-                "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 0}},
-            },
-        ),
-    )
-    yield "affinity unknown", thing("Service", spec={"ports": [port], "sessionAffinity": "X"})
-    yield "type unknown", thing("Service", spec={"ports": [port], "type": "X"})
-    yield (
-        "bad ports",
-        thing(
-            "Service",
-            spec={
-                "ports": [
-                    {"port": 0},
-                    {"port": 80, "name": "A"},
-                    {"port": 80, "name": "b", "protocol": "X"},
-                    {"port": 81, "name": "b", "targetPort": 70000, "nodePort": 30000},
-                    {"port": 82, "name": "c", "targetPort": "a--b", "appProtocol": "a b"},
-                ]
-            },
-        ),
-    )
-    yield (
-        "same port twice",
-        thing("Service", spec={"ports": [{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]}),
-    )
-    yield (
-        "headless node port",
-        thing("Service", spec={"type": "NodePort", "clusterIP": "None", "ports": [port]}),
-    )
-    yield "bad address", thing("Service", spec={"clusterIP": "x", "ports": [port]})
-    yield "external addresses", thing("Service", spec={"externalIPs": ["1.2.3.4"], "ports": [port]})
-    yield (
-        "bad external addresses",
-        thing("Service", spec={"externalIPs": ["127.0.0.1", "0.0.0.0", "169.254.1.1", "x"], "ports": [port]}),
-    )
-    yield (
-        "policies",
-        thing(
-            "Service",
-            spec={
-                "ports": [port],
-                "externalTrafficPolicy": "Local",
-                "internalTrafficPolicy": "X",
-                "trafficDistribution": "Y",
-            },
-        ),
-    )
-    yield "allocate", thing("Service", spec={"ports": [port], "allocateLoadBalancerNodePorts": True})
-    yield "bad selector", thing("Service", spec={"ports": [port], "selector": {"a b": "c"}})
-    yield "name with a digit first", thing("Service", name="1a", spec={"ports": [port]})
-    yield "dotted name", thing("Service", name="a.b", spec={"ports": [port]})
-    yield "not ready", thing("Service", spec={"ports": [port], "publishNotReadyAddresses": False})
+    port = {"port": 80}
+    ports = {"ports": [port]}
+    on_node = {"ports": [{**port, "nodePort": 30080}]}
+    bad_ports = [
+        {"port": 0},
+        {"port": 80, "name": "A"},
+        {"port": 80, "name": "b", "protocol": "X"},
+        {"port": 81, "name": "b", "targetPort": 70000, "nodePort": 30000},
+        {"port": 82, "name": "c", "targetPort": "a--b", "appProtocol": "a b"},
+    ]
+    external = {
+        "type": "ExternalName",
+        "externalName": "A",
+        "clusterIPs": ["10.0.0.9"],
+        "clusterIP": "10.0.0.9",
+    }
+    by_client = {**ports, "sessionAffinity": "ClientIP"}
+    policies = {"externalTrafficPolicy": "Local", "internalTrafficPolicy": "X", "trafficDistribution": "Y"}
+    specs: dict[str, Object] = {
+        "plain": ports,
+        "selector": {"selector": {"a": "b"}, "ports": [{**port, "targetPort": "http", "name": "w"}]},
+        "no ports": {},
+        "headless": {"clusterIP": "None", "selector": {"a": "b"}},
+        "headless without selector": {"clusterIP": "None"},
+        "node port": {"type": "NodePort", **on_node},
+        "load balancer": {"type": "LoadBalancer", **on_node},
+        "external name": {"type": "ExternalName", "externalName": "a.b"},
+        "external name missing": {"type": "ExternalName"},
+        "external name with address": external,
+        "affinity": by_client,
+        "affinity long": {**by_client, "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 0}}},
+        "affinity unknown": {**ports, "sessionAffinity": "X"},
+        "type unknown": {**ports, "type": "X"},
+        "bad ports": {"ports": bad_ports},
+        "same port twice": {"ports": [{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]},
+        "headless node port": {**ports, "type": "NodePort", "clusterIP": "None"},
+        "bad address": {**ports, "clusterIP": "x"},
+        "external addresses": {**ports, "externalIPs": ["1.2.3.4"]},
+        "bad external addresses": {**ports, "externalIPs": ["127.0.0.1", "0.0.0.0", "169.254.1.1", "x"]},
+        "policies": {**ports, **policies},
+        "allocate": {**ports, "allocateLoadBalancerNodePorts": True},
+        "bad selector": {**ports, "selector": {"a b": "c"}},
+        "not ready": {**ports, "publishNotReadyAddresses": False},
+    }
+    for label, spec in specs.items():
+        yield label, thing("Service", spec=spec)
+    yield "name with a digit first", thing("Service", name="1a", spec=ports)
+    yield "dotted name", thing("Service", name="a.b", spec=ports)
 
 
 def endpoints() -> Iterator[Case]:
     yield "plain", thing("Endpoints")
     yield "subset", thing("Endpoints", subsets=[{"addresses": [{"ip": "1.2.3.4"}], "ports": [{"port": 80}]}])
-    yield (
-        "bad",
-        thing(
-            "Endpoints",
-            subsets=[
-                {},
-                {"addresses": [{"ip": "x"}, {"ip": "127.0.0.1", "hostname": "A", "nodeName": "B"}]},
-                {
-                    "notReadyAddresses": [{"ip": "1.2.3.4"}],
-                    "ports": [{"port": 0}, {"port": 1, "protocol": "X", "name": "A"}],
-                },
-            ],
-        ),
-    )
+    bad = [
+        {},
+        {"addresses": [{"ip": "x"}, {"ip": "127.0.0.1", "hostname": "A", "nodeName": "B"}]},
+        {
+            "notReadyAddresses": [{"ip": "1.2.3.4"}],
+            "ports": [{"port": 0}, {"port": 1, "protocol": "X", "name": "A"}],
+        },
+    ]
+    yield "bad", thing("Endpoints", subsets=bad)
 
 
 def claims() -> Iterator[Case]:
     good = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
     yield "plain", thing("PersistentVolumeClaim", spec=good)
     yield "nothing", thing("PersistentVolumeClaim")
-    yield "class", thing("PersistentVolumeClaim", spec={**good, "storageClassName": "", "volumeName": "v"})
-    yield "bad class", thing("PersistentVolumeClaim", spec={**good, "storageClassName": "A b"})
-    yield (
-        "modes",
-        thing(
-            "PersistentVolumeClaim", spec={**good, "accessModes": ["ReadWriteOncePod", "ReadOnlyMany", "X"]}
-        ),
-    )
-    yield "volume mode", thing("PersistentVolumeClaim", spec={**good, "volumeMode": "X"})
-    yield (
-        "no size",
-        thing("PersistentVolumeClaim", spec={**good, "resources": {"requests": {"storage": "0"}}}),
-    )
-    yield "selector", thing("PersistentVolumeClaim", spec={**good, "selector": {"matchLabels": {"a b": "c"}}})
-    yield (
-        "source",
-        thing(
-            "PersistentVolumeClaim",
-            spec={**good, "dataSource": {"kind": "PersistentVolumeClaim", "name": "y"}},
-        ),
-    )
-    yield "bad source", thing("PersistentVolumeClaim", spec={**good, "dataSource": {"kind": "X", "name": ""}})
+    changes: dict[str, Object] = {
+        "class": {"storageClassName": "", "volumeName": "v"},
+        "bad class": {"storageClassName": "A b"},
+        "modes": {"accessModes": ["ReadWriteOncePod", "ReadOnlyMany", "X"]},
+        "volume mode": {"volumeMode": "X"},
+        "no size": {"resources": {"requests": {"storage": "0"}}},
+        "selector": {"selector": {"matchLabels": {"a b": "c"}}},
+        "source": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "y"}},
+        "bad source": {"dataSource": {"kind": "X", "name": ""}},
+    }
+    for label, change in changes.items():
+        yield label, thing("PersistentVolumeClaim", spec={**good, **change})
     yield "status", thing("PersistentVolumeClaim", spec=good, status={"phase": "Bound"})
 
 
 def volumes() -> Iterator[Case]:
-    good = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1024Mi"}, "hostPath": {"path": "/x"}}
+    bare = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1024Mi"}}
+    good = {**bare, "hostPath": {"path": "/x"}}
     yield "plain", cluster_thing("PersistentVolume", spec=good)
     yield "nothing", cluster_thing("PersistentVolume")
-    yield "policy", cluster_thing("PersistentVolume", spec={**good, "persistentVolumeReclaimPolicy": "X"})
-    yield (
-        "two sources",
-        cluster_thing("PersistentVolume", spec={**good, "nfs": {"server": "s", "path": "/p"}}),
-    )
-    yield "capacity", cluster_thing("PersistentVolume", spec={**good, "capacity": {"storage": "0"}})
-    yield "other capacity", cluster_thing("PersistentVolume", spec={**good, "capacity": {"cpu": "1"}})
-    yield "modes", cluster_thing("PersistentVolume", spec={**good, "accessModes": ["X"], "volumeMode": "X"})
-    yield "path", cluster_thing("PersistentVolume", spec={**good, "hostPath": {"path": "/a/../b"}})
-    yield (
-        "recycle root",
-        cluster_thing(
-            "PersistentVolume",
-            spec={**good, "hostPath": {"path": "/"}, "persistentVolumeReclaimPolicy": "Recycle"},
-        ),
-    )
-    local = {key: value for key, value in good.items() if key != "hostPath"}
-    yield "local", cluster_thing("PersistentVolume", spec={**local, "local": {"path": "/x"}})
-    yield "affinity", cluster_thing("PersistentVolume", spec={**good, "nodeAffinity": {}})
-    yield "class", cluster_thing("PersistentVolume", spec={**good, "storageClassName": "A b"})
+    yield "local", cluster_thing("PersistentVolume", spec={**bare, "local": {"path": "/x"}})
+    changes: dict[str, Object] = {
+        "policy": {"persistentVolumeReclaimPolicy": "X"},
+        "two sources": {"nfs": {"server": "s", "path": "/p"}},
+        "capacity": {"capacity": {"storage": "0"}},
+        "other capacity": {"capacity": {"cpu": "1"}},
+        "modes": {"accessModes": ["X"], "volumeMode": "X"},
+        "path": {"hostPath": {"path": "/a/../b"}},
+        "recycle root": {"hostPath": {"path": "/"}, "persistentVolumeReclaimPolicy": "Recycle"},
+        "affinity": {"nodeAffinity": {}},
+        "class": {"storageClassName": "A b"},
+    }
+    for label, change in changes.items():
+        yield label, cluster_thing("PersistentVolume", spec={**good, **change})
 
 
 def leases() -> Iterator[Case]:
-    def lease(**spec: Any) -> dict[str, Any]:
+    def lease(**spec: Any) -> Object:
         return thing("Lease", "coordination.k8s.io/v1", spec=spec)
 
     yield "plain", lease(holderIdentity="me", leaseDurationSeconds=40)
@@ -296,7 +213,7 @@ def leases() -> Iterator[Case]:
 
 
 def budgets() -> Iterator[Case]:
-    def budget(**spec: Any) -> dict[str, Any]:
+    def budget(**spec: Any) -> Object:
         return thing("PodDisruptionBudget", "policy/v1", spec=spec)
 
     selector = {"matchLabels": {"a": "b"}}
@@ -314,34 +231,14 @@ def budgets() -> Iterator[Case]:
 
 def events() -> Iterator[Case]:
     about = {"kind": "Pod", "namespace": "default", "name": "p"}
-    yield "plain", thing("Event", involvedObject=about, reason="R", message="m", type="Normal")
-    yield (
-        "with everything",
-        thing(
-            "Event",
-            involvedObject=about,
-            reason="R",
-            message="m",
-            type="Warning",
-            count=2,
-            source={"component": "c"},
-            firstTimestamp="2030-01-01T00:00:00Z",
-            lastTimestamp="2030-01-01T00:00:00Z",
-        ),
-    )
+    text = {"involvedObject": about, "reason": "R", "message": "m"}
+    then, exactly = "2030-01-01T00:00:00Z", "2030-01-01T00:00:00.000000Z"
+    seen = {"count": 2, "source": {"component": "c"}, "firstTimestamp": then, "lastTimestamp": then}
+    report = {"reportingComponent": "a.b/c", "reportingInstance": "i", "action": "A", "reason": "R"}
+    yield "plain", thing("Event", **text, type="Normal")
+    yield "with everything", thing("Event", **text, type="Warning", **seen)
     yield "elsewhere", thing("Event", involvedObject={**about, "namespace": "other"})
     yield "of the cluster", thing("Event", involvedObject={"kind": "Node", "name": "n"})
-    yield (
-        "exact time",
-        thing(
-            "Event",
-            involvedObject=about,
-            eventTime="2030-01-01T00:00:00.000000Z",
-            reportingComponent="a.b/c",
-            reportingInstance="i",
-            action="A",
-            reason="R",
-        ),
-    )
-    yield "exact time alone", thing("Event", involvedObject=about, eventTime="2030-01-01T00:00:00.000000Z")
+    yield "exact time", thing("Event", involvedObject=about, eventTime=exactly, **report)
+    yield "exact time alone", thing("Event", involvedObject=about, eventTime=exactly)
     yield "odd name", thing("Event", name="A b", involvedObject=about)

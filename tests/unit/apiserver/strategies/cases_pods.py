@@ -71,14 +71,15 @@ def names() -> Iterator[Case]:
     yield "unqualified finalizer", pod(meta={"finalizers": ["a b"]})
     yield "both propagation finalizers", pod(meta={"finalizers": ["orphan", "foregroundDeletion"]})
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
-    yield "owner", pod(meta={"ownerReferences": [owner]})
-    yield "owner without a uid", pod(meta={"ownerReferences": [{**owner, "uid": ""}]})
-    yield (
-        "owner without anything",
-        pod(meta={"ownerReferences": [{"apiVersion": "", "kind": "", "name": "", "uid": ""}]}),
-    )
-    yield "owner of a bad version", pod(meta={"ownerReferences": [{**owner, "apiVersion": "a/"}]})
-    yield "event as owner", pod(meta={"ownerReferences": [{**owner, "apiVersion": "v1", "kind": "Event"}]})
+    yield from {
+        "owner": pod(meta={"ownerReferences": [owner]}),
+        "owner without a uid": pod(meta={"ownerReferences": [{**owner, "uid": ""}]}),
+        "owner without anything": pod(
+            meta={"ownerReferences": [{"apiVersion": "", "kind": "", "name": "", "uid": ""}]}
+        ),
+        "owner of a bad version": pod(meta={"ownerReferences": [{**owner, "apiVersion": "a/"}]}),
+        "event as owner": pod(meta={"ownerReferences": [{**owner, "apiVersion": "v1", "kind": "Event"}]}),
+    }.items()
     two = [{**owner, "controller": True}, {**owner, "controller": True, "name": "s", "uid": "v"}]
     yield "two controllers", pod(meta={"ownerReferences": two})
     yield "deletion cost", pod(meta={"annotations": {"controller.kubernetes.io/pod-deletion-cost": "12"}})
@@ -91,18 +92,17 @@ def spec_fields() -> Iterator[Case]:
         yield f"restartPolicy {policy}", pod(restartPolicy=policy)
     for policy in ("ClusterFirst", "Default", "None", "X", "ClusterFirstWithHostNet"):
         yield f"dnsPolicy {policy}", pod(dnsPolicy=policy)
-    yield "dns config", pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.1.1.1"], "searches": ["a_b.c."]})
-    yield (
-        "bad dns config",
-        pod(
+    yield from {
+        "dns config": pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.1.1.1"], "searches": ["a_b.c."]}),
+        "bad dns config": pod(
             dnsConfig={
                 "nameservers": ["1.1.1.1", "2.2.2.2", "::1", "x"],
                 "searches": ["A", "."],
                 "options": [{"value": "1"}],
             }
         ),
-    )
-    yield "no nameservers", pod(dnsPolicy="None", dnsConfig={})
+        "no nameservers": pod(dnsPolicy="None", dnsConfig={}),
+    }.items()
     for seconds in (-1, 0, 30, 3600):
         yield f"terminationGracePeriodSeconds {seconds}", pod(terminationGracePeriodSeconds=seconds)
     for seconds in (-1, 0, 1, 2**31 - 1, 2**31):
@@ -114,14 +114,10 @@ def spec_fields() -> Iterator[Case]:
         yield f"{field} good", pod(**{field: "abc"})
         yield f"{field} bad", pod(**{field: "A_b"})
         yield f"{field} empty", pod(**{field: ""})
-    yield "schedulerName", pod(schedulerName="mine")
-    yield (
-        "falsy fields",
-        pod(hostNetwork=False, hostPID=False, hostIPC=False, nodeSelector={}, tolerations=[]),
-    )
-    yield (
-        "pointers to zero",
-        pod(
+    yield from {
+        "schedulerName": pod(schedulerName="mine"),
+        "falsy fields": pod(hostNetwork=False, hostPID=False, hostIPC=False, nodeSelector={}, tolerations=[]),
+        "pointers to zero": pod(
             automountServiceAccountToken=False,
             enableServiceLinks=False,
             shareProcessNamespace=False,
@@ -129,61 +125,49 @@ def spec_fields() -> Iterator[Case]:
             setHostnameAsFQDN=False,
             affinity={},
         ),
-    )
-    yield "host network without host ports", pod(box(ports=[{"containerPort": 80}]), hostNetwork=True)
-    yield (
-        "host network with another host port",
-        pod(box(ports=[{"containerPort": 80, "hostPort": 81}]), hostNetwork=True),
-    )
-    yield "node selector", pod(nodeSelector={"disk": "ssd"})
-    yield "bad node selector", pod(nodeSelector={"disk ": "s sd"})
-    yield "image pull secrets", pod(imagePullSecrets=[{"name": "a"}, {}])
-    yield (
-        "host aliases",
-        pod(hostAliases=[{"ip": "1.2.3.4", "hostnames": ["a.b"]}, {"ip": "x", "hostnames": ["B"]}]),
-    )
-    yield "readiness gates", pod(readinessGates=[{"conditionType": "a.b/c"}, {"conditionType": "a b"}])
-    yield "scheduling gates", pod(schedulingGates=[{"name": "a.b/c"}])
-    yield "bad scheduling gates", pod(schedulingGates=[{"name": "a"}, {"name": "a"}, {"name": "-"}])
-    yield "gates on a bound pod", pod(schedulingGates=[{"name": "a"}], nodeName="n")
-    yield "ephemeral containers on create", pod(ephemeralContainers=[box("e")])
-    yield "os linux", pod(os={"name": "linux"})
-    yield "os unknown", pod(os={"name": "beos"})
-    yield "os empty", pod(os={"name": ""})
-    yield (
-        "os windows with linux options",
-        pod(
+        "host network without host ports": pod(box(ports=[{"containerPort": 80}]), hostNetwork=True),
+        "host network with another host port": pod(
+            box(ports=[{"containerPort": 80, "hostPort": 81}]), hostNetwork=True
+        ),
+        "node selector": pod(nodeSelector={"disk": "ssd"}),
+        "bad node selector": pod(nodeSelector={"disk ": "s sd"}),
+        "image pull secrets": pod(imagePullSecrets=[{"name": "a"}, {}]),
+        "host aliases": pod(
+            hostAliases=[{"ip": "1.2.3.4", "hostnames": ["a.b"]}, {"ip": "x", "hostnames": ["B"]}]
+        ),
+        "readiness gates": pod(readinessGates=[{"conditionType": "a.b/c"}, {"conditionType": "a b"}]),
+        "scheduling gates": pod(schedulingGates=[{"name": "a.b/c"}]),
+        "bad scheduling gates": pod(schedulingGates=[{"name": "a"}, {"name": "a"}, {"name": "-"}]),
+        "gates on a bound pod": pod(schedulingGates=[{"name": "a"}], nodeName="n"),
+        "ephemeral containers on create": pod(ephemeralContainers=[box("e")]),
+        "os linux": pod(os={"name": "linux"}),
+        "os unknown": pod(os={"name": "beos"}),
+        "os empty": pod(os={"name": ""}),
+        "os windows with linux options": pod(
             box(securityContext={"privileged": False, "runAsUser": 1}),
             os={"name": "windows"},
             securityContext={"runAsUser": 1, "fsGroup": 2},
             hostPID=True,
         ),
-    )
-    yield "hostname override", pod(hostnameOverride="a.b")
-    yield "bad hostname override", pod(hostnameOverride="A" * 65, setHostnameAsFQDN=True)
-    yield "host users with host network", pod(hostUsers=False, hostNetwork=True, hostPID=True, hostIPC=True)
-    yield (
-        "resource claims",
-        pod(
+        "hostname override": pod(hostnameOverride="a.b"),
+        "bad hostname override": pod(hostnameOverride="A" * 65, setHostnameAsFQDN=True),
+        "host users with host network": pod(hostUsers=False, hostNetwork=True, hostPID=True, hostIPC=True),
+        "resource claims": pod(
             box(resources={"claims": [{"name": "x"}, {"name": "y"}, {"name": "x"}]}),
             resourceClaims=[{"name": "x", "resourceClaimName": "r"}, {"name": ""}, {"name": "x"}],
         ),
-    )
-    yield "status is not the creator's", {**pod(), "status": {"phase": "Running", "podIP": "1.2.3.4"}}
+        "status is not the creator's": {**pod(), "status": {"phase": "Running", "podIP": "1.2.3.4"}},
+    }.items()
 
 
 def scheduling() -> Iterator[Case]:
-    yield (
-        "tolerations",
-        pod(
-            tolerations=[
-                {"key": "a", "operator": "Exists"},
-                {"key": "a", "value": "b", "effect": "NoSchedule"},
-                {"operator": "Exists"},
-                {"key": "c", "operator": "Equal", "value": "", "effect": "NoExecute", "tolerationSeconds": 0},
-            ]
-        ),
-    )
+    tolerations = [
+        {"key": "a", "operator": "Exists"},
+        {"key": "a", "value": "b", "effect": "NoSchedule"},
+        {"operator": "Exists"},
+        {"key": "c", "operator": "Equal", "value": "", "effect": "NoExecute", "tolerationSeconds": 0},
+    ]
+    yield "tolerations", pod(tolerations=tolerations)
     for index, toleration in enumerate(
         (
             {"key": "a", "operator": "Is"},
@@ -202,193 +186,112 @@ def scheduling() -> Iterator[Case]:
     terms = [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]
     yield "node affinity", pod(affinity={"nodeAffinity": {required: {"nodeSelectorTerms": terms}}})
     yield "node affinity without terms", pod(affinity={"nodeAffinity": {required: {"nodeSelectorTerms": []}}})
-    bad = [
-        {
-            "matchExpressions": [
-                {"key": "a", "operator": "In"},
-                {"key": "a b", "operator": "Exists", "values": ["x"]},
-                {"key": "a", "operator": "Gt", "values": ["1", "2"]},
-                {"key": "a", "operator": "Is", "values": ["a b"]},
-            ],
-            "matchFields": [
-                {"key": "metadata.name", "operator": "In", "values": ["n", "m"]},
-                {"key": "metadata.uid", "operator": "Exists"},
-                {"key": "metadata.name", "operator": "In", "values": ["N"]},
-            ],
-        }
-    ]
-    yield "bad node affinity", pod(affinity={"nodeAffinity": {required: {"nodeSelectorTerms": bad}}})
-    yield (
-        "bad preferred node affinity",
-        pod(affinity={"nodeAffinity": {preferred: [{"weight": 0, "preference": bad[0]}]}}),
-    )
+    bad = {
+        "matchExpressions": [
+            {"key": "a", "operator": "In"},
+            {"key": "a b", "operator": "Exists", "values": ["x"]},
+            {"key": "a", "operator": "Gt", "values": ["1", "2"]},
+            {"key": "a", "operator": "Is", "values": ["a b"]},
+        ],
+        "matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": ["n", "m"]},
+            {"key": "metadata.uid", "operator": "Exists"},
+            {"key": "metadata.name", "operator": "In", "values": ["N"]},
+        ],
+    }
+    yield "bad node affinity", pod(affinity={"nodeAffinity": {required: {"nodeSelectorTerms": [bad]}}})
+    bad_preference = {preferred: [{"weight": 0, "preference": bad}]}
+    yield "bad preferred node affinity", pod(affinity={"nodeAffinity": bad_preference})
     selector = {"matchLabels": {"app": "a"}}
-    yield (
-        "pod affinity",
-        pod(affinity={"podAffinity": {required: [{"labelSelector": selector, "topologyKey": "zone"}]}}),
-    )
-    yield (
-        "bad pod affinity",
-        pod(
-            affinity={
-                "podAntiAffinity": {
-                    required: [{"labelSelector": {"matchLabels": {"a b": "c"}}, "namespaces": ["A"]}],
-                    preferred: [
-                        {
-                            "weight": 101,
-                            "podAffinityTerm": {
-                                "topologyKey": "z",
-                                "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]},
-                            },
-                        }
-                    ],
-                }
-            }
-        ),
-    )
-    yield (
-        "match label keys",
-        pod(
-            meta={"labels": {"app": "a", "v": "1"}},
-            affinity={
-                "podAffinity": {
-                    required: [{"labelSelector": selector, "topologyKey": "z", "matchLabelKeys": ["v", "w"]}],
-                    preferred: [
-                        {
-                            "weight": 1,
-                            "podAffinityTerm": {
-                                "labelSelector": selector,
-                                "topologyKey": "z",
-                                "mismatchLabelKeys": ["v"],
-                            },
-                        }
-                    ],
-                }
-            },
-        ),
-    )
-    yield (
-        "match label keys without a selector",
-        pod(affinity={"podAffinity": {required: [{"topologyKey": "z", "matchLabelKeys": ["v"]}]}}),
-    )
+    term: dict[str, Any] = {"labelSelector": selector, "topologyKey": "z"}
+    incomplete = {**term, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}
+    bad_terms = {
+        required: [{"labelSelector": {"matchLabels": {"a b": "c"}}, "namespaces": ["A"]}],
+        preferred: [{"weight": 101, "podAffinityTerm": incomplete}],
+    }
+    by_keys = {
+        required: [{**term, "matchLabelKeys": ["v", "w"]}],
+        preferred: [{"weight": 1, "podAffinityTerm": {**term, "mismatchLabelKeys": ["v"]}}],
+    }
+    no_selector = {required: [{"topologyKey": "z", "matchLabelKeys": ["v"]}]}
+    yield "pod affinity", pod(affinity={"podAffinity": {required: [{**term, "topologyKey": "zone"}]}})
+    yield "bad pod affinity", pod(affinity={"podAntiAffinity": bad_terms})
+    yield "match label keys", pod(meta={"labels": {"app": "a", "v": "1"}}, affinity={"podAffinity": by_keys})
+    yield "match label keys without a selector", pod(affinity={"podAffinity": no_selector})
     spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-    yield (
-        "spread",
-        pod(
-            meta={"labels": {"app": "a"}},
-            topologySpreadConstraints=[{**spread, "labelSelector": selector, "matchLabelKeys": ["app"]}],
-        ),
-    )
-    yield (
-        "spread over new keys",
-        pod(
-            meta={"labels": {"v": "1"}},
-            topologySpreadConstraints=[{**spread, "labelSelector": selector, "matchLabelKeys": ["v"]}],
-        ),
-    )
-    yield (
-        "bad spread",
-        pod(
-            topologySpreadConstraints=[
-                {"maxSkew": 0, "whenUnsatisfiable": "No"},
-                {**spread, "minDomains": 0},
-                {**spread, "nodeAffinityPolicy": "X", "labelSelector": {"matchLabels": {"-": ""}}},
-                {**spread, "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 2},
-            ]
-        ),
-    )
+    for label, key, value in (("spread", "app", "a"), ("spread over new keys", "v", "1")):
+        constraint = {**spread, "labelSelector": selector, "matchLabelKeys": [key]}
+        yield label, pod(meta={"labels": {key: value}}, topologySpreadConstraints=[constraint])
+    bad_constraints = [
+        {"maxSkew": 0, "whenUnsatisfiable": "No"},
+        {**spread, "minDomains": 0},
+        {**spread, "nodeAffinityPolicy": "X", "labelSelector": {"matchLabels": {"-": ""}}},
+        {**spread, "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 2},
+    ]
+    yield "bad spread", pod(topologySpreadConstraints=bad_constraints)
 
 
 def containers() -> Iterator[Case]:
-    yield (
-        "ports",
-        pod(box(ports=[{"containerPort": 80, "name": "http"}, {"containerPort": 53, "protocol": "UDP"}])),
-    )
-    yield "zero host port", pod(box(ports=[{"containerPort": 80, "hostPort": 0, "hostIP": "", "name": ""}]))
-    yield (
-        "bad ports",
-        pod(
-            box(
-                ports=[
-                    {"containerPort": 0},
-                    {"containerPort": 70000},
-                    {"containerPort": 1, "hostPort": -1},
-                    {"containerPort": 1, "protocol": "X"},
-                    {"containerPort": 1, "name": "A"},
-                    {"containerPort": 1, "name": "1"},
-                    {"containerPort": 1, "name": "a--b"},
-                    {"containerPort": 1, "name": "-a"},
-                    {"containerPort": 1, "name": "abcdefghijklmnop"},
-                    {"containerPort": 1, "name": "ok"},
-                    {"containerPort": 1, "name": "ok"},
-                ]
-            )
+    bad_ports: list[dict[str, Any]] = [
+        {"containerPort": 0},
+        {"containerPort": 70000},
+        {"containerPort": 1, "hostPort": -1},
+        {"containerPort": 1, "protocol": "X"},
+    ]
+    bad_names = ("A", "1", "a--b", "-a", "abcdefghijklmnop", "ok", "ok")
+    bad_ports += [{"containerPort": 1, "name": name} for name in bad_names]
+    yield from {
+        "ports": pod(
+            box(ports=[{"containerPort": 80, "name": "http"}, {"containerPort": 53, "protocol": "UDP"}])
         ),
-    )
-    yield (
-        "host port taken twice",
-        pod(
+        "zero host port": pod(box(ports=[{"containerPort": 80, "hostPort": 0, "hostIP": "", "name": ""}])),
+        "bad ports": pod(box(ports=bad_ports)),
+        "host port taken twice": pod(
             box("a", ports=[{"containerPort": 1, "hostPort": 9}]),
             box("b", ports=[{"containerPort": 2, "hostPort": 9}]),
         ),
-    )
-    yield (
-        "env",
-        pod(
-            box(
-                env=[
-                    {"name": "A", "value": "1"},
-                    {"name": "B", "value": ""},
-                    {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-                    {"name": "D", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
-                    {
-                        "name": "E",
-                        "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k", "optional": False}},
-                    },
-                    {"name": "F", "valueFrom": {"secretKeyRef": {"name": "m", "key": "k"}}},
-                    {"name": "G", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a']"}}},
-                    {
-                        "name": "H",
-                        "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}},
-                    },
-                ],
-                envFrom=[{"configMapRef": {"name": "m"}}, {"prefix": "P_", "secretRef": {"name": "s"}}],
-            )
-        ),
-    )
+    }.items()
+    name = {"fieldRef": {"fieldPath": "metadata.name"}}
+    key: dict[str, Any] = {"name": "m", "key": "k"}
+    sources: dict[str, dict[str, Any]] = {
+        "C": name,
+        "D": {"resourceFieldRef": {"resource": "limits.cpu"}},
+        "E": {"configMapKeyRef": {**key, "optional": False}},
+        "F": {"secretKeyRef": key},
+        "G": {"fieldRef": {"fieldPath": "metadata.labels['a']"}},
+        "H": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}},
+    }
+    env = [{"name": "A", "value": "1"}, {"name": "B", "value": ""}]
+    env += [{"name": variable, "valueFrom": source} for variable, source in sources.items()]
+    env_from = [{"configMapRef": {"name": "m"}}, {"prefix": "P_", "secretRef": {"name": "s"}}]
+    yield "env", pod(box(env=env, envFrom=env_from))
+    bad_sources: list[dict[str, Any]] = [
+        *({"fieldRef": {"fieldPath": path}} for path in ("", "status.phase", "metadata.nope")),
+        *({"fieldRef": {"fieldPath": path}} for path in ("metadata.labels['a b']", "metadata.name['a']")),
+        {"fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v2"}},
+        {"resourceFieldRef": {"resource": "limits.gpu"}},
+        {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "2"}},
+        {"resourceFieldRef": {"resource": "limits.memory", "divisor": "2"}},
+        {"configMapKeyRef": {"name": "A", "key": ""}},
+        {"secretKeyRef": {"name": "a", "key": "a/b"}},
+        {"secretKeyRef": {"name": "a", "key": ".."}},
+        {**name, "secretKeyRef": {"name": "a", "key": "b"}},
+    ]
     for index, variable in enumerate(
         (
-            {"name": ""},
-            {"name": "a=b"},
-            {"name": "ä"},
-            {"name": "1 a"},
+            *({"name": bad} for bad in ("", "a=b", "ä", "1 a")),
             {"name": "A", "valueFrom": {}},
-            {"name": "A", "value": "v", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": ""}}},
-            {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.phase"}}},
-            {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.nope"}}},
-            {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a b']"}}},
-            {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name['a']"}}},
-            {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v2"}}},
-            {"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.gpu"}}},
-            {"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "2"}}},
-            {"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "2"}}},
-            {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "A", "key": ""}}},
-            {"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "a/b"}}},
-            {"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": ".."}}},
-            {
-                "name": "A",
-                "valueFrom": {
-                    "fieldRef": {"fieldPath": "metadata.name"},
-                    "secretKeyRef": {"name": "a", "key": "b"},
-                },
-            },
+            {"name": "A", "value": "v", "valueFrom": name},
+            *({"name": "A", "valueFrom": source} for source in bad_sources),
         )
     ):
         yield f"bad env {index}", pod(box(env=[variable]))
-    yield (
-        "bad envFrom",
-        pod(
+    unplaced = {"type": "", "localhostProfile": "/x"}
+    restart: list[dict[str, Any]] = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]
+    bad_restart = [{"action": "Y"}, {"action": "Restart", "exitCodes": {"operator": "Z"}}]
+    run = {"exec": {"command": ["x"]}}
+    yield from {
+        "bad envFrom": pod(
             box(
                 envFrom=[
                     {},
@@ -398,10 +301,7 @@ def containers() -> Iterator[Case]:
                 ]
             )
         ),
-    )
-    yield (
-        "falsy container fields",
-        pod(
+        "falsy container fields": pod(
             box(
                 command=[],
                 args=[],
@@ -413,15 +313,11 @@ def containers() -> Iterator[Case]:
                 securityContext={},
             )
         ),
-    )
-    yield (
-        "message policy",
-        pod(box(terminationMessagePolicy="FallbackToLogsOnError", terminationMessagePath="/x")),
-    )
-    yield "bad message policy", pod(box(terminationMessagePolicy="X"))
-    yield (
-        "security context",
-        pod(
+        "message policy": pod(
+            box(terminationMessagePolicy="FallbackToLogsOnError", terminationMessagePath="/x")
+        ),
+        "bad message policy": pod(box(terminationMessagePolicy="X")),
+        "security context": pod(
             box(
                 securityContext={
                     "runAsUser": 1,
@@ -437,10 +333,7 @@ def containers() -> Iterator[Case]:
                 "sysctls": [{"name": "net.core.somaxconn", "value": "1"}],
             },
         ),
-    )
-    yield (
-        "bad security contexts",
-        pod(
+        "bad security contexts": pod(
             box(
                 securityContext={
                     "runAsUser": -1,
@@ -450,84 +343,47 @@ def containers() -> Iterator[Case]:
                     "appArmorProfile": {"type": "X"},
                 }
             ),
-            box(
-                "d",
-                securityContext={
-                    "procMount": "Unmasked",
-                    "seccompProfile": {"type": "", "localhostProfile": "/x"},
-                },
-            ),
+            box("d", securityContext={"procMount": "Unmasked", "seccompProfile": unplaced}),
             securityContext={
                 "runAsUser": -1,
                 "fsGroup": -2,
                 "supplementalGroups": [1, -1],
                 "fsGroupChangePolicy": "X",
                 "supplementalGroupsPolicy": "X",
-                "sysctls": [
-                    {"name": "A", "value": ""},
-                    {"name": "a.b", "value": ""},
-                    {"name": "a.b", "value": ""},
-                ],
+                "sysctls": [{"name": name, "value": ""} for name in ("A", "a.b", "a.b")],
                 "appArmorProfile": {"type": "Localhost"},
             },
         ),
-    )
-    yield (
-        "restart policy of a container",
-        pod(
-            box(
-                restartPolicy="Never",
-                restartPolicyRules=[{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}],
-            )
+        "restart policy of a container": pod(box(restartPolicy="Never", restartPolicyRules=restart)),
+        "bad restart policy of a container": pod(
+            box(restartPolicy="X", restartPolicyRules=bad_restart), box("d", restartPolicyRules=restart)
         ),
-    )
-    yield (
-        "bad restart policy of a container",
-        pod(
-            box(
-                restartPolicy="X",
-                restartPolicyRules=[{"action": "Y"}, {"action": "Restart", "exitCodes": {"operator": "Z"}}],
-            ),
-            box(
-                "d",
-                restartPolicyRules=[{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}],
-            ),
-        ),
-    )
-    yield (
-        "sidecar",
-        pod(
+        "sidecar": pod(
             initContainers=[
                 box(
                     "s",
                     restartPolicy="Always",
-                    startupProbe={"exec": {"command": ["x"]}},
+                    startupProbe=run,
                     lifecycle={"preStop": {"sleep": {"seconds": 1}}},
                 ),
                 box("i"),
             ]
         ),
-    )
-    yield (
-        "bad init container",
-        pod(
+        "bad init container": pod(
             initContainers=[
                 box(
                     "i",
-                    livenessProbe={"exec": {"command": ["x"]}},
-                    readinessProbe={"exec": {"command": ["x"]}},
-                    lifecycle={"preStop": {"exec": {"command": ["x"]}}},
+                    livenessProbe=run,
+                    readinessProbe=run,
+                    lifecycle={"preStop": run},
                     resizePolicy=[{"resourceName": "cpu", "restartPolicy": "RestartContainer"}],
                 ),
                 box("j", restartPolicy="Sometimes"),
                 box(""),
             ]
         ),
-    )
-    yield "resize policy", pod(box(resizePolicy=[{"resourceName": "cpu", "restartPolicy": "NotRequired"}]))
-    yield (
-        "bad resize policy",
-        pod(
+        "resize policy": pod(box(resizePolicy=[{"resourceName": "cpu", "restartPolicy": "NotRequired"}])),
+        "bad resize policy": pod(
             box(
                 resizePolicy=[
                     {"resourceName": "gpu", "restartPolicy": "X"},
@@ -536,65 +392,43 @@ def containers() -> Iterator[Case]:
             ),
             restartPolicy="Never",
         ),
-    )
+    }.items()
 
 
 def handlers() -> Iterator[Case]:
-    yield (
-        "probes",
-        pod(
-            box(
-                livenessProbe={"httpGet": {"port": 80}},
-                readinessProbe={
-                    "tcpSocket": {"port": "http"},
-                    "successThreshold": 2,
-                    "initialDelaySeconds": 0,
-                },
-                startupProbe={
-                    "grpc": {"port": 9},
-                    "failureThreshold": 30,
-                    "terminationGracePeriodSeconds": 5,
-                },
-            )
-        ),
-    )
+    live = {"httpGet": {"port": 80}}
+    ready = {"tcpSocket": {"port": "http"}, "successThreshold": 2, "initialDelaySeconds": 0}
+    startup = {"grpc": {"port": 9}, "failureThreshold": 30, "terminationGracePeriodSeconds": 5}
+    yield "probes", pod(box(livenessProbe=live, readinessProbe=ready, startupProbe=startup))
+    run: dict[str, Any] = {"exec": {"command": ["x"]}}
     for index, probe in enumerate(
         (
             {},
             {"exec": {}},
-            {"exec": {"command": ["x"]}, "httpGet": {"port": 1}},
+            {**run, "httpGet": {"port": 1}},
             {"httpGet": {"port": 0}},
             {"httpGet": {"port": "No Good"}},
             {"httpGet": {"port": 1, "scheme": "FTP"}},
             {"httpGet": {"port": 1, "httpHeaders": [{"name": "a b", "value": "x"}]}},
             {"tcpSocket": {"port": 99999}},
             {"grpc": {"port": 0}},
-            {"exec": {"command": ["x"]}, "timeoutSeconds": -1, "periodSeconds": -1, "failureThreshold": -1},
-            {"exec": {"command": ["x"]}, "successThreshold": 2},
-            {"exec": {"command": ["x"]}, "successThreshold": -2},
-            {"exec": {"command": ["x"]}, "terminationGracePeriodSeconds": 0},
+            {**run, "timeoutSeconds": -1, "periodSeconds": -1, "failureThreshold": -1},
+            {**run, "successThreshold": 2},
+            {**run, "successThreshold": -2},
+            {**run, "terminationGracePeriodSeconds": 0},
         )
     ):
         yield f"probe {index} for liveness", pod(box(livenessProbe=probe))
         yield f"probe {index} for readiness", pod(box(readinessProbe=probe))
-    yield (
-        "hooks",
-        pod(
-            box(
-                lifecycle={
-                    "postStart": {"httpGet": {"port": 80, "host": ""}},
-                    "preStop": {"sleep": {"seconds": 30}},
-                }
-            )
-        ),
-    )
+    hooks = {"postStart": {"httpGet": {"port": 80, "host": ""}}, "preStop": {"sleep": {"seconds": 30}}}
+    yield "hooks", pod(box(lifecycle=hooks))
     for index, hook in enumerate(
         (
             {},
             {"sleep": {"seconds": -1}},
             {"sleep": {"seconds": 31}},
             {"exec": {"command": []}},
-            {"exec": {"command": ["x"]}, "sleep": {"seconds": 1}},
+            {**run, "sleep": {"seconds": 1}},
         )
     ):
         yield f"bad hook {index}", pod(box(lifecycle={"preStop": hook}))
@@ -643,16 +477,16 @@ def resources() -> Iterator[Case]:
         )
     ):
         yield f"resources {index}", pod(box(resources=amounts))
-    yield (
-        "one container guaranteed, one not",
-        pod(box("a", resources={"limits": {"cpu": "1", "memory": "1Gi"}}), box("b")),
-    )
-    yield (
-        "pod-level resources",
-        pod(box(resources={"requests": {"cpu": "1"}}), resources={"limits": {"cpu": "2", "memory": "1Gi"}}),
-    )
-    yield "pod-level requests", pod(resources={"requests": {"cpu": "2"}})
-    yield "bad pod-level resources", pod(resources={"limits": {"ephemeral-storage": "1Gi", "cpu": "-1"}})
+    yield from {
+        "one container guaranteed, one not": pod(
+            box("a", resources={"limits": {"cpu": "1", "memory": "1Gi"}}), box("b")
+        ),
+        "pod-level resources": pod(
+            box(resources={"requests": {"cpu": "1"}}), resources={"limits": {"cpu": "2", "memory": "1Gi"}}
+        ),
+        "pod-level requests": pod(resources={"requests": {"cpu": "2"}}),
+        "bad pod-level resources": pod(resources={"limits": {"ephemeral-storage": "1Gi", "cpu": "-1"}}),
+    }.items()
 
 
 def volumes() -> Iterator[Case]:
@@ -726,14 +560,13 @@ def volumes() -> Iterator[Case]:
     )
     for index, source in enumerate(sources):
         yield f"volume {index}", pod(volumes=[{"name": "v", **source}])
-    yield (
-        "service account token",
-        pod(
+    yield from {
+        "service account token": pod(
             serviceAccountName="a",
             volumes=[{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}],
         ),
-    )
-    yield "bad volume names", pod(volumes=[{"name": ""}, {"name": "A"}, {"name": "a"}, {"name": "a"}])
+        "bad volume names": pod(volumes=[{"name": ""}, {"name": "A"}, {"name": "a"}, {"name": "a"}]),
+    }.items()
     volume = [{"name": "v"}]
     mounts: tuple[dict[str, Any], ...] = (
         {"name": "v", "mountPath": "/v"},
@@ -751,17 +584,16 @@ def volumes() -> Iterator[Case]:
     )
     for index, mount in enumerate(mounts):
         yield f"mount {index}", pod(box(volumeMounts=[mount]), volumes=volume)
-    yield "one path mounted twice", pod(box(volumeMounts=[mounts[0], mounts[0]]), volumes=volume)
-    yield (
-        "devices",
-        pod(
+    yield from {
+        "one path mounted twice": pod(box(volumeMounts=[mounts[0], mounts[0]]), volumes=volume),
+        "devices": pod(
             box(
                 volumeDevices=[{"name": "v", "devicePath": "/d"}, {"name": "x", "devicePath": ""}],
                 volumeMounts=[{"name": "v", "mountPath": "/d"}],
             ),
             volumes=volume,
         ),
-    )
+    }.items()
 
 
 def cases() -> Iterator[Case]:

@@ -47,6 +47,7 @@ def drop(*path: Any) -> Callable[[Object], None]:
 
 def of_metadata() -> Iterator[Update]:
     pod = pods.pod(meta={"labels": {"a": "b"}, "annotations": {"c": "d"}})
+    owner = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}
     for label, change in (
         ("labels", put("metadata", "labels", value={"x": "y"})),
         ("bad label", put("metadata", "labels", value={"x y": "y"})),
@@ -55,22 +56,8 @@ def of_metadata() -> Iterator[Update]:
         ("bad annotation", put("metadata", "annotations", "e f", value="f")),
         ("finalizer", put("metadata", "finalizers", value=["a.b/c"])),
         ("unqualified finalizer", put("metadata", "finalizers", value=["abc"])),
-        (
-            "owner",
-            put(
-                "metadata",
-                "ownerReferences",
-                value=[{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}],
-            ),
-        ),
-        (
-            "bad owner",
-            put(
-                "metadata",
-                "ownerReferences",
-                value=[{"apiVersion": "v1", "kind": "X", "name": "", "uid": "u"}],
-            ),
-        ),
+        ("owner", put("metadata", "ownerReferences", value=[owner])),
+        ("bad owner", put("metadata", "ownerReferences", value=[{**owner, "name": ""}])),
         ("creation time", put("metadata", "creationTimestamp", value="2001-01-01T00:00:00Z")),
         ("deletion time", put("metadata", "deletionTimestamp", value="2001-01-01T00:00:00Z")),
         ("deletion grace", put("metadata", "deletionGracePeriodSeconds", value=3)),
@@ -127,53 +114,32 @@ def of_pod_status() -> Iterator[Update]:
     done = {"phase": "Running", "containerStatuses": [{**ended, "restartCount": 0}]}
     running = [{**ended, "restartCount": 1, "state": {"running": {}}}]
     bound = pods.pod(nodeName="n")
-    for label, created, status, change in (
-        ("phase", bound, None, put("status", "phase", value="Running")),
-        ("addresses", bound, None, put("status", "podIP", value="10.1.2.3")),
-        (
-            "two addresses",
-            bound,
-            None,
-            put("status", "podIPs", value=[{"ip": "10.1.2.3"}, {"ip": "fd00::1"}]),
-        ),
-        (
-            "two of a kind",
-            bound,
-            None,
-            put("status", "podIPs", value=[{"ip": "10.1.2.3"}, {"ip": "10.1.2.4"}]),
-        ),
-        ("bad address", bound, None, put("status", "podIP", value="x")),
-        ("host address", bound, None, put("status", "hostIPs", value=[{"ip": "1.2.3.4"}])),
-        ("class", bound, None, put("status", "qosClass", value="Guaranteed")),
-        ("no class", bound, None, drop("status", "qosClass")),
-        ("condition", bound, None, put("status", "conditions", value=[{"type": "Ready", "status": "True"}])),
-        (
-            "bad condition",
-            bound,
-            None,
-            put("status", "conditions", value=[{"type": "a b", "status": "True"}]),
-        ),
-        ("nominated", pods.pod(), None, put("status", "nominatedNodeName", value="n")),
-        ("badly nominated", pods.pod(), None, put("status", "nominatedNodeName", value="N")),
-        ("nominated when bound", bound, None, put("status", "nominatedNodeName", value="m")),
-        ("observed", bound, None, put("status", "observedGeneration", value=-1)),
-        ("spec by the way", bound, None, put("spec", "nodeName", value="m")),
-        ("owner by the way", bound, None, put("metadata", "ownerReferences", value=[])),
-        ("restarted", bound, done, put("status", "containerStatuses", value=running)),
-        (
-            "restarted although never",
-            pods.pod(nodeName="n", restartPolicy="Never"),
-            done,
-            put("status", "containerStatuses", value=running),
-        ),
-        (
-            "restarted on failure",
-            pods.pod(nodeName="n", restartPolicy="OnFailure"),
-            done,
-            put("status", "containerStatuses", value=running),
-        ),
+    for label, created, change in (
+        ("phase", bound, put("status", "phase", value="Running")),
+        ("addresses", bound, put("status", "podIP", value="10.1.2.3")),
+        ("two addresses", bound, put("status", "podIPs", value=[{"ip": "10.1.2.3"}, {"ip": "fd00::1"}])),
+        ("two of a kind", bound, put("status", "podIPs", value=[{"ip": "10.1.2.3"}, {"ip": "10.1.2.4"}])),
+        ("bad address", bound, put("status", "podIP", value="x")),
+        ("host address", bound, put("status", "hostIPs", value=[{"ip": "1.2.3.4"}])),
+        ("class", bound, put("status", "qosClass", value="Guaranteed")),
+        ("no class", bound, drop("status", "qosClass")),
+        ("condition", bound, put("status", "conditions", value=[{"type": "Ready", "status": "True"}])),
+        ("bad condition", bound, put("status", "conditions", value=[{"type": "a b", "status": "True"}])),
+        ("nominated", pods.pod(), put("status", "nominatedNodeName", value="n")),
+        ("badly nominated", pods.pod(), put("status", "nominatedNodeName", value="N")),
+        ("nominated when bound", bound, put("status", "nominatedNodeName", value="m")),
+        ("observed", bound, put("status", "observedGeneration", value=-1)),
+        ("spec by the way", bound, put("spec", "nodeName", value="m")),
+        ("owner by the way", bound, put("metadata", "ownerReferences", value=[])),
     ):
-        yield Update(f"pod status: {label}", "pods", created, change, status, "status")
+        yield Update(f"pod status: {label}", "pods", created, change, subresource="status")
+    for label, created in (
+        ("restarted", bound),
+        ("restarted although never", pods.pod(nodeName="n", restartPolicy="Never")),
+        ("restarted on failure", pods.pod(nodeName="n", restartPolicy="OnFailure")),
+    ):
+        change = put("status", "containerStatuses", value=running)
+        yield Update(f"pod status: {label}", "pods", created, change, done, "status")
 
 
 def of_workloads() -> Iterator[Update]:
@@ -187,26 +153,20 @@ def of_workloads() -> Iterator[Update]:
         ("DaemonSet", "daemonsets.apps"),
         ("StatefulSet", "statefulsets.apps"),
     ):
-        created = of(kind)
-        yield Update(f"{kind}: selector", resource, created, put("spec", "selector", value=other))
-        yield Update(f"{kind}: wait", resource, created, put("spec", "minReadySeconds", value=3))
-        yield Update(
-            f"{kind}: image",
-            resource,
-            created,
-            put("spec", "template", "spec", "containers", 0, "image", value="x:1"),
-        )
-        yield Update(f"{kind}: annotation", resource, created, put("metadata", "annotations", "x", value="y"))
-        yield Update(f"{kind}: status", resource, created, put("status", "replicas", value=5))
-    created = of("StatefulSet")
-    yield Update("StatefulSet: service", "statefulsets.apps", created, put("spec", "serviceName", value="z"))
-    yield Update(
-        "StatefulSet: policy",
-        "statefulsets.apps",
-        created,
-        put("spec", "podManagementPolicy", value="Parallel"),
-    )
-    yield Update("StatefulSet: replicas", "statefulsets.apps", created, put("spec", "replicas", value=3))
+        for label, change in (
+            ("selector", put("spec", "selector", value=other)),
+            ("wait", put("spec", "minReadySeconds", value=3)),
+            ("image", put("spec", "template", "spec", "containers", 0, "image", value="x:1")),
+            ("annotation", put("metadata", "annotations", "x", value="y")),
+            ("status", put("status", "replicas", value=5)),
+        ):
+            yield Update(f"{kind}: {label}", resource, of(kind), change)
+    for label, change in (
+        ("service", put("spec", "serviceName", value="z")),
+        ("policy", put("spec", "podManagementPolicy", value="Parallel")),
+        ("replicas", put("spec", "replicas", value=3)),
+    ):
+        yield Update(f"StatefulSet: {label}", "statefulsets.apps", of("StatefulSet"), change)
     for kind, resource in (
         ("Deployment", "deployments.apps"),
         ("ReplicaSet", "replicasets.apps"),
@@ -217,9 +177,8 @@ def of_workloads() -> Iterator[Update]:
             ("bad", {"replicas": 1, "readyReplicas": 2, "availableReplicas": 3}),
             ("negative", {"replicas": -1, "observedGeneration": -2}),
         ):
-            yield Update(
-                f"{kind} status: {label}", resource, of(kind), put("status", value=status), None, "status"
-            )
+            change = put("status", value=status)
+            yield Update(f"{kind} status: {label}", resource, of(kind), change, subresource="status")
 
 
 def of_jobs() -> Iterator[Update]:
@@ -239,109 +198,73 @@ def of_jobs() -> Iterator[Update]:
     ):
         yield Update(f"job: {label}", "jobs.batch", created, change)
     time = "2030-01-01T00:00:00Z"
+    times = {"startTime": time, "completionTime": time}
     complete = [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]
     for label, status in (
         ("active", {"active": 1, "startTime": time, "ready": 1}),
         ("more ready than active", {"active": 1, "ready": 2}),
-        ("complete", {"startTime": time, "completionTime": time, "succeeded": 1, "conditions": complete}),
+        ("complete", {**times, "succeeded": 1, "conditions": complete}),
         ("complete without times", {"conditions": complete}),
-        (
-            "complete without criteria",
-            {"startTime": time, "completionTime": time, "conditions": complete[1:]},
-        ),
+        ("complete without criteria", {**times, "conditions": complete[1:]}),
         ("failed without target", {"startTime": time, "conditions": [{"type": "Failed", "status": "True"}]}),
-        (
-            "complete and active",
-            {"active": 1, "startTime": time, "completionTime": time, "conditions": complete},
-        ),
+        ("complete and active", {"active": 1, **times, "conditions": complete}),
         ("time alone", {"completionTime": time}),
         ("indexes", {"completedIndexes": "0"}),
         ("negative", {"failed": -1}),
         ("uncounted", {"uncountedTerminatedPods": {"succeeded": ["a", "a"], "failed": [""]}}),
     ):
-        yield Update(f"job status: {label}", "jobs.batch", job, put("status", value=status), None, "status")
+        change = put("status", value=status)
+        yield Update(f"job status: {label}", "jobs.batch", job, change, subresource="status")
 
 
 def of_the_rest() -> Iterator[Update]:
-    fixed = core.thing("ConfigMap", data={"a": "b"}, immutable=True)
-    yield Update(
-        "config map: data",
-        "configmaps",
-        core.thing("ConfigMap", data={"a": "b"}),
-        put("data", "a", value="c"),
-    )
-    yield Update("config map: fixed", "configmaps", fixed, put("data", "a", value="c"))
-    yield Update("config map: freed", "configmaps", fixed, drop("immutable"))
+    config = core.thing("ConfigMap", data={"a": "b"})
+    fixed = {**config, "immutable": True}
     secret = core.thing("Secret", data={"a": "AAA="}, immutable=True)
-    yield Update("secret: fixed", "secrets", secret, put("data", "a", value="AQA="))
-    yield Update("secret: type", "secrets", core.thing("Secret"), put("type", value="x"))
     namespace = core.cluster_thing("Namespace", name="of-updates")
-    yield Update("namespace: finalizers", "namespaces", namespace, put("spec", "finalizers", value=[]))
-    yield Update("namespace: labels", "namespaces", namespace, drop("metadata", "labels"))
-    yield Update(
-        "namespace status",
-        "namespaces",
-        namespace,
-        put("status", "phase", value="Terminating"),
-        None,
-        "status",
-    )
     node = core.cluster_thing("Node", spec={"podCIDR": "10.1.0.0/24", "providerID": "a://b"})
-    yield Update("node: range", "nodes", node, put("spec", "podCIDRs", value=["10.2.0.0/24"]))
-    yield Update("node: provider", "nodes", node, put("spec", "providerID", value="c://d"))
-    yield Update("node: cordon", "nodes", node, put("spec", "unschedulable", value=True))
-    yield Update("node: taint", "nodes", node, put("spec", "taints", value=[{"key": "a", "effect": "X"}]))
-    address = {"type": "InternalIP", "address": "1.2.3.4"}
-    yield Update(
-        "node status: addresses", "nodes", node, put("status", "addresses", value=[address]), None, "status"
-    )
-    yield Update(
-        "node status: twice",
-        "nodes",
-        node,
-        put("status", "addresses", value=[address, address]),
-        None,
-        "status",
-    )
-    yield Update(
-        "node status: capacity",
-        "nodes",
-        node,
-        put("status", "capacity", value={"cpu": "1000m"}),
-        None,
-        "status",
-    )
     claim = core.thing(
         "PersistentVolumeClaim",
         spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}},
     )
-    yield Update(
-        "claim: size",
-        "persistentvolumeclaims",
-        claim,
-        put("spec", "resources", "requests", "storage", value="3Gi"),
-    )
-    yield Update("claim: volume", "persistentvolumeclaims", claim, put("spec", "volumeName", value="v"))
-    yield Update("claim: mode", "persistentvolumeclaims", claim, put("spec", "volumeMode", value="Block"))
     volume = core.cluster_thing(
         "PersistentVolume",
         spec={"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}},
     )
-    yield Update("volume: path", "persistentvolumes", volume, put("spec", "hostPath", "path", value="/y"))
-    yield Update("volume: size", "persistentvolumes", volume, put("spec", "capacity", "storage", value="2Gi"))
     budget = core.thing("PodDisruptionBudget", "policy/v1", spec={"minAvailable": 1})
-    yield Update("budget: spec", "poddisruptionbudgets.policy", budget, put("spec", "minAvailable", value=2))
-    yield Update(
-        "budget status",
-        "poddisruptionbudgets.policy",
-        budget,
-        put("status", "disruptionsAllowed", value=-1),
-        None,
-        "status",
-    )
     revision = {**core.thing("ControllerRevision", "apps/v1"), "data": {"a": 1}, "revision": 1}
-    yield Update("revision: data", "controllerrevisions.apps", revision, put("data", value={"a": 2}))
-    yield Update("revision: number", "controllerrevisions.apps", revision, put("revision", value=2))
+    claims, volumes, budgets = "persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets.policy"
+    for label, resource, created, change in (
+        ("config map: data", "configmaps", config, put("data", "a", value="c")),
+        ("config map: fixed", "configmaps", fixed, put("data", "a", value="c")),
+        ("config map: freed", "configmaps", fixed, drop("immutable")),
+        ("secret: fixed", "secrets", secret, put("data", "a", value="AQA=")),
+        ("secret: type", "secrets", core.thing("Secret"), put("type", value="x")),
+        ("namespace: finalizers", "namespaces", namespace, put("spec", "finalizers", value=[])),
+        ("namespace: labels", "namespaces", namespace, drop("metadata", "labels")),
+        ("node: range", "nodes", node, put("spec", "podCIDRs", value=["10.2.0.0/24"])),
+        ("node: provider", "nodes", node, put("spec", "providerID", value="c://d")),
+        ("node: cordon", "nodes", node, put("spec", "unschedulable", value=True)),
+        ("node: taint", "nodes", node, put("spec", "taints", value=[{"key": "a", "effect": "X"}])),
+        ("claim: size", claims, claim, put("spec", "resources", "requests", "storage", value="3Gi")),
+        ("claim: volume", claims, claim, put("spec", "volumeName", value="v")),
+        ("claim: mode", claims, claim, put("spec", "volumeMode", value="Block")),
+        ("volume: path", volumes, volume, put("spec", "hostPath", "path", value="/y")),
+        ("volume: size", volumes, volume, put("spec", "capacity", "storage", value="2Gi")),
+        ("budget: spec", budgets, budget, put("spec", "minAvailable", value=2)),
+        ("revision: data", "controllerrevisions.apps", revision, put("data", value={"a": 2})),
+        ("revision: number", "controllerrevisions.apps", revision, put("revision", value=2)),
+    ):
+        yield Update(label, resource, created, change)
+    address = {"type": "InternalIP", "address": "1.2.3.4"}
+    for label, resource, created, change in (
+        ("namespace status", "namespaces", namespace, put("status", "phase", value="Terminating")),
+        ("node status: addresses", "nodes", node, put("status", "addresses", value=[address])),
+        ("node status: twice", "nodes", node, put("status", "addresses", value=[address, address])),
+        ("node status: capacity", "nodes", node, put("status", "capacity", value={"cpu": "1000m"})),
+        ("budget status", budgets, budget, put("status", "disruptionsAllowed", value=-1)),
+    ):
+        yield Update(label, resource, created, change, subresource="status")
 
 
 def updates() -> Iterator[Update]:

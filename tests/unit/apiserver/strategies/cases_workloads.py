@@ -24,81 +24,33 @@ def workload(
 
 def selectors(kind: str) -> Iterator[Case]:
     """Cases that deployments, replica sets, stateful sets and daemon sets share."""
-    yield f"{kind}", workload(kind, selector=SELECTOR, template=template())
-    yield (
-        f"{kind} with status",
-        {
-            **workload(kind, selector=SELECTOR, template=template()),
-            "status": {"replicas": 3},
-        },
-    )
+    good = {"selector": SELECTOR, "template": template()}
+    yield f"{kind}", workload(kind, **good)
+    yield f"{kind} with status", {**workload(kind, **good), "status": {"replicas": 3}}
     yield f"{kind} without anything", workload(kind)
     yield f"{kind} without a selector", workload(kind, template=template())
-    yield f"{kind} with an empty selector", workload(kind, selector={}, template=template())
-    yield (
-        f"{kind} with empty parts in its selector",
-        workload(kind, selector={"matchLabels": LABELS, "matchExpressions": []}, template=template()),
-    )
-    yield (
-        f"{kind} selecting others",
-        workload(kind, selector={"matchLabels": {"b": "c"}}, template=template()),
-    )
-    yield (
-        f"{kind} by expression",
-        workload(
-            kind,
-            selector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]},
-            template=template(),
-        ),
-    )
-    yield (
-        f"{kind} by a bad expression",
-        workload(
-            kind, selector={"matchExpressions": [{"key": "app", "operator": "Is"}]}, template=template()
-        ),
-    )
-    yield (
-        f"{kind} whose pods end",
-        workload(kind, selector=SELECTOR, template=template(restartPolicy="Never", activeDeadlineSeconds=3)),
-    )
-    yield (
-        f"{kind} of bad pods",
-        workload(
-            kind,
-            selector=SELECTOR,
-            template={"metadata": {"labels": {**LABELS, "-": "x"}}, "spec": {"containers": []}},
-        ),
-    )
-    yield (
-        f"{kind} with ephemeral containers",
-        workload(kind, selector=SELECTOR, template=template(ephemeralContainers=[box("e")])),
-    )
-    yield (
-        f"{kind} with limits",
-        workload(
-            kind, selector=SELECTOR, template=template(containers=[box(resources={"limits": {"cpu": 1}})])
-        ),
-    )
-    yield (
-        f"{kind} on the host network",
-        workload(
-            kind,
-            selector=SELECTOR,
-            template=template(hostNetwork=True, containers=[box(ports=[{"containerPort": 8}])]),
-        ),
-    )
-    yield (
-        f"{kind} less than none",
-        workload(kind, selector=SELECTOR, template=template(), minReadySeconds=-1, revisionHistoryLimit=-1),
-    )
-    yield (
-        f"{kind} with a bad name",
-        workload(kind, meta={"name": "A_b"}, selector=SELECTOR, template=template()),
-    )
-    yield (
-        f"{kind} with a dotted name",
-        workload(kind, meta={"name": "a.b"}, selector=SELECTOR, template=template()),
-    )
+    by_expression: dict[str, Any] = {"key": "app", "operator": "In", "values": ["a", "b"]}
+    choices: dict[str, dict[str, Any]] = {
+        "with an empty selector": {},
+        "with empty parts in its selector": {"matchLabels": LABELS, "matchExpressions": []},
+        "selecting others": {"matchLabels": {"b": "c"}},
+        "by expression": {"matchExpressions": [by_expression]},
+        "by a bad expression": {"matchExpressions": [{"key": "app", "operator": "Is"}]},
+    }
+    for label, selector in choices.items():
+        yield f"{kind} {label}", workload(kind, selector=selector, template=template())
+    templates = {
+        "whose pods end": template(restartPolicy="Never", activeDeadlineSeconds=3),
+        "of bad pods": {"metadata": {"labels": {**LABELS, "-": "x"}}, "spec": {"containers": []}},
+        "with ephemeral containers": template(ephemeralContainers=[box("e")]),
+        "with limits": template(containers=[box(resources={"limits": {"cpu": 1}})]),
+        "on the host network": template(hostNetwork=True, containers=[box(ports=[{"containerPort": 8}])]),
+    }
+    for label, pods in templates.items():
+        yield f"{kind} {label}", workload(kind, selector=SELECTOR, template=pods)
+    yield f"{kind} less than none", workload(kind, **good, minReadySeconds=-1, revisionHistoryLimit=-1)
+    yield f"{kind} with a bad name", workload(kind, meta={"name": "A_b"}, **good)
+    yield f"{kind} with a dotted name", workload(kind, meta={"name": "a.b"}, **good)
 
 
 def deployments() -> Iterator[Case]:
@@ -108,17 +60,12 @@ def deployments() -> Iterator[Case]:
     yield "replicas 0", workload("Deployment", **base, replicas=0, paused=False, minReadySeconds=0)
     yield "paused", workload("Deployment", **base, paused=True, minReadySeconds=5)
     yield "recreate", workload("Deployment", **base, strategy={"type": "Recreate"})
-    yield (
-        "recreate rolling",
-        workload("Deployment", **base, strategy={"type": "Recreate", "rollingUpdate": {}}),
-    )
+    both = {"type": "Recreate", "rollingUpdate": {}}
+    yield "recreate rolling", workload("Deployment", **base, strategy=both)
     yield "unknown strategy", workload("Deployment", **base, strategy={"type": "X"})
     for unavailable, surge in ((0, 0), ("0%", 0), (1, "x"), ("101%", 1), (-1, -1), ("25%", "200%"), (0, 1)):
-        rolling = {"maxUnavailable": unavailable, "maxSurge": surge}
-        yield (
-            f"rolling {unavailable} {surge}",
-            workload("Deployment", **base, strategy={"rollingUpdate": rolling}),
-        )
+        rolling = {"rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": surge}}
+        yield f"rolling {unavailable} {surge}", workload("Deployment", **base, strategy=rolling)
     yield "short deadline", workload("Deployment", **base, progressDeadlineSeconds=5, minReadySeconds=5)
 
 
@@ -133,11 +80,8 @@ def daemon_sets() -> Iterator[Case]:
     yield "on delete", workload("DaemonSet", **base, updateStrategy={"type": "OnDelete"})
     yield "unknown", workload("DaemonSet", **base, updateStrategy={"type": "X"})
     for unavailable, surge in ((0, 0), (1, 1), ("x", 0), ("101%", 0), (0, "10%"), (0, "101%"), (-1, 0)):
-        rolling = {"maxUnavailable": unavailable, "maxSurge": surge}
-        yield (
-            f"rolling {unavailable} {surge}",
-            workload("DaemonSet", **base, updateStrategy={"rollingUpdate": rolling}),
-        )
+        rolling = {"rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": surge}}
+        yield f"rolling {unavailable} {surge}", workload("DaemonSet", **base, updateStrategy=rolling)
 
 
 def stateful_sets() -> Iterator[Case]:
@@ -156,31 +100,15 @@ def stateful_sets() -> Iterator[Case]:
         {"type": "X"},
     ):
         yield f"strategy {strategy}", workload("StatefulSet", **base, updateStrategy=strategy)
-    yield (
-        "retention",
-        workload("StatefulSet", **base, persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"}),
-    )
-    yield (
-        "bad retention",
-        workload("StatefulSet", **base, persistentVolumeClaimRetentionPolicy={"whenScaled": "X"}),
-    )
+    for label, policy in (("retention", "Delete"), ("bad retention", "X")):
+        retention = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": policy}}
+        yield label, workload("StatefulSet", **base, **retention)
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
-    mounted = {
-        **base,
-        "template": template(containers=[box(volumeMounts=[{"name": "d", "mountPath": "/d"}])]),
-    }
-    yield (
-        "claims",
-        workload("StatefulSet", **mounted, volumeClaimTemplates=[{"metadata": {"name": "d"}, "spec": claim}]),
-    )
-    yield (
-        "bad claims",
-        workload(
-            "StatefulSet",
-            **base,
-            volumeClaimTemplates=[{"metadata": {"name": "d"}, "spec": {"accessModes": ["X"]}}],
-        ),
-    )
+    mounted = template(containers=[box(volumeMounts=[{"name": "d", "mountPath": "/d"}])])
+    claims = [{"metadata": {"name": "d"}, "spec": claim}]
+    yield "claims", workload("StatefulSet", **{**base, "template": mounted}, volumeClaimTemplates=claims)
+    bad_claims = [{"metadata": {"name": "d"}, "spec": {"accessModes": ["X"]}}]
+    yield "bad claims", workload("StatefulSet", **base, volumeClaimTemplates=bad_claims)
     yield "bad service name", workload("StatefulSet", **{**base, "serviceName": "A.b"})
     yield "hostname in the template", workload("StatefulSet", **{**base, "template": template(hostname="A")})
     yield "long name", workload("StatefulSet", meta={"name": "a" * 64}, **base)
@@ -217,29 +145,23 @@ def jobs() -> Iterator[Case]:
         yield f"restart {policy}", job(pod={"restartPolicy": policy})
     yield "parallel", job(parallelism=3)
     yield "completions", job(completions=3)
-    yield (
-        "negative",
-        job(
-            parallelism=-1,
-            completions=-1,
-            backoffLimit=-1,
-            activeDeadlineSeconds=-1,
-            ttlSecondsAfterFinished=-1,
-        ),
+    counts = (
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
     )
+    yield "negative", job(**dict.fromkeys(counts, -1))
     yield "indexed", job(completionMode="Indexed", completions=3)
     yield "indexed without completions", job(completionMode="Indexed", parallelism=1)
     yield "mode unknown", job(completionMode="X")
-    yield (
-        "per index",
-        job(completionMode="Indexed", completions=3, backoffLimitPerIndex=1, maxFailedIndexes=2),
-    )
-    yield "per index without indexes", job(backoffLimitPerIndex=1, maxFailedIndexes=2)
+    per_index = {"backoffLimitPerIndex": 1, "maxFailedIndexes": 2}
+    yield "per index", job(completionMode="Indexed", completions=3, **per_index)
+    yield "per index without indexes", job(**per_index)
     yield "too many failed", job(completionMode="Indexed", completions=3, maxFailedIndexes=4)
-    yield (
-        "too large",
-        job(completionMode="Indexed", completions=200000, parallelism=100001, backoffLimitPerIndex=1),
-    )
+    large = {"completions": 200000, "parallelism": 100001}
+    yield "too large", job(completionMode="Indexed", **large, backoffLimitPerIndex=1)
     yield "long indexed name", job(meta={"name": "a" * 63}, completionMode="Indexed", completions=3)
     yield "selector of its own", job(selector={"matchLabels": {"l": "v"}})
     yield "manual selector", job(manualSelector=True, selector={"matchLabels": {"l": "v"}})
@@ -253,14 +175,8 @@ def jobs() -> Iterator[Case]:
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
     ]
     yield "failure policy", job(podFailurePolicy={"rules": rules})
-    yield (
-        "failure policy on failure",
-        job(
-            pod={"restartPolicy": "OnFailure"},
-            podFailurePolicy={"rules": rules},
-            podReplacementPolicy="TerminatingOrFailed",
-        ),
-    )
+    on_failure = {"podFailurePolicy": {"rules": rules}, "podReplacementPolicy": "TerminatingOrFailed"}
+    yield "failure policy on failure", job(pod={"restartPolicy": "OnFailure"}, **on_failure)
     bad_rules = [
         {"action": ""},
         {"action": "X", "onExitCodes": {"operator": "Is", "values": []}},
@@ -273,10 +189,8 @@ def jobs() -> Iterator[Case]:
     ]
     yield "bad failure policy", job(podFailurePolicy={"rules": bad_rules})
     indexed = {"completionMode": "Indexed", "completions": 5}
-    yield (
-        "success policy",
-        job(**indexed, successPolicy={"rules": [{"succeededIndexes": "0,2-4", "succeededCount": 2}]}),
-    )
+    some = {"succeededIndexes": "0,2-4", "succeededCount": 2}
+    yield "success policy", job(**indexed, successPolicy={"rules": [some]})
     yield "success without indexes", job(successPolicy={"rules": [{"succeededCount": 1}]})
     for rule in (
         {},
@@ -328,10 +242,8 @@ def cron_jobs() -> Iterator[Case]:
         yield f"zone {zone}", cron(timeZone=zone)
     yield "policy", cron(concurrencyPolicy="Forbid", suspend=True, successfulJobsHistoryLimit=0)
     yield "policy unknown", cron(concurrencyPolicy="X")
-    yield (
-        "negative",
-        cron(startingDeadlineSeconds=-1, successfulJobsHistoryLimit=-1, failedJobsHistoryLimit=-1),
-    )
+    counts = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    yield "negative", cron(**dict.fromkeys(counts, -1))
     yield "long name", cron(meta={"name": "a" * 53})
     yield "selector", cron(job={"selector": SELECTOR, "manualSelector": True})
 

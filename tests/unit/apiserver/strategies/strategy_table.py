@@ -4,60 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import podlife.apiserver.strategies as kinds
+from podlife.apiserver import resource_table
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.strategies.strategy import Strategy
 from tests.unit.apiserver.strategies import cases_core as core
 from tests.unit.apiserver.strategies import cases_pods as pods
 from tests.unit.apiserver.strategies import cases_workloads as workloads
 
+Cases = Callable[[], Iterator[pods.Case]]
 
-def _row(group: str, kind: str, plural: str, strategy: Strategy, *, namespaced: bool = True) -> Resource:
-    return Resource(group, "v1", kind, plural, namespaced=namespaced, strategy=strategy)
-
-
-CREATES: list[tuple[str, Resource, Callable[[], Iterator[pods.Case]]]] = [
-    ("pods", _row("", "Pod", "pods", kinds.PODS), pods.cases),
-    ("workloads", _row("apps", "Deployment", "deployments", kinds.DEPLOYMENTS), workloads.deployments),
-    ("workloads", _row("apps", "ReplicaSet", "replicasets", kinds.REPLICA_SETS), workloads.replica_sets),
-    ("workloads", _row("apps", "DaemonSet", "daemonsets", kinds.DAEMON_SETS), workloads.daemon_sets),
-    ("workloads", _row("apps", "StatefulSet", "statefulsets", kinds.STATEFUL_SETS), workloads.stateful_sets),
-    (
-        "workloads",
-        _row("", "ReplicationController", "replicationcontrollers", kinds.REPLICATION_CONTROLLERS),
-        workloads.replication_controllers,
-    ),
-    ("workloads", _row("batch", "Job", "jobs", kinds.JOBS), workloads.jobs),
-    ("workloads", _row("batch", "CronJob", "cronjobs", kinds.CRON_JOBS), workloads.cron_jobs),
-    (
-        "workloads",
-        _row("apps", "ControllerRevision", "controllerrevisions", kinds.CONTROLLER_REVISIONS),
-        workloads.revisions,
-    ),
-    ("core", _row("", "Namespace", "namespaces", kinds.NAMESPACES, namespaced=False), core.namespaces),
-    ("core", _row("", "Node", "nodes", kinds.NODES, namespaced=False), core.nodes),
-    ("core", _row("", "ConfigMap", "configmaps", kinds.CONFIG_MAPS), core.config_maps),
-    ("core", _row("", "Secret", "secrets", kinds.SECRETS), core.secrets),
-    ("core", _row("", "ServiceAccount", "serviceaccounts", kinds.SERVICE_ACCOUNTS), core.service_accounts),
-    ("core", _row("", "Service", "services", kinds.SERVICES), core.services),
-    ("core", _row("", "Endpoints", "endpoints", kinds.ENDPOINTS), core.endpoints),
-    (
-        "core",
-        _row("", "PersistentVolumeClaim", "persistentvolumeclaims", kinds.PERSISTENT_VOLUME_CLAIMS),
-        core.claims,
-    ),
-    (
-        "core",
-        _row("", "PersistentVolume", "persistentvolumes", kinds.PERSISTENT_VOLUMES, namespaced=False),
-        core.volumes,
-    ),
-    ("core", _row("coordination.k8s.io", "Lease", "leases", kinds.LEASES), core.leases),
-    (
-        "core",
-        _row("policy", "PodDisruptionBudget", "poddisruptionbudgets", kinds.POD_DISRUPTION_BUDGETS),
-        core.budgets,
-    ),
-    ("core", _row("", "Event", "events", kinds.EVENTS), core.events),
+RESOURCES = {resource.key: resource for resource in resource_table.RESOURCES}
+_CASES: dict[str, dict[str, Cases]] = {
+    "pods": {"pods": pods.cases},
+    "workloads": {
+        "deployments.apps": workloads.deployments,
+        "replicasets.apps": workloads.replica_sets,
+        "daemonsets.apps": workloads.daemon_sets,
+        "statefulsets.apps": workloads.stateful_sets,
+        "replicationcontrollers": workloads.replication_controllers,
+        "jobs.batch": workloads.jobs,
+        "cronjobs.batch": workloads.cron_jobs,
+        "controllerrevisions.apps": workloads.revisions,
+    },
+    "core": {
+        "namespaces": core.namespaces,
+        "nodes": core.nodes,
+        "configmaps": core.config_maps,
+        "secrets": core.secrets,
+        "serviceaccounts": core.service_accounts,
+        "services": core.services,
+        "endpoints": core.endpoints,
+        "persistentvolumeclaims": core.claims,
+        "persistentvolumes": core.volumes,
+        "leases.coordination.k8s.io": core.leases,
+        "poddisruptionbudgets.policy": core.budgets,
+        "events": core.events,
+    },
+}
+CREATES: list[tuple[str, Resource, Cases]] = [
+    (file, RESOURCES[key], cases) for file, by_key in _CASES.items() for key, cases in by_key.items()
 ]
-
-RESOURCES = {resource.key: resource for _, resource, _ in CREATES}

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.api.defaults.fields import drop_empty_fields
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
 from podlife.api.integers import parse_int64
 from podlife.api.labels import is_empty_selector, selector_matches, validate_label_selector
-from podlife.apiserver.strategies.apps.replicasets import TemplatedStrategy, validate_collisions
 from podlife.apiserver.strategies.core.pod.template import (
+    TemplatedStrategy,
+    default_rolling_update,
     is_zero,
-    sorted_labels,
+    selector_mismatch,
     validate_at_most_all,
-    validate_counts,
     validate_int_or_percent,
     validate_long_running,
-    validate_same_selector,
     validate_template,
 )
-from podlife.apiserver.strategies.field_checks import non_negative, not_one_of
+from podlife.apiserver.strategies.field_checks import non_negative
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-_COUNTS = (
-    "currentNumberScheduled",
-    "numberMisscheduled",
-    "desiredNumberScheduled",
-    "numberReady",
-    "updatedNumberScheduled",
-    "numberAvailable",
-    "numberUnavailable",
-)
 
 
 class DaemonSetStrategy(TemplatedStrategy):
@@ -38,20 +29,22 @@ class DaemonSetStrategy(TemplatedStrategy):
         "numberMisscheduled": 0,
         "numberReady": 0,
     }
+    counts = (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+    )
 
     def default(self, obj: Object) -> None:
         super().default(obj)
         spec = obj["spec"]
-        if not spec.get("minReadySeconds", True):
-            del spec["minReadySeconds"]
+        drop_empty_fields(spec, "minReadySeconds")
         spec.setdefault("revisionHistoryLimit", 10)
-        strategy = spec.setdefault("updateStrategy", {})
-        if not strategy.get("type"):
-            strategy["type"] = "RollingUpdate"
-        if strategy["type"] == "RollingUpdate":
-            rolling = strategy.setdefault("rollingUpdate", {})
-            rolling.setdefault("maxUnavailable", 1)
-            rolling.setdefault("maxSurge", 0)
+        default_rolling_update(spec.setdefault("updateStrategy", {}), maxUnavailable=1, maxSurge=0)
 
     def prepare_create(self, obj: Object) -> None:
         super().prepare_create(obj)
@@ -71,12 +64,6 @@ class DaemonSetStrategy(TemplatedStrategy):
         errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         errors += _validate_update_strategy(spec["updateStrategy"])
         return errors + non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
-
-    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        return validate_same_selector(new, old)
-
-    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
-        return validate_counts(new["status"], _COUNTS) + validate_collisions(new, old)
 
 
 def _template_generation(obj: Object) -> int:
@@ -98,30 +85,28 @@ def _validate_selector(spec: Object) -> list[FieldError]:
     errors = validate_label_selector(selector, "spec.selector")
     # An absent selector matches nothing.
     if selector is None or (not errors and not selector_matches(selector, labels)):
-        detail = "`selector` does not match template `labels`"
-        errors.append(bad_value("spec.template.metadata.labels", sorted_labels(labels), detail))
+        errors.append(selector_mismatch(labels))
     if selector is not None and is_empty_selector(selector):
         errors.append(bad_value("spec.selector", selector, "empty selector is invalid for daemonset"))
     return errors
 
 
-def _validate_update_strategy(strategy: Object) -> list[FieldError]:
+def _validate_update_strategy(strategy: Object) -> FieldErrors:
     path, kind = "spec.updateStrategy", strategy["type"]
     if kind == "OnDelete":
-        return []
+        return
     if kind != "RollingUpdate":
         shown = {"Type": kind, "RollingUpdate": strategy.get("rollingUpdate")}
-        return [not_one_of(path, shown, ("RollingUpdate", "OnDelete"))]
+        yield not_supported(path, shown, ("RollingUpdate", "OnDelete"))
+        return
     rolling = strategy["rollingUpdate"]
-    errors: list[FieldError] = []
     for field in ("maxUnavailable", "maxSurge"):
-        errors += validate_int_or_percent(f"{path}.rollingUpdate.{field}", rolling[field])
+        yield from validate_int_or_percent(f"{path}.rollingUpdate.{field}", rolling[field])
     for field in ("maxUnavailable", "maxSurge"):
-        errors += validate_at_most_all(f"{path}.rollingUpdate.{field}", rolling[field])
+        yield from validate_at_most_all(f"{path}.rollingUpdate.{field}", rolling[field])
     unavailable, surge = not is_zero(rolling["maxUnavailable"]), not is_zero(rolling["maxSurge"])
     if unavailable and surge:
         detail = "may not be set when maxUnavailable is non-zero"
-        errors.append(bad_value(f"{path}.rollingUpdate.maxSurge", rolling["maxSurge"], detail))
+        yield bad_value(f"{path}.rollingUpdate.maxSurge", rolling["maxSurge"], detail)
     elif not unavailable and not surge:
-        errors.append(required(f"{path}.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0"))
-    return errors
+        yield required(f"{path}.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0")

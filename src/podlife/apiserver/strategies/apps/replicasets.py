@@ -3,77 +3,36 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required
+from podlife.api.defaults.fields import drop_empty_fields, fill_absent
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, not_supported, required
 from podlife.apiserver.strategies.core.pod.template import (
-    default_selector,
+    TemplatedStrategy,
+    default_rolling_update,
     default_template,
-    drop_disabled_fields,
     is_readable,
     is_zero,
-    sorted_labels,
+    selector_mismatch,
     validate_at_most_all,
-    validate_counts,
     validate_int_or_percent,
     validate_long_running,
-    validate_same_selector,
     validate_selector,
     validate_template,
 )
-from podlife.apiserver.strategies.core.pod.warnings import spec_warnings
-from podlife.apiserver.strategies.field_checks import non_negative, not_one_of, show_times
-from podlife.apiserver.strategies.strategy import Strategy
-
-
-class TemplatedStrategy(Strategy):
-    """What all controllers with a template at `spec.template` share."""
-
-    has_generation = True
-    has_status = True
-    first_status: Object = {}
-    condition_times: tuple[str, ...] = ("lastTransitionTime",)
-
-    def default(self, obj: Object) -> None:
-        spec = obj.setdefault("spec", {})
-        default_selector(spec)
-        default_template(spec.setdefault("template", {}))
-        for field, value in self.first_status.items():
-            obj.setdefault("status", {}).setdefault(field, value)
-        show_times(obj.setdefault("status", {}), *self.condition_times)
-
-    def prepare_create(self, obj: Object) -> None:
-        obj["status"] = dict(self.first_status)
-        if template := obj["spec"].get("template"):
-            drop_disabled_fields(template["spec"])
-
-    def prepare_update(self, new: Object, old: Object) -> None:
-        super().prepare_update(new, old)
-        if template := new["spec"].get("template"):
-            drop_disabled_fields(template["spec"])
-
-    def warnings(self, obj: Object) -> list[str]:
-        template = obj["spec"].get("template")
-        return spec_warnings(template["spec"], "spec.template.spec") if template else []
+from podlife.apiserver.strategies.field_checks import non_negative, show_times
+from podlife.apiserver.strategies.strategy import keep_field
 
 
 class DeploymentStrategy(TemplatedStrategy):
     condition_times = ("lastTransitionTime", "lastUpdateTime")
+    parts_of_replicas = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    counts = ("replicas", *parts_of_replicas, "unavailableReplicas", "terminatingReplicas")
 
     def default(self, obj: Object) -> None:
         super().default(obj)
         spec = obj["spec"]
-        spec.setdefault("replicas", 1)
-        spec.setdefault("revisionHistoryLimit", 10)
-        spec.setdefault("progressDeadlineSeconds", 600)
-        for field in ("paused", "minReadySeconds"):
-            if not spec.get(field, True):
-                del spec[field]
-        strategy = spec.setdefault("strategy", {})
-        if not strategy.get("type"):
-            strategy["type"] = "RollingUpdate"
-        if strategy["type"] == "RollingUpdate":
-            rolling = strategy.setdefault("rollingUpdate", {})
-            rolling.setdefault("maxUnavailable", "25%")
-            rolling.setdefault("maxSurge", "25%")
+        fill_absent(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+        drop_empty_fields(spec, "paused", "minReadySeconds")
+        default_rolling_update(spec.setdefault("strategy", {}), maxUnavailable="25%", maxSurge="25%")
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)
@@ -94,94 +53,55 @@ class DeploymentStrategy(TemplatedStrategy):
             errors.append(bad_value("spec.progressDeadlineSeconds", deadline, detail))
         return errors
 
-    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        return validate_same_selector(new, old)
-
     def prepare_status_update(self, new: Object, old: Object) -> None:
         super().prepare_status_update(new, old)
-        new["metadata"].pop("labels", None)
-        if "labels" in old["metadata"]:
-            new["metadata"]["labels"] = old["metadata"]["labels"]
-
-    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
-        fields = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
-        errors = validate_counts(new["status"], (*fields, "terminatingReplicas"))
-        errors += validate_sums(new["status"], ("updatedReplicas", "readyReplicas", "availableReplicas"))
-        return errors + validate_collisions(new, old)
+        keep_field(new["metadata"], old["metadata"], "labels")
 
 
-def _validate_selected(spec: Object) -> list[FieldError]:
-    errors = validate_selector(spec, "deployment")
+def _validate_selected(spec: Object) -> FieldErrors:
+    yield from validate_selector(spec, "deployment")
     if is_readable(spec.get("selector")):
-        errors += validate_template(spec["template"], "spec.template")
-        errors += validate_long_running(spec, "ReplicaSet")
-    return errors
+        yield from validate_template(spec["template"], "spec.template")
+        yield from validate_long_running(spec, "ReplicaSet")
 
 
-def _validate_deployment_strategy(strategy: Object) -> list[FieldError]:
+def _validate_deployment_strategy(strategy: Object) -> FieldErrors:
     path, kind, rolling = "spec.strategy", strategy["type"], strategy.get("rollingUpdate")
     if kind == "Recreate":
-        if rolling is None:
-            return []
-        detail = "may not be specified when strategy `type` is 'Recreate'"
-        return [forbidden(f"{path}.rollingUpdate", detail)]
+        if rolling is not None:
+            yield forbidden(
+                f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"
+            )
+        return
     if kind != "RollingUpdate":
         shown = {"Type": kind, "RollingUpdate": rolling}
-        return [not_one_of(path, shown, ("Recreate", "RollingUpdate"))]
+        yield not_supported(path, shown, ("Recreate", "RollingUpdate"))
+        return
     assert rolling is not None
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
-    errors = validate_int_or_percent(f"{path}.rollingUpdate.maxUnavailable", unavailable)
-    errors += validate_int_or_percent(f"{path}.rollingUpdate.maxSurge", surge)
+    yield from validate_int_or_percent(f"{path}.rollingUpdate.maxUnavailable", unavailable)
+    yield from validate_int_or_percent(f"{path}.rollingUpdate.maxSurge", surge)
     if is_zero(unavailable) and is_zero(surge):
         detail = "may not be 0 when `maxSurge` is 0"
-        errors.append(bad_value(f"{path}.rollingUpdate.maxUnavailable", unavailable, detail))
-    return errors + validate_at_most_all(f"{path}.rollingUpdate.maxUnavailable", unavailable)
-
-
-def validate_sums(status: Object, parts: tuple[str, ...], ready: str = "readyReplicas") -> list[FieldError]:
-    """No part is greater than the whole, and available replicas are ready."""
-    whole = status.get("replicas", 0)
-    errors = [
-        bad_value(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas")
-        for field in parts
-        if status.get(field, 0) > whole
-    ]
-    available = status.get("availableReplicas", 0)
-    if available > status.get("readyReplicas", 0):
-        detail = f"cannot be greater than {ready}"
-        errors.append(bad_value("status.availableReplicas", available, detail))
-    return errors
-
-
-def validate_collisions(new: Object, old: Object) -> list[FieldError]:
-    count, before = (obj.get("status", {}).get("collisionCount") for obj in (new, old))
-    if before is not None and (count is None or count < before):
-        return [bad_value("status.collisionCount", count or 0, "cannot be decremented")]
-    return []
+        yield bad_value(f"{path}.rollingUpdate.maxUnavailable", unavailable, detail)
+    yield from validate_at_most_all(f"{path}.rollingUpdate.maxUnavailable", unavailable)
 
 
 class ReplicaSetStrategy(TemplatedStrategy):
     first_status: Object = {"replicas": 0}
+    parts_of_replicas = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    counts = ("replicas", *parts_of_replicas, "terminatingReplicas")
 
     def default(self, obj: Object) -> None:
         super().default(obj)
         obj["spec"].setdefault("replicas", 1)
-        if not obj["spec"].get("minReadySeconds", True):
-            del obj["spec"]["minReadySeconds"]
+        drop_empty_fields(obj["spec"], "minReadySeconds")
 
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
         errors = non_negative("spec.replicas", spec.get("replicas"))
         errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        return errors + _validate_selected(spec)
-
-    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        return validate_same_selector(new, old)
-
-    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
-        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        errors = validate_counts(new["status"], ("replicas", *parts, "terminatingReplicas"))
-        return errors + validate_sums(new["status"], parts)
+        return [*errors, *_validate_selected(spec)]
 
 
 class ReplicationControllerStrategy(ReplicaSetStrategy):
@@ -192,9 +112,7 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
         spec.setdefault("replicas", 1)
         obj.setdefault("status", {}).setdefault("replicas", 0)
         show_times(obj["status"], *self.condition_times)
-        for field in ("minReadySeconds", "selector"):
-            if not spec.get(field, True):
-                del spec[field]
+        drop_empty_fields(spec, "minReadySeconds", "selector")
         if (template := spec.get("template")) is None:
             return
         default_template(template)
@@ -215,10 +133,9 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
             return errors
         labels = template["metadata"].get("labels") or {}
         if selector and not selector.items() <= labels.items():
-            detail = "`selector` does not match template `labels`"
-            errors.append(bad_value("spec.template.metadata.labels", sorted_labels(labels), detail))
+            errors.append(selector_mismatch(labels))
         errors += validate_template(template, "spec.template")
-        return errors + validate_long_running(spec, "ReplicationController")
+        return [*errors, *validate_long_running(spec, "ReplicationController")]
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return []

@@ -7,9 +7,10 @@ import binascii
 import json
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required, too_long
+from podlife.api.defaults.fields import drop_empty_fields, fill_empty
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required, too_long
 from podlife.api.names import check_config_key
-from podlife.apiserver.strategies.field_checks import immutable, problems_at
+from podlife.apiserver.strategies.field_checks import check_at, immutable
 from podlife.apiserver.strategies.strategy import Strategy
 from podlife.errors import ApiError
 
@@ -24,24 +25,17 @@ _REQUIRED_KEYS = {
 }
 
 
-def _drop_empty_maps(obj: Object, *fields: str) -> None:
-    for field in fields:
-        if not obj.get(field, True):
-            del obj[field]
-
-
-def _validate_fixed(new: Object, old: Object, *fields: str) -> list[FieldError]:
+def _validate_fixed(new: Object, old: Object, *fields: str) -> FieldErrors:
     if not old.get("immutable"):
-        return []
-    errors = [] if new.get("immutable") else [forbidden("immutable", _FIXED)]
-    return errors + [forbidden(field, _FIXED) for field in fields if new.get(field) != old.get(field)]
+        return
+    if not new.get("immutable"):
+        yield forbidden("immutable", _FIXED)
+    yield from (forbidden(field, _FIXED) for field in fields if new.get(field) != old.get(field))
 
 
-def _validate_keys(data: dict[str, str], field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_keys(data: dict[str, str], field: str) -> FieldErrors:
     for key in data:
-        errors += problems_at(f"{field}[{key}]", key, check_config_key(key))
-    return errors
+        yield from check_at(f"{field}[{key}]", key, check_config_key)
 
 
 def _size_of(encoded: str) -> int:
@@ -51,14 +45,13 @@ def _size_of(encoded: str) -> int:
 
 class ConfigMapStrategy(Strategy):
     def default(self, obj: Object) -> None:
-        _drop_empty_maps(obj, "data", "binaryData")
+        drop_empty_fields(obj, "data", "binaryData")
 
     def validate(self, obj: Object) -> list[FieldError]:
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-        errors = _validate_keys(data, "data") + _validate_keys(binary, "binaryData")
-        for key in data.keys() & binary.keys():
-            detail = "duplicate of key present in binaryData"
-            errors.append(bad_value(f"data[{key}]", key, detail))
+        errors = [*_validate_keys(data, "data"), *_validate_keys(binary, "binaryData")]
+        detail = "duplicate of key present in binaryData"
+        errors += [bad_value(f"data[{key}]", key, detail) for key in data.keys() & binary.keys()]
         size = sum(len(value.encode()) for value in data.values())
         if size + sum(_size_of(value) for value in binary.values()) > _LARGEST:
             # Upstream's path to the whole object.
@@ -66,7 +59,7 @@ class ConfigMapStrategy(Strategy):
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        return _validate_fixed(new, old, "data", "binaryData")
+        return list(_validate_fixed(new, old, "data", "binaryData"))
 
 
 class SecretStrategy(Strategy):
@@ -74,15 +67,14 @@ class SecretStrategy(Strategy):
         # stringData is write-only: its values are stored encoded, over those of data.
         for key, text in (obj.pop("stringData", None) or {}).items():
             obj.setdefault("data", {})[key] = base64.b64encode(text.encode()).decode()
-        _drop_empty_maps(obj, "data")
-        if not obj.get("type"):
-            obj["type"] = "Opaque"
+        drop_empty_fields(obj, "data")
+        fill_empty(obj, type="Opaque")
         for text in (obj.get("data") or {}).values():
             _check_encoding(text)
 
     def validate(self, obj: Object) -> list[FieldError]:
         data, kind = obj.get("data") or {}, obj.get("type", "")
-        errors = _validate_keys(data, "data")
+        errors = list(_validate_keys(data, "data"))
         if sum(_size_of(value) for value in data.values()) > _LARGEST:
             errors.append(too_long("data", _LARGEST))
         annotations = obj["metadata"].get("annotations") or {}
@@ -102,7 +94,7 @@ class SecretStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         errors = immutable("type", new.get("type"), old.get("type"))
-        return errors + _validate_fixed(new, old, "data")
+        return [*errors, *_validate_fixed(new, old, "data")]
 
 
 def _check_encoding(text: str) -> None:
@@ -125,4 +117,4 @@ class ServiceAccountStrategy(Strategy):
     returns_deleted_object = True
 
     def default(self, obj: Object) -> None:
-        _drop_empty_maps(obj, "secrets", "imagePullSecrets")
+        drop_empty_fields(obj, "secrets", "imagePullSecrets")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.defaults.empty_fields import drop_empty
-from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.api.defaults.fields import drop_empty, drop_empty_fields
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, required
 from podlife.api.names import check_dns_subdomain, check_label_key, check_path_segment
-from podlife.apiserver.strategies.field_checks import immutable, problems_at
+from podlife.apiserver.strategies.field_checks import check_at, immutable
 from podlife.apiserver.strategies.strategy import Strategy
 
 # Fields that upstream shows even if they are empty.
@@ -19,9 +19,11 @@ _ALWAYS: Object = {
     "reportingInstance": "",
     "source": {},
 }
-_KEEPS: frozenset[str] = frozenset()
-_NAMESPACE_MISMATCH = "does not match event.namespace"
 _LIMITS = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
+_IMMUTABLE = (
+    *("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type"),
+    *("eventTime", "action", "related", "reportingComponent", "reportingInstance"),
+)
 _NEW_NAMES = {
     "involvedObject": "regarding",
     "message": "note",
@@ -39,19 +41,15 @@ class EventStrategy(Strategy):
 
     creates_on_update = True
     controller_field = "reportingComponent"
-
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        return check_path_segment(name, prefix=prefix)
+    validate_name = staticmethod(check_path_segment)
 
     def default(self, obj: Object) -> None:
         for field, empty in _ALWAYS.items():
             if not obj.get(field):
                 obj[field] = dict(empty) if isinstance(empty, dict) else empty
         for field in ("involvedObject", "source"):
-            drop_empty(obj[field], _KEEPS)
-        for field in ("count", "reason", "message", "type", "action"):
-            if not obj.get(field, True):
-                del obj[field]
+            drop_empty(obj[field], frozenset())
+        drop_empty_fields(obj, "count", "reason", "message", "type", "action")
 
     def validate(self, obj: Object) -> list[FieldError]:
         namespace = obj["metadata"].get("namespace", "")
@@ -63,13 +61,13 @@ class EventStrategy(Strategy):
         else:
             errors = [] if involved or namespace in ("default", "kube-system") else [_mismatch(involved)]
             errors += self._validate_report(obj)
-        return errors + problems_at("namespace", namespace, check_dns_subdomain(namespace))
+        return errors + check_at("namespace", namespace, check_dns_subdomain)
 
     def _validate_report(self, obj: Object) -> list[FieldError]:
-        """An event with an exact time must also say who reported it and what was done."""
+        """An event with an exact time must also name its reporter and the action."""
         controller = obj["reportingComponent"]
         errors = [] if controller else [required(self.controller_field)]
-        errors += problems_at(self.controller_field, controller, check_label_key(controller))
+        errors += check_at(self.controller_field, controller, check_label_key)
         for field, limit in _LIMITS:
             value = obj.get(field, "")
             if not value and field != "message":
@@ -80,16 +78,14 @@ class EventStrategy(Strategy):
 
 
 def _mismatch(namespace: str) -> FieldError:
-    return bad_value("involvedObject.namespace", namespace, _NAMESPACE_MISMATCH)
+    return bad_value("involvedObject.namespace", namespace, "does not match event.namespace")
 
 
 class EventsV1Strategy(EventStrategy):
     """Additional rules of events.k8s.io/v1. The object is in the core/v1 form."""
 
     controller_field = "reportingController"
-
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        return check_dns_subdomain(name, prefix=prefix)
+    validate_name = staticmethod(check_dns_subdomain)
 
     def validate(self, obj: Object) -> list[FieldError]:
         errors = super().validate(obj)
@@ -106,45 +102,26 @@ class EventsV1Strategy(EventStrategy):
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        errors = _validate_series(new) if new.get("series") != old.get("series") else []
-        for field in (
-            "involvedObject",
-            "reason",
-            "message",
-            "source",
-            "firstTimestamp",
-            "lastTimestamp",
-            "count",
-            "type",
-            "eventTime",
-            "action",
-            "related",
-            "reportingComponent",
-            "reportingInstance",
-        ):
+        errors = list(_validate_series(new)) if new.get("series") != old.get("series") else []
+        for field in _IMMUTABLE:
             shown = "reportingController" if field == "reportingComponent" else field
             errors += immutable(shown, new.get(field), old.get(field))
         return errors
 
 
-def _validate_series(obj: Object) -> list[FieldError]:
-    series = obj.get("series")
-    if series is None:
-        return []
-    errors: list[FieldError] = []
+def _validate_series(obj: Object) -> FieldErrors:
+    if (series := obj.get("series")) is None:
+        return
     if series.get("count", 0) < 2:
-        errors.append(bad_value("series.count", "", "should be at least 2"))
+        yield bad_value("series.count", "", "should be at least 2")
     if not series.get("lastObservedTime"):
-        errors.append(required("series.lastObservedTime"))
-    return errors
+        yield required("series.lastObservedTime")
 
 
 def from_core(event: Object) -> Object:
     """Convert a stored event to events.k8s.io/v1."""
     shown = {_NEW_NAMES.get(field, field): value for field, value in event.items()}
-    for field in ("reportingController", "reportingInstance"):
-        if not shown.get(field, True):
-            del shown[field]
+    drop_empty_fields(shown, "reportingController", "reportingInstance")
     return shown
 
 

@@ -1,22 +1,20 @@
-"""Nodes: capacity, addresses and taints."""
+"""Nodes (capacity, addresses and taints) and Leases."""
 
 from __future__ import annotations
 
 import ipaddress
 
 from podlife.api.codec import Object
-from podlife.api.defaults.empty_fields import drop_empty
-from podlife.api.defaults.resource_lists import default_resource_list
-from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, required
+from podlife.api.defaults.fields import default_resource_list, drop_empty, drop_empty_fields, fill_absent
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, duplicate, forbidden
 from podlife.api.names import check_label_key, check_label_value
-from podlife.apiserver.strategies.core.pod.node_selection import TAINT_EFFECTS
+from podlife.apiserver.strategies.core.node_selection import TAINT_EFFECTS
 from podlife.apiserver.strategies.core.resource_requirements import validate_quantity
-from podlife.apiserver.strategies.field_checks import not_one_of, problems_at, show_times
+from podlife.apiserver.strategies.field_checks import check_at, non_negative, required_choice, show_times
 from podlife.apiserver.strategies.strategy import Strategy
 
 _SPEC_KEEPS = frozenset({"configSource"})
 _STATUS_KEEPS = frozenset({"config", "daemonEndpoints", "features", "nodeInfo"})
-_ENDPOINTS = {"kubeletEndpoint": {"Port": 0}}
 _INFO = (
     "architecture",
     "bootID",
@@ -49,15 +47,14 @@ class NodeStrategy(Strategy):
         elif ranges:
             spec["podCIDR"] = ranges[0]
         for taint in spec.get("taints", ()):
-            if not taint.get("value", True):
-                del taint["value"]
+            drop_empty_fields(taint, "value")
         _default_status(obj.setdefault("status", {}))
 
     def prepare_create(self, obj: Object) -> None:
         """Keeps everything: a node's status is not reset."""
 
     def validate(self, obj: Object) -> list[FieldError]:
-        errors = _validate_taints(obj["spec"].get("taints", ()))
+        errors = list(_validate_taints(obj["spec"].get("taints", ())))
         errors += _validate_amounts(obj["status"])
         if not obj["metadata"].get("resourceVersion"):
             errors += _validate_ranges(obj["spec"].get("podCIDRs", []))
@@ -78,7 +75,7 @@ class NodeStrategy(Strategy):
         _default_status(new.setdefault("status", {}))
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
-        errors = _validate_amounts(new["status"])
+        errors = list(_validate_amounts(new["status"]))
         seen: set[tuple[str, str]] = set()
         for index, address in enumerate(new["status"].get("addresses", ())):
             pair = address.get("type", ""), address.get("address", "")
@@ -96,41 +93,31 @@ def _default_status(status: Object) -> None:
             default_resource_list(amounts)
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
-    status.setdefault("daemonEndpoints", dict(_ENDPOINTS))
-    status["daemonEndpoints"].setdefault("kubeletEndpoint", {"Port": 0})
-    info = status.setdefault("nodeInfo", {})
-    for field in _INFO:
-        info.setdefault(field, "")
+    status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
+    fill_absent(status.setdefault("nodeInfo", {}), **dict.fromkeys(_INFO, ""))
     show_times(status, "lastHeartbeatTime", "lastTransitionTime")
 
 
-def _validate_amounts(status: Object) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_amounts(status: Object) -> FieldErrors:
     for field in ("capacity", "allocatable"):
         for name, amount in (status.get(field) or {}).items():
-            errors += validate_quantity(f"status.{field}.{name}", name, amount)
-    return errors
+            yield from validate_quantity(f"status.{field}.{name}", name, amount)
 
 
-def _validate_taints(taints: list[Object] | tuple[()]) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_taints(taints: list[Object] | tuple[()]) -> FieldErrors:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         # The path is upstream's: taints are reported as if they were metadata.
         at = f"metadata.taints[{index}]"
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
-        errors += problems_at(f"{at}.key", key, check_label_key(key))
+        yield from check_at(f"{at}.key", key, check_label_key)
         if problems := check_label_value(value):
-            errors.append(bad_value(f"{at}.value", value, ";".join(problems)))
-        if not effect:
-            errors.append(required(f"{at}.effect"))
-        elif effect not in TAINT_EFFECTS:
-            errors.append(not_one_of(f"{at}.effect", effect, TAINT_EFFECTS))
+            yield bad_value(f"{at}.value", value, ";".join(problems))
+        yield from required_choice(f"{at}.effect", effect, TAINT_EFFECTS)
         if (key, effect) in seen:
             shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
-            errors.append(duplicate(at, shown, "taints must be unique by key and effect pair"))
+            yield duplicate(at, shown, "taints must be unique by key and effect pair")
         seen.add((key, effect))
-    return errors
 
 
 def _validate_ranges(ranges: list[str]) -> list[FieldError]:
@@ -145,3 +132,21 @@ def _validate_ranges(ranges: list[str]) -> list[FieldError]:
         detail = "may specify no more than one CIDR for each IP family"
         errors.append(bad_value("spec.podCIDRs", ranges, detail))
     return errors
+
+
+class LeaseStrategy(Strategy):
+    creates_on_update = True
+    unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        # Behind a feature gate that v1.36 disables.
+        spec.pop("strategy", None)
+        spec.pop("preferredHolder", None)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        errors: list[FieldError] = []
+        if (seconds := spec.get("leaseDurationSeconds")) is not None and seconds <= 0:
+            errors.append(bad_value("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        return errors + non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))

@@ -1,34 +1,160 @@
-"""PersistentVolumes."""
+"""PersistentVolumes, and PersistentVolumeClaims, alone and as templates of ephemeral volumes and StatefulSets."""
 
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.defaults import default_volume_source
-from podlife.api.defaults.resource_lists import default_resource_list
-from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
-from podlife.api.names import check_dns_subdomain
+from podlife.api.defaults import default_claim_spec, default_volume_source
+from podlife.api.defaults.fields import default_resource_list, drop_empty_fields, fill_empty
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, not_supported, required
+from podlife.api.labels import validate_annotations, validate_label_selector, validate_labels
+from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.api.quantity import parse_nanos
-from podlife.apiserver.strategies.core.persistent_volume_claims import VOLUME_MODES, validate_access_modes
-from podlife.apiserver.strategies.core.pod.node_selection import validate_node_selector
-from podlife.apiserver.strategies.field_checks import immutable, not_one_of, problems_at, with_backsteps
-from podlife.apiserver.strategies.object_diff import describe_difference
+from podlife.apiserver.strategies.core.node_selection import validate_node_selector
+from podlife.apiserver.strategies.field_checks import (
+    check_at,
+    check_backsteps,
+    describe_difference,
+    immutable,
+    one_of,
+    require_at,
+    show_times,
+)
 from podlife.apiserver.strategies.strategy import Strategy
 
-_POLICIES = frozenset({"Delete", "Recycle", "Retain"})
+_ACCESS_MODES = frozenset({"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"})
+_VOLUME_MODES = frozenset({"Block", "Filesystem"})
+_RECLAIM_POLICIES = frozenset({"Delete", "Recycle", "Retain"})
 # Everything else in the spec is the volume's source.
 _NOT_SOURCES = frozenset(
-    {
-        "accessModes",
-        "capacity",
-        "claimRef",
-        "mountOptions",
-        "nodeAffinity",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    }
+    {"accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity"}
+    | {"persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName", "volumeMode"}
 )
+_IMMUTABLE_SPEC = (
+    "spec is immutable after creation except resources.requests "
+    "and volumeAttributesClassName for bound claims"
+)
+
+
+def validate_claim_template(template: Object, path: str) -> FieldErrors:
+    meta = template.get("metadata") or {}
+    yield from validate_annotations(meta.get("annotations") or {}, f"{path}.metadata.annotations")
+    yield from validate_labels(meta.get("labels") or {}, f"{path}.metadata.labels")
+    for field in meta:
+        if field not in ("annotations", "labels"):
+            yield forbidden(f"{path}.metadata.{field}", "cannot be set")
+    yield from validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
+
+
+def _validate_access_modes(modes: list[str], path: str) -> FieldErrors:
+    yield from (not_supported(path, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES)
+    others = any(mode in _ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes)
+    if "ReadWriteOncePod" in modes and others:
+        yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
+
+
+def validate_claim_spec(spec: Object, path: str) -> FieldErrors:
+    modes = spec.get("accessModes") or []
+    if not modes:
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
+    yield from validate_label_selector(spec.get("selector"), f"{path}.selector")
+    yield from _validate_access_modes(modes, f"{path}.accessModes")
+    yield from _validate_storage(spec, f"{path}.resources[storage]")
+    for field in ("storageClassName", "volumeAttributesClassName"):
+        if name := spec.get(field):
+            yield from check_at(f"{path}.{field}", name, check_dns_subdomain)
+    yield from one_of(f"{path}.volumeMode", spec.get("volumeMode"), _VOLUME_MODES)
+    yield from _validate_data_sources(spec, path)
+
+
+def _validate_storage(spec: Object, path: str) -> FieldErrors:
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
+        yield required(path)
+    elif parse_nanos(size) <= 0:
+        yield bad_value(path, size, "must be greater than zero")
+
+
+def _validate_data_sources(spec: Object, path: str) -> FieldErrors:
+    for field in ("dataSource", "dataSourceRef"):
+        if (source := spec.get(field)) is not None:
+            yield from _validate_data_source(source, f"{path}.{field}")
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source and reference:
+        if reference.get("namespace"):
+            yield bad_value(path, {}, "may not be specified when dataSourceRef.namespace is specified")
+        elif any(source.get(field) != reference.get(field) for field in ("apiGroup", "kind", "name")):
+            yield bad_value(path, {}, "must match dataSourceRef")
+
+
+def _validate_data_source(source: Object, path: str) -> FieldErrors:
+    yield from (required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field))
+    kind, group, namespace = source.get("kind", ""), source.get("apiGroup"), source.get("namespace")
+    if not group and kind != "PersistentVolumeClaim":
+        yield bad_value(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+    if group:
+        yield from check_at(f"{path}.apiGroup", group, check_dns_subdomain)
+    if namespace:
+        yield from check_at(f"{path}.namespace", namespace, check_dns_label)
+
+
+class PersistentVolumeClaimStrategy(Strategy):
+    has_status = True
+    returns_deleted_object = True
+
+    def default(self, obj: Object) -> None:
+        default_claim_spec(obj.setdefault("spec", {}))
+        status = obj.setdefault("status", {})
+        fill_empty(status, phase="Pending")
+        show_times(status, "lastProbeTime", "lastTransitionTime")
+        for field in ("capacity", "allocatedResources"):
+            if amounts := status.get(field):
+                default_resource_list(amounts)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = {"phase": "Pending"}
+        _settle_data_sources(obj["spec"])
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        return list(validate_claim_spec(obj["spec"], "spec"))
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        before, after = dict(old["spec"]), dict(new["spec"])
+        if not before.get("volumeName") and "volumeName" in after:
+            before["volumeName"] = after["volumeName"]
+        # A class may be set later on a claim that was created before there was a default.
+        if before.get("storageClassName") is None and after.get("storageClassName") is not None:
+            before["storageClassName"] = after["storageClassName"]
+        new_size, old_size = _size(after), _size(before)
+        if (new.get("status") or {}).get("phase") == "Bound":
+            after["resources"] = before["resources"]
+            after["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
+            before.setdefault("volumeAttributesClassName", None)
+        if after != before:
+            detail = f"{_IMMUTABLE_SPEC}\n{describe_difference(before, after)}"
+            errors.append(forbidden("spec", detail))
+        capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
+        if new_size < old_size and new_size <= parse_nanos(capacity):
+            detail = "field can not be less than status.capacity"
+            errors.append(forbidden("spec.resources.requests.storage", detail))
+        return errors + immutable("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+
+
+def _settle_data_sources(spec: Object) -> None:
+    """`dataSource` may name only claims and snapshots. Within one namespace both fields are equal."""
+    if (source := spec.get("dataSource")) is not None:
+        known = (source.get("apiGroup") or "", source.get("kind"))
+        if known not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
+            del spec["dataSource"]
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source and not reference:
+        spec["dataSourceRef"] = dict(source)
+    elif reference and not source and not reference.get("namespace"):
+        spec["dataSource"] = {field: value for field, value in reference.items() if field != "namespace"}
+
+
+def _size(spec: Object) -> int:
+    return parse_nanos(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
 class PersistentVolumeStrategy(Strategy):
@@ -37,18 +163,13 @@ class PersistentVolumeStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
-        for field in ("accessModes", "mountOptions", "storageClassName"):
-            if not spec.get(field, True):
-                del spec[field]
-        if not spec.get("persistentVolumeReclaimPolicy"):
-            spec["persistentVolumeReclaimPolicy"] = "Retain"
+        drop_empty_fields(spec, "accessModes", "mountOptions", "storageClassName")
+        fill_empty(spec, persistentVolumeReclaimPolicy="Retain")
         spec.setdefault("volumeMode", "Filesystem")
         if capacity := spec.get("capacity"):
             default_resource_list(capacity)
         default_volume_source(spec)
-        status = obj.setdefault("status", {})
-        if not status.get("phase"):
-            status["phase"] = "Pending"
+        fill_empty(obj.setdefault("status", {}), phase="Pending")
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
@@ -59,18 +180,15 @@ class PersistentVolumeStrategy(Strategy):
         spec = obj["spec"]
         modes = spec.get("accessModes") or []
         errors = [] if modes else [required("spec.accessModes")]
-        errors += validate_access_modes(modes, "spec.accessModes")
+        errors += _validate_access_modes(modes, "spec.accessModes")
         errors += _validate_capacity(spec.get("capacity") or {})
         policy = spec["persistentVolumeReclaimPolicy"]
-        if policy not in _POLICIES:
-            errors.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, _POLICIES))
+        errors += one_of("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES)
         errors += _validate_affinity(spec)
         errors += _validate_source(spec)
         if name := spec.get("storageClassName"):
-            errors += problems_at("spec.storageClassName", name, check_dns_subdomain(name))
-        if (mode := spec["volumeMode"]) not in VOLUME_MODES:
-            errors.append(not_supported("spec.volumeMode", mode, VOLUME_MODES))
-        return errors
+            errors += check_at("spec.storageClassName", name, check_dns_subdomain)
+        return errors + one_of("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         before, after = _source(old["spec"]), _source(new["spec"])
@@ -90,42 +208,36 @@ def _source(spec: Object) -> Object:
     return {field: value for field, value in spec.items() if field not in _NOT_SOURCES}
 
 
-def _validate_capacity(capacity: Object) -> list[FieldError]:
-    errors = [] if capacity else [required("spec.capacity")]
+def _validate_capacity(capacity: Object) -> FieldErrors:
+    if not capacity:
+        yield required("spec.capacity")
     if set(capacity) != {"storage"}:
-        errors.append(not_one_of("spec.capacity", capacity or None, ("storage",)))
+        yield not_supported("spec.capacity", capacity or None, ("storage",))
     for name, amount in capacity.items():
         if parse_nanos(amount) <= 0:
-            errors.append(bad_value(f"spec.capacity[{name}]", amount, "must be greater than zero"))
-    return errors
+            yield bad_value(f"spec.capacity[{name}]", amount, "must be greater than zero")
 
 
-def _validate_affinity(spec: Object) -> list[FieldError]:
-    affinity = spec.get("nodeAffinity")
-    if affinity is None:
+def _validate_affinity(spec: Object) -> FieldErrors:
+    if (affinity := spec.get("nodeAffinity")) is None:
         if "local" in spec:
-            return [required("spec.nodeAffinity", "Local volume requires node affinity")]
-        return []
-    if (needed := affinity.get("required")) is None:
-        return [required("spec.nodeAffinity.required", "must specify required node constraints")]
-    return validate_node_selector(needed, "spec.nodeAffinity.required")
+            yield required("spec.nodeAffinity", "Local volume requires node affinity")
+    elif (needed := affinity.get("required")) is None:
+        yield required("spec.nodeAffinity.required", "must specify required node constraints")
+    else:
+        yield from validate_node_selector(needed, "spec.nodeAffinity.required")
 
 
-def _validate_source(spec: Object) -> list[FieldError]:
+def _validate_source(spec: Object) -> FieldErrors:
     sources = sorted(_source(spec))
     if not sources:
-        return [required("spec", "must specify a volume type")]
-    errors = [
-        forbidden(f"spec.{source}", "may not specify more than 1 volume type") for source in sources[1:]
-    ]
+        yield required("spec", "must specify a volume type")
+        return
+    for name in sources[1:]:
+        yield forbidden(f"spec.{name}", "may not specify more than 1 volume type")
     for kind in ("hostPath", "local"):
         if (source := spec.get(kind)) is not None:
-            target = source.get("path", "")
-            if not target:
-                errors.append(required(f"spec.{kind}.path"))
-            elif with_backsteps(target):
-                errors.append(bad_value(f"spec.{kind}.path", target, "must not contain '..'"))
+            yield from require_at(f"spec.{kind}.path", source.get("path", ""), check_backsteps)
     if spec["persistentVolumeReclaimPolicy"] == "Recycle" and (spec.get("hostPath") or {}).get("path") == "/":
         detail = "may not be 'recycle' for a hostPath mount of '/'"
-        errors.append(forbidden("spec.persistentVolumeReclaimPolicy", detail))
-    return errors
+        yield forbidden("spec.persistentVolumeReclaimPolicy", detail)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.api.field_errors import (
     FieldError,
+    FieldErrors,
     bad_value,
     duplicate,
     forbidden,
@@ -14,20 +15,12 @@ from podlife.api.field_errors import (
 )
 from podlife.api.names import check_dns_label, check_label_key
 from podlife.api.quantity import NANOS, parse_nanos
+from podlife.apiserver.strategies.field_checks import check_at
 
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED = frozenset(
-    {
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-    }
+    {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
+    | {"persistentvolumeclaims", "services.nodeports", "services.loadbalancers"}
 )
 _STANDARD = (
     _CONTAINER_RESOURCES
@@ -49,64 +42,52 @@ def _is_extended(name: str) -> bool:
     return not check_label_key(f"requests.{name}")
 
 
-def is_integer_resource(name: str) -> bool:
-    return name in _COUNTED or _is_extended(name)
-
-
 def _may_overcommit(name: str) -> bool:
     return _is_native(name) and not name.startswith(_HUGE_PAGES)
 
 
-def validate_resource_name(path: str, name: str) -> list[FieldError]:
+def _validate_resource_name(path: str, name: str) -> list[FieldError]:
     """The name of any resource: qualified, or one of Kubernetes' own."""
-    if errors := [bad_value(path, name, problem) for problem in check_label_key(name)]:
-        return errors
-    if (
-        "/" not in name
-        and name not in _STANDARD
-        and not name.startswith((_HUGE_PAGES, "requests.hugepages-"))
-    ):
-        return [bad_value(path, name, "must be a standard resource type or fully qualified")]
-    return []
-
-
-def _validate_container_resource(path: str, name: str) -> list[FieldError]:
-    if name in _CONTAINER_RESOURCES:
-        return []
-    errors = validate_resource_name(path, name)
-    if "/" not in name:
-        if not name.startswith(_HUGE_PAGES):
-            errors.append(bad_value(path, name, "must be a standard resource for containers"))
-    elif not _is_native(name) and not _is_extended(name):
-        errors.append(bad_value(path, name, "doesn't follow extended resource name standard"))
+    errors = check_at(path, name, check_label_key)
+    is_standard = name in _STANDARD or name.startswith((_HUGE_PAGES, "requests.hugepages-"))
+    if not errors and "/" not in name and not is_standard:
+        errors.append(bad_value(path, name, "must be a standard resource type or fully qualified"))
     return errors
 
 
+def _validate_container_resource(path: str, name: str) -> FieldErrors:
+    if name in _CONTAINER_RESOURCES:
+        return
+    yield from _validate_resource_name(path, name)
+    if "/" not in name:
+        if not name.startswith(_HUGE_PAGES):
+            yield bad_value(path, name, "must be a standard resource for containers")
+    elif not _is_native(name) and not _is_extended(name):
+        yield bad_value(path, name, "doesn't follow extended resource name standard")
+
+
 def _validate_pod_resource(path: str, name: str) -> list[FieldError]:
-    errors = validate_resource_name(path, name)
+    errors = _validate_resource_name(path, name)
     if not errors and name not in _POD_LEVEL and not name.startswith(_HUGE_PAGES):
         errors.append(not_supported(path, name, {*_POD_LEVEL, _HUGE_PAGES}))
     return errors
 
 
-def validate_quantity(path: str, name: str, text: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+def validate_quantity(path: str, name: str, text: str) -> FieldErrors:
     nanos = parse_nanos(text)
     if nanos < 0:
-        errors.append(bad_value(path, text, "must be greater than or equal to 0"))
-    if nanos % NANOS and is_integer_resource(name):
-        errors.append(bad_value(path, text, "must be an integer"))
-    return errors
+        yield bad_value(path, text, "must be greater than or equal to 0")
+    if nanos % NANOS and (name in _COUNTED or _is_extended(name)):
+        yield bad_value(path, text, "must be an integer")
 
 
 def validate_resources(
     resources: Object, path: str, *, claims: frozenset[str], pod_level: bool = False
-) -> list[FieldError]:
+) -> FieldErrors:
     """`requests`, `limits` and `claims` of a container, or of a whole pod."""
     if not resources:
-        return []
+        return
     check_name = _validate_pod_resource if pod_level else _validate_container_resource
-    errors: list[FieldError] = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, text in amounts.items():
@@ -114,16 +95,15 @@ def validate_resources(
             if name in _CONTAINER_RESOURCES and parse_nanos(text) >= 0 and not pod_level:
                 continue
             at = f"{path}.{side}[{name}]"
-            errors += check_name(at, name)
-            errors += validate_quantity(at, name, text)
+            yield from check_name(at, name)
+            yield from validate_quantity(at, name, text)
     for name, text in requests.items():
-        errors += _validate_request(name, text, limits.get(name), path)
+        yield from _validate_request(name, text, limits.get(name), path)
     names = limits.keys() | requests.keys()
     if any(name.startswith(_HUGE_PAGES) for name in names) and not names & _POD_LEVEL:
-        errors.append(forbidden(path, "HugePages require cpu or memory"))
+        yield forbidden(path, "HugePages require cpu or memory")
     if wanted := resources.get("claims"):
-        errors += _validate_claims(wanted, claims, f"{path}.claims")
-    return errors
+        yield from _validate_claims(wanted, claims, f"{path}.claims")
 
 
 def _validate_request(name: str, text: str, limit: str | None, path: str) -> list[FieldError]:
@@ -139,8 +119,7 @@ def _validate_request(name: str, text: str, limit: str | None, path: str) -> lis
     return []
 
 
-def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> FieldErrors:
     seen: set[str] = set()
     claimed: set[str] = set()
     # One text for all of them: there may be as many names as claims that match none of them.
@@ -150,17 +129,16 @@ def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> 
         at = f"{path}[{index}]"
         name, request = claim.get("name", ""), claim.get("request", "")
         if not name:
-            errors.append(required(at))
+            yield required(at)
             continue
         key = f"{name}/{request}" if request else name
         # A claim as a whole overlaps with each of its requests.
         overlaps = not request and name in claimed
         if name in seen or key in seen or overlaps:
-            errors.append(duplicate(at, name if name in seen else key))
+            yield duplicate(at, name if name in seen else key)
         if request:
-            errors += [bad_value(f"{at}.request", request, text) for text in check_dns_label(request)]
+            yield from check_at(f"{at}.request", request, check_dns_label)
         seen.add(key)
         claimed.add(name)
         if name not in known:
-            errors.append(not_found(at, name, missing))
-    return errors
+            yield not_found(at, name, missing)

@@ -1,4 +1,4 @@
-"""Services.
+"""Services, and Endpoints: the addresses behind a service.
 
 Admission assigns cluster addresses: `needs_cluster_ip` says whether a service still lacks one, `assign_cluster_ip`
 sets it. Node ports are kept as given.
@@ -6,33 +6,44 @@ sets it. Node ports are kept as given.
 
 from __future__ import annotations
 
+import ipaddress
+
 from podlife.api.codec import Object
-from podlife.api.defaults.empty_fields import drop_empty
-from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_supported, required
+from podlife.api.defaults.fields import (
+    drop_empty,
+    drop_empty_fields,
+    drop_empty_parts,
+    fill_absent,
+    fill_empty,
+)
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, duplicate, forbidden, required
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
-from podlife.apiserver.strategies.core.endpoints import PORT_RANGE, PROTOCOLS, validate_endpoint_ip
 from podlife.apiserver.strategies.core.pod.handlers import validate_port_reference
-from podlife.apiserver.strategies.core.pod.spec import IP_RULE
-from podlife.apiserver.strategies.field_checks import is_ip, not_one_of, problems_at
+from podlife.apiserver.strategies.field_checks import (
+    IP_RULE,
+    PROTOCOLS,
+    check_at,
+    check_ip,
+    is_ip,
+    one_of,
+    port_number,
+    require_at,
+    unique,
+)
 from podlife.apiserver.strategies.strategy import Strategy
 
 _TYPES = frozenset({"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"})
 _WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
+_ADDRESS_FIELDS = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 _AFFINITIES = frozenset({"ClientIP", "None"})
 _POLICIES = frozenset({"Cluster", "Local"})
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _FAMILIES = frozenset({"IPv4", "IPv6"})
 _FAMILY_POLICIES = frozenset({"PreferDualStack", "RequireDualStack", "SingleStack"})
 _KEEPS = frozenset(
-    {
-        "allocateLoadBalancerNodePorts",
-        "internalTrafficPolicy",
-        "ipFamilyPolicy",
-        "loadBalancerClass",
-        "sessionAffinityConfig",
-        "trafficDistribution",
-    }
+    {"allocateLoadBalancerNodePorts", "internalTrafficPolicy", "ipFamilyPolicy", "loadBalancerClass"}
+    | {"sessionAffinityConfig", "trafficDistribution"}
 )
 _PORT_KEEPS = frozenset({"appProtocol", "port", "targetPort"})
 _LONGEST_AFFINITY_SECONDS = 86400
@@ -57,9 +68,7 @@ class ServiceStrategy(Strategy):
     has_status = True
     creates_on_update = True
     returns_deleted_object = True
-
-    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        return check_dns_label(name, prefix=prefix)
+    validate_name = staticmethod(check_dns_label)
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -68,10 +77,8 @@ class ServiceStrategy(Strategy):
         _default_affinity(spec)
         for port in spec.get("ports", ()):
             drop_empty(port, _PORT_KEEPS)
-            port.setdefault("protocol", "TCP")
-            port.setdefault("port", 0)
-            if not port.get("targetPort"):
-                port["targetPort"] = port["port"]
+            fill_absent(port, protocol="TCP", port=0)
+            fill_empty(port, targetPort=port["port"])
         if _is_reachable_from_outside(spec):
             spec.setdefault("externalTrafficPolicy", "Cluster")
         if spec["type"] in _WITH_ADDRESS:
@@ -89,11 +96,11 @@ class ServiceStrategy(Strategy):
         before, after = old["spec"], new["spec"]
         if after["type"] in _WITH_ADDRESS and before["type"] in _WITH_ADDRESS:
             # Omitted means unchanged: clients that do not know the field must not lose addresses.
-            for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            for field in _ADDRESS_FIELDS:
                 if field in before:
                     after.setdefault(field, before[field])
         elif after["type"] == "ExternalName" and before["type"] in _WITH_ADDRESS:
-            for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            for field in _ADDRESS_FIELDS:
                 if after.get(field) == before.get(field):
                     after.pop(field, None)
         _default_families(after)
@@ -113,23 +120,19 @@ class ServiceStrategy(Strategy):
         if spec["type"] != "ExternalName":
             errors += _validate_addresses(spec)
         for index, address in enumerate(spec.get("externalIPs", ())):
-            errors += validate_endpoint_ip(address, f"spec.externalIPs[{index}]", IP_RULE)
-        if spec["type"] not in _TYPES:
-            errors.append(not_supported("spec.type", spec["type"], _TYPES))
+            errors += _validate_endpoint_ip(address, f"spec.externalIPs[{index}]", IP_RULE)
+        errors += one_of("spec.type", spec["type"], _TYPES)
         errors += _validate_ports_together(spec, ports)
-        return errors + _validate_traffic(spec)
+        return [*errors, *_validate_traffic(spec)]
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         before, after = old["spec"], new["spec"]
         if before["type"] not in _WITH_ADDRESS or after["type"] not in _WITH_ADDRESS:
             return []
         old_addresses, new_addresses = before.get("clusterIPs", []), after.get("clusterIPs", [])
-        if not old_addresses:
+        if old_addresses[:1] in ([], new_addresses[:1]):
             return []
-        if not new_addresses or old_addresses[0] != new_addresses[0]:
-            detail = "may not change once set"
-            return [bad_value("spec.clusterIPs[0]", new_addresses or None, detail)]
-        return []
+        return [bad_value("spec.clusterIPs[0]", new_addresses or None, "may not change once set")]
 
 
 def _default_affinity(spec: Object) -> None:
@@ -162,50 +165,36 @@ def _default_families(spec: Object) -> None:
             spec["ipFamilies"] = ["IPv4", "IPv6"]
 
 
-def _validate_type(spec: Object) -> list[FieldError]:
+def _validate_type(spec: Object) -> FieldErrors:
     kind = spec["type"]
     if kind in ("LoadBalancer", "NodePort") and _is_headless(spec):
-        return [bad_value("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")]
-    if kind != "ExternalName":
-        return []
-    errors = [
-        forbidden(f"spec.{field}", "may not be set for ExternalName services")
-        for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
-        if spec.get(field)
-    ]
-    name = spec.get("externalName", "").removesuffix(".")
-    if not name:
-        errors.append(required("spec.externalName"))
-        return errors
-    return errors + problems_at("spec.externalName", name, check_dns_subdomain(name))
+        yield bad_value("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
+    if kind == "ExternalName":
+        for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            if spec.get(field):
+                yield forbidden(f"spec.{field}", "may not be set for ExternalName services")
+        name = spec.get("externalName", "").removesuffix(".")
+        yield from require_at("spec.externalName", name, check_dns_subdomain)
 
 
-def _validate_port(port: Object, needs_name: bool, names: set[str], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_port(port: Object, needs_name: bool, names: set[str], path: str) -> FieldErrors:
     name = port.get("name", "")
     if name:
-        errors += problems_at(f"{path}.name", name, check_dns_label(name))
-        if name in names:
-            errors.append(duplicate(f"{path}.name", name))
-        names.add(name)
+        yield from check_at(f"{path}.name", name, check_dns_label)
+        yield from unique(f"{path}.name", name, names)
     elif needs_name:
-        errors.append(required(f"{path}.name"))
-    if not 1 <= port["port"] <= 65535:
-        errors.append(bad_value(f"{path}.port", port["port"], PORT_RANGE))
-    if port["protocol"] not in PROTOCOLS:
-        errors.append(not_supported(f"{path}.protocol", port["protocol"], PROTOCOLS))
-    errors += validate_port_reference(f"{path}.targetPort", port["targetPort"])
+        yield required(f"{path}.name")
+    yield from port_number(f"{path}.port", port["port"])
+    yield from one_of(f"{path}.protocol", port["protocol"], PROTOCOLS)
+    yield from validate_port_reference(f"{path}.targetPort", port["targetPort"])
     if (protocol := port.get("appProtocol")) is not None:
-        errors += problems_at(f"{path}.appProtocol", protocol, check_label_key(protocol))
-    return errors
+        yield from check_at(f"{path}.appProtocol", protocol, check_label_key)
 
 
 def _validate_affinity(spec: Object) -> list[FieldError]:
     affinity = spec["sessionAffinity"]
-    if affinity not in _AFFINITIES:
-        return [not_supported("spec.sessionAffinity", affinity, _AFFINITIES)]
-    if affinity == "None":
-        return []
+    if affinity != "ClientIP":
+        return one_of("spec.sessionAffinity", affinity, _AFFINITIES)
     seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
     if 0 < seconds <= _LONGEST_AFFINITY_SECONDS:
         return []
@@ -213,81 +202,118 @@ def _validate_affinity(spec: Object) -> list[FieldError]:
     return [bad_value("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, detail)]
 
 
-def _validate_addresses(spec: Object) -> list[FieldError]:
+def _validate_addresses(spec: Object) -> FieldErrors:
     path, first, addresses = "spec.clusterIPs", spec.get("clusterIP", ""), spec.get("clusterIPs", [])
-    errors: list[FieldError] = []
     if first and addresses and addresses[0] != first:
-        errors.append(bad_value(path, addresses, "first value must match `clusterIP`"))
+        yield bad_value(path, addresses, "first value must match `clusterIP`")
     if not first and addresses:
-        errors.append(bad_value(path, addresses, "must be empty when `clusterIP` is not specified"))
-    families = spec.get("ipFamilies", [])
+        yield bad_value(path, addresses, "must be empty when `clusterIP` is not specified")
     seen: set[str] = set()
-    for index, family in enumerate(families):
-        if family not in _FAMILIES:
-            errors.append(not_supported(f"spec.ipFamilies[{index}]", family, _FAMILIES))
-        if family in seen:
-            errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
-        seen.add(family)
-    policy = spec.get("ipFamilyPolicy", "SingleStack")
-    if policy not in _FAMILY_POLICIES:
-        errors.append(not_supported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES))
-    bad = _bad_addresses(addresses)
-    errors += bad
+    for index, family in enumerate(spec.get("ipFamilies", ())):
+        yield from one_of(f"spec.ipFamilies[{index}]", family, _FAMILIES)
+        yield from unique(f"spec.ipFamilies[{index}]", family, seen)
+    yield from one_of("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), _FAMILY_POLICIES)
+    bad = list(_bad_addresses(addresses))
+    yield from bad
     if len(addresses) > 2:
-        errors.append(bad_value(path, addresses, "may only hold up to 2 values"))
+        yield bad_value(path, addresses, "may only hold up to 2 values")
     if len(addresses) > 1 and not bad and len({":" in text for text in addresses}) < 2:
-        errors.append(bad_value(path, addresses, "may specify no more than one IP for each IP family"))
-    return errors
+        yield bad_value(path, addresses, "may specify no more than one IP for each IP family")
 
 
-def _bad_addresses(addresses: list[str]) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _bad_addresses(addresses: list[str]) -> FieldErrors:
     for index, address in enumerate(addresses):
         if index == 0 and address == "None":
             if len(addresses) > 1:
-                detail = "'None' must be the first and only value"
-                errors.append(bad_value("spec.clusterIPs", addresses, detail))
-        elif not is_ip(address):
-            errors.append(bad_value(f"spec.clusterIPs[{index}]", address, IP_RULE))
-    return errors
+                yield bad_value("spec.clusterIPs", addresses, "'None' must be the first and only value")
+        else:
+            yield from check_at(f"spec.clusterIPs[{index}]", address, check_ip)
 
 
-def _validate_ports_together(spec: Object, ports: list[Object]) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_ports_together(spec: Object, ports: list[Object]) -> FieldErrors:
     for index, port in enumerate(ports):
         if port.get("nodePort") and spec["type"] == "ClusterIP":
-            detail = "may not be used when `type` is 'ClusterIP'"
-            errors.append(forbidden(f"spec.ports[{index}].nodePort", detail))
+            yield forbidden(f"spec.ports[{index}].nodePort", "may not be used when `type` is 'ClusterIP'")
     node_ports: set[tuple[str, int]] = set()
     numbers: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         protocol, on_node = port["protocol"], port.get("nodePort", 0)
         if on_node and (protocol, on_node) in node_ports:
-            errors.append(duplicate(f"spec.ports[{index}].nodePort", on_node))
+            yield duplicate(f"spec.ports[{index}].nodePort", on_node)
         node_ports.add((protocol, on_node))
         if (protocol, port["port"]) in numbers:
             shown = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port["port"]}
-            errors.append(duplicate(f"spec.ports[{index}]", {**shown, "TargetPort": 0, "NodePort": 0}))
+            yield duplicate(f"spec.ports[{index}]", {**shown, "TargetPort": 0, "NodePort": 0})
         numbers.add((protocol, port["port"]))
-    return errors
 
 
-def _validate_traffic(spec: Object) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_traffic(spec: Object) -> FieldErrors:
     if spec.get("allocateLoadBalancerNodePorts") is not None and spec["type"] != "LoadBalancer":
         detail = "may only be used when `type` is 'LoadBalancer'"
-        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", detail))
+        yield forbidden("spec.allocateLoadBalancerNodePorts", detail)
     outside = spec.get("externalTrafficPolicy", "")
     if not _is_reachable_from_outside(spec):
         if outside:
             detail = "may only be set for externally-accessible services"
-            errors.append(bad_value("spec.externalTrafficPolicy", outside, detail))
-    elif outside not in _POLICIES:
-        errors.append(not_supported("spec.externalTrafficPolicy", outside, _POLICIES))
-    inside = spec.get("internalTrafficPolicy")
-    if inside is not None and inside not in _POLICIES:
-        errors.append(not_supported("spec.internalTrafficPolicy", inside, _POLICIES))
-    distribution = spec.get("trafficDistribution")
-    if distribution is not None and distribution not in _DISTRIBUTIONS:
-        errors.append(not_one_of("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
-    return errors
+            yield bad_value("spec.externalTrafficPolicy", outside, detail)
+    else:
+        yield from one_of("spec.externalTrafficPolicy", outside, _POLICIES)
+    yield from one_of("spec.internalTrafficPolicy", spec.get("internalTrafficPolicy"), _POLICIES)
+    yield from one_of("spec.trafficDistribution", spec.get("trafficDistribution"), _DISTRIBUTIONS)
+
+
+class EndpointsStrategy(Strategy):
+    creates_on_update = True
+
+    def default(self, obj: Object) -> None:
+        drop_empty_parts(obj.get("subsets"))
+        drop_empty_fields(obj, "subsets")
+        for subset in obj.get("subsets", ()):
+            for port in subset.get("ports", ()):
+                fill_empty(port, protocol="TCP")
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        subsets = enumerate(obj.get("subsets", ()))
+        return [error for index, subset in subsets for error in _validate_subset(subset, f"subsets[{index}]")]
+
+
+def _validate_subset(subset: Object, path: str) -> FieldErrors:
+    if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+        yield required(path, "must specify `addresses` or `notReadyAddresses`")
+    for field in ("addresses", "notReadyAddresses"):
+        for index, address in enumerate(subset.get(field, ())):
+            yield from _validate_address(address, f"{path}.{field}[{index}]")
+    ports = subset.get("ports", [])
+    for index, port in enumerate(ports):
+        at = f"{path}.ports[{index}]"
+        if name := port.get("name", ""):
+            yield from check_at(f"{at}.name", name, check_dns_label)
+        elif len(ports) > 1:
+            yield required(f"{at}.name")
+        yield from port_number(f"{at}.port", port.get("port", 0))
+        yield from one_of(f"{at}.protocol", port["protocol"], PROTOCOLS)
+
+
+def _validate_address(address: Object, path: str) -> FieldErrors:
+    text = address.get("ip", "")
+    yield from check_at(f"{path}.ip", text, check_ip)
+    if hostname := address.get("hostname"):
+        yield from check_at(f"{path}.hostname", hostname, check_dns_label)
+    if (node := address.get("nodeName")) is not None:
+        yield from check_at(f"{path}.nodeName", node, check_dns_subdomain)
+    yield from _validate_endpoint_ip(text, f"{path}.ip", "must be a valid IP address")
+
+
+def _validate_endpoint_ip(text: str, path: str, rule: str) -> FieldErrors:
+    if not is_ip(text):
+        yield bad_value(path, text, rule)
+        return
+    address = ipaddress.ip_address(text)
+    if address.is_unspecified:
+        yield bad_value(path, text, f"may not be unspecified ({text})")
+    if address.is_loopback:
+        yield bad_value(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        yield bad_value(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if text.startswith("224.0.0.") or text.lower().startswith("ff02:"):
+        yield bad_value(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")

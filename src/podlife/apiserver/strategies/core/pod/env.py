@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, not_supported, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
 from podlife.api.names import (
     check_config_key,
     check_dns_label,
@@ -14,7 +15,7 @@ from podlife.api.names import (
     check_label_key,
 )
 from podlife.api.quantity import parse_nanos
-from podlife.apiserver.strategies.field_checks import problems_at, with_backsteps
+from podlife.apiserver.strategies.field_checks import check_at, check_backsteps, require_at
 
 _IDENTITY = {"metadata.name", "metadata.namespace", "metadata.uid"}
 _ENV_FIELDS = frozenset(
@@ -27,6 +28,7 @@ _READABLE = _ENV_FIELDS | VOLUME_FIELDS | {"spec.restartPolicy", "spec.scheduler
 _RESOURCE_FIELDS = frozenset(
     f"{side}.{name}" for side in ("limits", "requests") for name in ("cpu", "memory", "ephemeral-storage")
 )
+_DIVISIBLE = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage"}
 _HUGE_PAGE_FIELDS = ("requests.hugepages-", "limits.hugepages-")
 _SIZES = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
 _SIZE_DIVISORS = frozenset(_SIZES.split(", "))
@@ -36,65 +38,43 @@ _NO_SOURCE = (
 )
 
 
-def validate_env(variables: Sequence[Object], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+def validate_env(variables: Sequence[Object], path: str) -> FieldErrors:
     for index, variable in enumerate(variables):
         name = variable.get("name")
         if not name:
-            errors.append(required(f"{path}[{index}].name"))
-        elif problems := check_env_name(name):
-            errors += problems_at(f"{path}[{index}].name", name, problems)
+            yield required(f"{path}[{index}].name")
+        elif check_env_name(name):
+            yield from check_at(f"{path}[{index}].name", name, check_env_name)
         if "valueFrom" in variable:
-            errors += _validate_source(variable, f"{path}[{index}].valueFrom")
-    return errors
+            yield from _validate_source(variable, f"{path}[{index}].valueFrom")
 
 
-def _validate_source(variable: Object, path: str) -> list[FieldError]:
+def _validate_source(variable: Object, path: str) -> FieldErrors:
     source: Object = variable["valueFrom"]
-    errors: list[FieldError] = []
     named = [kind for kind in _ENV_SOURCES if source.get(kind) is not None]
     for kind in named:
         reference, at = source[kind], f"{path}.{kind}"
         if kind == "fieldRef":
-            errors += validate_field_ref(reference, at, _ENV_FIELDS)
+            yield from validate_field_ref(reference, at, _ENV_FIELDS)
         elif kind == "resourceFieldRef":
-            errors += validate_resource_field_ref(reference, at, needs_container=False)
+            yield from validate_resource_field_ref(reference, at, needs_container=False)
         elif kind == "fileKeyRef":
-            errors += _validate_file_key(reference, at)
+            yield from _validate_file_key(reference, at)
         else:
-            errors += _validate_key(reference, at)
+            yield from check_at(f"{at}.name", reference.get("name", ""), check_dns_subdomain)
+            yield from require_at(f"{at}.key", reference.get("key", ""), check_config_key)
     if not named:
-        errors.append(bad_value(path, "", _NO_SOURCE))
+        yield bad_value(path, "", _NO_SOURCE)
     elif variable.get("value"):
-        errors.append(bad_value(path, "", "may not be specified when `value` is not empty"))
+        yield bad_value(path, "", "may not be specified when `value` is not empty")
     elif len(named) > 1:
-        errors.append(bad_value(path, "", "may not have more than one field specified at a time"))
-    return errors
+        yield bad_value(path, "", "may not have more than one field specified at a time")
 
 
-def _validate_key(reference: Object, path: str) -> list[FieldError]:
-    name, key = reference.get("name", ""), reference.get("key", "")
-    errors = problems_at(f"{path}.name", name, check_dns_subdomain(name))
-    if not key:
-        errors.append(required(f"{path}.key"))
-    else:
-        errors += problems_at(f"{path}.key", key, check_config_key(key))
-    return errors
-
-
-def _validate_file_key(reference: Object, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for field, check in (("key", check_env_name), ("volumeName", check_dns_label)):
-        if value := reference.get(field, ""):
-            errors += problems_at(f"{path}.{field}", value, check(value))
-        else:
-            errors.append(required(f"{path}.{field}"))
-    file = reference.get("path", "")
-    if not file:
-        errors.append(required(f"{path}.path"))
-    elif with_backsteps(file):
-        errors.append(bad_value(f"{path}.path", file, "must not contain '..'"))
-    return errors
+def _validate_file_key(reference: Object, path: str) -> FieldErrors:
+    yield from require_at(f"{path}.key", reference.get("key", ""), check_env_name)
+    yield from require_at(f"{path}.volumeName", reference.get("volumeName", ""), check_dns_label)
+    yield from require_at(f"{path}.path", reference.get("path", ""), check_backsteps)
 
 
 def validate_field_ref(reference: Object, path: str, fields: frozenset[str]) -> list[FieldError]:
@@ -116,60 +96,46 @@ def validate_field_ref(reference: Object, path: str, fields: frozenset[str]) -> 
         return [bad_value(f"{path}.fieldPath", field, f"error converting fieldPath: {problem}")]
     if subscript:
         key = subscript.lower() if holder == "metadata.annotations" else subscript
-        return problems_at(path, key, check_label_key(key))
+        return check_at(path, key, check_label_key)
     if field not in fields:
         return [not_supported(f"{path}.fieldPath", field, fields)]
     return []
 
 
-def validate_resource_field_ref(reference: Object, path: str, *, needs_container: bool) -> list[FieldError]:
+def validate_resource_field_ref(reference: Object, path: str, *, needs_container: bool) -> FieldErrors:
     """A request or limit of a container."""
     resource = reference.get("resource", "")
-    errors: list[FieldError] = []
     if needs_container and not reference.get("containerName"):
-        errors.append(required(f"{path}.containerName"))
+        yield required(f"{path}.containerName")
     elif not resource:
-        errors.append(required(f"{path}.resource"))
+        yield required(f"{path}.resource")
     elif resource not in _RESOURCE_FIELDS and not resource.startswith(_HUGE_PAGE_FIELDS):
-        errors.append(not_supported(f"{path}.resource", resource, _RESOURCE_FIELDS))
+        yield not_supported(f"{path}.resource", resource, _RESOURCE_FIELDS)
     divisor = reference.get("divisor", "0")
     if parse_nanos(divisor):
-        errors += _validate_divisor(resource, divisor, path)
-    return errors
+        yield from _validate_divisor(resource, divisor, path)
 
 
 def _validate_divisor(resource: str, divisor: str, path: str) -> list[FieldError]:
     name = resource.partition(".")[2]
-    if name == "cpu":
-        allowed, words = frozenset({"1", "1m"}), "1m and 1 are supported with the cpu"
-    elif name in ("memory", "ephemeral-storage"):
-        shown = "memory" if name == "memory" else "local ephemeral storage"
-        allowed, words = _SIZE_DIVISORS, f"{_SIZES} are supported with the {shown}"
-    elif name.startswith("hugepages-"):
-        allowed, words = _SIZE_DIVISORS, f"{_SIZES} are supported with the hugepages"
-    else:
+    shown = "hugepages" if name.startswith("hugepages-") else _DIVISIBLE.get(name)
+    allowed, words = ({"1", "1m"}, "1m and 1") if name == "cpu" else (_SIZE_DIVISORS, _SIZES)
+    if shown is None or divisor in allowed:
         return []
-    if divisor in allowed:
-        return []
-    return [bad_value(f"{path}.divisor", resource, f"only divisor's values {words} resource")]
+    detail = f"only divisor's values {words} are supported with the {shown} resource"
+    return [bad_value(f"{path}.divisor", resource, detail)]
 
 
-def validate_env_from(sources: Sequence[Object], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+def validate_env_from(sources: Sequence[Object], path: str) -> FieldErrors:
     for index, source in enumerate(sources):
         at = f"{path}[{index}]"
         if prefix := source.get("prefix", ""):
-            errors += problems_at(f"{at}.prefix", prefix, check_env_name(prefix))
+            yield from check_at(f"{at}.prefix", prefix, check_env_name)
         named = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
         for kind in named:
             name = source[kind].get("name", "")
-            if not name:
-                errors.append(required(f"{at}.{kind}.name"))
-            else:
-                problems = check_dns_subdomain(name, prefix=True)
-                errors += problems_at(f"{at}.{kind}.name", name, problems)
+            yield from require_at(f"{at}.{kind}.name", name, partial(check_dns_subdomain, prefix=True))
         if not named:
-            errors.append(bad_value(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+            yield bad_value(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(named) > 1:
-            errors.append(bad_value(path, "", "may not have more than one field specified at a time"))
-    return errors
+            yield bad_value(path, "", "may not have more than one field specified at a time")

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required
 from podlife.api.names import check_http_header_name, check_port_name
-from podlife.apiserver.strategies.field_checks import non_negative, problems_at
+from podlife.apiserver.strategies.field_checks import check_at, non_negative, one_of, port_number
 
-_SECONDS = (
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
-)
+_SECONDS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 _SCHEMES = ("HTTP", "HTTPS")
@@ -34,99 +26,68 @@ _LINUX_SIGNALS = frozenset(
 def validate_port_reference(path: str, port: int | str) -> list[FieldError]:
     """A port by number or by its name in a container."""
     if isinstance(port, str):
-        return problems_at(path, port, check_port_name(port))
-    if 1 <= port <= 65535:
-        return []
-    return [bad_value(path, port, "must be between 1 and 65535, inclusive")]
-
-
-def _validate_exec(action: Object, path: str) -> list[FieldError]:
-    return [] if action.get("command") else [required(f"{path}.command")]
-
-
-def _validate_http(action: Object, path: str) -> list[FieldError]:
-    errors = validate_port_reference(f"{path}.port", action.get("port", 0))
-    if (scheme := action.get("scheme", "")) not in _SCHEMES:
-        errors.append(not_supported(f"{path}.scheme", scheme, _SCHEMES))
-    for header in action.get("httpHeaders", ()):
-        name = header.get("name", "")
-        errors += problems_at(f"{path}.httpHeaders", name, check_http_header_name(name))
-    return errors
-
-
-def _validate_socket(action: Object, path: str) -> list[FieldError]:
-    return validate_port_reference(f"{path}.port", action.get("port", 0))
-
-
-_ACTIONS: dict[str, Callable[[Object, str], list[FieldError]]] = {
-    "exec": _validate_exec,
-    "httpGet": _validate_http,
-    "tcpSocket": _validate_socket,
-    "grpc": _validate_socket,
-}
+        return check_at(path, port, check_port_name)
+    return port_number(path, port)
 
 
 def _validate_handler(
     handler: Object, path: str, kinds: tuple[str, ...], grace_seconds: int | None
-) -> list[FieldError]:
-    errors: list[FieldError] = []
-    found = False
-    for kind in kinds:
-        action = handler.get(kind)
-        if action is None:
-            continue
-        if found:
-            errors.append(forbidden(f"{path}.{kind}", "may not specify more than 1 handler type"))
-            continue
-        found = True
-        if kind == "sleep":
-            errors += _validate_sleep(action, f"{path}.sleep", grace_seconds)
-        else:
-            errors += _ACTIONS[kind](action, f"{path}.{kind}")
-    if not found:
-        errors.append(required(path, "must specify a handler type"))
-    return errors
+) -> FieldErrors:
+    given = [kind for kind in kinds if handler.get(kind) is not None]
+    if not given:
+        yield required(path, "must specify a handler type")
+        return
+    yield from _validate_action(given[0], handler[given[0]], f"{path}.{given[0]}", grace_seconds)
+    for kind in given[1:]:
+        yield forbidden(f"{path}.{kind}", "may not specify more than 1 handler type")
 
 
-def _validate_sleep(action: Object, path: str, grace_seconds: int | None) -> list[FieldError]:
-    seconds = action.get("seconds", 0)
-    if grace_seconds is None or 0 <= seconds <= grace_seconds:
-        return []
-    detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_seconds})"
-    return [bad_value(path, seconds, detail)]
+def _validate_action(kind: str, action: Object, path: str, grace_seconds: int | None) -> FieldErrors:
+    if kind == "exec":
+        if not action.get("command"):
+            yield required(f"{path}.command")
+    elif kind == "sleep":
+        seconds = action.get("seconds", 0)
+        if grace_seconds is not None and not 0 <= seconds <= grace_seconds:
+            detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_seconds})"
+            yield bad_value(path, seconds, detail)
+    else:
+        yield from validate_port_reference(f"{path}.port", action.get("port", 0))
+    if kind == "httpGet":
+        yield from one_of(f"{path}.scheme", action.get("scheme", ""), _SCHEMES)
+        for header in action.get("httpHeaders", ()):
+            yield from check_at(f"{path}.httpHeaders", header.get("name", ""), check_http_header_name)
 
 
-def validate_probe(probe: Object, path: str, *, is_readiness: bool) -> list[FieldError]:
-    errors = _validate_handler(probe, path, _PROBE_HANDLERS, None)
+def validate_probe(probe: Object, container_path: str, kind: str) -> FieldErrors:
+    path = f"{container_path}.{kind}"
+    yield from _validate_handler(probe, path, _PROBE_HANDLERS, None)
     for field in _SECONDS:
         if probe.get(field, 0) < 0:
-            errors += non_negative(f"{path}.{field}", probe[field])
+            yield from non_negative(f"{path}.{field}", probe[field])
     grace = probe.get("terminationGracePeriodSeconds")
     if grace is not None and grace <= 0:
-        errors.append(bad_value(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0"))
-    if is_readiness:
+        yield bad_value(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0")
+    if kind == "readinessProbe":
         if grace is not None:
             detail = "must not be set for readinessProbes"
-            errors.append(bad_value(f"{path}.terminationGracePeriodSeconds", grace, detail))
+            yield bad_value(f"{path}.terminationGracePeriodSeconds", grace, detail)
     elif (threshold := probe.get("successThreshold", 0)) != 1:
-        errors.append(bad_value(f"{path}.successThreshold", threshold, "must be 1"))
-    return errors
+        yield bad_value(f"{path}.successThreshold", threshold, "must be 1")
 
 
 def validate_lifecycle(
     lifecycle: Object, path: str, grace_seconds: int | None, operating_system: str
-) -> list[FieldError]:
-    errors: list[FieldError] = []
+) -> FieldErrors:
     for hook in ("postStart", "preStop"):
         if (handler := lifecycle.get(hook)) is not None:
-            errors += _validate_handler(handler, f"{path}.{hook}", _HOOK_HANDLERS, grace_seconds)
+            yield from _validate_handler(handler, f"{path}.{hook}", _HOOK_HANDLERS, grace_seconds)
     if (signal := lifecycle.get("stopSignal")) is not None:
-        errors += _validate_stop_signal(signal, f"{path}.stopSignal", operating_system)
-    return errors
+        yield from _validate_stop_signal(signal, f"{path}.stopSignal", operating_system)
 
 
 def _validate_stop_signal(signal: str, path: str, operating_system: str) -> list[FieldError]:
     if not operating_system:
         return [forbidden(path, "may not be set for containers with empty `spec.os.name`")]
     known = _WINDOWS_SIGNALS if operating_system == "windows" else _LINUX_SIGNALS
-    return [] if signal in known else [not_supported(path, signal, known)]
+    return one_of(path, signal, known)

@@ -1,4 +1,4 @@
-"""The status of a pod: its initial value, and what its node may write."""
+"""The status of a pod: its initial value with the quality-of-service class, and what its node may write."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import ipaddress
 from collections import deque
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden
+from podlife.api.field_errors import FieldErrors, bad_value, forbidden
 from podlife.api.names import check_dns_subdomain, check_label_key
-from podlife.apiserver.strategies.core.pod.qos import qos_class
-from podlife.apiserver.strategies.core.pod.spec import IP_RULE
-from podlife.apiserver.strategies.field_checks import immutable, is_ip, problems_at, show_times
+from podlife.api.quantity import parse_nanos
+from podlife.apiserver.strategies.field_checks import check_at, check_ip, immutable, is_ip, show_times
 
 _SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
 _STATUSES = (
@@ -34,6 +33,39 @@ def first_status(spec: Object, created: str | None) -> Object:
             }
         ]
     return status
+
+
+def qos_class(spec: Object) -> str:
+    """Guaranteed if everything has limits equal to its requests, BestEffort if nothing has either."""
+    if (whole := spec.get("resources")) is not None:
+        parts = [whole]
+    else:
+        every = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+        parts = [container.get("resources") or {} for container in every]
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    is_guaranteed = True
+    for resources in parts:
+        _add(requests, resources.get("requests"))
+        limited = _add(limits, resources.get("limits"))
+        # A pod as a whole may omit its limits; a container may not.
+        if limited < 2 and not (whole is not None and not resources.get("limits")):
+            is_guaranteed = False
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if is_guaranteed and requests == limits else "Burstable"
+
+
+def _add(totals: dict[str, int], amounts: Object | None) -> int:
+    """Add up cpu and memory; returns how many of them are set."""
+    if not amounts:
+        return 0
+    found = 0
+    for name in ("cpu", "memory"):
+        if (text := amounts.get(name)) is not None and (nanos := parse_nanos(text)) > 0:
+            totals[name] = totals.get(name, 0) + nanos
+            found += 1
+    return found
 
 
 def default_pod_status(status: Object) -> None:
@@ -79,54 +111,52 @@ def keep_of_old_status(new: Object, old: Object) -> None:
             condition["observedGeneration"] = generation
 
 
-def validate_pod_status(new: Object, old: Object) -> list[FieldError]:
+def validate_pod_status(new: Object, old: Object) -> FieldErrors:
     """Validate the new status of a pod against the old pod."""
     status, before = new.get("status") or {}, old.get("status") or {}
-    errors = _validate_conditions(status.get("conditions", ()))
-    errors += _validate_nomination(status, before, old.get("spec") or {})
-    if status.get("observedGeneration", 0) < 0:
-        value = status["observedGeneration"]
-        errors.append(bad_value("status.observedGeneration", value, "must be a non-negative integer"))
-    errors += immutable("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
+    yield from _validate_conditions(status.get("conditions", ()))
+    yield from _validate_nomination(status, before, old.get("spec") or {})
+    yield from _validate_generation(status, "status")
+    yield from immutable("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
     for field, containers in _STATUSES:
-        errors += _validate_transitions(status, before, old.get("spec") or {}, field, containers)
+        yield from _validate_transitions(status, before, old.get("spec") or {}, field, containers)
     if "podIPs" in status and status["podIPs"] != before.get("podIPs"):
-        errors += _validate_addresses(status["podIPs"], "status.podIPs")
+        yield from _validate_addresses(status["podIPs"], "status.podIPs")
     if status.get("hostIPs") and status["hostIPs"] != before.get("hostIPs"):
-        errors += _validate_host_addresses(status)
-    return errors
+        if (first := status["hostIPs"][0].get("ip", "")) != status.get("hostIP", ""):
+            yield bad_value("status.hostIPs[0].ip", first, "must be equal to `hostIP`")
+        yield from _validate_addresses(status["hostIPs"], "status.hostIPs")
 
 
-def _validate_conditions(conditions: list[Object]) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_conditions(conditions: list[Object]) -> FieldErrors:
     for index, condition in enumerate(conditions):
-        if condition.get("observedGeneration", 0) < 0:
-            at = f"status.conditions[{index}].observedGeneration"
-            errors.append(bad_value(at, condition["observedGeneration"], "must be a non-negative integer"))
+        yield from _validate_generation(condition, f"status.conditions[{index}]")
         kind = condition.get("type", "")
         if kind not in _SYSTEM_CONDITIONS:
-            errors += problems_at(f"status.conditions[{index}].Type", kind, check_label_key(kind))
-    return errors
+            yield from check_at(f"status.conditions[{index}].Type", kind, check_label_key)
 
 
-def _validate_nomination(status: Object, before: Object, spec: Object) -> list[FieldError]:
+def _validate_generation(holder: Object, path: str) -> FieldErrors:
+    if (generation := holder.get("observedGeneration", 0)) < 0:
+        yield bad_value(f"{path}.observedGeneration", generation, "must be a non-negative integer")
+
+
+def _validate_nomination(status: Object, before: Object, spec: Object) -> FieldErrors:
     node = status.get("nominatedNodeName", "")
     if not node or node == before.get("nominatedNodeName", ""):
-        return []
+        return
     path = "status.nominatedNodeName"
-    errors = problems_at(path, node, check_dns_subdomain(node))
+    yield from check_at(path, node, check_dns_subdomain)
     if spec.get("nodeName"):
-        errors.append(forbidden(path, "may not be set on pods that are already bound to a node"))
-    return errors
+        yield forbidden(path, "may not be set on pods that are already bound to a node")
 
 
 def _validate_transitions(
     status: Object, before: Object, spec: Object, field: str, containers: str | None
-) -> list[FieldError]:
+) -> FieldErrors:
     """A container that has terminated for good stays terminated."""
     if containers and _may_restart_all(spec):
-        return []
-    errors: list[FieldError] = []
+        return
     statuses = {entry.get("name", ""): entry for entry in status.get(field, ())}
     # The first of a name counts.
     by_name = {item.get("name", ""): item for item in reversed(spec.get(containers or "", ()))}
@@ -138,8 +168,7 @@ def _validate_transitions(
         exit_code = ended.get("exitCode", 0)
         if not _restarts(spec, by_name.get(entry.get("name", "")), exit_code):
             detail = "may not be transitioned to non-terminated state"
-            errors.append(forbidden(f"status.{field}[{index}].state", detail))
-    return errors
+            yield forbidden(f"status.{field}[{index}].state", detail)
 
 
 def _may_restart_all(spec: Object) -> bool:
@@ -170,21 +199,12 @@ def _has_restart_rule(container: Object, exit_code: int) -> bool:
     return False
 
 
-def _validate_addresses(addresses: list[Object], path: str) -> list[FieldError]:
+def _validate_addresses(addresses: list[Object], path: str) -> FieldErrors:
     texts = [address.get("ip", "") for address in addresses]
-    bad = [index for index, text in enumerate(texts) if not is_ip(text)]
-    errors = [bad_value(f"{path}[{index}]", texts[index], IP_RULE) for index in bad]
-    if len(texts) > 1 and not bad:
+    for index, text in enumerate(texts):
+        yield from check_at(f"{path}[{index}]", text, check_ip)
+    if len(texts) > 1 and all(map(is_ip, texts)):
         families = {ipaddress.ip_address(text).version for text in texts}
         if len(texts) > 2 or len(families) != 2:
             detail = "may specify no more than one IP for each IP family"
-            errors.append(bad_value(path, [{"IP": text} for text in texts], detail))
-    return errors
-
-
-def _validate_host_addresses(status: Object) -> list[FieldError]:
-    addresses = status["hostIPs"]
-    errors: list[FieldError] = []
-    if (first := addresses[0].get("ip", "")) != status.get("hostIP", ""):
-        errors.append(bad_value("status.hostIPs[0].ip", first, "must be equal to `hostIP`"))
-    return errors + _validate_addresses(addresses, "status.hostIPs")
+            yield bad_value(path, [{"IP": text} for text in texts], detail)

@@ -1,34 +1,46 @@
-"""Pods: combines the rules of the files beside this one.
+"""Pods, which combine the rules of the files beside this one, and PodDisruptionBudgets.
 
-Two more strategies serve subresources that write a single part of the spec: ephemeral containers and resources.
+Two more strategies serve subresources of pods that write one part of the spec: ephemeral containers, resources.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from podlife.api.codec import Object
 from podlife.api.defaults import default_pod
-from podlife.api.field_errors import FieldError, bad_value, forbidden
-from podlife.apiserver.strategies.core.pod.containers import validate_images
-from podlife.apiserver.strategies.core.pod.qos import qos_class
+from podlife.api.defaults.fields import fill_absent
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden
+from podlife.api.labels import validate_label_selector
+from podlife.apiserver.strategies.core.pod.containers import validate_image
 from podlife.apiserver.strategies.core.pod.spec import validate_pod_spec
 from podlife.apiserver.strategies.core.pod.status import (
     default_pod_status,
     first_status,
     keep_of_old_status,
+    qos_class,
     validate_pod_status,
 )
-from podlife.apiserver.strategies.core.pod.template import drop_disabled_fields
+from podlife.apiserver.strategies.core.pod.template import (
+    default_selector,
+    drop_disabled_fields,
+    shown_selector,
+    validate_at_most_all,
+    validate_int_or_percent,
+)
 from podlife.apiserver.strategies.core.pod.update import (
+    MIRROR,
     validate_annotation_update,
     validate_ephemeral_update,
     validate_spec_update,
 )
-from podlife.apiserver.strategies.core.pod.warnings import pod_warnings
-from podlife.apiserver.strategies.field_checks import problems_at
+from podlife.apiserver.strategies.core.pod.warnings import name_warnings, spec_warnings
+from podlife.apiserver.strategies.field_checks import non_negative, one_of
 from podlife.apiserver.strategies.object_meta import default_metadata
-from podlife.apiserver.strategies.strategy import Strategy
+from podlife.apiserver.strategies.strategy import Strategy, keep_field
 
-_MIRROR = "kubernetes.io/config.mirror"
+_BUDGET_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_EVICTION_POLICIES = frozenset({"AlwaysAllow", "IfHealthyBudget"})
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -62,8 +74,9 @@ class PodStrategy(Strategy):
         errors += validate_pod_spec(spec, "spec", pod_name=meta.get("name", ""))
         if "volumes" in spec and not spec.get("serviceAccountName"):
             errors += _validate_no_tokens(spec["volumes"])
-        errors += validate_images(spec.get("containers", ()), "spec.containers")
-        errors += validate_images(spec.get("initContainers", ()), "spec.initContainers")
+        for field in ("containers", "initContainers"):
+            for index, container in enumerate(spec.get(field, ())):
+                errors += validate_image(container, f"spec.{field}[{index}]")
         # Only a new object has no resourceVersion: these two apply to a create alone.
         if not meta.get("resourceVersion"):
             if spec.get("ephemeralContainers"):
@@ -76,24 +89,22 @@ class PodStrategy(Strategy):
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         prefix = new["metadata"].get("generateName", "")
         problems = self.validate_name(prefix, prefix=True) if prefix else []
-        errors = problems_at("metadata.generateName", prefix, problems)
+        errors = [bad_value("metadata.generateName", prefix, problem) for problem in problems]
         errors += validate_annotation_update(new["metadata"], old["metadata"])
-        return errors + validate_spec_update(new["spec"], old["spec"])
+        return [*errors, *validate_spec_update(new["spec"], old["spec"])]
 
     def prepare_status_update(self, new: Object, old: Object) -> None:
         super().prepare_status_update(new, old)
         # Old kubelets damaged owner references: a status update never carries them.
-        new["metadata"].pop("ownerReferences", None)
-        if "ownerReferences" in old["metadata"]:
-            new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+        keep_field(new["metadata"], old["metadata"], "ownerReferences")
         keep_of_old_status(new.setdefault("status", {}), old.get("status") or {})
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
         errors = validate_annotation_update(new["metadata"], old["metadata"])
-        return errors + validate_pod_status(new, old)
+        return [*errors, *validate_pod_status(new, old)]
 
     def warnings(self, obj: Object) -> list[str]:
-        return pod_warnings(obj)
+        return name_warnings(obj, "the Pod's hostname") + spec_warnings(obj["spec"], "spec")
 
     def first_grace_seconds(self, obj: Object, requested: int | None) -> int | None:
         """GD-01 to GD-05: none for a pod that never ran or has finished, otherwise the requested period, at least 1
@@ -133,16 +144,13 @@ def _merge_keys(holder: Object, labels: dict[str, str]) -> None:
                 selector.setdefault("matchExpressions", []).append(added)
 
 
-def _validate_annotations(annotations: dict[str, str], spec: Object) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if _MIRROR in annotations and not spec.get("nodeName"):
+def _validate_annotations(annotations: dict[str, str], spec: Object) -> FieldErrors:
+    if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        errors.append(bad_value(f"metadata.annotations[{_MIRROR}]", annotations[_MIRROR], detail))
+        yield bad_value(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], detail)
     cost = annotations.get(_DELETION_COST)
     if cost is not None and not _is_int32(cost):
-        detail = "must be a 32bit integer"
-        errors.append(bad_value(f"metadata.annotations[{_DELETION_COST}]", cost, detail))
-    return errors
+        yield bad_value(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
 
 
 def _is_int32(text: str) -> bool:
@@ -153,17 +161,12 @@ def _is_int32(text: str) -> bool:
     return len(digits) <= 10 and -(2**31) <= int(text) < 2**31
 
 
-def _validate_no_tokens(volumes: list[Object]) -> list[FieldError]:
-    return [
-        forbidden(
-            f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken",
-            "must not be specified when serviceAccountName is not set",
-        )
-        for index, volume in enumerate(volumes)
-        if "projected" in volume
-        for number, source in enumerate(volume["projected"].get("sources", ()))
-        if "serviceAccountToken" in source
-    ]
+def _validate_no_tokens(volumes: list[Object]) -> FieldErrors:
+    for index, volume in enumerate(volumes):
+        for number, source in enumerate((volume.get("projected") or {}).get("sources", ())):
+            if "serviceAccountToken" in source:
+                path = f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken"
+                yield forbidden(path, "must not be specified when serviceAccountName is not set")
 
 
 class EphemeralContainersStrategy(PodStrategy):
@@ -177,10 +180,10 @@ class EphemeralContainersStrategy(PodStrategy):
             new["spec"]["ephemeralContainers"] = wanted
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        if _MIRROR in (old["metadata"].get("annotations") or {}):
+        if MIRROR in (old["metadata"].get("annotations") or {}):
             return [forbidden("[]", "static pods do not support ephemeral containers")]
         errors = validate_annotation_update(new["metadata"], old["metadata"])
-        return errors + validate_ephemeral_update(new["spec"], old["spec"])
+        return [*errors, *validate_ephemeral_update(new["spec"], old["spec"])]
 
 
 class ResizeStrategy(PodStrategy):
@@ -197,20 +200,21 @@ class ResizeStrategy(PodStrategy):
                 new["spec"][field] = _with_resources(wanted.get(field, []), old["spec"][field])
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        errors: list[FieldError] = []
         for field in ("containers", "initContainers"):
-            names = [container.get("name") for container in new["spec"].get(field, ())]
-            if names != [container.get("name") for container in old["spec"].get(field, ())]:
-                detail = "pod updates may not add or remove containers"
-                return [forbidden(f"spec.{field}", detail)]
-        if qos_class(new["spec"]) != (old.get("status") or {}).get("qosClass"):
-            detail = "Pod QOS Class may not change as a result of resizing"
-            errors.append(bad_value("spec", (old.get("status") or {}).get("qosClass", ""), detail))
-        return errors + validate_annotation_update(new["metadata"], old["metadata"])
+            if _names(new["spec"].get(field, ())) != _names(old["spec"].get(field, ())):
+                return [forbidden(f"spec.{field}", "pod updates may not add or remove containers")]
+        qos = (old.get("status") or {}).get("qosClass")
+        detail = "Pod QOS Class may not change as a result of resizing"
+        errors = [] if qos_class(new["spec"]) == qos else [bad_value("spec", qos or "", detail)]
+        return [*errors, *validate_annotation_update(new["metadata"], old["metadata"])]
+
+
+def _names(containers: Sequence[Object]) -> list[str | None]:
+    return [container.get("name") for container in containers]
 
 
 def _with_resources(wanted: list[Object], old: list[Object]) -> list[Object]:
-    if [container.get("name") for container in wanted] != [container.get("name") for container in old]:
+    if _names(wanted) != _names(old):
         return wanted
     merged: list[Object] = []
     for after, before in zip(wanted, old, strict=True):
@@ -220,3 +224,45 @@ def _with_resources(wanted: list[Object], old: list[Object]) -> list[Object]:
             container["resizePolicy"] = after["resizePolicy"]
         merged.append(container)
     return merged
+
+
+class PodDisruptionBudgetStrategy(Strategy):
+    has_generation = True
+    has_status = True
+    unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        default_selector(obj.setdefault("spec", {}))
+        fill_absent(obj.setdefault("status", {}), **dict.fromkeys(_BUDGET_COUNTS, 0))
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = dict.fromkeys(_BUDGET_COUNTS, 0)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        errors: list[FieldError] = []
+        if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+            detail = "minAvailable and maxUnavailable cannot be both set"
+            errors.append(bad_value("spec", _shown_budget(spec), detail))
+        for field in ("minAvailable", "maxUnavailable"):
+            if (value := spec.get(field)) is not None:
+                errors += validate_int_or_percent(f"spec.{field}", value)
+                errors += validate_at_most_all(f"spec.{field}", value)
+        errors += validate_label_selector(spec.get("selector"), "spec.selector")
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        return errors + one_of("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES)
+
+    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        for field in _BUDGET_COUNTS:
+            errors += non_negative(f"status.{field}", (new.get("status") or {}).get(field))
+        return errors
+
+
+def _shown_budget(spec: Object) -> Object:
+    return {
+        "MinAvailable": spec.get("minAvailable"),
+        "Selector": shown_selector(spec.get("selector")),
+        "MaxUnavailable": spec.get("maxUnavailable"),
+        "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+    }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from podlife.api.codec import Object
 from podlife.api.defaults import default_pod_spec
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required
+from podlife.api.defaults.fields import fill_absent, fill_empty
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required
 from podlife.api.labels import (
     is_empty_selector,
     selector_matches,
@@ -16,15 +15,21 @@ from podlife.api.labels import (
 )
 from podlife.api.names import check_percent
 from podlife.apiserver.strategies.core.pod.spec import validate_pod_spec
-from podlife.apiserver.strategies.field_checks import immutable, non_negative, not_one_of, problems_at
+from podlife.apiserver.strategies.core.pod.warnings import spec_warnings
+from podlife.apiserver.strategies.field_checks import check_at, immutable, non_negative, one_of, show_times
 from podlife.apiserver.strategies.object_meta import default_metadata
-
-_MISMATCH = "`selector` does not match template `labels`"
+from podlife.apiserver.strategies.strategy import Strategy
 
 
 def default_template(template: Object) -> None:
     default_metadata(template.setdefault("metadata", {}))
     default_pod_spec(template.setdefault("spec", {}))
+
+
+def default_rolling_update(strategy: Object, **rolling: int | str) -> None:
+    fill_empty(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        fill_absent(strategy.setdefault("rollingUpdate", {}), **rolling)
 
 
 def default_selector(spec: Object) -> None:
@@ -50,15 +55,14 @@ def sorted_labels(labels: dict[str, str] | None) -> dict[str, str] | None:
     return dict(sorted(labels.items())) if labels else None
 
 
-def validate_template(template: Object, path: str) -> list[FieldError]:
+def validate_template(template: Object, path: str) -> FieldErrors:
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
-    errors = validate_labels(meta.get("labels") or {}, f"{path}.labels")
-    errors += validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
-    errors += validate_pod_spec(spec, f"{path}.spec", is_pod=False)
+    yield from validate_labels(meta.get("labels") or {}, f"{path}.labels")
+    yield from validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
+    yield from validate_pod_spec(spec, f"{path}.spec", is_pod=False)
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
-        errors.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
-    return errors
+        yield forbidden(f"{path}.spec.ephemeralContainers", detail)
 
 
 def shown_selector(selector: Object | None) -> Object | None:
@@ -94,8 +98,13 @@ def validate_selector(
     # An absent selector matches nothing.
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     if selector is None or not selector_matches(selector, labels):
-        errors.append(bad_value("spec.template.metadata.labels", sorted_labels(labels), _MISMATCH))
+        errors.append(selector_mismatch(labels))
     return errors
+
+
+def selector_mismatch(labels: dict[str, str]) -> FieldError:
+    detail = "`selector` does not match template `labels`"
+    return bad_value("spec.template.metadata.labels", sorted_labels(labels), detail)
 
 
 def is_readable(selector: Object | None) -> bool:
@@ -103,26 +112,17 @@ def is_readable(selector: Object | None) -> bool:
     return not validate_label_selector(selector, "")
 
 
-def validate_same_selector(new: Object, old: Object) -> list[FieldError]:
-    before, after = old["spec"].get("selector"), new["spec"].get("selector")
-    return immutable("spec.selector", shown_selector(after), shown_selector(before))
-
-
-def validate_long_running(spec: Object, kind: str) -> list[FieldError]:
+def validate_long_running(spec: Object, kind: str) -> FieldErrors:
     """A template whose pods run forever."""
     pod_spec, path = spec["template"].get("spec") or {}, "spec.template.spec"
-    errors: list[FieldError] = []
-    if (policy := pod_spec.get("restartPolicy", "")) != "Always":
-        errors.append(not_one_of(f"{path}.restartPolicy", policy, ("Always",)))
+    yield from one_of(f"{path}.restartPolicy", pod_spec.get("restartPolicy", ""), ("Always",))
     if pod_spec.get("activeDeadlineSeconds") is not None:
-        detail = f"activeDeadlineSeconds in {kind} is not Supported"
-        errors.append(forbidden(f"{path}.activeDeadlineSeconds", detail))
-    return errors
+        yield forbidden(f"{path}.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported")
 
 
 def validate_int_or_percent(path: str, value: int | str) -> list[FieldError]:
     if isinstance(value, str):
-        return problems_at(path, value, check_percent(value))
+        return check_at(path, value, check_percent)
     return non_negative(path, value)
 
 
@@ -141,10 +141,57 @@ def validate_at_most_all(path: str, value: int | str) -> list[FieldError]:
     return []
 
 
-def validate_counts(status: Object, fields: tuple[str, ...]) -> list[FieldError]:
-    """Counts in a status, `collisionCount` included, are not negative."""
-    errors: list[FieldError] = []
-    for field in (*fields, "observedGeneration", "collisionCount"):
-        value: Any = status.get(field, 0)
-        errors += non_negative(f"status.{field}", value)
-    return errors
+class TemplatedStrategy(Strategy):
+    """What all controllers with a template at `spec.template` share."""
+
+    has_generation = True
+    has_status = True
+    first_status: Object = {}
+    condition_times: tuple[str, ...] = ("lastTransitionTime",)
+    # Counts in the status besides `replicas`; those of the replicas are at most as many.
+    counts: tuple[str, ...] = ()
+    parts_of_replicas: tuple[str, ...] = ()
+    ready_path = "readyReplicas"
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        default_selector(spec)
+        default_template(spec.setdefault("template", {}))
+        status = obj.setdefault("status", {})
+        fill_absent(status, **self.first_status)
+        show_times(status, *self.condition_times)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = dict(self.first_status)
+        if template := obj["spec"].get("template"):
+            drop_disabled_fields(template["spec"])
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        super().prepare_update(new, old)
+        if template := new["spec"].get("template"):
+            drop_disabled_fields(template["spec"])
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        after, before = (shown_selector(obj["spec"].get("selector")) for obj in (new, old))
+        return immutable("spec.selector", after, before)
+
+    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
+        status = new["status"]
+        errors: list[FieldError] = []
+        for field in (*self.counts, "observedGeneration", "collisionCount"):
+            errors += non_negative(f"status.{field}", status.get(field))
+        for field in self.parts_of_replicas:
+            if (count := status.get(field, 0)) > status.get("replicas", 0):
+                errors.append(bad_value(f"status.{field}", count, "cannot be greater than status.replicas"))
+        available = status.get("availableReplicas", 0)
+        if available > status.get("readyReplicas", 0):
+            detail = f"cannot be greater than {self.ready_path}"
+            errors.append(bad_value("status.availableReplicas", available, detail))
+        collisions, before = (obj.get("status", {}).get("collisionCount") for obj in (new, old))
+        if before is not None and (collisions is None or collisions < before):
+            errors.append(bad_value("status.collisionCount", collisions or 0, "cannot be decremented"))
+        return errors
+
+    def warnings(self, obj: Object) -> list[str]:
+        template = obj["spec"].get("template")
+        return spec_warnings(template["spec"], "spec.template.spec") if template else []

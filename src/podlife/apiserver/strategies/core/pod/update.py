@@ -7,51 +7,44 @@ selection. Ephemeral containers and resources have subresources of their own.
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden
-from podlife.apiserver.strategies.field_checks import at_most_int32
-from podlife.apiserver.strategies.object_diff import describe_difference
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden
+from podlife.apiserver.strategies.field_checks import at_most_int32, describe_difference
+from podlife.apiserver.strategies.strategy import keep_field
 
-_UPDATABLE = ",".join(
-    (
-        "`spec.containers[*].image`",
-        "`spec.initContainers[*].image`",
-        "`spec.activeDeadlineSeconds`",
-        "`spec.tolerations` (only additions to existing tolerations)",
-        "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    )
+_UPDATABLE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_MIRROR = "kubernetes.io/config.mirror"
-_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+MIRROR = "kubernetes.io/config.mirror"
 
 
-def validate_spec_update(new: Object, old: Object) -> list[FieldError]:
+def validate_spec_update(new: Object, old: Object) -> FieldErrors:
     if new == old:
-        return []
-    errors: list[FieldError] = []
+        return
     for field in ("containers", "initContainers"):
         if len(new.get(field, ())) != len(old.get(field, ())):
-            return [forbidden(f"spec.{field}", "pod updates may not add or remove containers")]
+            yield forbidden(f"spec.{field}", "pod updates may not add or remove containers")
+            return
     stop, found = _validate_deadline(new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
-    errors += found
+    yield from found
     if stop:
-        return errors
-    errors += _validate_tolerations(new.get("tolerations", []), old.get("tolerations", []))
-    errors += _validate_gates(new.get("schedulingGates", []), old.get("schedulingGates", []))
+        return
+    yield from _validate_tolerations(new.get("tolerations", []), old.get("tolerations", []))
+    yield from _validate_gates(new.get("schedulingGates", []), old.get("schedulingGates", []))
     frozen = _without_updatable(new, old)
     if old.get("schedulingGates"):
-        errors += _validate_gated(frozen, old)
+        yield from _validate_gated(frozen, old)
     if frozen != old:
         detail = f"pod updates may not change fields other than {_UPDATABLE}\n"
-        errors.append(forbidden("spec", detail + describe_difference(old, frozen)))
-    return errors
+        yield forbidden("spec", detail + describe_difference(old, frozen))
 
 
 def _validate_deadline(new: int | None, old: int | None) -> tuple[bool, list[FieldError]]:
     path = "spec.activeDeadlineSeconds"
     if new is None:
-        if old is None:
-            return False, []
-        return False, [bad_value(path, None, "must not update from a positive integer to nil value")]
+        cleared = bad_value(path, None, "must not update from a positive integer to nil value")
+        return False, [] if old is None else [cleared]
     if errors := at_most_int32(path, new):
         return True, errors
     if old is not None and old < new:
@@ -63,26 +56,19 @@ def _without_seconds(toleration: Object) -> frozenset[tuple[str, str]]:
     return frozenset((field, value) for field, value in toleration.items() if field != "tolerationSeconds")
 
 
-def _validate_tolerations(new: list[Object], old: list[Object]) -> list[FieldError]:
-    if new == old:
-        return []
+def _validate_tolerations(new: list[Object], old: list[Object]) -> FieldErrors:
     kept = {_without_seconds(toleration) for toleration in new}
-    if all(_without_seconds(toleration) in kept for toleration in old):
-        return []
-    detail = "existing toleration can not be modified except its tolerationSeconds"
-    return [forbidden("spec.tolerations", detail)]
+    if new != old and not all(_without_seconds(toleration) in kept for toleration in old):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden("spec.tolerations", detail)
 
 
-def _validate_gates(new: list[Object], old: list[Object]) -> list[FieldError]:
+def _validate_gates(new: list[Object], old: list[Object]) -> FieldErrors:
     known = {gate.get("name", "") for gate in old}
-    return [
-        forbidden(
-            f"spec.schedulingGates[{index}].name",
-            f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'",
-        )
-        for index, gate in enumerate(new)
-        if gate.get("name", "") not in known
-    ]
+    for index, gate in enumerate(new):
+        if (name := gate.get("name", "")) not in known:
+            detail = f"only deletion is allowed, but found new scheduling gate '{name}'"
+            yield forbidden(f"spec.schedulingGates[{index}].name", detail)
 
 
 def _without_updatable(new: Object, old: Object) -> Object:
@@ -93,28 +79,25 @@ def _without_updatable(new: Object, old: Object) -> Object:
             pairs = zip(new[field], old.get(field, ()), strict=False)
             frozen[field] = [{**after, "image": before.get("image")} for after, before in pairs]
     for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        frozen.pop(field, None)
-        if field in old:
-            frozen[field] = old[field]
+        keep_field(frozen, old, field)
     grace = "terminationGracePeriodSeconds"
     if old.get(grace, 0) < 0 and new.get(grace) == 1:
         frozen[grace] = old[grace]
     return frozen
 
 
-def _validate_gated(frozen: Object, old: Object) -> list[FieldError]:
+def _validate_gated(frozen: Object, old: Object) -> FieldErrors:
     """A gated pod may still have its node selection narrowed; allowed changes are reset in `frozen`."""
-    errors: list[FieldError] = []
     new_selector, old_selector = frozen.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if new_selector != old_selector:
         if not old_selector.items() <= new_selector.items():
             detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            errors.append(bad_value("spec.nodeSelector", new_selector, detail))
-        _put_back(frozen, old, "nodeSelector")
+            yield bad_value("spec.nodeSelector", new_selector, detail)
+        keep_field(frozen, old, "nodeSelector")
     new_affinity, old_affinity = frozen.get("affinity") or {}, old.get("affinity") or {}
     new_node, old_node = new_affinity.get("nodeAffinity"), old_affinity.get("nodeAffinity")
     if new_node != old_node:
-        errors += _validate_narrower(new_node or {}, old_node or {})
+        yield from _validate_narrower(new_node or {}, old_node or {})
         restored = {field: value for field, value in new_affinity.items() if field != "nodeAffinity"}
         if old_node is not None:
             restored["nodeAffinity"] = old_node
@@ -122,31 +105,21 @@ def _validate_gated(frozen: Object, old: Object) -> list[FieldError]:
             frozen["affinity"] = restored
         else:
             frozen.pop("affinity", None)
-    return errors
 
 
-def _put_back(frozen: Object, old: Object, field: str) -> None:
-    frozen.pop(field, None)
-    if field in old:
-        frozen[field] = old[field]
-
-
-def _validate_narrower(new: Object, old: Object) -> list[FieldError]:
+def _validate_narrower(new: Object, old: Object) -> FieldErrors:
     field = "requiredDuringSchedulingIgnoredDuringExecution"
     path = f"spec.affinity.nodeAffinity.{field}.nodeSelectorTerms"
     before = (old.get(field) or {}).get("nodeSelectorTerms") or []
     after = (new.get(field) or {}).get("nodeSelectorTerms") or []
-    if not before:
-        return []
-    if len(before) != len(after):
+    if before and len(before) != len(after):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [bad_value(path, after, detail)]
-    detail = "only additions are allowed (no mutations or deletions)"
-    return [
-        bad_value(f"{path}[{index}]", after[index], detail)
-        for index, term in enumerate(before)
-        if not _only_adds(after[index], term)
-    ]
+        yield bad_value(path, after, detail)
+        return
+    for index, term in enumerate(before):
+        if not _only_adds(after[index], term):
+            detail = "only additions are allowed (no mutations or deletions)"
+            yield bad_value(f"{path}[{index}]", after[index], detail)
 
 
 def _only_adds(new: Object, old: Object) -> bool:
@@ -159,40 +132,35 @@ def _only_adds(new: Object, old: Object) -> bool:
     )
 
 
-def validate_annotation_update(new: Object, old: Object) -> list[FieldError]:
+def validate_annotation_update(new: Object, old: Object) -> FieldErrors:
     """The annotations by which a kubelet recognizes its mirror pods are immutable."""
     before, after = old.get("annotations") or {}, new.get("annotations") or {}
     if before == after:
-        return []
-    errors: list[FieldError] = []
+        return
     for key in before:
-        if after.get(key) != before[key]:
-            if key.startswith(_APP_ARMOR):
-                detail = "may not remove or update AppArmor annotations"
-                errors.append(forbidden(f"metadata.annotations[{key}]", detail))
-            if key == _MIRROR:
-                detail = "may not remove or update mirror pod annotation"
-                errors.append(forbidden(f"metadata.annotations[{key}]", detail))
+        if after.get(key) != before[key] and (noun := _immutable_annotation(key)):
+            yield forbidden(f"metadata.annotations[{key}]", f"may not remove or update {noun}")
     for key in after.keys() - before.keys():
-        if key.startswith(_APP_ARMOR):
-            errors.append(forbidden(f"metadata.annotations[{key}]", "may not add AppArmor annotations"))
-        if key == _MIRROR:
-            errors.append(forbidden(f"metadata.annotations[{key}]", "may not add mirror pod annotation"))
-    return errors
+        if noun := _immutable_annotation(key):
+            yield forbidden(f"metadata.annotations[{key}]", f"may not add {noun}")
 
 
-def validate_ephemeral_update(new: Object, old: Object) -> list[FieldError]:
+def _immutable_annotation(key: str) -> str:
+    if key.startswith("container.apparmor.security.beta.kubernetes.io/"):
+        return "AppArmor annotations"
+    return "mirror pod annotation" if key == MIRROR else ""
+
+
+def validate_ephemeral_update(new: Object, old: Object) -> FieldErrors:
     """Ephemeral containers may be added, never changed or removed."""
-    errors: list[FieldError] = []
     by_name = {container.get("name", ""): container for container in new.get("ephemeralContainers", ())}
     for before in old.get("ephemeralContainers", ()):
         name = before.get("name", "")
         after = by_name.get(name)
         if after is None:
             detail = f'existing ephemeral containers "{name}" may not be removed\n'
-            errors.append(forbidden("spec.ephemeralContainers", detail))
+            yield forbidden("spec.ephemeralContainers", detail)
         elif after != before:
             detail = f'existing ephemeral containers "{name}" may not be changed\n'
             detail += describe_difference(before, after)
-            errors.append(forbidden("spec.ephemeralContainers", detail))
-    return errors
+            yield forbidden("spec.ephemeralContainers", detail)

@@ -6,16 +6,15 @@ from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.api.names import check_dns_label
+from podlife.apiserver.strategies.field_checks import containers_of
 from podlife.apiserver.strategies.strategy import MOST_WARNINGS
 
 
-def pod_warnings(pod: Object) -> list[str]:
-    warnings: list[str] = []
-    if problems := check_dns_label(pod["metadata"].get("name", "")):
-        advice = "this is used in the Pod's hostname, which can result in surprising behavior"
-        shown = " ".join(problems)
-        warnings.append(f"metadata.name: {advice}; a DNS label is recommended: [{shown}]")
-    return warnings + spec_warnings(pod["spec"], "spec")
+def name_warnings(obj: Object, used_in: str) -> list[str]:
+    if not (problems := check_dns_label(obj["metadata"].get("name", ""))):
+        return []
+    advice = f"this is used in {used_in}, which can result in surprising behavior"
+    return [f"metadata.name: {advice}; a DNS label is recommended: [{' '.join(problems)}]"]
 
 
 def spec_warnings(spec: Object, path: str) -> list[str]:
@@ -26,7 +25,7 @@ def spec_warnings(spec: Object, path: str) -> list[str]:
             warnings.append(f"{at}: a null labelSelector results in matching no pod")
     if "imagePullSecrets" in spec:
         warnings += _secret_warnings(spec["imagePullSecrets"], f"{path}.imagePullSecrets")
-    for container, at in _containers(spec, path):
+    for container, at in containers_of(spec, path):
         if len(container.get("env", ())) > 1:
             warnings += _env_warnings(container["env"], f"{at}.env")
     warnings += _port_warnings(spec, path)
@@ -36,30 +35,19 @@ def spec_warnings(spec: Object, path: str) -> list[str]:
     return warnings
 
 
-def _containers(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
-    for field in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(field, ())):
-            yield container, f"{path}.{field}[{index}]"
-
-
-def _secret_warnings(secrets: list[Object], path: str) -> list[str]:
-    warnings: list[str] = []
+def _secret_warnings(secrets: list[Object], path: str) -> Iterator[str]:
     seen: set[str] = set()
     for index, secret in enumerate(secrets):
         name = secret.get("name", "")
         if name in seen:
-            warnings.append(f'{path}[{index}].name: duplicate name "{name}"')
+            yield f'{path}[{index}].name: duplicate name "{name}"'
         seen.add(name)
-    warnings += [
-        f'{path}[{index}].name: invalid empty name ""'
-        for index, secret in enumerate(secrets)
-        if not secret.get("name")
-    ]
-    return warnings
+    for index, secret in enumerate(secrets):
+        if not secret.get("name"):
+            yield f'{path}[{index}].name: invalid empty name ""'
 
 
-def _env_warnings(variables: list[Object], path: str) -> list[str]:
-    warnings: list[str] = []
+def _env_warnings(variables: list[Object], path: str) -> Iterator[str]:
     seen: set[str] = set()
     for index, variable in enumerate(variables):
         name, value = variable.get("name", ""), variable.get("value", "")
@@ -68,16 +56,15 @@ def _env_warnings(variables: list[Object], path: str) -> list[str]:
         extends = "valueFrom" not in variable and reference in value and value != reference
         if name in seen and not extends:
             hides = f'hides previous definition of "{name}", which may be dropped when using apply'
-            warnings.append(f"{path}[{index}]: {hides}")
+            yield f"{path}[{index}]: {hides}"
         seen.add(name)
-    return warnings
 
 
 def _port_warnings(spec: Object, path: str) -> list[str]:
     warnings: list[str] = []
     ports = [
         (port, f"{at}.ports[{index}]")
-        for container, at in _containers(spec, path)
+        for container, at in containers_of(spec, path)
         for index, port in enumerate(container.get("ports", ()))
     ]
     if len(ports) < 2:
@@ -99,8 +86,7 @@ def _port_warnings(spec: Object, path: str) -> list[str]:
 
 
 class _TakenPorts:
-    """Ports of one number and protocol. Conflicts are looked up, never searched for: a pod can have a hundred
-    thousand."""
+    """Ports of one number and protocol. Conflicts are looked up: a pod can have a hundred thousand ports."""
 
     __slots__ = ("_all", "_by_binding", "_by_host_port", "_off_host")
 

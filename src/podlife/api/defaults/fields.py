@@ -1,0 +1,128 @@
+"""What defaulting does to fields of any kind: drops empty ones, fills in others, rewrites quantities.
+
+Quantities are read here for the first time: a malformed one is refused as the real server refuses an object
+that it cannot decode.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.api.quantity import NANOS, Quantity, canonical_quantity, parse_quantity
+from podlife.errors import ApiError
+from podlife.memory import CACHED_VALUES
+
+_MILLI = NANOS // 1000
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_LONGEST_IMAGE, _LONGEST_NAME = 1024, 255
+_image = re.compile(
+    rf"(?P<name>(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*)"
+    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+).fullmatch
+
+
+def drop_empty_parts(value: Any) -> None:
+    """Through and through: lists and label maps that are empty are left out, as upstream does."""
+    if isinstance(value, list):
+        for item in value:
+            drop_empty_parts(item)
+    elif isinstance(value, dict):
+        for field in [
+            name for name, part in value.items() if part == [] or (name == "matchLabels" and not part)
+        ]:
+            del value[field]
+        for part in value.values():
+            drop_empty_parts(part)
+
+
+def drop_empty(obj: Object, keep: frozenset[str]) -> None:
+    """Remove what upstream's types leave out when empty: all but the fields that are pointers there."""
+    if all(obj.values()):
+        return
+    for field in [field for field, value in obj.items() if not value and field not in keep]:
+        del obj[field]
+
+
+def drop_empty_fields(obj: Object, *fields: str) -> None:
+    """Remove these fields where they are empty."""
+    for field in fields:
+        if not obj.get(field, True):
+            del obj[field]
+
+
+def fill_empty(obj: Object, **values: Any) -> None:
+    """Set the fields that are absent or empty."""
+    for field, value in values.items():
+        if not obj.get(field):
+            obj[field] = value
+
+
+def fill_absent(obj: Object, **values: Any) -> None:
+    for field, value in values.items():
+        obj.setdefault(field, value)
+
+
+def _read(value: Any) -> str:
+    """A quantity may come as a number; its canonical text, or the 400 of an object that cannot be read."""
+    try:
+        return canonical_quantity(value if isinstance(value, str) else str(value))
+    except ValueError as error:
+        raise ApiError(str(error), code=400, reason="BadRequest") from None
+
+
+def canonical(obj: Object, field: str) -> None:
+    """Write the quantity in a field, if there is one, as the real server stores it."""
+    if (value := obj.get(field)) is not None:
+        obj[field] = _read(value)
+
+
+@lru_cache(maxsize=CACHED_VALUES)
+def _in_millis(text: str) -> str:
+    quantity = parse_quantity(text)
+    if quantity.nanos % _MILLI == 0:
+        return text
+    return str(Quantity(-(-quantity.nanos // _MILLI) * _MILLI, quantity.style))
+
+
+def default_resource_list(amounts: Object) -> None:
+    """Canonical, and rounded up to thousandths."""
+    for name, value in amounts.items():
+        amounts[name] = _in_millis(_read(value))
+
+
+def default_resource_lists(resources: Object) -> None:
+    """`requests` and `limits` of any resource requirements."""
+    for side in ("limits", "requests"):
+        if amounts := resources.get(side):
+            default_resource_list(amounts)
+        elif amounts is not None:
+            del resources[side]
+    drop_empty_fields(resources, "claims")
+
+
+def default_requests_from_limits(resources: Object) -> None:
+    """A limit without a request is also the request: in pods, not in templates."""
+    if limits := resources.get("limits"):
+        requests = resources.setdefault("requests", {})
+        for name, value in limits.items():
+            requests.setdefault(name, value)
+
+
+def pull_policy(image: str) -> str:
+    """Always for what may change under its name: `latest`, or no tag and no digest."""
+    return _pull_policy(image) if len(image) <= _LONGEST_IMAGE else "IfNotPresent"
+
+
+@lru_cache(maxsize=CACHED_VALUES)
+def _pull_policy(image: str) -> str:
+    match = _image(image)
+    if match is None or len(match["name"]) > _LONGEST_NAME:
+        return "IfNotPresent"
+    tag = match["tag"] or ("" if match["digest"] else "latest")
+    return "Always" if tag == "latest" else "IfNotPresent"
