@@ -15,7 +15,7 @@ from enum import Enum
 
 from sortedcontainers import SortedDict
 
-from podlife.nodehealth.tolerations import evicting_taints, seconds_to_bear
+from podlife.nodehealth.taints import evicting_taints, seconds_to_bear
 from podlife.nodehealth.views import MonitoredNode, MonitoredPod, NodeTaint
 
 

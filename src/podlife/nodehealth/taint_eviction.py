@@ -19,7 +19,7 @@ from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import ConflictError, NotFoundError
 from podlife.nodehealth.evictions import Eviction, EvictionOutcome, Evictions
 from podlife.nodehealth.metrics import EvictionMetrics
-from podlife.nodehealth.tolerations import evicting_taints
+from podlife.nodehealth.taints import evicting_taints
 from podlife.nodehealth.views import POD_INDEXERS, MonitoredNode, MonitoredPod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 

@@ -12,11 +12,11 @@ first (`deletion_order`), find an owner's pods (`pods_of_owner`). A template sta
 it is lost. What to do with all this, and when, is for the controllers.
 """
 
-from podlife.podcontrol.availability import is_available, next_availability_check, seconds_to_next_check
 from podlife.podcontrol.controller_ref_manager import (
     ClaimResult,
     ClaimSettings,
     ControllerRefManager,
+    Ownable,
     adoption_patch,
     recheck_owner,
     release_patch,
@@ -51,7 +51,13 @@ from podlife.podcontrol.owner import (
     owner_of,
     validate_controller_ref,
 )
-from podlife.podcontrol.pod_batches import create_expected, delete_expected
+from podlife.podcontrol.pod_batches import (
+    INITIAL_BATCH,
+    SlowStart,
+    create_expected,
+    delete_expected,
+    slow_start,
+)
 from podlife.podcontrol.pod_control import (
     EventRecorder,
     PodControl,
@@ -68,12 +74,14 @@ from podlife.podcontrol.pod_order import (
 from podlife.podcontrol.pod_state import (
     claimed_pods,
     is_active,
+    is_available,
     is_ready,
     is_terminal,
     is_terminating,
+    next_availability_check,
     ready_since,
+    seconds_to_next_check,
 )
-from podlife.podcontrol.slow_start import INITIAL_BATCH, SlowStart, slow_start
 from podlife.podcontrol.template import Template, pod_from_template, pod_name_prefix, validate_selector
 from podlife.podcontrol.uncertain_creates import UncertainCreates, may_have_happened
 from podlife.podcontrol.views import (
@@ -109,6 +117,7 @@ __all__ = [
     "InvalidOwnerError",
     "InvalidTemplateError",
     "NamespaceTerminatingError",
+    "Ownable",
     "OwnedContainerStatus",
     "OwnedPod",
     "OwnedPodCondition",

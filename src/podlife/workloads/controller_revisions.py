@@ -96,8 +96,8 @@ def is_written_as(revision: ControllerRevision, patch: bytes) -> bool:
 
 
 def is_revision_of(revision: ControllerRevision, template: Template) -> bool:
-    """Whether to restore the revision would change nothing, although it may be written in another way: servers before
-    1.34 wrote empty times as null (what upstream calls the semantic comparison)."""
+    """Whether restoring the revision would change nothing, even if it is encoded differently: servers before 1.34 wrote
+    empty times as null (upstream: semantic comparison)."""
     restored = template_of(revision)
     return restored is not None and canonical_json(_without_nulls(restored)) == canonical_json(
         _without_nulls(template)
@@ -117,14 +117,11 @@ def _without_nulls(value: object) -> object:
 
 def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
     """From the oldest to the newest: by number, then by age, then by name."""
-    return sorted(
-        revisions,
-        key=lambda each: (
-            each.revision,
-            each.metadata.creation_timestamp or _BEGINNING,
-            each.metadata.name,
-        ),
-    )
+
+    def age(each: ControllerRevision) -> tuple[int, datetime, str]:
+        return each.revision, each.metadata.creation_timestamp or _BEGINNING, each.metadata.name
+
+    return sorted(revisions, key=age)
 
 
 def next_number(revisions: Iterable[ControllerRevision]) -> int:
@@ -211,22 +208,20 @@ class History:
             )
             self._on_write(owner, written)
 
-        references: ControllerRefManager[ControllerRevision] = ControllerRefManager(
+        references = ControllerRefManager[ControllerRevision](
             owner,
             selector,
             patch,
             can_adopt=recheck_owner(self._client, self._kind, owner),
             settings=ClaimSettings(kind="ControllerRevision"),
         )
-        claim = await references.claim(self._of(owner))
-        claim.raise_errors()
-        return in_order(claim.claimed)
+        return in_order(await references.claim_all(self._of(owner)))
 
     async def create(
         self, owner: Owner, draft: RevisionDraft, collision_count: int
     ) -> tuple[ControllerRevision, int]:
-        """Make the revision. One that is there already with the same data is as good; where the name is taken by
-        other data the next name is tried. Returns the count of collisions by then, too."""
+        """Create the revision and return it with the count of collisions. An existing one with the same data is used;
+        if its name has other data, the next name is tried."""
         body = draft.to_object(owner, collision_count)
         while True:
             try:
@@ -257,13 +252,10 @@ class History:
 
     async def delete(self, revision: ControllerRevision) -> None:
         """One that is gone already, or has been replaced, is fine."""
-        metadata = revision.metadata
+        metadata, options = revision.metadata, DeleteOptions(uid=revision.metadata.uid)
         try:
             await self._client.delete(
-                CONTROLLER_REVISIONS,
-                metadata.name,
-                metadata.namespace,
-                options=DeleteOptions(uid=metadata.uid),
+                CONTROLLER_REVISIONS, metadata.name, metadata.namespace, options=options
             )
         except (NotFoundError, ConflictError):
             return

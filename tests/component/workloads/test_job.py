@@ -17,8 +17,7 @@ from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job import Job
 from podlife.workloads.job.pods import TRACKING_FINALIZER
-from podlife.workloads.job.status_writer import JobStatusWriter
-from podlife.workloads.job.sync import Sight
+from podlife.workloads.job.sync import JobStatusWriter
 from tests.component.workloads.job_world import (
     DONE,
     ENDED,
@@ -107,7 +106,7 @@ async def test_job_that_selects_other_pods_than_it_makes_makes_none() -> None:
         made.spec.suspend = False
         made.spec.selector = {"matchLabels": {"app": "other"}}
         with pytest.raises(SelectorMismatchError, match="does not match template labels"):
-            await controller._sync.run(KEY, Sight(made, [], is_settled=True))
+            await controller._sync.run(KEY, made, [], is_settled=True)
         assert world.pods() == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from podlife.client import EVENTS, NODES
 from podlife.nodehealth import NodeHealthSettings
-from podlife.nodehealth.decision import NodeAction, decide
+from podlife.nodehealth.node_health import NodeAction, decide
 from podlife.nodehealth.taints import NOT_READY, UNREACHABLE
 from podlife.nodehealth.views import MonitoredNode, NodeTaint
 from podlife.testing import virtual_time

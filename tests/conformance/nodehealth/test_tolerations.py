@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from podlife.nodehealth.tolerations import evicting_taints, seconds_to_bear, shortest
+from podlife.nodehealth.taints import evicting_taints, seconds_to_bear, shortest
 from podlife.nodehealth.views import Toleration
 from tests.conformance.nodehealth.objects import taint, toleration
 

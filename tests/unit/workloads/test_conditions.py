@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from podlife.workloads.conditions import (
+from podlife.workloads.status import (
     ConditionDict,
     find_condition,
     has_condition,

@@ -14,7 +14,7 @@ from podlife.informer.cache import Cache
 from podlife.informer.indexes import Key
 from podlife.podcontrol import UidTrackedExpectations
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
-from podlife.workloads.replicaset.views import ReplicaSet, selector_of
+from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.replicaset.made import pod
 
@@ -45,9 +45,7 @@ class Situation:
             owners.apply(WatchEvent(EventType.ADDED, owner, "1"))
         self.keys = Keys()
         self.expectations = UidTrackedExpectations(seconds=lambda: 0.0)
-        self.events = PodEventHandler(
-            REPLICA_SETS, owners, self.keys, selector_of, self.expectations, **options
-        )
+        self.events = PodEventHandler(REPLICA_SETS, owners, self.keys, self.expectations, **options)
 
     def expected(self, key: Key = WEB) -> tuple[int, int]:
         found = self.expectations.get(key)
@@ -166,7 +164,7 @@ def test_selector_is_read_once_however_many_orphans_there_are() -> None:
         {"metadata": metadata, "spec": {"selector": {"matchExpressions": many}}}, ReplicaSet
     )
     owners.apply(WatchEvent(EventType.ADDED, owner, "1"))
-    events = PodEventHandler(REPLICA_SETS, owners, keys, selector_of)
+    events = PodEventHandler(REPLICA_SETS, owners, keys)
     started = time.process_time()
     for number in range(1000):
         events.on_add(pod(f"orphan-{number}", labels={"app": "web"}))

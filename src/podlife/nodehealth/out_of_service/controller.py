@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from podlife.client import LEASES, NODES
 from podlife.controller import ControlPlane
 from podlife.errors import ConfigError, PodlifeError
+from podlife.nodehealth.metrics import OutOfServiceMetrics
 from podlife.nodehealth.node_health import ClockReading
 from podlife.nodehealth.out_of_service.check_runner import CheckRunner
 from podlife.nodehealth.out_of_service.decision import NodeDecision, OutOfServiceAction, RefusalReason, decide
 from podlife.nodehealth.out_of_service.facts import NodeContents, OutOfServiceFacts
 from podlife.nodehealth.out_of_service.fence_checks import FenceCheck, FenceSubject
-from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
 from podlife.nodehealth.out_of_service.node_contents import attachments_by_node, count_freed_pods
 from podlife.nodehealth.out_of_service.node_events import NodeEventRecorder
 from podlife.nodehealth.out_of_service.node_writer import NodeWriter

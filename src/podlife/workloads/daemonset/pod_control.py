@@ -9,7 +9,7 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
@@ -22,6 +22,10 @@ from podlife.podcontrol import (
 )
 from podlife.workloads.daemonset.pod_template import for_node
 from podlife.workloads.views import Template, WorkloadPod
+
+_FIRST_SECONDS = 1.0
+_MOST_SECONDS = 15 * 60.0
+_PEACE_SECONDS = 2 * _MOST_SECONDS
 
 
 class DaemonPodControl:
@@ -84,3 +88,31 @@ class DaemonPodControl:
 
 def _key(owner: Owner) -> Key:
     return (owner.namespace, owner.name)
+
+
+class FailedPodsBackoff:
+    """Delays the deletion of failed daemon pods, by node and DaemonSet: one that fails immediately would otherwise be
+    recreated in a loop. The delay doubles from one second to 15 minutes and starts over after 30 minutes without a
+    failure. Times are the caller's, in seconds."""
+
+    def __init__(self) -> None:
+        # Start and length, ordered by start, so that expired entries come first.
+        self._waits: dict[Hashable, tuple[float, float]] = {}
+
+    def seconds_left(self, key: Hashable, now: float) -> float:
+        """How long a failed pod has to be left there; 0 when it may be deleted."""
+        since, seconds = self._waits.get(key, (now, 0.0))
+        return max(0.0, since + seconds - now)
+
+    def note(self, key: Hashable, now: float) -> None:
+        """One is being deleted."""
+        self._forget_before(now - _PEACE_SECONDS)
+        last = self._waits.pop(key, None)
+        self._waits[key] = now, _FIRST_SECONDS if last is None else min(2 * last[1], _MOST_SECONDS)
+
+    def _forget_before(self, moment: float) -> None:
+        while self._waits and self._waits[oldest := next(iter(self._waits))][0] < moment:
+            del self._waits[oldest]
+
+    def __len__(self) -> int:
+        return len(self._waits)

@@ -7,8 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from podlife.workloads.deployment.rollout_limits import max_surge
-from podlife.workloads.deployment.views import Deployment
+from podlife.workloads.deployment.views import Deployment, max_surge
 from podlife.workloads.replicaset.views import ReplicaSet
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -24,7 +23,7 @@ OF_ITS_OWN = frozenset(
 """Annotations that a Deployment and its ReplicaSets do not share."""
 
 _MOST_HISTORY_CHARACTERS = 2000
-_INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _INT32 = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
@@ -83,5 +82,5 @@ def _longer_history(history: str, revision: str) -> str:
 def _read_revision(text: str | None) -> int | None:
     if not text:
         return 0
-    number = int(text) if _INT64.fullmatch(text) else None
+    number = int(text) if INT64.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None

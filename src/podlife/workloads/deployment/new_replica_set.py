@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from podlife.api.codec import Object
-from podlife.client import REPLICA_SETS
-from podlife.podcontrol import validate_selector
-from podlife.workloads.deployment.views import Deployment, owner_of_deployment, selector_of
+from podlife.client import DEPLOYMENTS, REPLICA_SETS
+from podlife.podcontrol import owner_of, validate_selector
+from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.views import Template
 
 HASH_LABEL = "pod-template-hash"
@@ -50,7 +50,7 @@ def make_replica_set(deployment: Deployment, replicas: int, annotations: Mapping
     """The ReplicaSet of the Deployment's template as it is now. Raises SelectorMismatchError where the Deployment
     would not know it as its own, InvalidOwnerError for a Deployment that does not say who it is."""
     spec = deployment.spec
-    validate_selector(selector_of(deployment), spec.template)
+    validate_selector(deployment.selector, spec.template)
     hash_ = template_hash(spec.template, deployment.status.get("collisionCount"))
     metadata = spec.template.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), HASH_LABEL: hash_}
@@ -70,7 +70,7 @@ def make_replica_set(deployment: Deployment, replicas: int, annotations: Mapping
             "namespace": deployment.metadata.namespace,
             "labels": labels,
             "annotations": dict(annotations),
-            "ownerReferences": [owner_of_deployment(deployment).controller_ref().to_object()],
+            "ownerReferences": [owner_of(deployment, DEPLOYMENTS).controller_ref().to_object()],
         },
         "spec": wanted,
     }

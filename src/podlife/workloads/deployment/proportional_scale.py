@@ -15,8 +15,7 @@ from podlife.workloads.deployment.annotations import (
     size_annotations,
 )
 from podlife.workloads.deployment.rollout import Rollout, Scale, active, age, wanted
-from podlife.workloads.deployment.rollout_limits import max_surge
-from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment
+from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment, max_surge
 from podlife.workloads.replicaset.views import ReplicaSet
 
 

@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from podlife.api.codec import Object
-from podlife.workloads.deployment.annotations import OF_ITS_OWN, ROLLBACK_TO, revision_of
+from podlife.workloads.deployment.annotations import INT64, OF_ITS_OWN, ROLLBACK_TO, revision_of
 from podlife.workloads.deployment.new_replica_set import HASH_LABEL, is_same_template
 from podlife.workloads.deployment.rollout import Rollout
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
-
-_INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class Rollback:
 def rollback_revision(deployment: Deployment) -> int | None:
     """The requested revision, 0 for the previous one; None if there is no request."""
     text = deployment.metadata.annotations.get(ROLLBACK_TO, "")
-    return int(text) if _INT64.fullmatch(text) else None
+    return int(text) if INT64.fullmatch(text) else None
 
 
 def plan_rollback(rollout: Rollout, revision: int) -> Rollback:

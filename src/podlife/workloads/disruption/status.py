@@ -14,11 +14,9 @@ from typing import Any
 
 from podlife.api.codec import format_time, parse_time
 from podlife.podcontrol import is_ready
-from podlife.workloads.conditions import Conditions, find_condition
 from podlife.workloads.disruption.views import Budget, BudgetSpec
-from podlife.workloads.int_or_percent import scaled
-from podlife.workloads.status import changed_fields
-from podlife.workloads.views import Status, WorkloadPod
+from podlife.workloads.status import Conditions, changed_fields, find_condition
+from podlife.workloads.views import Status, WorkloadPod, scaled
 
 # How long the deletion of an evicted pod may take to be seen.
 DELETION_TIMEOUT = timedelta(minutes=2)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from podlife.workloads.conditions import ConditionDict, find_condition
 from podlife.workloads.job.pods import has_failed
 from podlife.workloads.job.policies import met_success_rule, rule_on_failure
 from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import start_time
+from podlife.workloads.status import ConditionDict, find_condition
 from podlife.workloads.views import Status
 
 SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"

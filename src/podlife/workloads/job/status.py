@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import format_time
-from podlife.workloads.conditions import ConditionDict, Conditions
 from podlife.workloads.job.finished_condition import FAILURE_TARGET, final_condition
 from podlife.workloads.job.pods import completion_index, has_failed, has_valid_index, is_tracked
 from podlife.workloads.job.policies import rule_on_failure
 from podlife.workloads.job.sync_context import SyncContext
+from podlife.workloads.status import ConditionDict, Conditions
 from podlife.workloads.views import Status, WorkloadPod
 
 _MOST_UNCOUNTED = 500

@@ -12,9 +12,9 @@ from datetime import datetime
 from functools import cached_property
 
 from podlife.podcontrol import is_active, is_ready, is_terminating
-from podlife.workloads.job.backoff import PodBackoff
 from podlife.workloads.job.index_ranges import IndexRanges
 from podlife.workloads.job.pods import (
+    PodBackoff,
     all_failures_of_index,
     completion_index,
     failures_of_index,

@@ -21,7 +21,6 @@ from podlife.workloads.daemonset.views import (
 )
 from podlife.workloads.views import (
     Affinity,
-    PodMetadata,
     WorkloadMetadata,
     WorkloadPod,
     WorkloadPodSpec,
@@ -57,7 +56,7 @@ def pod(
     generation: str = "",
 ) -> WorkloadPod:
     labels = {HASH_LABEL: revision} | ({"pod-template-generation": generation} if generation else {})
-    metadata = PodMetadata(
+    metadata = WorkloadMetadata(
         name=name,
         namespace="default",
         uid=f"uid-{name}",

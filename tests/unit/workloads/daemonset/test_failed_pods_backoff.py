@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podlife.workloads.daemonset.failed_pods_backoff import FailedPodsBackoff
+from podlife.workloads.daemonset.pod_control import FailedPodsBackoff
 
 
 def test_wait_doubles_from_a_second_to_a_quarter_of_an_hour() -> None:

@@ -6,8 +6,7 @@ import itertools
 from typing import Any
 
 from podlife.api.views import OwnerReference
-from podlife.workloads.daemonset.node_event_handler import NodeEventHandler
-from podlife.workloads.daemonset.placement import Placements
+from podlife.workloads.daemonset.placement import NodeEventHandler, Placements
 from podlife.workloads.daemonset.views import DaemonNode, DaemonNodeTaint, DaemonSet
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.daemonset.pods import daemon_set, node, pod

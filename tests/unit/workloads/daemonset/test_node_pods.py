@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podlife.workloads.daemonset.node_pods import (
+from podlife.workloads.daemonset.placement import NodeFit
+from podlife.workloads.daemonset.plan import (
     DaemonRevision,
     NodeChange,
     by_node,
@@ -10,7 +11,6 @@ from podlife.workloads.daemonset.node_pods import (
     has_other_part,
     oldest_first,
 )
-from podlife.workloads.daemonset.placement import NodeFit
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.daemonset.pods import NEW, NOW, OLD, names, pod
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from podlife.workloads.daemonset.node_pods import DaemonRevision
 from podlife.workloads.daemonset.placement import NodeFit
-from podlife.workloads.daemonset.plan import plan_nodes
+from podlife.workloads.daemonset.plan import DaemonRevision, plan_nodes
 from tests.unit.workloads.daemonset.pods import NEW, NOW, names, pod
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from podlife.workloads.deployment.old_replica_sets import removable
+from podlife.workloads.deployment.decision import removable
 from tests.unit.workloads.deployment.objects import NOW, deployment, replica_set, rollout
 
 

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from podlife.api.codec import format_time
-from podlife.workloads.conditions import find_condition
-from podlife.workloads.deployment.progress import (
+from podlife.workloads.deployment.rollout import Rollout
+from podlife.workloads.deployment.status import (
     conditions_before,
     created,
     creation_failed,
     is_complete,
+    new_status,
     seconds_to_deadline,
     with_progress,
 )
-from podlife.workloads.deployment.rollout import Rollout
-from podlife.workloads.deployment.status import new_status
 from podlife.workloads.deployment.views import Deployment
+from podlife.workloads.status import find_condition
 from tests.unit.workloads.deployment.objects import NOW, deployment, replica_set, rollout
 
 Condition = dict[str, Any]

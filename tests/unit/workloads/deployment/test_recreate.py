@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from podlife.workloads.deployment.recreate import recreate
+from podlife.workloads.deployment.decision import recreate
 from podlife.workloads.deployment.rollout import RolloutStep
 from tests.unit.workloads.deployment.objects import deployment, replica_set, rollout, sizes
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.workloads.deployment.rolling_update import new_size, roll
+from podlife.workloads.deployment.decision import new_size, roll
 from tests.unit.workloads.deployment.objects import deployment, replica_set, rollout, sizes
 
 

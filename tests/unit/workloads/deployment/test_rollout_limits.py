@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from podlife.podcontrol import InvalidInputError
-from podlife.workloads.deployment.rollout_limits import max_surge, max_unavailable
-from podlife.workloads.int_or_percent import scaled
+from podlife.workloads.deployment.views import max_surge, max_unavailable
+from podlife.workloads.views import scaled
 from tests.unit.workloads.deployment.objects import deployment
 
 

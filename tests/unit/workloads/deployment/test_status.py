@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.conditions import find_condition
 from podlife.workloads.deployment.status import new_status
+from podlife.workloads.status import find_condition
 from tests.unit.workloads.deployment.objects import NOW, deployment, replica_set, rollout
 
 

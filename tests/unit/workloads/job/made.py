@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.workloads.job.backoff import PodBackoff
-from podlife.workloads.job.pods import COMPLETION_INDEX, INDEX_FAILURES, TRACKING_FINALIZER
+from podlife.workloads.job.pods import COMPLETION_INDEX, INDEX_FAILURES, TRACKING_FINALIZER, PodBackoff
 from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import Job
 from podlife.workloads.views import WorkloadPod

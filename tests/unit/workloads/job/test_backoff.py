@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from podlife.workloads.job.backoff import PodBackoff, wait_of_index
+from podlife.workloads.job.pods import PodBackoff, wait_of_index
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.job.made import NOW, ended, pod
 

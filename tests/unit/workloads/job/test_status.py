@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.conditions import ConditionDict
 from podlife.workloads.job.finished_condition import COMPLETED
 from podlife.workloads.job.status import (
     Account,
@@ -20,6 +19,7 @@ from podlife.workloads.job.status import (
     with_verdict,
 )
 from podlife.workloads.job.views import Job
+from podlife.workloads.status import ConditionDict
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.job.made import NOW, ago, context, ended, job, pod
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podlife.api.selectors import label_selector_from_dict
-from podlife.workloads.replicaset.pods import count_labelled, has_other_worth, sort_pods
+from podlife.workloads.replicaset.status import count_labelled, has_other_worth, sort_pods
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.replicaset.made import pod
 

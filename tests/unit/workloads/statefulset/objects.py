@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 
 from podlife.api.codec import format_time
+from podlife.client import STATEFUL_SETS
+from podlife.podcontrol import owner_of
 from podlife.workloads.statefulset.identity import identity_labels, pod_name, volumes
 from podlife.workloads.statefulset.plan import StatefulSetState, TemplateRevision
-from podlife.workloads.statefulset.views import StatefulSet, VolumeClaim, owner_of_set
+from podlife.workloads.statefulset.views import StatefulSet, VolumeClaim
 from podlife.workloads.views import WorkloadPod
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -107,4 +109,4 @@ def state(
     update: TemplateRevision = NEW,
 ) -> StatefulSetState:
     known = {each.metadata.name: each for each in claims}
-    return StatefulSetState(of, owner_of_set(of), pods, current, update, known.get, NOW)
+    return StatefulSetState(of, owner_of(of, STATEFUL_SETS), pods, current, update, known.get, NOW)
