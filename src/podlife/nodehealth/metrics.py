@@ -34,8 +34,7 @@ class EvictionMetrics:
 
 
 class OutOfServiceMetrics:
-    """`removed` and `refused` are by reason, a refusal each time that it is told; `checks` by kind and result; `nodes`
-    is how many are out of service now, by whose taint it is."""
+    """`removed` and `refused` by reason, `checks` by kind and result, `nodes` by who set the taint."""
 
     def __init__(self) -> None:
         self.tainted = 0

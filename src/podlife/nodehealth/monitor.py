@@ -91,8 +91,7 @@ class NodeMonitor:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def _may_taint(self) -> bool:
-        """Not during a look, which may take a while when many nodes fail together: the zones are not judged by all that
-        is known of nodes, and all nodes might have failed."""
+        """Not during a look, which may be long: the zones are judged after it, and all nodes might have failed."""
         return self._caches.are_fit() and not self._is_looking
 
     def is_not_ready(self, name: str) -> bool:

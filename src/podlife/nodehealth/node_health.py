@@ -104,8 +104,7 @@ def _is_later(renewed: datetime | None, known: datetime | None) -> bool:
 
 
 def expired_conditions(node: Object, now: datetime) -> list[Object]:
-    """The conditions to change on a node whose time is over, each whole; those that are Unknown already are left
-    (NL-13 to NL-16). `node` is the object as the server has it."""
+    """Those of `node` that become Unknown, whole; ones that are already stay (NL-13 to NL-16)."""
     status = node.get("status") or {}
     known = {each.get("type"): each for each in status.get("conditions") or ()}
     changed = []

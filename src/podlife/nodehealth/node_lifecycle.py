@@ -32,8 +32,6 @@ _UNFIT_SECONDS = 1.0
 
 
 class NodeLifecycleController:
-    """Adds nothing to the control plane by itself: `plane.add(NodeLifecycleController(plane))`."""
-
     name = "node-lifecycle-controller"
 
     def __init__(self, plane: ControlPlane, *, settings: NodeHealthSettings | None = None) -> None:
@@ -53,7 +51,7 @@ class NodeLifecycleController:
         self.pod_controller = Controller(
             f"{self.name} pods", self.pod_queue, self.reconcile_pod, workers=_POD_WORKERS
         )
-        self._nodes.add_handler(_NodeEvents(self.queue))
+        self._nodes.add_handler(self)
         self._pods.add_handler(_PodEvents(self.pod_queue, self.monitor))
 
     async def run(self) -> None:
@@ -62,6 +60,18 @@ class NodeLifecycleController:
             group.create_task(self.pod_controller.run(), name=f"{self.name} pods")
             group.create_task(self.tainting.run(), name=f"{self.name} evictions")
             group.create_task(self.monitor.run(), name=f"{self.name} monitor")
+
+    # The node informer's handler: a heartbeat changes nothing that taints or labels follow.
+
+    def on_add(self, node: MonitoredNode) -> None:
+        self.queue.add(node.metadata.name)
+
+    def on_update(self, old: MonitoredNode, new: MonitoredNode) -> None:
+        if _followed(old) != _followed(new):
+            self.queue.add(new.metadata.name)
+
+    def on_delete(self, node: MonitoredNode) -> None:
+        self.queue.forget(node.metadata.name)
 
     def _is_fit(self) -> bool:
         followed = (self._nodes, self._pods, self._leases)
@@ -90,23 +100,6 @@ class NodeLifecycleController:
         if pod is not None and self.monitor.is_not_ready(pod.spec.node_name):
             await self.monitor.marking.mark(pod)
         return None
-
-
-class _NodeEvents:
-    """Enqueues a node when something has changed that its taints or labels follow; a heartbeat is nothing."""
-
-    def __init__(self, queue: RateLimitedQueue[str]) -> None:
-        self._queue = queue
-
-    def on_add(self, node: MonitoredNode) -> None:
-        self._queue.add(node.metadata.name)
-
-    def on_update(self, old: MonitoredNode, new: MonitoredNode) -> None:
-        if _followed(old) != _followed(new):
-            self._queue.add(new.metadata.name)
-
-    def on_delete(self, node: MonitoredNode) -> None:
-        self._queue.forget(node.metadata.name)
 
 
 def _followed(node: MonitoredNode) -> tuple[object, ...]:

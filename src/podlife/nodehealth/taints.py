@@ -41,8 +41,7 @@ _LABELS = {
 
 
 def opposite_of(status: str) -> tuple[TaintKey, TaintKey] | None:
-    """For a Ready condition with this status: the taint that evicts, and the one that must not stand beside it. None
-    for a node that is ready."""
+    """For a status of Ready, the evicting taint and the one to remove; None for a ready node."""
     match status:
         case "False":
             return NOT_READY, UNREACHABLE
@@ -57,8 +56,7 @@ def has_taint(taints: Iterable[NodeTaint], wanted: TaintKey) -> bool:
 
 
 def condition_taints(node: MonitoredNode) -> tuple[list[TaintKey], list[TaintKey]]:
-    """The NoSchedule taints to add and to take off, by the node's conditions; those of others, and other effects, are
-    nobody's business here (NL-60 to NL-62)."""
+    """NoSchedule taints to add and to remove; other keys and effects are left alone (NL-60 to NL-62)."""
     wanted = [
         (_OF_CONDITIONS[each.type, each.status], NO_SCHEDULE)
         for each in node.status.conditions
@@ -115,8 +113,7 @@ def evicting_taints(taints: Iterable[NodeTaint]) -> tuple[NodeTaint, ...]:
 
 
 def seconds_to_bear(taints: Sequence[NodeTaint], tolerations: Sequence[Toleration]) -> float | None:
-    """Infinity for ever, None if one is not tolerated at all. Of several tolerations that match a taint the first
-    counts (TE-02)."""
+    """Infinity for ever, None for never; of several tolerations of a taint the first counts (TE-02)."""
     used = []
     for taint in taints:
         fitting = (each for each in tolerations if _fits(each, taint))

@@ -13,11 +13,9 @@ it is lost. What to do with all this, and when, is for the controllers.
 """
 
 from podlife.podcontrol.controller_ref_manager import (
-    ClaimResult,
     ClaimSettings,
     ControllerRefManager,
     Ownable,
-    adoption_patch,
     recheck_owner,
     release_patch,
 )
@@ -47,13 +45,10 @@ from podlife.podcontrol.owner import (
     ControllerRef,
     Owner,
     Parent,
-    controller_ref_of,
     owner_of,
-    validate_controller_ref,
 )
 from podlife.podcontrol.pod_batches import (
     INITIAL_BATCH,
-    SlowStart,
     create_expected,
     delete_expected,
     slow_start,
@@ -65,8 +60,6 @@ from podlife.podcontrol.pod_control import (
     WriteHook,
 )
 from podlife.podcontrol.pod_order import (
-    POD_DELETION_COST,
-    deletion_cost,
     deletion_order,
     deletion_order_with_ranks,
     logging_order,
@@ -78,14 +71,12 @@ from podlife.podcontrol.pod_state import (
     is_ready,
     is_terminal,
     is_terminating,
-    next_availability_check,
     ready_since,
     seconds_to_next_check,
 )
-from podlife.podcontrol.template import Template, pod_from_template, pod_name_prefix, validate_selector
-from podlife.podcontrol.uncertain_creates import UncertainCreates, may_have_happened
+from podlife.podcontrol.template import Template, pod_from_template, validate_selector
+from podlife.podcontrol.uncertain_creates import UncertainCreates
 from podlife.podcontrol.views import (
-    InitContainer,
     OwnedContainerStatus,
     OwnedPod,
     OwnedPodCondition,
@@ -99,11 +90,9 @@ __all__ = [
     "BY_NAMESPACE",
     "BY_NODE",
     "INITIAL_BATCH",
-    "POD_DELETION_COST",
     "POD_INDEXERS",
     "AdoptionRefusedError",
     "ClaimError",
-    "ClaimResult",
     "ClaimSettings",
     "ControllerRef",
     "ControllerRefManager",
@@ -111,7 +100,6 @@ __all__ = [
     "EventRecorder",
     "Expectation",
     "Expectations",
-    "InitContainer",
     "InvalidControllerRefError",
     "InvalidInputError",
     "InvalidOwnerError",
@@ -131,18 +119,14 @@ __all__ = [
     "PodOperations",
     "PodReplacedError",
     "SelectorMismatchError",
-    "SlowStart",
     "Template",
     "UidTrackedExpectations",
     "UncertainCreates",
     "WriteHook",
-    "adoption_patch",
     "claimed_pods",
     "controller_index_key",
-    "controller_ref_of",
     "create_expected",
     "delete_expected",
-    "deletion_cost",
     "deletion_order",
     "deletion_order_with_ranks",
     "is_active",
@@ -151,17 +135,13 @@ __all__ = [
     "is_terminal",
     "is_terminating",
     "logging_order",
-    "may_have_happened",
-    "next_availability_check",
     "owner_of",
     "pod_from_template",
-    "pod_name_prefix",
     "pods_of_owner",
     "ready_since",
     "recheck_owner",
     "release_patch",
     "seconds_to_next_check",
     "slow_start",
-    "validate_controller_ref",
     "validate_selector",
 ]

@@ -75,8 +75,7 @@ class ControllerRefManager(Generic[T]):
         can_adopt: Check | None = None,
         settings: ClaimSettings | None = None,
     ) -> None:
-        """`can_adopt` is asked once, before the first adoption: see `recheck_owner`. Raises InvalidOwnerError for an
-        owner that no reference can point to."""
+        """`can_adopt` is awaited once, before the first adoption: see `recheck_owner`. Raises InvalidOwnerError."""
         self._ref = owner.controller_ref()
         self._owner = owner
         self._selector = selector

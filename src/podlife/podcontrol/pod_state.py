@@ -79,8 +79,7 @@ def next_availability_check(pod: OwnedPod, min_ready_seconds: int, now: datetime
 def seconds_to_next_check(
     pods: Iterable[OwnedPod], min_ready_seconds: int, evaluated_at: datetime, clock: Clock
 ) -> float | None:
-    """When the first of the pods becomes available that was not when the status was evaluated: 0 if that has come
-    already, None if there is no such pod."""
+    """Until the first pod becomes available that was not at `evaluated_at`: 0 if it has; None without one."""
     waits = (next_availability_check(pod, min_ready_seconds, evaluated_at) for pod in pods)
     soonest = min((wait for wait in waits if wait is not None), default=None)
     if soonest is None:

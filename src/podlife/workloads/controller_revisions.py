@@ -58,8 +58,7 @@ REVISION_INDEXERS: Mapping[str, Indexer[ControllerRevision]] = {_BY_CONTROLLER: 
 
 
 def canonical_json(value: object) -> bytes:
-    """As Go writes what it has read as plain JSON: keys in order, numbers by way of floats, `<`, `>` and `&` and two
-    separators of lines escaped."""
+    """As Go encodes plain JSON: sorted keys, numbers as floats, `<`, `>`, `&` and two line separators escaped."""
     data = msgspec.json.encode(value, order="deterministic")
     if _LONG_NUMBER.search(data):
         data = msgspec.json.encode(_through_floats(value), order="deterministic")
@@ -143,8 +142,7 @@ def revision_name(owner_name: str, hash_: str) -> str:
 def surplus(
     revisions: Sequence[ControllerRevision], live: Collection[str], limit: int
 ) -> list[ControllerRevision]:
-    """Those to be deleted, the oldest first, so that no more than the limit are left besides the live ones. The
-    revisions come in order; a negative limit is none."""
+    """The oldest beyond the limit, except live ones; the revisions come in order, a negative limit is none."""
     history = [each for each in revisions if each.metadata.name not in live]
     return history[: len(history) - limit] if 0 <= limit < len(history) else []
 

@@ -117,8 +117,7 @@ class WorkloadPod(podcontrol.OwnedPod, gc=False):
 
 
 def scaled(value: IntOrPercent, total: int, *, round_up: bool, what: str = "") -> int:
-    """A number unchanged, or that percentage of the total. Raises InvalidInputError for anything else, which names
-    `what` it was given for."""
+    """The number, or the percentage of the total. Raises InvalidInputError, which names `what`, for anything else."""
     if isinstance(value, int):
         return value
     if (percent := _PERCENT.fullmatch(value)) is None:

@@ -20,11 +20,11 @@ from podlife.podcontrol import (
     InvalidOwnerError,
     OwnedPod,
     Owner,
-    adoption_patch,
     owner_of,
     recheck_owner,
     release_patch,
 )
+from podlife.podcontrol.controller_ref_manager import adoption_patch
 from tests.conformance.podcontrol.world import REF, World, pod_object
 from tests.kit.embedded import refusal
 

@@ -19,8 +19,14 @@ from podlife.errors import ConfigError, PodlifeError
 from podlife.nodehealth.metrics import OutOfServiceMetrics
 from podlife.nodehealth.node_health import ClockReading
 from podlife.nodehealth.out_of_service.check_runner import CheckRunner
-from podlife.nodehealth.out_of_service.decision import NodeDecision, OutOfServiceAction, RefusalReason, decide
-from podlife.nodehealth.out_of_service.facts import NodeContents, OutOfServiceFacts
+from podlife.nodehealth.out_of_service.decision import (
+    NodeContents,
+    NodeDecision,
+    OutOfServiceAction,
+    OutOfServiceFacts,
+    RefusalReason,
+    decide,
+)
 from podlife.nodehealth.out_of_service.fence_checks import FenceCheck, FenceSubject
 from podlife.nodehealth.out_of_service.node_contents import attachments_by_node, count_freed_pods
 from podlife.nodehealth.out_of_service.node_events import NodeEventRecorder
@@ -41,8 +47,7 @@ _AT_ONCE = 8
 
 
 class OutOfServiceController:
-    """Raises ConfigError without a fence check, or when more are required than there are: nobody is declared dead by
-    this controller alone."""
+    """Raises ConfigError without a fence check, or if more are required than there are."""
 
     name = "out-of-service"
 

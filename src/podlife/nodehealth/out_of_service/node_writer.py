@@ -42,8 +42,7 @@ class _Found:
 
 
 class NodeWriter:
-    """Every method raises PodlifeError when the server refuses or does not answer, ConflictError when it was overtaken:
-    then nothing was written. They say whether anything was."""
+    """Methods return whether anything was written. They raise PodlifeError, ConflictError if overtaken."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client

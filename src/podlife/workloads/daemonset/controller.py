@@ -68,8 +68,6 @@ class _Situation:
 
 
 class DaemonSetController:
-    """Adds nothing to the control plane by itself: `plane.add(DaemonSetController(plane))`."""
-
     name = "daemonset-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 2, burst: int = _BURST) -> None:

@@ -63,8 +63,7 @@ class Placement:
 
 
 async def all_fits(placement: Placement, nodes: Iterable[DaemonNode]) -> dict[str, NodeFit]:
-    """By node name. Other tasks get their turn in between: thousands of nodes may be matched against thousands of
-    terms."""
+    """By node name. Yields to other tasks: thousands of nodes may be matched against thousands of terms."""
     loop = asyncio.get_running_loop()
     fits = {}
     since = loop.time()
@@ -96,8 +95,7 @@ class Placements:
 
 
 class NodeEventHandler:
-    """Nodes report often: only changes of labels or taints are evaluated, and only DaemonSets for which the node's fit
-    has changed are enqueued."""
+    """Evaluates only changes of labels and taints, and enqueues only DaemonSets whose fit has changed."""
 
     def __init__(
         self,

@@ -74,8 +74,7 @@ class NodeChange:
 
 
 def by_node(pods: Iterable[WorkloadPod]) -> dict[str, list[WorkloadPod]]:
-    """By the nodes they are on or for. Finished pods that are being deleted, and pods for no certain node, are left
-    out."""
+    """By the nodes they are on or for, without finished pods that are being deleted."""
     found: dict[str, list[WorkloadPod]] = {}
     for pod in pods:
         if is_terminal(pod) and pod.metadata.deletion_timestamp is not None:
@@ -135,8 +134,7 @@ def _age(pod: WorkloadPod) -> tuple[bool, float, str]:
 def _excess_of_surge(
     running: Sequence[WorkloadPod], revision: DaemonRevision, now: datetime
 ) -> list[WorkloadPod]:
-    """All but the oldest new and the oldest old pod; and that old one too, once it is not ready or the new one is
-    available."""
+    """All but one new and one old pod; also the old one, if it is not ready or the new one is available."""
     if len(running) == 1:
         return []
     new = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) == revision.hash]

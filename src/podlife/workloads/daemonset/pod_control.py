@@ -29,8 +29,7 @@ _PEACE_SECONDS = 2 * _MOST_SECONDS
 
 
 class DaemonPodControl:
-    """`expectations` is told of pods that come and go; a key may be changed again once they are satisfied.
-    `on_failures` is told of creations that failed."""
+    """A key may be changed again when its `expectations` are met; failed creations go to `on_failures`."""
 
     def __init__(self, control: PodOperations, burst: int) -> None:
         self.expectations = UidTrackedExpectations()

@@ -79,8 +79,7 @@ def is_updated(pod: WorkloadPod, generation: str, hash_: str) -> bool:
 
 
 def with_daemon_tolerations(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The template's tolerations, then those of all daemon pods. A toleration of the template for a limited time loses
-    its limit, if all daemon pods have the same one."""
+    """The template's, then those of all daemon pods; equal ones for a limited time lose their limit."""
     tolerations = [dict(each) for each in spec.get("tolerations") or ()]
     wanted = (*_FOR_ALL, _ON_HOST_NETWORK) if spec.get("hostNetwork") else _FOR_ALL
     for key, effect in wanted:

@@ -142,8 +142,7 @@ class DaemonSetHistory:
     async def _merge(
         self, kept: ControllerRevision, others: Sequence[ControllerRevision], pods: Iterable[WorkloadPod]
     ) -> None:
-        """Keep one of several revisions of the same template. Pods of the others are relabelled first: they would be
-        replaced otherwise."""
+        """Keep one of several equal revisions; pods of the others are relabelled first, or they would be replaced."""
         wanted = kept.metadata.labels.get(HASH_LABEL, "")
         hashes = {each.metadata.labels.get(HASH_LABEL, "") for each in others} - {"", wanted}
         concerned = [pod for pod in pods if pod.metadata.labels.get(HASH_LABEL) in hashes]

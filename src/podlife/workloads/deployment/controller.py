@@ -26,12 +26,12 @@ from podlife.workloads.deployment.annotations import (
     REVISION,
     annotations_of_new,
     highest_revision,
+    plan_rollback,
+    rollback_revision,
     size_annotations,
 )
 from podlife.workloads.deployment.decision import next_step
-from podlife.workloads.deployment.new_replica_set import make_replica_set
-from podlife.workloads.deployment.rollback import plan_rollback, rollback_revision
-from podlife.workloads.deployment.rollout import Rollout, RolloutStep, rollout_of
+from podlife.workloads.deployment.rollout import Rollout, RolloutStep, make_replica_set, rollout_of
 from podlife.workloads.deployment.status import (
     conditions_before,
     created,
@@ -55,8 +55,6 @@ from podlife.workqueue import RateLimitedQueue
 
 
 class DeploymentController:
-    """Adds nothing to the control plane by itself: `plane.add(DeploymentController(plane))`."""
-
     name = "deployment-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:

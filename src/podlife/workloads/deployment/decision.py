@@ -10,9 +10,8 @@ import functools
 from collections.abc import Sequence
 
 from podlife.podcontrol import InvalidInputError
-from podlife.workloads.deployment.annotations import revision_of
+from podlife.workloads.deployment.annotations import revision_of, rollback_revision
 from podlife.workloads.deployment.proportional_scale import is_being_scaled, scale
-from podlife.workloads.deployment.rollback import rollback_revision
 from podlife.workloads.deployment.rollout import Rollout, RolloutStep, Scale, active, age, total, wanted
 from podlife.workloads.deployment.status import is_complete
 from podlife.workloads.deployment.views import RECREATE, Deployment, max_surge, max_unavailable

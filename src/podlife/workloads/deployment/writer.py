@@ -18,10 +18,8 @@ from podlife.controller import OwnWrites
 from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
 from podlife.podcontrol import ClaimSettings, ControllerRefManager, EventRecorder, owner_of, recheck_owner
 from podlife.podcontrol.errors import as_namespace_terminating
-from podlife.workloads.deployment.annotations import size_annotations
-from podlife.workloads.deployment.new_replica_set import is_same_template
-from podlife.workloads.deployment.rollback import Rollback
-from podlife.workloads.deployment.rollout import Scale
+from podlife.workloads.deployment.annotations import Rollback, size_annotations
+from podlife.workloads.deployment.rollout import Scale, is_same_template
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.pod_event_handler import key_of
 from podlife.workloads.replicaset.views import ReplicaSet

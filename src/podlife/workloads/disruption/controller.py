@@ -41,8 +41,6 @@ _COMPONENT = "controllermanager"
 
 
 class DisruptionController:
-    """Adds nothing to the control plane by itself: `plane.add(DisruptionController(plane))`."""
-
     name = "disruption-controller"
 
     def __init__(self, plane: ControlPlane) -> None:

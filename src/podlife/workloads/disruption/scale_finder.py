@@ -56,8 +56,7 @@ class ScaleFinder:
         return all(each.is_live for each in followed)
 
     async def expected_pods(self, pods: Collection[WorkloadPod]) -> tuple[int, tuple[str, ...]]:
-        """How many pods their controllers want, and the names of those that have no controller. Raises NoScaleError,
-        and what the server answers."""
+        """The scale of their controllers, and the names of pods without one. Raises NoScaleError and ApiError."""
         scales: dict[str, int] = {}
         unmanaged: list[str] = []
         seen: set[str] = set()

@@ -33,8 +33,7 @@ class Expected:
 
 
 def needs_scale(spec: BudgetSpec) -> bool:
-    """Whether the number of pods that there should be is a matter of their controllers: for a percentage, and for
-    what may be missing. A plain minimum goes by the pods that there are."""
+    """Whether the scale of the pods' controllers is needed: for a percentage and for maxUnavailable."""
     return spec.max_unavailable is not None or isinstance(spec.min_available, str)
 
 

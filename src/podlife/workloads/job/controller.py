@@ -43,8 +43,6 @@ _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 60.0
 
 
 class JobController:
-    """Adds nothing to the control plane by itself: `plane.add(JobController(plane))`."""
-
     name = "job-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:

@@ -24,8 +24,7 @@ _FINAL = {SUCCESS_CRITERIA_MET: "Complete", FAILURE_TARGET: "Failed"}
 
 
 def judge(context: SyncContext) -> ConditionDict | None:
-    """The verdict that was written already, or the one that is due now; None while pods may still be needed. That all
-    completions are there is seen later: see `has_completed`."""
+    """The interim condition, written already or due now; reaching all completions is left to `has_completed`."""
     return (
         written_verdict(context.job.status)
         or _failed_by_policy(context)

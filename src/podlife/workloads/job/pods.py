@@ -35,8 +35,7 @@ def is_tracked(pod: WorkloadPod) -> bool:
 
 
 def has_failed(pod: WorkloadPod, spec: JobSpec) -> bool:
-    """Whether it counts as a failure. One that is going does at once where it is replaced at once: it may be an
-    orphan, which never comes to its end."""
+    """It counts as failed; a terminating pod does too, unless only failed pods are replaced: it may be an orphan."""
     if pod.status.phase in ("Failed", "Succeeded"):
         return pod.status.phase == "Failed"
     return pod.metadata.deletion_timestamp is not None and not spec.replaces_only_failed

@@ -128,8 +128,7 @@ def with_start(status: Status, *, is_suspended: bool, now: datetime) -> Status:
 
 
 def with_suspension(status: Status, *, is_suspended: bool, now: datetime) -> Status:
-    """What it says of whether the Job is suspended. A suspended Job has not started; one that is resumed starts
-    anew, and its deadline with it."""
+    """With the Suspended condition. A suspended Job has no start time; a resumed one starts again."""
     known = status.get("conditions") or []
     conditions = with_job_condition(known, SUSPENDED if is_suspended else RESUMED, now)
     if conditions == known:
@@ -141,8 +140,7 @@ def with_suspension(status: Status, *, is_suspended: bool, now: datetime) -> Sta
 
 
 def with_job_condition(known: Conditions | None, condition: ConditionDict, now: datetime) -> Conditions:
-    """In the place of the one of its type, or at the end. What says the same already stays, and what was never true
-    is not said to be false."""
+    """In place of the one of its type, or at the end; an equal one is kept, and no new one is added as False."""
     conditions = list(known or ())
     written = condition.to_object(now, lastProbeTime=now)
     for place, old in enumerate(conditions):

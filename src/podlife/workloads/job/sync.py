@@ -57,8 +57,7 @@ class _Step:
 
 
 class JobSync:
-    """Remembers failures in a row until it is told to forget them; those of an earlier Job of the same name are not
-    believed."""
+    """Keeps the consecutive failures of each Job, by key and UID, until `forget`."""
 
     def __init__(
         self,

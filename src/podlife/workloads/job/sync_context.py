@@ -121,8 +121,7 @@ class SyncContext:
 
     @cached_property
     def held_back(self) -> dict[int, WorkloadPod]:
-        """By index, the failed pod whose replacement is still to be made. It stays until then: only it knows how often
-        its index has failed."""
+        """By index, the failed pod that is still to be replaced: only it knows how often its index has failed."""
         if self.failed_indexes is None:
             return {}
         settled = self.succeeded_indexes | self.failed_indexes | IndexRanges.of(indexes_of(self.active))

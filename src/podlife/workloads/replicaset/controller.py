@@ -56,8 +56,6 @@ INDEXERS = {**OWNER_INDEXERS, BY_CONTROLLER_UID: _controller_uid}
 
 
 class ReplicaSetController:
-    """Adds nothing to the control plane by itself: `plane.add(ReplicaSetController(plane))`."""
-
     name = "replicaset-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5, burst: int = _BURST) -> None:

@@ -52,8 +52,6 @@ from podlife.workqueue import RateLimitedQueue
 
 
 class StatefulSetController:
-    """Adds nothing to the control plane by itself: `plane.add(StatefulSetController(plane))`."""
-
     name = "statefulset-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
@@ -88,8 +86,8 @@ class StatefulSetController:
         self._sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(PodEventHandler(STATEFUL_SETS, self._sets.cache, self.queue, self._deletions))
         self._waiting: set[Key] = set()
-        self._claims.add_handler(_CaughtUp(self._wake))
-        self._revisions.add_handler(_CaughtUp(self._wake))
+        self._claims.add_handler(self)
+        self._revisions.add_handler(self)
 
     async def run(self) -> None:
         await self.controller.run()
@@ -204,23 +202,15 @@ class StatefulSetController:
     def _note(self, ref: Ref) -> Callable[[Owner, Object], None]:
         return lambda owner, written: self._own_writes.note((owner.namespace, owner.name), ref, written)
 
-    def _wake(self) -> None:
+    # The handler of the informers of claims and revisions: keys may have waited for these caches.
+
+    def on_add(self, obj: object) -> None:
         for key in self._waiting:
             self.queue.add(key)
         self._waiting.clear()
 
-
-class _CaughtUp:
-    """A handler that calls `wake` for every event."""
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
-
-    def on_add(self, obj: object) -> None:
-        self._wake()
-
     def on_update(self, old: object, new: object) -> None:
-        self._wake()
+        self.on_add(new)
 
     def on_delete(self, obj: object) -> None:
-        self._wake()
+        self.on_add(obj)

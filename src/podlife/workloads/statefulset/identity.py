@@ -55,8 +55,7 @@ def identity_labels(name: str, ordinal: int) -> dict[str, str]:
 
 
 def has_identity(pod: WorkloadPod) -> bool:
-    """Whether it says who it is. The label of the index is set with the other, and not missed alone: pods from
-    before 1.28 have none."""
+    """By its name label alone: pods from before 1.28 have no index label, which is set together with it."""
     return pod.metadata.labels.get(POD_NAME_LABEL) == pod.metadata.name
 
 

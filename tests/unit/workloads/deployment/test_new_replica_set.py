@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podlife.podcontrol import InvalidOwnerError, SelectorMismatchError
-from podlife.workloads.deployment.new_replica_set import (
+from podlife.workloads.deployment.rollout import (
     HASH_LABEL,
     is_same_template,
     make_replica_set,

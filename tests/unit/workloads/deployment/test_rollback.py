@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.deployment.annotations import REVISION, ROLLBACK_TO
-from podlife.workloads.deployment.rollback import plan_rollback, rollback_revision
+from podlife.workloads.deployment.annotations import REVISION, ROLLBACK_TO, plan_rollback, rollback_revision
 from tests.unit.workloads.deployment.objects import deployment, replica_set, rollout, template
 
 NEW = replica_set("new", 1, revision="3")
