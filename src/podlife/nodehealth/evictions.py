@@ -20,8 +20,6 @@ from podlife.nodehealth.views import MonitoredNode, MonitoredPod, NodeTaint
 
 
 class EvictionOutcome(Enum):
-    """The outcome for a pod."""
-
     UNCHANGED = "unchanged"
     SET = "an eviction is set"
     CANCELLED = "its eviction is cancelled"

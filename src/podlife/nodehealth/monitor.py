@@ -48,8 +48,6 @@ _MOST_PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class MonitorCaches:
-    """The caches, and whether they are live."""
-
     nodes: CacheReader[MonitoredNode]
     leases: CacheReader[Lease]
     pods: CacheReader[MonitoredPod]
@@ -115,7 +113,6 @@ class NodeMonitor:
             await asyncio.sleep(self._settings.monitor_period_seconds)
 
     async def look(self) -> None:
-        """One pass over all nodes."""
         self._silences.took_long = False
         if not self._was_fit:
             self._was_fit = True

@@ -30,8 +30,6 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class NodeHealthData:
-    """Health data of one node."""
-
     uid: str
     heard_at: float
     # As last examined, including what was written then (NL-32).
@@ -64,7 +62,6 @@ def examine(
     now: ClockReading,
     settings: NodeHealthSettings,
 ) -> Examination:
-    """The node's health data after this examination, and whether its grace period has passed."""
     ready = node.ready
     is_new = known is None or known.uid != node.metadata.uid
     health = _first_seen(node, now) if known is None or is_new else _heard(known, ready, now)

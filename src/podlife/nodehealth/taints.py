@@ -34,10 +34,7 @@ _OF_CONDITIONS: Mapping[tuple[str, str], str] = {
 }
 _OURS = frozenset({*_OF_CONDITIONS.values(), _UNSCHEDULABLE})
 # The older labels follow the newer ones, which agents write.
-_LABELS = {
-    "kubernetes.io/os": "beta.kubernetes.io/os",
-    "kubernetes.io/arch": "beta.kubernetes.io/arch",
-}
+_LABELS = {"kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch"}
 
 
 def opposite_of(status: str) -> tuple[TaintKey, TaintKey] | None:

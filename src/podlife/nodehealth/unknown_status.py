@@ -35,8 +35,6 @@ _RETRY_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A node and the result of its examination."""
-
     node: MonitoredNode
     seen: Examination
 
@@ -112,7 +110,6 @@ class UnknownStatusWriter:
 
 
 async def read_lease(client: Client, name: str) -> Lease | None:
-    """The lease of this node, as the server has it."""
     try:
         return await client.get(LEASES, name, LEASE_NAMESPACE, view=Lease)
     except NotFoundError:

@@ -41,29 +41,16 @@ from podlife.podcontrol.indexes import (
     controller_index_key,
     pods_of_owner,
 )
-from podlife.podcontrol.owner import (
-    ControllerRef,
-    Owner,
-    Parent,
-    owner_of,
-)
+from podlife.podcontrol.owner import ControllerRef, Owner, Parent, owner_of
 from podlife.podcontrol.pod_batches import (
     INITIAL_BATCH,
+    CreateUntilTerminating,
     create_expected,
     delete_expected,
     slow_start,
 )
-from podlife.podcontrol.pod_control import (
-    EventRecorder,
-    PodControl,
-    PodOperations,
-    WriteHook,
-)
-from podlife.podcontrol.pod_order import (
-    deletion_order,
-    deletion_order_with_ranks,
-    logging_order,
-)
+from podlife.podcontrol.pod_control import EventRecorder, PodControl, PodOperations, WriteHook
+from podlife.podcontrol.pod_order import deletion_order, deletion_order_with_ranks, logging_order
 from podlife.podcontrol.pod_state import (
     claimed_pods,
     is_active,
@@ -96,6 +83,7 @@ __all__ = [
     "ClaimSettings",
     "ControllerRef",
     "ControllerRefManager",
+    "CreateUntilTerminating",
     "EnqueueOwner",
     "EventRecorder",
     "Expectation",

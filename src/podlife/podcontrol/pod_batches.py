@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from podlife.errors import NotFoundError
 from podlife.informer.indexes import Key
+from podlife.podcontrol.errors import NamespaceTerminatingError
 from podlife.podcontrol.expectations import UidTrackedExpectations
 from podlife.podcontrol.uncertain_creates import UncertainCreates
 from podlife.podcontrol.views import OwnedPod
@@ -25,6 +26,24 @@ P = TypeVar("P", bound=OwnedPod)
 INITIAL_BATCH = 1
 # Concurrency within a batch: more requests would only queue at the limiter.
 _AT_ONCE = 32
+
+
+class CreateUntilTerminating:
+    """A creation that is no longer tried once the namespace is terminating: no event is needed and retries cannot
+    succeed. It counts as done: pods that are expected and do not come keep each pod's end from being answered with
+    another try."""
+
+    def __init__(self, create: Callable[[], Awaitable[object]]) -> None:
+        self._create = create
+        self.is_terminating = False
+
+    async def __call__(self) -> None:
+        if self.is_terminating:
+            return
+        try:
+            await self._create()
+        except NamespaceTerminatingError:
+            self.is_terminating = True
 
 
 async def create_expected(

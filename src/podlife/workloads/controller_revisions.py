@@ -152,8 +152,6 @@ def surplus(
 
 @dataclass(frozen=True, slots=True)
 class RevisionDraft:
-    """A revision to create."""
-
     data: bytes
     number: int
     labels: Mapping[str, str] = field(default_factory=dict)

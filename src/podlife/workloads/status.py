@@ -110,8 +110,6 @@ def again_when_available(
 
 @dataclass(frozen=True, slots=True)
 class ConditionDict:
-    """A condition to be set."""
-
     type: str
     status: str
     reason: str = ""

@@ -175,7 +175,6 @@ class OutOfServiceController:
     # What is done
 
     def _meant(self, *steps: OutOfServiceAction) -> list[tuple[OutOfServiceFacts, NodeDecision]]:
-        """The nodes for which one of these is decided now."""
         facts = self._facts()
         decided = decide(facts, self.settings, self._now())
         return [(each, decided[each.name]) for each in facts if decided[each.name].step in steps]

@@ -78,7 +78,6 @@ class NodeEventRecorder:
         self._troubles.pop((name, step), None)
 
     def forget(self, name: str) -> None:
-        """The node is gone."""
         self._told.pop(name, None)
         for step in OutOfServiceAction:
             self._troubles.pop((name, step), None)

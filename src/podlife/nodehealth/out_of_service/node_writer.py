@@ -30,8 +30,6 @@ from podlife.nodehealth.views import Lease
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A node as read from the server."""
-
     whole: Object
     node: FencedNode
     record: TaintRecord | None

@@ -36,12 +36,7 @@ from podlife.workloads.daemonset.pod_template import daemon_template
 from podlife.workloads.daemonset.revisions import DaemonSetHistory, DaemonSetRevisions
 from podlife.workloads.daemonset.rolling_update import allows_surge, limits_of, replace_next
 from podlife.workloads.daemonset.status import new_status
-from podlife.workloads.daemonset.views import (
-    ROLLING_UPDATE,
-    DaemonNode,
-    DaemonSet,
-    template_generation,
-)
+from podlife.workloads.daemonset.views import ROLLING_UPDATE, DaemonNode, DaemonSet, template_generation
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
 from podlife.workloads.status import CATCH_UP_SECONDS, StatusWriter
 from podlife.workloads.views import WorkloadPod

@@ -16,11 +16,7 @@ from podlife.client import DAEMON_SETS
 from podlife.informer import CacheReader, Informer
 from podlife.informer.indexes import Key
 from podlife.podcontrol import BY_NODE
-from podlife.workloads.daemonset.pod_template import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    with_daemon_tolerations,
-)
+from podlife.workloads.daemonset.pod_template import NO_EXECUTE, NO_SCHEDULE, with_daemon_tolerations
 from podlife.workloads.daemonset.views import DaemonNode, DaemonNodeTaint, DaemonSet
 from podlife.workloads.pod_event_handler import OwnerKeys, key_of
 from podlife.workloads.views import Template, WorkloadPod
@@ -29,8 +25,6 @@ _AT_ONCE_SECONDS = 0.01
 
 
 class NodeFit(Enum):
-    """How a node suits the daemon."""
-
     SHOULD_RUN = "should run"
     # No new pods, but running ones may stay.
     MAY_STAY = "may stay"

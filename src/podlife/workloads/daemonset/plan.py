@@ -20,7 +20,7 @@ from podlife.workloads.views import WorkloadPod
 class DaemonSetPlan:
     create_on: list[str] = field(default_factory=list)
     delete: list[WorkloadPod] = field(default_factory=list)
-    # Pods that have ended, with the nodes they are on.
+    # Pods that have ended, with the nodes they are on: deleted so that others can come, failed ones not too often.
     failed: list[tuple[str, WorkloadPod]] = field(default_factory=list)
     succeeded: list[tuple[str, WorkloadPod]] = field(default_factory=list)
 
@@ -34,14 +34,7 @@ def plan_nodes(
     """`pods` by node; `fits` of all nodes there are."""
     plan = DaemonSetPlan()
     for name, fit in fits.items():
-        change = decide(fit, pods.get(name, ()), revision, now)
-        if change is None:
-            continue
-        if change.needs_pod:
-            plan.create_on.append(name)
-        plan.delete += change.delete
-        plan.failed += [(name, pod) for pod in change.failed]
-        plan.succeeded += [(name, pod) for pod in change.succeeded]
+        _plan_node(plan, name, fit, pods.get(name, ()), revision, now)
     # The scheduler will never bind them, and nothing else deletes them.
     plan.delete += [
         pod
@@ -64,15 +57,6 @@ class DaemonRevision:
     is_surging: bool = False
 
 
-@dataclass(slots=True)
-class NodeChange:
-    needs_pod: bool = False
-    delete: list[WorkloadPod] = field(default_factory=list)
-    # Pods that have come to an end, to be deleted so that others can come: failed ones not too often.
-    failed: list[WorkloadPod] = field(default_factory=list)
-    succeeded: list[WorkloadPod] = field(default_factory=list)
-
-
 def by_node(pods: Iterable[WorkloadPod]) -> dict[str, list[WorkloadPod]]:
     """By the nodes they are on or for, without finished pods that are being deleted."""
     found: dict[str, list[WorkloadPod]] = {}
@@ -84,31 +68,35 @@ def by_node(pods: Iterable[WorkloadPod]) -> dict[str, list[WorkloadPod]]:
     return found
 
 
-def decide(
-    fit: NodeFit, pods: Sequence[WorkloadPod], revision: DaemonRevision, now: datetime
-) -> NodeChange | None:
-    """`pods` are those of the daemon on this node. None: it is as it should be."""
+def _plan_node(
+    plan: DaemonSetPlan,
+    name: str,
+    fit: NodeFit,
+    pods: Sequence[WorkloadPod],
+    revision: DaemonRevision,
+    now: datetime,
+) -> None:
     if not pods:
-        return NodeChange(needs_pod=True) if fit is NodeFit.SHOULD_RUN else None
+        if fit is NodeFit.SHOULD_RUN:
+            plan.create_on.append(name)
+        return
     if len(pods) == 1 and fit is not NodeFit.MUST_NOT and is_active(pods[0]):
         # As nearly every node is, nearly all the time.
-        return None
+        return
     present = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     if fit is NodeFit.MUST_NOT:
-        return NodeChange(delete=present)
-    change = NodeChange(
-        failed=[pod for pod in present if pod.status.phase == "Failed"],
-        succeeded=[pod for pod in present if pod.status.phase == "Succeeded"],
-    )
+        plan.delete += present
+        return
+    for phase, ended in (("Failed", plan.failed), ("Succeeded", plan.succeeded)):
+        ended += [(name, pod) for pod in present if pod.status.phase == phase]
     running = oldest_first(pod for pod in present if not is_terminal(pod))
     if not revision.is_surging:
-        change.delete = running[1:]
+        plan.delete += running[1:]
     elif running:
-        change.delete = _excess_of_surge(running, revision, now)
-    else:
+        plan.delete += _excess_of_surge(running, revision, now)
+    elif fit is NodeFit.SHOULD_RUN:
         # Another one is still going, and there may be two.
-        change.needs_pod = fit is NodeFit.SHOULD_RUN
-    return change
+        plan.create_on.append(name)
 
 
 def has_other_part(old: WorkloadPod, new: WorkloadPod) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
-    NamespaceTerminatingError,
+    CreateUntilTerminating,
     Owner,
     PodOperations,
     UidTrackedExpectations,
@@ -54,21 +54,12 @@ class DaemonPodControl:
 
     async def _create(self, owner: Owner, template: Template, nodes: Sequence[str]) -> Exception | None:
         reference, targets = owner.controller_ref(), iter(nodes)
-        is_in_vain = False
 
         async def create() -> None:
-            nonlocal is_in_vain
-            if is_in_vain:
-                return
             pod = for_node(template, next(targets))
-            try:
-                await self._control.create_pods(owner.namespace, pod, owner, reference)
-            except NamespaceTerminatingError:
-                # The namespace is terminating: no event is needed and retries cannot succeed; pods that are
-                # expected and do not come keep each pod's end from being answered with another try.
-                is_in_vain = True
+            await self._control.create_pods(owner.namespace, pod, owner, reference)
 
-        made = await slow_start(len(nodes), create)
+        made = await slow_start(len(nodes), CreateUntilTerminating(create))
         # Refused and skipped requests are not expected.
         self.expectations.add(_key(owner), creations=made.succeeded - len(nodes))
         if made.errors and self.on_failures is not None:
@@ -104,7 +95,6 @@ class FailedPodsBackoff:
         return max(0.0, since + seconds - now)
 
     def note(self, key: Hashable, now: float) -> None:
-        """One is being deleted."""
         self._forget_before(now - _PEACE_SECONDS)
         last = self._waits.pop(key, None)
         self._waits[key] = now, _FIRST_SECONDS if last is None else min(2 * last[1], _MOST_SECONDS)

@@ -94,7 +94,6 @@ class DaemonSetHistory:
     async def clean_up(
         self, daemon_set: DaemonSet, revisions: DaemonSetRevisions, pods: Iterable[WorkloadPod]
     ) -> None:
-        """Delete the oldest that are more than the history limit."""
         live = {pod.metadata.labels.get(HASH_LABEL, "") for pod in pods}
         for revision in surplus(revisions.old, live, daemon_set.spec.revision_history_limit):
             await self._history.delete(revision)

@@ -42,11 +42,7 @@ from podlife.workloads.deployment.status import (
 )
 from podlife.workloads.deployment.views import RECREATE, Deployment
 from podlife.workloads.deployment.writer import DeploymentWriter, HashCollisionError, NotSeenYetError
-from podlife.workloads.pod_event_handler import (
-    OWNER_INDEXERS,
-    PodEventHandler,
-    key_of,
-)
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, key_of
 from podlife.workloads.replicaset.controller import INDEXERS
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.status import CATCH_UP_SECONDS, next_collision_count
@@ -159,7 +155,6 @@ class DeploymentController:
         return replace(rollout, new=marked)
 
     async def _take(self, rollout: Rollout, step: RolloutStep) -> Again | None:
-        """Execute the step and write the status."""
         deployment, now = rollout.deployment, self._clock.now()
         conditions = conditions_before(rollout, now)
         if step.create is not None:
@@ -212,6 +207,5 @@ class DeploymentController:
 
 
 def _revision(rollout: Rollout) -> dict[str, str]:
-    """Write the annotation with the current revision."""
     revision = rollout.new.metadata.annotations.get(REVISION) if rollout.new is not None else None
     return {} if revision is None else {REVISION: revision}

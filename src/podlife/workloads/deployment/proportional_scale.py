@@ -27,7 +27,6 @@ def is_being_scaled(rollout: Rollout) -> bool:
 
 
 def scale(rollout: Rollout) -> tuple[Scale, ...]:
-    """The changes for the Deployment's current size."""
     deployment = rollout.deployment
     if not rollout.replica_sets:
         return ()

@@ -92,7 +92,6 @@ def active(replica_sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
 
 
 def wanted(replica_sets: Sequence[ReplicaSet]) -> int:
-    """How many pods they are to have."""
     return sum(each.spec.replicas for each in replica_sets)
 
 

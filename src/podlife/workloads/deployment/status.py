@@ -96,7 +96,6 @@ def conditions_before(rollout: Rollout, now: datetime) -> Conditions:
 
 
 def created(deployment: Deployment, conditions: Conditions, name: str, now: datetime) -> Conditions:
-    """After the new ReplicaSet was created."""
     if deployment.spec.deadline_seconds is None:
         return conditions
     message = f'Created new replica set "{name}"'

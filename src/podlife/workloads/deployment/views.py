@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from podlife.workloads.views import (
-    IntOrPercent,
-    LabelSelectorDict,
-    Template,
-    Workload,
-    scaled,
-)
+from podlife.workloads.views import IntOrPercent, LabelSelectorDict, Template, Workload, scaled
 
 RECREATE = "Recreate"
 ROLLING_UPDATE = "RollingUpdate"

@@ -11,13 +11,7 @@ from typing import Any, TypeVar
 
 from podlife.api.codec import decode_object
 from podlife.api.views import OwnerReference, controller_of
-from podlife.client import (
-    DEPLOYMENTS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
-    Ref,
-)
+from podlife.client import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, Ref
 from podlife.controller import ControlPlane
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer import CacheReader, Informer

@@ -47,7 +47,6 @@ def plan(context: SyncContext, *, most: int = MOST_AT_ONCE) -> JobPlan:
 
 
 def _wanted(context: SyncContext) -> int:
-    """How many pods should be at work."""
     spec = context.spec
     if spec.completions is None:
         # Once a worker has found the queue empty no other is begun, and those at work finish.

@@ -30,8 +30,6 @@ _LEFT_OUT = ("active", "succeeded", "failed", "completedIndexes")
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Active pods after this sync's creations and deletions."""
-
     active: int
     ready: int
     terminating: int
@@ -152,7 +150,6 @@ def with_job_condition(known: Conditions | None, condition: ConditionDict, now: 
 
 
 def held_uids(context: SyncContext) -> set[str]:
-    """The pods that have the tracking finalizer."""
     return {pod.metadata.uid for pod in context.pods if is_tracked(pod)}
 
 

@@ -15,12 +15,7 @@ from podlife.clock import Clock
 from podlife.controller import Again, OwnWrites
 from podlife.informer.indexes import Key
 from podlife.podcontrol import EventRecorder, Owner, is_ready, owner_of, validate_selector
-from podlife.workloads.job.finished_condition import (
-    COMPLETED,
-    has_completed,
-    judge,
-    time_to_deadline,
-)
+from podlife.workloads.job.finished_condition import COMPLETED, has_completed, judge, time_to_deadline
 from podlife.workloads.job.plan import JobPlan, plan
 from podlife.workloads.job.pod_control import Done, JobPodControl
 from podlife.workloads.job.pods import PodBackoff

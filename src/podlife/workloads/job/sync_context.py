@@ -44,7 +44,6 @@ class SyncContext:
 
     @cached_property
     def going(self) -> list[WorkloadPod]:
-        """Being deleted and not finished."""
         return [pod for pod in self.pods if is_terminating(pod)]
 
     @cached_property

@@ -20,7 +20,7 @@ from podlife.podcontrol import (
     INITIAL_BATCH,
     POD_INDEXERS,
     ControllerRefManager,
-    NamespaceTerminatingError,
+    CreateUntilTerminating,
     Owner,
     PodControl,
     UidTrackedExpectations,
@@ -136,25 +136,15 @@ class ReplicaSetController:
         reference = owner.controller_ref()
         # The same for all of them: the server draws the names.
         pod = pod_from_template(replica_set.spec.template, owner, reference)
-        is_in_vain = False
-
-        async def create() -> None:
-            nonlocal is_in_vain
-            if is_in_vain:
-                return
-            try:
-                await self._control.create_pod(owner.namespace, pod, owner, reference)
-            except NamespaceTerminatingError:
-                # The namespace is terminating: no event is needed and retries cannot succeed; pods that are
-                # expected and do not come keep each pod's end from being answered with another try.
-                is_in_vain = True
-
+        create = CreateUntilTerminating(
+            lambda: self._control.create_pod(owner.namespace, pod, owner, reference)
+        )
         first = count if key in self._going_well else INITIAL_BATCH
         self._going_well.discard(key)
         await create_expected(
             self._expectations, key, count, create, uncertain=self._uncertain, initial_batch=first
         )
-        if count == self._burst and not is_in_vain:
+        if count == self._burst and not create.is_terminating:
             self._going_well.add(key)
 
     async def _delete(self, owner: Owner, pod: WorkloadPod) -> None:

@@ -31,11 +31,7 @@ def new_status(
         "availableReplicas": sum(1 for pod in ready if is_available(pod, spec.min_ready_seconds, now)),
         "observedGeneration": replica_set.metadata.generation,
     }
-    status: Status = {
-        **replica_set.status,
-        "replicas": len(active),
-        "terminatingReplicas": len(terminating),
-    }
+    status: Status = {**replica_set.status, "replicas": len(active), "terminatingReplicas": len(terminating)}
     for name, count in counts.items():
         status.pop(name, None)
         if count:

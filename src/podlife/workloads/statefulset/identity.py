@@ -74,7 +74,6 @@ def has_storage(stateful_set: StatefulSet, pod: WorkloadPod) -> bool:
 
 
 def volumes(stateful_set: StatefulSet, ordinal: int) -> list[Object]:
-    """The volumes that are the pod's own claims."""
     return [
         {
             "name": _name_of(template),

@@ -169,7 +169,6 @@ def _revision_for(state: StatefulSetState, ordinal: int) -> TemplateRevision:
 
 
 def _care(state: StatefulSetState, pod: WorkloadPod) -> Step | None:
-    """The step for an existing pod, if any."""
     if is_terminal(pod):
         # Pods of a set never complete, so a finished one is replaced once it is gone.
         return DeletePod(pod) if pod.metadata.deletion_timestamp is None else None

@@ -34,8 +34,6 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True)
 class ClaimChange:
-    """Whose the claim should be from now on."""
-
     claim: VolumeClaim
     add: tuple[ControllerRef, ...]
     remove: tuple[str, ...]
@@ -51,8 +49,6 @@ class ClaimChange:
 
 @dataclass(frozen=True, slots=True)
 class ClaimWork:
-    """Pending changes of the claims of one pod."""
-
     create: tuple[Object, ...] = ()
     # Claims that are being deleted and block the pod.
     going: tuple[str, ...] = ()
