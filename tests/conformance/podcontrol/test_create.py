@@ -21,6 +21,7 @@ from podlife.podcontrol import (
 )
 from podlife.podcontrol.owner import validate_controller_ref
 from tests.conformance.podcontrol.world import REF, TEMPLATE, World, replica_set
+from tests.kit import objects
 from tests.kit.embedded import refusal
 
 
@@ -105,14 +106,7 @@ def test_owner_given_is_the_only_one() -> None:
     """PC-15."""
     made = pod_from_template(TEMPLATE, replica_set(), REF)["metadata"]
     assert made["ownerReferences"] == [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "name": "web",
-            "uid": "rs-uid",
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
+        {**objects.owner("ReplicaSet", "web", uid="rs-uid"), "blockOwnerDeletion": True}
     ]
 
 

@@ -16,6 +16,7 @@ from podlife.podcontrol import UidTrackedExpectations
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.views import WorkloadPod
+from tests.kit import objects
 from tests.unit.workloads.replicaset.made import pod
 
 WEB, OTHER = ("default", "web"), ("default", "other")
@@ -56,13 +57,7 @@ class Situation:
 def owned(
     name: str = "web-a", by: str = "web", *, uid: str = "", kind: str = "ReplicaSet", **rest: Any
 ) -> WorkloadPod:
-    reference = {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "name": by,
-        "uid": uid or f"uid-{by}",
-        "controller": True,
-    }
+    reference = objects.owner(kind, by, uid=uid or f"uid-{by}")
     return pod(name, ownerReferences=[reference], **rest)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -16,11 +17,24 @@ from podlife.errors import ConflictError
 from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.replicaset.views import ReplicaSet
-from podlife.workloads.status import StatusWriter, changed_fields, next_collision_count
+from podlife.workloads.status import (
+    ConditionDict,
+    StatusWriter,
+    changed_fields,
+    find_condition,
+    has_condition,
+    next_collision_count,
+    with_condition,
+    without_condition,
+)
+from tests.kit import objects
 from tests.kit.embedded import connect, refusal, start
 from tests.workloads.objects import replica_set
 
 Object = dict[str, Any]
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+LATER = datetime(2030, 1, 2, tzinfo=UTC)
+FIRST = ConditionDict("Progressing", "True", "Begun", "It has begun.").to_object(NOW)
 
 
 @pytest.mark.parametrize(
@@ -125,3 +139,47 @@ async def test_a_status_is_never_written_onto_another_object_of_the_same_name() 
 
 def test_the_collision_count_begins_again_where_an_int32_ends() -> None:
     assert [next_collision_count(count) for count in (None, 0, 5, 2**31 - 1)] == [1, 1, 6, 0]
+
+
+def test_object_has_what_is_given_and_the_time() -> None:
+    assert (
+        objects.condition(
+            "Progressing",
+            "True",
+            reason="Begun",
+            message="It has begun.",
+            lastTransitionTime="2030-01-01T00:00:00Z",
+        )
+        == FIRST
+    )
+    assert ConditionDict("Ready", "False").to_object(NOW, lastUpdateTime=LATER) == objects.condition(
+        "Ready", "False", lastUpdateTime="2030-01-02T00:00:00Z", lastTransitionTime="2030-01-01T00:00:00Z"
+    )
+
+
+def test_a_condition_that_says_the_same_stays_as_it_was() -> None:
+    again = ConditionDict("Progressing", "True", "Begun", "in other words").to_object(LATER)
+    assert with_condition([FIRST], again) == [FIRST]
+
+
+def test_another_reason_with_the_same_status_is_no_transition() -> None:
+    other = ConditionDict("Progressing", "True", "GoingOn").to_object(LATER)
+    [written] = with_condition([FIRST], other)
+    assert (written["reason"], written["lastTransitionTime"]) == ("GoingOn", FIRST["lastTransitionTime"])
+
+
+def test_another_status_is_a_transition_and_comes_last() -> None:
+    ready = ConditionDict("Ready", "True").to_object(NOW)
+    stopped = ConditionDict("Progressing", "False", "Stopped").to_object(LATER)
+    known = [FIRST, ready]
+    assert with_condition(known, stopped) == [ready, stopped]
+    assert known == [FIRST, ready], "what was given can still be compared"
+
+
+def test_a_condition_is_found_by_type_and_taken_away() -> None:
+    assert find_condition([FIRST], "Progressing") is FIRST
+    assert find_condition(None, "Progressing") is None
+    assert has_condition([FIRST], "Progressing")
+    assert not has_condition([FIRST], "Progressing", "False")
+    assert without_condition([FIRST], "Progressing") == []
+    assert without_condition(None, "Progressing") == []

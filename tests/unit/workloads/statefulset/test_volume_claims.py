@@ -92,10 +92,7 @@ def test_a_change_holds_only_for_the_claim_that_was_looked_at() -> None:
         "metadata": {
             "uid": "uid-of-data-web-1",
             "resourceVersion": "7",
-            "ownerReferences": [
-                {"$patch": "delete", "uid": SET_UID},
-                {**POD, "blockOwnerDeletion": True},
-            ],
+            "ownerReferences": [{"$patch": "delete", "uid": SET_UID}, {**POD, "blockOwnerDeletion": True}],
         }
     }
 

@@ -14,6 +14,7 @@ from podlife.workloads.deployment.rollout import (
     replica_set_name,
     template_hash,
 )
+from tests.kit import objects
 from tests.unit.workloads.deployment.objects import deployment, template
 
 
@@ -76,14 +77,7 @@ def test_replica_set_is_the_deployments_with_its_hash_in_labels_selector_and_tem
     assert metadata["namespace"] == "default"
     assert metadata["annotations"] == {"a": "b"}
     assert metadata["ownerReferences"] == [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "name": "web",
-            "uid": "uid-web",
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
+        {**objects.owner("Deployment", "web", uid="uid-web"), "blockOwnerDeletion": True}
     ]
     labels = {"app": "web", HASH_LABEL: hash_}
     assert metadata["labels"] == spec["template"]["metadata"]["labels"] == labels
