@@ -24,7 +24,7 @@ from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError
 from podlife.informer import CacheReader
 from podlife.informer.indexes import Indexer
 from podlife.podcontrol import ClaimSettings, ControllerRefManager, Owner, controller_index_key, recheck_owner
-from podlife.workloads.status import next_collision_count
+from podlife.workloads.status import next_collision_count, safe_encode
 from podlife.workloads.views import Template, WorkloadMetadata
 
 HASH_LABEL = "controller.kubernetes.io/hash"
@@ -32,7 +32,6 @@ HASH_LABEL = "controller.kubernetes.io/hash"
 _BY_CONTROLLER = "controller"
 # Leaves room for the hash in a name of 253 characters.
 _MOST_OF_OWNER_NAME = 223
-_SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONG_NUMBER = re.compile(rb"\d{16}")
 # Go cannot parse such a number, so no template has it.
 _BEYOND_FLOATS = 10**308
@@ -128,11 +127,11 @@ def next_number(revisions: Iterable[ControllerRevision]) -> int:
 
 
 def revision_hash(data: bytes, collision_count: int | None) -> str:
-    """FNV-1 of 32 bits over the data and the count, in letters that make no words."""
+    """FNV-1 of 32 bits over the data and the count."""
     number = 0x811C9DC5
     for byte in data + (b"" if collision_count is None else str(collision_count).encode()):
         number = (number * 0x01000193 & 0xFFFFFFFF) ^ byte
-    return "".join(_SAFE_LETTERS[ord(digit) % len(_SAFE_LETTERS)] for digit in str(number))
+    return safe_encode(number)
 
 
 def revision_name(owner_name: str, hash_: str) -> str:

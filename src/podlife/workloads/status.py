@@ -24,6 +24,7 @@ from podlife.workloads.views import Status, Workload, WorkloadMetadata, Workload
 
 Conditions = list[dict[str, Any]]
 
+_SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 CATCH_UP_SECONDS = 1.0
 """When a key is reconciled again whose caches lag behind; mostly an event of what it waits for is earlier."""
 
@@ -38,6 +39,11 @@ def changed_fields(old: Status, new: Status) -> Status:
 def next_collision_count(count: int | None) -> int:
     """The next collision count. It wraps at int32, because the server refuses more."""
     return ((count or 0) + 1) & 0x7FFFFFFF
+
+
+def safe_encode(number: int) -> str:
+    """Upstream's SafeEncodeString: characters that make no words."""
+    return "".join(_SAFE_CHARACTERS[ord(digit) % len(_SAFE_CHARACTERS)] for digit in str(number))
 
 
 class StatusWriter:

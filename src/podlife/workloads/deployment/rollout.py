@@ -20,6 +20,7 @@ from podlife.client import DEPLOYMENTS, REPLICA_SETS
 from podlife.podcontrol import owner_of, validate_selector
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
+from podlife.workloads.status import safe_encode
 from podlife.workloads.views import Template
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -28,8 +29,6 @@ HASH_LABEL = "pod-template-hash"
 # The fields of a template that hold maps: one without entries is as good as none. Of any other field that is an
 # object, an empty one says something (`emptyDir: {}`).
 _MAPS = frozenset(("annotations", "labels", "limits", "matchLabels", "nodeSelector", "overhead", "requests"))
-# No vowels and nothing that looks like one: no words come of it.
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _MOST_NAME_CHARACTERS = 253
 
 
@@ -109,8 +108,7 @@ def template_hash(template: Template, collisions: int | None) -> str:
     """Another one with every collision."""
     text = msgspec.json.encode(_comparable(template), order="deterministic")
     salt = b"" if collisions is None else (collisions & 0xFFFFFFFF).to_bytes(8, "little")
-    number = int.from_bytes(hashlib.blake2b(text + salt, digest_size=4).digest(), "little")
-    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(number))
+    return safe_encode(int.from_bytes(hashlib.blake2b(text + salt, digest_size=4).digest(), "little"))
 
 
 def replica_set_name(deployment_name: str, hash_: str) -> str:
