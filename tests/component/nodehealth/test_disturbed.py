@@ -10,7 +10,10 @@ from podlife.client import NODES, PODS
 from podlife.controller import Again
 from podlife.errors import ForbiddenError
 from podlife.nodehealth import NodeHealthSettings
-from podlife.testing import virtual_time
+from podlife.nodehealth.node_health import ClockReading, Examination, examine
+from podlife.nodehealth.unknown_status import UnknownStatusWriter
+from podlife.nodehealth.views import Lease, MonitoredNode
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.component.nodehealth.world import (
     Line,
@@ -22,7 +25,10 @@ from tests.component.nodehealth.world import (
     tolerates,
     world,
 )
+from tests.kit import embedded
 from tests.kit.embedded import refusal
+
+READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
 
 
 @virtual_time
@@ -403,3 +409,33 @@ async def test_a_server_that_refuses_the_watch_for_good_ends_it_with_its_reason(
         async with world() as w, w.at_work(way=line):
             await asyncio.sleep(600)
     assert failed.value.subgroup(ForbiddenError) is not None
+
+
+@virtual_time
+async def test_a_node_recreated_since_it_was_seen_to_be_silent_is_neither_written_nor_known() -> None:
+    """What was decided is about the node before; its successor is seen for the first time by the next pass."""
+    handler = await embedded.start()
+    client, clock = embedded.connect(handler), LoopClock()
+    await client.create(NODES, {"metadata": {"name": "n1"}})
+    await client.patch(NODES, "n1", {"status": {"conditions": [READY]}}, subresource="status")
+    silent = await client.get(NODES, "n1", view=MonitoredNode)
+    await client.delete(NODES, "n1")
+    await client.create(NODES, {"metadata": {"name": "n1"}})
+    await client.patch(NODES, "n1", {"status": {"conditions": [READY]}}, subresource="status")
+
+    def as_long_silent(node: MonitoredNode, lease: Lease | None) -> Examination:
+        known = examine(node, lease, None, ClockReading(clock.now(), -1000.0), NodeHealthSettings()).health
+        return examine(node, lease, known, ClockReading(clock.now(), 0.0), NodeHealthSettings())
+
+    silences = UnknownStatusWriter(client, clock, patience_seconds=10.0)
+    assert await silences.write(silent, as_long_silent) is None
+    found = await client.get(NODES, "n1")
+    assert [each["status"] for each in found["status"]["conditions"]] == ["True"]
+
+    successor = await client.get(NODES, "n1", view=MonitoredNode)
+    look = await silences.write(successor, as_long_silent)
+    assert look is not None
+    assert look.node.metadata.uid == successor.metadata.uid
+    found = await client.get(NODES, "n1")
+    assert {each["type"]: each["status"] for each in found["status"]["conditions"]}["Ready"] == "Unknown"
+    await client.close()
