@@ -9,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podlife.podcontrol import OwnedPodCondition, is_available
-from podlife.workloads.daemonset.node_pods import DaemonRevision, by_node
 from podlife.workloads.daemonset.placement import NodeFit
-from podlife.workloads.daemonset.plan import plan_nodes
+from podlife.workloads.daemonset.plan import DaemonRevision, by_node, plan_nodes
 from podlife.workloads.daemonset.pod_template import HASH_LABEL
-from podlife.workloads.daemonset.rolling_update import replace_next
-from podlife.workloads.daemonset.rollout_limits import RolloutLimits
-from podlife.workloads.views import PodMetadata, WorkloadPod, WorkloadPodSpec, WorkloadPodStatus
+from podlife.workloads.daemonset.rolling_update import RolloutLimits, replace_next
+from podlife.workloads.views import WorkloadMetadata, WorkloadPod, WorkloadPodSpec, WorkloadPodStatus
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 MIN_READY = 3
@@ -77,7 +75,7 @@ class Cluster:
 
     def create(self, name: str) -> None:
         self._made += 1
-        metadata = PodMetadata(
+        metadata = WorkloadMetadata(
             name=f"p{self._made:04}",
             uid=str(self._made),
             labels={HASH_LABEL: self.revision.hash},

@@ -39,10 +39,7 @@ def take(seen: Observatory, namespace: str, ignoring: Mapping[str, str]) -> Snap
     texts = Counter(_text(names.blank(_without(obj, ignoring))) for obj in objects)
     entries = [{"count": count, **json.loads(text)} for text, count in texts.items()]
     entries.sort(key=lambda each: (each["kind"], each["metadata"]["name"], _text(each)))
-    return {
-        "objects": entries,
-        "events": _events(seen.objects(EVENTS, namespace).values(), names, ignoring),
-    }
+    return {"objects": entries, "events": _events(seen.objects(EVENTS, namespace).values(), names, ignoring)}
 
 
 def difference(expected: Snapshot, found: Snapshot) -> str:

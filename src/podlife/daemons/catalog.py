@@ -202,7 +202,7 @@ def _export_taint_eviction(registry: CollectorRegistry, controller: Any) -> None
 
 
 def _export_out_of_service(registry: CollectorRegistry, controller: Any) -> None:
-    from podlife.nodehealth.out_of_service.prometheus import export_out_of_service
+    from podlife.nodehealth.prometheus import export_out_of_service
 
     export_out_of_service(registry, controller.metrics)
 

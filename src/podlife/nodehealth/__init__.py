@@ -5,8 +5,7 @@ Two controllers, as upstream; each runs against any API server, and they only co
 * `NodeLifecycleController`: conditions, taints, pods marked as not ready, zones and rates (NL- and RQ- rules).
 * `TaintEvictionController`: tolerations and their seconds, evictions (TE- rules).
 
-Decisions are pure (`node_health`, `decision`, `zones`, `rate_limited_timed_queue`, `taints`, `tolerations`,
-`evictions`).
+Decisions are pure (`node_health`, `zones`, `rate_limited_timed_queue`, `taints`, `evictions`).
 
 Guarantees:
 * Nothing is decided while a cache is stale.

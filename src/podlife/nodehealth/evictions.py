@@ -15,13 +15,11 @@ from enum import Enum
 
 from sortedcontainers import SortedDict
 
-from podlife.nodehealth.tolerations import evicting_taints, seconds_to_bear
+from podlife.nodehealth.taints import evicting_taints, seconds_to_bear
 from podlife.nodehealth.views import MonitoredNode, MonitoredPod, NodeTaint
 
 
 class EvictionOutcome(Enum):
-    """The outcome for a pod."""
-
     UNCHANGED = "unchanged"
     SET = "an eviction is set"
     CANCELLED = "its eviction is cancelled"

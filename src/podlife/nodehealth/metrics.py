@@ -31,3 +31,14 @@ class EvictionMetrics:
     def __init__(self) -> None:
         self.deletions = 0
         self.delay_seconds = Distribution(_SECONDS)
+
+
+class OutOfServiceMetrics:
+    """`removed` and `refused` by reason, `checks` by kind and result, `nodes` by who set the taint."""
+
+    def __init__(self) -> None:
+        self.tainted = 0
+        self.removed: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.checks: Counter[tuple[str, str]] = Counter()
+        self.nodes: Counter[str] = Counter()

@@ -10,20 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
+from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.events import Recorder
 from podlife.informer import CacheReader
-from podlife.nodehealth.decision import NodeAction, decide
 from podlife.nodehealth.metrics import NodeMetrics
 from podlife.nodehealth.no_execute_tainter import NoExecuteTainter
 from podlife.nodehealth.node_health import (
     ClockReading,
     Examination,
+    NodeAction,
     NodeHealthData,
+    decide,
     examine,
 )
 from podlife.nodehealth.pods_not_ready import PodsNotReadyMarker
@@ -40,69 +42,59 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 8
 # After so many nodes others on the loop have their turn.
 _BATCH = 200
+# A slower response says nothing about heartbeats meanwhile.
+_MOST_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorCaches:
-    """The caches, and whether they are live."""
-
     nodes: CacheReader[MonitoredNode]
     leases: CacheReader[Lease]
     pods: CacheReader[MonitoredPod]
     are_fit: Callable[[], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class MonitorParts:
-    """The components that carry out the monitor's decisions."""
-
-    clock: Clock
-    recorder: Recorder
-    silences: UnknownStatusWriter
-    writer: TaintWriter
-    tainting: NoExecuteTainter
-    marking: PodsNotReadyMarker
-    metrics: NodeMetrics
-
-
 class NodeMonitor:
-    def __init__(self, caches: MonitorCaches, settings: NodeHealthSettings, parts: MonitorParts) -> None:
+    """`writer`, `tainting` and `marking` carry out its decisions; the node lifecycle controller shares them."""
+
+    def __init__(
+        self,
+        caches: MonitorCaches,
+        settings: NodeHealthSettings,
+        client: Client,
+        clock: Clock,
+        recorder: Recorder,
+        metrics: NodeMetrics,
+    ) -> None:
         self._caches = caches
         self._settings = settings
-        self._clock = parts.clock
-        self._recorder = parts.recorder
-        self._silences = parts.silences
-        self._writer = parts.writer
-        self._tainting = parts.tainting
-        self._marking = parts.marking
-        self._metrics = parts.metrics
-        self._healths: dict[str, NodeHealthData] = {}
+        self._clock = clock
+        self._recorder = recorder
+        self._metrics = metrics
+        patience = min(_MOST_PATIENCE_SECONDS, settings.monitor_grace_seconds / 4)
+        self._silences = UnknownStatusWriter(client, clock, patience_seconds=patience)
+        self.writer = TaintWriter(client, clock)
+        self.marking = PodsNotReadyMarker(client, clock, recorder)
+        self.tainting = NoExecuteTainter(
+            caches.nodes, self.writer, metrics, self._may_taint, settings.eviction_rate
+        )
+        self.healths: dict[str, NodeHealthData] = {}
         # Whose pods could not all be marked.
         self._owing: set[str] = set()
-        self._disruption = Disruption()
+        self.disruption = Disruption()
         # When it was last looked, while the caches were live.
         self._looked_at: float | None = None
         self._was_fit = True
         self._is_looking = False
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    @property
-    def disruption(self) -> Disruption:
-        return self._disruption
-
-    @property
-    def has_verdict(self) -> bool:
-        """Whether the zones are judged by all that is known of nodes: not so during a look, which may take a while when
-        many nodes fail together. Who is tainted then might be one of all."""
-        return not self._is_looking
-
-    @property
-    def healths(self) -> Mapping[str, NodeHealthData]:
-        return self._healths
+    def _may_taint(self) -> bool:
+        """Not during a look, which may be long: the zones are judged after it, and all nodes might have failed."""
+        return self._caches.are_fit() and not self._is_looking
 
     def is_not_ready(self, name: str) -> bool:
         """Whether the node is known to be not ready; of one that was never looked at nothing is known (NL-47)."""
-        health = self._healths.get(name)
+        health = self.healths.get(name)
         return health is not None and health.ready is not None and health.ready.status != "True"
 
     async def run(self) -> None:
@@ -121,7 +113,6 @@ class NodeMonitor:
             await asyncio.sleep(self._settings.monitor_period_seconds)
 
     async def look(self) -> None:
-        """One pass over all nodes."""
         self._silences.took_long = False
         if not self._was_fit:
             self._was_fit = True
@@ -146,7 +137,7 @@ class NodeMonitor:
             if seen.is_new or seen.must_write or todo.asks_server:
                 asking.append(self._see_to(node))
                 continue
-            self._healths[node.metadata.name] = seen.health
+            self.healths[node.metadata.name] = seen.health
             self._queue(node, todo)
             looks.append(Look(node, seen))
         found = await asyncio.gather(*asking)
@@ -155,7 +146,7 @@ class NodeMonitor:
     # One node
 
     def _examine(self, node: MonitoredNode, lease: Lease | None) -> Examination:
-        return examine(node, lease, self._healths.get(node.metadata.name), self._now(), self._settings)
+        return examine(node, lease, self.healths.get(node.metadata.name), self._now(), self._settings)
 
     def _lease_of(self, node: MonitoredNode) -> Lease | None:
         return self._caches.leases.get(LEASE_NAMESPACE, node.metadata.name)
@@ -166,17 +157,16 @@ class NodeMonitor:
     async def _see_to(self, node: MonitoredNode) -> Look | None:
         async with self._turns:
             seen = self._examine(node, self._lease_of(node))
-            look: Look | None
             if seen.is_new:
                 await self._welcome(node)
                 # It is known from now on, even if the rest fails.
-                self._healths[node.metadata.name] = seen.health
-            look = Look(node, seen)
+                self.healths[node.metadata.name] = seen.health
+            look: Look | None = Look(node, seen)
             if seen.must_write:
                 look = await self._silences.write(node, self._examine)
             if look is None:
                 return None
-            self._healths[node.metadata.name] = look.seen.health
+            self.healths[node.metadata.name] = look.seen.health
             await self._act(look.node, self._decide(look.node, look.seen))
             return look
 
@@ -186,7 +176,7 @@ class NodeMonitor:
         self._tell(
             metadata.name, metadata.uid, "RegisteredNode", f"Registered Node {metadata.name} in Controller"
         )
-        self._tainting.add_zone(zone_of(metadata.labels))
+        self.tainting.add_zone(zone_of(metadata.labels))
         await self._take_taints_off(node)
 
     # What follows
@@ -194,16 +184,16 @@ class NodeMonitor:
     def _queue(self, node: MonitoredNode, todo: NodeAction) -> None:
         """The part that asks nothing of the server."""
         if todo.waits:
-            self._tainting.add(node, self._now().loop, lacks_taint=todo.lacks_taint)
+            self.tainting.add(node, self._now().loop, lacks_taint=todo.lacks_taint)
         elif todo.is_released:
-            self._tainting.remove(node.metadata.name)
+            self.tainting.remove(node.metadata.name)
         if not todo.marks_pods:
             self._owing.discard(node.metadata.name)
 
     async def _act(self, node: MonitoredNode, todo: NodeAction) -> None:
         name = node.metadata.name
         if todo.swap is not None:
-            await self._try(self._writer.swap(node, todo.swap[:1], todo.swap[1:]), f"taints of node {name}")
+            await self._try(self.writer.swap(node, todo.swap[:1], todo.swap[1:]), f"taints of node {name}")
         if todo.is_released and not await self._take_taints_off(node):
             return
         self._queue(node, todo)
@@ -212,17 +202,15 @@ class NodeMonitor:
             self._recorder.event(node_reference(name, node.metadata.uid), "Normal", "NodeNotReady", message)
         if todo.marks_pods:
             self._owing.add(name)
-            if await self._marking.mark_all(self._caches.pods.by_index("node", name)):
+            if await self.marking.mark_all(self._caches.pods.by_index("node", name)):
                 self._owing.discard(name)
 
     async def _take_taints_off(self, node: MonitoredNode) -> bool:
         """Says whether neither of the two that evict is there any more; one after the other, as upstream."""
         for taint in (UNREACHABLE, NOT_READY):
-            if not await self._try(
-                self._writer.remove(node, [taint]), f"taints of node {node.metadata.name}"
-            ):
+            if not await self._try(self.writer.remove(node, [taint]), f"taints of node {node.metadata.name}"):
                 return False
-        self._tainting.remove(node.metadata.name)
+        self.tainting.remove(node.metadata.name)
         return True
 
     async def _try(self, writing: Awaitable[object], what: str) -> bool:
@@ -239,12 +227,12 @@ class NodeMonitor:
     # All nodes together
 
     def _forget_removed(self) -> None:
-        for name, health in list(self._healths.items()):
+        for name, health in list(self.healths.items()):
             node = self._caches.nodes.get("", name)
             if node is None or node.metadata.uid != health.uid:
-                del self._healths[name]
+                del self.healths[name]
                 self._owing.discard(name)
-                self._tainting.remove(name)
+                self.tainting.remove(name)
                 self._tell(name, health.uid, "RemovingNode", f"Removing Node {name} from Controller")
 
     def _count(self, looks: list[Look]) -> None:
@@ -257,35 +245,35 @@ class NodeMonitor:
 
     async def _handle_disruption(self, looks: list[Look]) -> None:
         zones = {zone: count for zone, count in self._metrics.zones.items() if count.size}
-        verdict = judge(self._disruption, zones, self._settings)
-        self._disruption = verdict.disruption
+        verdict = judge(self.disruption, zones, self._settings)
+        self.disruption = verdict.disruption
         if verdict.stops:
             log.warning("no node is ready in any zone, evictions paused")
             await asyncio.gather(*(self._take_back(look.node) for look in looks))
         if verdict.resumes:
             self._forgive("nodes are ready again")
-        self._tainting.set_rates(verdict.rates, self._now().loop)
+        self.tainting.set_rates(verdict.rates, self._now().loop)
 
     async def _take_back(self, node: MonitoredNode) -> None:
         async with self._turns:
             await self._take_taints_off(node)
 
     def _leave_out_gap(self) -> None:
-        """The time in which the caches were not live counts against nobody. It is left out, and no more than that: with
-        a whole grace after each gap, a watch that breaks every now and then would keep a dead node alive."""
+        """Time during which the caches were stale counts against no node, and no more than that: with a whole grace
+        period after each gap, a watch that breaks now and then would keep a dead node alive."""
         now = self._now().loop
         gap = 0.0 if self._looked_at is None else now - self._looked_at
         log.info("caches are live again, ignoring the last %.0f s for all nodes", gap)
-        self._healths = {
+        self.healths = {
             name: replace(health, heard_at=min(now, health.heard_at + gap))
-            for name, health in self._healths.items()
+            for name, health in self.healths.items()
         }
 
     def _forgive(self, why: str) -> None:
         """Every node has its whole grace again (NL-74)."""
         log.info("grace periods of all nodes reset: %s", why)
         now = self._now().loop
-        self._healths = {name: replace(health, heard_at=now) for name, health in self._healths.items()}
+        self.healths = {name: replace(health, heard_at=now) for name, health in self.healths.items()}
 
     def _tell(self, name: str, uid: str, reason: str, message: str) -> None:
         self._recorder.event(node_reference(name, uid), "Normal", reason, f"Node {name} event: {message}")

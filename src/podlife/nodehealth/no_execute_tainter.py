@@ -57,8 +57,7 @@ class NoExecuteTainter:
             self._metrics.evictions[zone] += 0
 
     def add(self, node: MonitoredNode, now: float, *, lacks_taint: bool) -> None:
-        """The node waits for its turn. One that had it and lacks the taint all the same waits again, one that waits
-        already keeps its place (upstream's goes to the end with each pass, NL-55)."""
+        """A node keeps its place (unlike upstream, NL-55); one that lacks the taint after its turn waits again."""
         zone, name = zone_of(node.metadata.labels), node.metadata.name
         self.add_zone(zone)
         queue = self._queues[zone]

@@ -1,4 +1,4 @@
-"""Whether a node is alive, from its Ready condition, its lease and what was known before. Pure.
+"""Whether a node is alive, from its Ready condition, its lease and what was known before, and what follows. Pure.
 
 A node is alive whenever the heartbeat time of its Ready condition changes or its lease is renewed. These times are
 only compared with each other and never with a local clock, because clocks of other machines may be off (NL-10). The
@@ -12,6 +12,7 @@ from datetime import datetime
 
 from podlife.api.codec import Object, format_time
 from podlife.nodehealth.settings import NodeHealthSettings
+from podlife.nodehealth.taints import NOT_READY, UNREACHABLE, TaintKey, has_taint, opposite_of
 from podlife.nodehealth.views import READY, Lease, MonitoredNode, MonitoredNodeCondition
 
 # Conditions that the node agent reports; NetworkUnavailable belongs to the network plugin (NL-13).
@@ -29,8 +30,6 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class NodeHealthData:
-    """Health data of one node."""
-
     uid: str
     heard_at: float
     # As last examined, including what was written then (NL-32).
@@ -63,7 +62,6 @@ def examine(
     now: ClockReading,
     settings: NodeHealthSettings,
 ) -> Examination:
-    """The node's health data after this examination, and whether its grace period has passed."""
     ready = node.ready
     is_new = known is None or known.uid != node.metadata.uid
     health = _first_seen(node, now) if known is None or is_new else _heard(known, ready, now)
@@ -103,8 +101,7 @@ def _is_later(renewed: datetime | None, known: datetime | None) -> bool:
 
 
 def expired_conditions(node: Object, now: datetime) -> list[Object]:
-    """The conditions to change on a node whose time is over, each whole; those that are Unknown already are left
-    (NL-13 to NL-16). `node` is the object as the server has it."""
+    """Those of `node` that become Unknown, whole; ones that are already stay (NL-13 to NL-16)."""
     status = node.get("status") or {}
     known = {each.get("type"): each for each in status.get("conditions") or ()}
     changed = []
@@ -132,3 +129,44 @@ def _never_updated(type_: str, created: str, now: datetime) -> Object:
         "lastHeartbeatTime": created,
         "lastTransitionTime": format_time(now),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAction:
+    """Of one node, in this order."""
+
+    # One evicting taint for the other, at once: it was paid for already (NL-52).
+    swap: tuple[TaintKey, TaintKey] | None = None
+    # It gets its evicting taint in its turn, and `lacks_taint` says that it has none yet (NL-50).
+    waits: bool = False
+    lacks_taint: bool = False
+    # It is well: it waits no longer, and these come off (NL-53).
+    is_released: bool = False
+    removes: tuple[TaintKey, ...] = ()
+    # The node gets one event, and its pods are marked as not ready (NL-40).
+    tells: bool = False
+    marks_pods: bool = False
+
+    @property
+    def asks_server(self) -> bool:
+        return self.swap is not None or bool(self.removes) or self.marks_pods
+
+
+def decide(node: MonitoredNode, seen: Examination, *, owes_marking: bool) -> NodeAction:
+    """`owes_marking`: its pods were to be marked before, and not all of them could be (NL-44)."""
+    if seen.current is None:
+        return NodeAction()
+    # A node that is Unknown when it is first seen may have become so before its pods were marked: they are marked now,
+    # but not those of a node that never reported (NL-20).
+    is_shown_silent = seen.observed == "Unknown" and seen.health.ready is not None and not seen.must_write
+    was_missed = seen.is_new and is_shown_silent
+    marks_pods = seen.has_failed or (seen.observed != "True" and (owes_marking or was_missed))
+    pair = opposite_of(seen.current)
+    if pair is None:
+        present = tuple(each for each in (UNREACHABLE, NOT_READY) if has_taint(node.spec.taints, each))
+        return NodeAction(is_released=True, removes=present, marks_pods=marks_pods)
+    wanted, other = pair
+    if has_taint(node.spec.taints, other):
+        return NodeAction(swap=pair, tells=seen.has_failed, marks_pods=marks_pods)
+    lacks = not has_taint(node.spec.taints, wanted)
+    return NodeAction(waits=True, lacks_taint=lacks, tells=seen.has_failed, marks_pods=marks_pods)

@@ -15,13 +15,10 @@ from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import NotFoundError
 from podlife.informer.indexes import Key
 from podlife.nodehealth.metrics import NodeMetrics
-from podlife.nodehealth.monitor import MonitorCaches, MonitorParts, NodeMonitor
-from podlife.nodehealth.no_execute_tainter import NoExecuteTainter
-from podlife.nodehealth.pods_not_ready import PodsNotReadyMarker
+from podlife.nodehealth.monitor import MonitorCaches, NodeMonitor
 from podlife.nodehealth.settings import NodeHealthSettings
-from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.taints import condition_taints, label_changes
-from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, UnknownStatusWriter
+from podlife.nodehealth.unknown_status import LEASE_NAMESPACE
 from podlife.nodehealth.views import POD_INDEXERS, Lease, MonitoredNode, MonitoredPod
 from podlife.workqueue import RateLimitedQueue
 
@@ -31,14 +28,10 @@ _COMPONENT = "node-controller"
 _NODE_WORKERS, _POD_WORKERS = 8, 4
 # The deadline of a request: short beside the graces, so that one which hangs does not hold up the next pass.
 _REQUEST_SECONDS = 10.0
-# A slower response says nothing about heartbeats meanwhile.
-_MOST_PATIENCE_SECONDS = 5.0
 _UNFIT_SECONDS = 1.0
 
 
 class NodeLifecycleController:
-    """Adds nothing to the control plane by itself: `plane.add(NodeLifecycleController(plane))`."""
-
     name = "node-lifecycle-controller"
 
     def __init__(self, plane: ControlPlane, *, settings: NodeHealthSettings | None = None) -> None:
@@ -49,30 +42,16 @@ class NodeLifecycleController:
         self._leases = plane.informer(LEASES, view=Lease, namespace=LEASE_NAMESPACE)
         client = plane.client.with_timeout(_REQUEST_SECONDS)
         recorder = plane.recorder(_COMPONENT)
-        self._writer = TaintWriter(client, plane.clock)
-        self._marking = PodsNotReadyMarker(client, plane.clock, recorder)
-        self.tainting = NoExecuteTainter(
-            self._nodes.cache, self._writer, self.metrics, self._may_taint, self.settings.eviction_rate
-        )
-        patience = min(_MOST_PATIENCE_SECONDS, self.settings.monitor_grace_seconds / 4)
-        parts = MonitorParts(
-            clock=plane.clock,
-            recorder=recorder,
-            silences=UnknownStatusWriter(client, plane.clock, patience_seconds=patience),
-            writer=self._writer,
-            tainting=self.tainting,
-            marking=self._marking,
-            metrics=self.metrics,
-        )
         caches = MonitorCaches(self._nodes.cache, self._leases.cache, self._pods.cache, self._is_fit)
-        self.monitor = NodeMonitor(caches, self.settings, parts)
+        self.monitor = NodeMonitor(caches, self.settings, client, plane.clock, recorder, self.metrics)
+        self.tainting = self.monitor.tainting
         self.queue: RateLimitedQueue[str] = RateLimitedQueue("node_lifecycle_controller")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=_NODE_WORKERS)
         self.pod_queue: RateLimitedQueue[Key] = RateLimitedQueue("node_lifecycle_controller_pods")
         self.pod_controller = Controller(
             f"{self.name} pods", self.pod_queue, self.reconcile_pod, workers=_POD_WORKERS
         )
-        self._nodes.add_handler(_NodeEvents(self.queue))
+        self._nodes.add_handler(self)
         self._pods.add_handler(_PodEvents(self.pod_queue, self.monitor))
 
     async def run(self) -> None:
@@ -82,12 +61,21 @@ class NodeLifecycleController:
             group.create_task(self.tainting.run(), name=f"{self.name} evictions")
             group.create_task(self.monitor.run(), name=f"{self.name} monitor")
 
+    # The node informer's handler: a heartbeat changes nothing that taints or labels follow.
+
+    def on_add(self, node: MonitoredNode) -> None:
+        self.queue.add(node.metadata.name)
+
+    def on_update(self, old: MonitoredNode, new: MonitoredNode) -> None:
+        if _followed(old) != _followed(new):
+            self.queue.add(new.metadata.name)
+
+    def on_delete(self, node: MonitoredNode) -> None:
+        self.queue.forget(node.metadata.name)
+
     def _is_fit(self) -> bool:
         followed = (self._nodes, self._pods, self._leases)
         return all(informer.has_synced and informer.is_live for informer in followed)
-
-    def _may_taint(self) -> bool:
-        return self._is_fit() and self.monitor.has_verdict
 
     async def reconcile(self, name: str) -> Again | None:
         """The NoSchedule taints and the older labels of one node. What fails comes again (upstream gives up, NL-62)."""
@@ -98,8 +86,8 @@ class NodeLifecycleController:
             return Again(_UNFIT_SECONDS)
         added, removed = condition_taints(node)
         try:
-            await self._writer.swap(node, added, removed)
-            await self._writer.set_labels(node, label_changes(node.metadata.labels))
+            await self.monitor.writer.swap(node, added, removed)
+            await self.monitor.writer.set_labels(node, label_changes(node.metadata.labels))
         except NotFoundError:
             return None
         return None
@@ -110,25 +98,8 @@ class NodeLifecycleController:
             return Again(_UNFIT_SECONDS)
         pod = self._pods.cache.get(*key)
         if pod is not None and self.monitor.is_not_ready(pod.spec.node_name):
-            await self._marking.mark(pod)
+            await self.monitor.marking.mark(pod)
         return None
-
-
-class _NodeEvents:
-    """Enqueues a node when something has changed that its taints or labels follow; a heartbeat is nothing."""
-
-    def __init__(self, queue: RateLimitedQueue[str]) -> None:
-        self._queue = queue
-
-    def on_add(self, node: MonitoredNode) -> None:
-        self._queue.add(node.metadata.name)
-
-    def on_update(self, old: MonitoredNode, new: MonitoredNode) -> None:
-        if _followed(old) != _followed(new):
-            self._queue.add(new.metadata.name)
-
-    def on_delete(self, node: MonitoredNode) -> None:
-        self._queue.forget(node.metadata.name)
 
 
 def _followed(node: MonitoredNode) -> tuple[object, ...]:

@@ -67,11 +67,7 @@ class PodsNotReadyMarker:
 
     async def _write(self, pod: MonitoredPod) -> None:
         metadata = pod.metadata
-        condition = {
-            "type": READY,
-            "status": "False",
-            "lastTransitionTime": format_time(self._clock.now()),
-        }
+        condition = {"type": READY, "status": "False", "lastTransitionTime": format_time(self._clock.now())}
         patch = {"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}}
         try:
             await self._client.patch(

@@ -1,16 +1,21 @@
-"""The metrics of node health for Prometheus, under kube-controller-manager's own names, read at each scrape."""
+"""The metrics of node health for Prometheus, read at each scrape. Those that kube-controller-manager has too have its
+names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from podlife.controller.metrics import histogram
-from podlife.nodehealth.metrics import EvictionMetrics, NodeMetrics
+from podlife.nodehealth.metrics import EvictionMetrics, NodeMetrics, OutOfServiceMetrics
 from podlife.workqueue import Distribution
+
+_Counted = Iterable[tuple[tuple[str, ...], int]]
+"""A number for each combination of label values."""
 
 
 def export_node_lifecycle(registry: CollectorRegistry, metrics: NodeMetrics) -> None:
@@ -59,6 +64,31 @@ def export_taint_eviction(registry: CollectorRegistry, metrics: EvictionMetrics)
     registry.register(_Families(families))
 
 
+def export_out_of_service(registry: CollectorRegistry, metrics: OutOfServiceMetrics) -> None:
+    def families() -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "podlife_out_of_service_tainted_total", "Nodes that were set out of service.", metrics.tainted
+        )
+        counters: Iterable[tuple[str, str, tuple[str, ...], _Counted]] = (
+            ("removed", "Taints that were taken off.", ("reason",), _keyed(metrics.removed)),
+            ("refused", "Refusals that were told.", ("reason",), _keyed(metrics.refused)),
+            ("checks", "Fence checks that were asked.", ("check", "result"), metrics.checks.items()),
+        )
+        for name, help_, labels, counts in counters:
+            family = CounterMetricFamily(f"podlife_out_of_service_{name}_total", help_, labels=labels)
+            for values, number in counts:
+                family.add_metric(values, number)
+            yield family
+        nodes = GaugeMetricFamily(
+            "podlife_out_of_service_nodes", "Nodes with the taint, by who set it.", labels=("by",)
+        )
+        nodes.add_metric(("podlife",), metrics.nodes["ours"])
+        nodes.add_metric(("others",), metrics.nodes["somebody else's"])
+        yield nodes
+
+    registry.register(_Families(families))
+
+
 class _Families(Collector):
     def __init__(self, read: Callable[[], Iterator[Metric]]) -> None:
         self._read = read
@@ -71,3 +101,7 @@ def _histogram(name: str, help_: str, distribution: Distribution) -> Metric:
     family = HistogramMetricFamily(name, help_, labels=[])
     histogram(family, [], distribution)
     return family
+
+
+def _keyed(counts: Mapping[str, int]) -> _Counted:
+    return [((key,), number) for key, number in counts.items()]

@@ -71,8 +71,7 @@ class RateLimitedTimedQueue:
             self._place(name, at)
 
     def set_rate(self, per_second: float, now: float) -> None:
-        """The same rate leaves everything as it is; 0 lets nobody through (RQ-07). With another rate nobody gets a
-        turn that there was none for under the old one (NL-77)."""
+        """0 lets nothing through (RQ-07). A change of the rate allows no additional node (NL-77)."""
         if per_second == self._rate:
             return
         was_empty = self._bucket is None or not self._bucket.has_one(now)

@@ -19,7 +19,7 @@ from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import ConflictError, NotFoundError
 from podlife.nodehealth.evictions import Eviction, EvictionOutcome, Evictions
 from podlife.nodehealth.metrics import EvictionMetrics
-from podlife.nodehealth.tolerations import evicting_taints
+from podlife.nodehealth.taints import evicting_taints
 from podlife.nodehealth.views import POD_INDEXERS, MonitoredNode, MonitoredPod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 
@@ -32,8 +32,6 @@ _REASON = "TaintManagerEviction"
 
 
 class TaintEvictionController:
-    """Adds nothing to the control plane by itself: `plane.add(TaintEvictionController(plane))`."""
-
     name = "taint-eviction-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = _WORKERS) -> None:
@@ -52,32 +50,37 @@ class TaintEvictionController:
         # Nodes that the server was asked for: when, and whether they were as the cache has them.
         self._asked: dict[str, tuple[float, bool]] = {}
         self._nodes.add_handler(_NodeEvents(self))
-        self._pods.add_handler(_PodEvents(self))
+        self._pods.add_handler(self)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.controller.run(), name=f"{self.name} deletions")
             group.create_task(self._watch_the_clock(), name=f"{self.name} clock")
 
-    # Informer events
-
     def note_node(self, node: MonitoredNode) -> None:
         is_tainted = self.evictions.set_taints(node)
         for pod in self._pods.cache.by_index("node", node.metadata.name):
             if is_tainted:
-                self.note_pod(pod)
+                self.on_add(pod)
             else:
                 # TE-11: without NoExecute taints pending evictions are cancelled
-                self.cancel(pod)
+                self.on_delete(pod)
 
-    def note_pod(self, pod: MonitoredPod) -> None:
+    # The pod informer's handler
+
+    def on_add(self, pod: MonitoredPod) -> None:
         outcome = self.evictions.look(pod, asyncio.get_running_loop().time())
         if outcome in (EvictionOutcome.CANCELLED, EvictionOutcome.SOONER):
             self._tell(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
         if outcome is not EvictionOutcome.UNCHANGED:
             self._news.set()
 
-    def cancel(self, pod: MonitoredPod) -> None:
+    def on_update(self, old: MonitoredPod, new: MonitoredPod) -> None:
+        # TE-13: only its tolerations and its node matter.
+        if (old.spec.tolerations, old.spec.node_name) != (new.spec.tolerations, new.spec.node_name):
+            self.on_add(new)
+
+    def on_delete(self, pod: MonitoredPod) -> None:
         if self.evictions.cancel(pod.metadata.uid):
             self._tell(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
             self._news.set()
@@ -217,20 +220,3 @@ class _NodeEvents:
 
     def on_delete(self, node: MonitoredNode) -> None:
         self._owner.forget_node(node.metadata.name)
-
-
-class _PodEvents:
-    """TE-13: only its tolerations and its node matter."""
-
-    def __init__(self, owner: TaintEvictionController) -> None:
-        self._owner = owner
-
-    def on_add(self, pod: MonitoredPod) -> None:
-        self._owner.note_pod(pod)
-
-    def on_update(self, old: MonitoredPod, new: MonitoredPod) -> None:
-        if (old.spec.tolerations, old.spec.node_name) != (new.spec.tolerations, new.spec.node_name):
-            self._owner.note_pod(new)
-
-    def on_delete(self, pod: MonitoredPod) -> None:
-        self._owner.cancel(pod)

@@ -31,8 +31,7 @@ class TaintWriter:
         self._clock = clock
 
     async def add(self, node: MonitoredNode, taints: Iterable[TaintKey]) -> None:
-        """Raises NotFoundError for a node that is gone or is another one by now (TN-04), ConflictError when it was
-        overtaken every time."""
+        """Raises NotFoundError if the node is gone or replaced (TN-04), ConflictError if overtaken every time."""
         now = self._clock.now()
         added = [made_taint(each, now) for each in taints]
         if added:

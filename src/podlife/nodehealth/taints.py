@@ -1,4 +1,4 @@
-"""Taints of nodes: keys, the conditions they stand for, and edits of taint lists. Pure.
+"""Taints of nodes: keys, the conditions they stand for, edits of taint lists, and how long a pod tolerates them. Pure.
 
 Two taints are equal if key and effect are; value and time are ignored (NL-06). Lists hold plain dictionaries as the
 server has them, so that unknown fields of a taint are kept.
@@ -6,11 +6,13 @@ server has them, so that unknown fields of a taint are kept.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from podlife.api.codec import Object, format_time
-from podlife.nodehealth.views import MonitoredNode, NodeTaint
+from podlife.api.node_requirement import tolerates
+from podlife.nodehealth.views import MonitoredNode, NodeTaint, Toleration
 
 TaintKey = tuple[str, str]
 """Key and effect: what makes a taint this one."""
@@ -32,15 +34,11 @@ _OF_CONDITIONS: Mapping[tuple[str, str], str] = {
 }
 _OURS = frozenset({*_OF_CONDITIONS.values(), _UNSCHEDULABLE})
 # The older labels follow the newer ones, which agents write.
-_LABELS = {
-    "kubernetes.io/os": "beta.kubernetes.io/os",
-    "kubernetes.io/arch": "beta.kubernetes.io/arch",
-}
+_LABELS = {"kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch"}
 
 
 def opposite_of(status: str) -> tuple[TaintKey, TaintKey] | None:
-    """For a Ready condition with this status: the taint that evicts, and the one that must not stand beside it. None
-    for a node that is ready."""
+    """For a status of Ready, the evicting taint and the one to remove; None for a ready node."""
     match status:
         case "False":
             return NOT_READY, UNREACHABLE
@@ -55,8 +53,7 @@ def has_taint(taints: Iterable[NodeTaint], wanted: TaintKey) -> bool:
 
 
 def condition_taints(node: MonitoredNode) -> tuple[list[TaintKey], list[TaintKey]]:
-    """The NoSchedule taints to add and to take off, by the node's conditions; those of others, and other effects, are
-    nobody's business here (NL-60 to NL-62)."""
+    """NoSchedule taints to add and to remove; other keys and effects are left alone (NL-60 to NL-62)."""
     wanted = [
         (_OF_CONDITIONS[each.type, each.status], NO_SCHEDULE)
         for each in node.status.conditions
@@ -105,3 +102,32 @@ def without_taints(taints: Sequence[Object], removed: Iterable[TaintKey]) -> lis
 
 def _key(taint: Object) -> TaintKey:
     return taint.get("key", ""), taint.get("effect", "")
+
+
+def evicting_taints(taints: Iterable[NodeTaint]) -> tuple[NodeTaint, ...]:
+    """Only NoExecute taints evict (TE-01)."""
+    return tuple(taint for taint in taints if taint.effect == NO_EXECUTE)
+
+
+def seconds_to_bear(taints: Sequence[NodeTaint], tolerations: Sequence[Toleration]) -> float | None:
+    """Infinity for ever, None for never; of several tolerations of a taint the first counts (TE-02)."""
+    used = []
+    for taint in taints:
+        fitting = (each for each in tolerations if _fits(each, taint))
+        if (first := next(fitting, None)) is None:
+            return None
+        used.append(first)
+    return shortest(used)
+
+
+def shortest(used: Sequence[Toleration]) -> float:
+    """The shortest of them; zero if there is none (TE-03)."""
+    if not used:
+        return 0.0
+    times = (each.toleration_seconds for each in used if each.toleration_seconds is not None)
+    return float(max(0, min(times, default=math.inf)))
+
+
+def _fits(toleration: Toleration, taint: NodeTaint) -> bool:
+    """An empty key or effect of a toleration matches all (TE-04)."""
+    return tolerates(toleration.as_mapping, key=taint.key, effect=taint.effect, value=taint.value)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import msgspec
 
@@ -24,6 +25,8 @@ from podlife.nodehealth.views import Lease, MonitoredNode
 
 log = logging.getLogger(__name__)
 
+N = TypeVar("N")
+
 LEASE_NAMESPACE = "kube-node-lease"
 # How often a write is tried, and after which pause (NL-03).
 _TRIES = 5
@@ -32,8 +35,6 @@ _RETRY_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A node and the result of its examination."""
-
     node: MonitoredNode
     seen: Examination
 
@@ -51,8 +52,8 @@ class UnknownStatusWriter:
         self.took_long = False
 
     async def write(self, node: MonitoredNode, examine: Examine) -> Look | None:
-        """What a node is after its silence was written, or after it was heard at the last moment. None when it is gone,
-        or when nothing can be said of it now: then nothing is done about it in this pass."""
+        """The node after it was marked, or after it reported at the last moment. None if it is gone or its state cannot
+        be determined now: then nothing is done about it in this pass."""
         name = node.metadata.name
         failure: PodlifeError | None = None
         for number in range(_TRIES):
@@ -74,12 +75,12 @@ class UnknownStatusWriter:
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            lease = await self._ask_for_lease(name)
+            lease = await read_lease(self._client, name)
             found: Object = await self._client.get(NODES, name)
         finally:
             took_long = loop.time() - started > self._patience_seconds
             self.took_long = self.took_long or took_long
-        fresh = _read(found)
+        fresh = read_node(found, MonitoredNode)
         if took_long or fresh.metadata.uid != node.metadata.uid:
             return None
         seen = examine(fresh, lease)
@@ -88,12 +89,6 @@ class UnknownStatusWriter:
         written = await self._write_status(found)
         log.info("node %s stopped reporting, marked as not ready", name)
         return Look(fresh, replace(seen, health=replace(seen.health, ready=written.ready)))
-
-    async def _ask_for_lease(self, name: str) -> Lease | None:
-        try:
-            return await self._client.get(LEASES, name, LEASE_NAMESPACE, view=Lease)
-        except NotFoundError:
-            return None
 
     async def _write_status(self, found: Object) -> MonitoredNode:
         old = (found.get("status") or {}).get("conditions") or []
@@ -114,8 +109,16 @@ class UnknownStatusWriter:
         )
 
 
-def _read(found: Object) -> MonitoredNode:
+async def read_lease(client: Client, name: str) -> Lease | None:
     try:
-        return msgspec.convert(found, MonitoredNode)
+        return await client.get(LEASES, name, LEASE_NAMESPACE, view=Lease)
+    except NotFoundError:
+        return None
+
+
+def read_node(found: Object, view: type[N]) -> N:
+    """Raises BadAnswerError."""
+    try:
+        return msgspec.convert(found, view)
     except msgspec.ValidationError as error:
         raise BadAnswerError(f"node {found['metadata']['name']} cannot be read: {error}") from error

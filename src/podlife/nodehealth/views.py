@@ -40,6 +40,7 @@ class MonitoredNodeSpec(msgspec.Struct, gc=False):
 class MonitoredNodeCondition(msgspec.Struct, rename="camel", gc=False, frozen=True):
     type: str = ""
     status: str = ""
+    # As the server writes it: it is compared, never reckoned with.
     last_heartbeat_time: str | None = None
 
 

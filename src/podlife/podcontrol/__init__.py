@@ -12,12 +12,10 @@ first (`deletion_order`), find an owner's pods (`pods_of_owner`). A template sta
 it is lost. What to do with all this, and when, is for the controllers.
 """
 
-from podlife.podcontrol.availability import is_available, next_availability_check, seconds_to_next_check
 from podlife.podcontrol.controller_ref_manager import (
-    ClaimResult,
     ClaimSettings,
     ControllerRefManager,
-    adoption_patch,
+    Ownable,
     recheck_owner,
     release_patch,
 )
@@ -43,41 +41,29 @@ from podlife.podcontrol.indexes import (
     controller_index_key,
     pods_of_owner,
 )
-from podlife.podcontrol.owner import (
-    ControllerRef,
-    Owner,
-    Parent,
-    controller_ref_of,
-    owner_of,
-    validate_controller_ref,
+from podlife.podcontrol.owner import ControllerRef, Owner, Parent, owner_of
+from podlife.podcontrol.pod_batches import (
+    INITIAL_BATCH,
+    CreateUntilTerminating,
+    create_expected,
+    delete_expected,
+    slow_start,
 )
-from podlife.podcontrol.pod_batches import create_expected, delete_expected
-from podlife.podcontrol.pod_control import (
-    EventRecorder,
-    PodControl,
-    PodOperations,
-    WriteHook,
-)
-from podlife.podcontrol.pod_order import (
-    POD_DELETION_COST,
-    deletion_cost,
-    deletion_order,
-    deletion_order_with_ranks,
-    logging_order,
-)
+from podlife.podcontrol.pod_control import EventRecorder, PodControl, PodOperations, WriteHook
+from podlife.podcontrol.pod_order import deletion_order, deletion_order_with_ranks, logging_order
 from podlife.podcontrol.pod_state import (
     claimed_pods,
     is_active,
+    is_available,
     is_ready,
     is_terminal,
     is_terminating,
     ready_since,
+    seconds_to_next_check,
 )
-from podlife.podcontrol.slow_start import INITIAL_BATCH, SlowStart, slow_start
-from podlife.podcontrol.template import Template, pod_from_template, pod_name_prefix, validate_selector
-from podlife.podcontrol.uncertain_creates import UncertainCreates, may_have_happened
+from podlife.podcontrol.template import Template, pod_from_template, validate_selector
+from podlife.podcontrol.uncertain_creates import UncertainCreates
 from podlife.podcontrol.views import (
-    InitContainer,
     OwnedContainerStatus,
     OwnedPod,
     OwnedPodCondition,
@@ -91,24 +77,23 @@ __all__ = [
     "BY_NAMESPACE",
     "BY_NODE",
     "INITIAL_BATCH",
-    "POD_DELETION_COST",
     "POD_INDEXERS",
     "AdoptionRefusedError",
     "ClaimError",
-    "ClaimResult",
     "ClaimSettings",
     "ControllerRef",
     "ControllerRefManager",
+    "CreateUntilTerminating",
     "EnqueueOwner",
     "EventRecorder",
     "Expectation",
     "Expectations",
-    "InitContainer",
     "InvalidControllerRefError",
     "InvalidInputError",
     "InvalidOwnerError",
     "InvalidTemplateError",
     "NamespaceTerminatingError",
+    "Ownable",
     "OwnedContainerStatus",
     "OwnedPod",
     "OwnedPodCondition",
@@ -122,18 +107,14 @@ __all__ = [
     "PodOperations",
     "PodReplacedError",
     "SelectorMismatchError",
-    "SlowStart",
     "Template",
     "UidTrackedExpectations",
     "UncertainCreates",
     "WriteHook",
-    "adoption_patch",
     "claimed_pods",
     "controller_index_key",
-    "controller_ref_of",
     "create_expected",
     "delete_expected",
-    "deletion_cost",
     "deletion_order",
     "deletion_order_with_ranks",
     "is_active",
@@ -142,17 +123,13 @@ __all__ = [
     "is_terminal",
     "is_terminating",
     "logging_order",
-    "may_have_happened",
-    "next_availability_check",
     "owner_of",
     "pod_from_template",
-    "pod_name_prefix",
     "pods_of_owner",
     "ready_since",
     "recheck_owner",
     "release_patch",
     "seconds_to_next_check",
     "slow_start",
-    "validate_controller_ref",
     "validate_selector",
 ]

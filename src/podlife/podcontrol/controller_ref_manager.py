@@ -12,40 +12,25 @@ Create a new manager for every reconcile: it caches the owner it has read.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from podlife.api.codec import Object, format_time
 from podlife.api.selectors import LabelSelector
-from podlife.api.views import MetadataOnly, OwnerReference
+from podlife.api.views import MetadataOnly, controller_of
 from podlife.client import Client, Ref
 from podlife.errors import InvalidError, NotFoundError, PodlifeError
 from podlife.podcontrol.errors import AdoptionRefusedError, ClaimError
 from podlife.podcontrol.owner import ControllerRef, Owner
-
-
-class OwnedMetadata(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def uid(self) -> str: ...
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-    @property
-    def deletion_timestamp(self) -> datetime | None: ...
-    @property
-    def owner_references(self) -> Sequence[OwnerReference]: ...
+from podlife.podcontrol.views import OwnedPodMetadata
 
 
 class Ownable(Protocol):
-    """What must be known of an object to own it; see `podlife.podcontrol.views`."""
+    """An object that can be owned and selected: pods, ReplicaSets, ControllerRevisions."""
 
     @property
-    def metadata(self) -> OwnedMetadata: ...
+    def metadata(self) -> OwnedPodMetadata: ...
 
 
 T = TypeVar("T", bound=Ownable)
@@ -90,8 +75,7 @@ class ControllerRefManager(Generic[T]):
         can_adopt: Check | None = None,
         settings: ClaimSettings | None = None,
     ) -> None:
-        """`can_adopt` is asked once, before the first adoption: see `recheck_owner`. Raises InvalidOwnerError for an
-        owner that no reference can point to."""
+        """`can_adopt` is awaited once, before the first adoption: see `recheck_owner`. Raises InvalidOwnerError."""
         self._ref = owner.controller_ref()
         self._owner = owner
         self._selector = selector
@@ -102,8 +86,8 @@ class ControllerRefManager(Generic[T]):
         self._refusal: PodlifeError | None = None
 
     async def claim(self, objects: Iterable[T], *filters: Callable[[T], bool]) -> ClaimResult[T]:
-        """Adopt and release as need be, and say what is owned then. Filters are asked about what the selector
-        selects; all have to agree. One object that fails does not keep the others from being claimed."""
+        """Adopt and release objects, and return those owned afterwards. Objects that the selector matches must also
+        pass all filters. One object that fails does not keep the others from being claimed."""
         claimed: list[T] = []
         errors: list[PodlifeError] = []
         for obj in objects:
@@ -116,6 +100,12 @@ class ControllerRefManager(Generic[T]):
             except PodlifeError as error:
                 errors.append(error)
         return ClaimResult(claimed, tuple(errors))
+
+    async def claim_all(self, objects: Iterable[T], *filters: Callable[[T], bool]) -> list[T]:
+        """As `claim`; raises what kept an object from being claimed, once all were tried."""
+        result = await self.claim(objects, *filters)
+        result.raise_errors()
+        return result.claimed
 
     async def adopt(self, obj: T) -> None:
         """Become the object's controller. Raises AdoptionRefusedError, and what the server answered."""
@@ -138,7 +128,7 @@ class ControllerRefManager(Generic[T]):
 
     async def _claim(self, obj: T, filters: Sequence[Callable[[T], bool]]) -> bool:
         metadata = obj.metadata
-        controller = next((each for each in metadata.owner_references if each.controller), None)
+        controller = controller_of(metadata)
         if controller is not None and controller.uid != self._owner.uid:
             return False
         is_match = self._selector.matches(metadata.labels) and all(wants(obj) for wants in filters)

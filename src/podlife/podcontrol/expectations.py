@@ -69,8 +69,7 @@ class Expectations:
         self.expect(key, deletions=count)
 
     def add(self, key: Hashable, *, creations: int = 0, deletions: int = 0) -> None:
-        """Expect so many more or, with negative numbers, fewer. A key of which nothing is expected stays so; the
-        clock goes on."""
+        """Expect more or, with negative numbers, fewer; no effect on a key without expectations, nor on its timeout."""
         with self._lock:
             known = self._expected.get(key)
             if known is not None:

@@ -55,8 +55,7 @@ class Owner:
     is_deleting: bool = False
 
     def controller_ref(self) -> ControllerRef:
-        """The reference that makes an object this owner's. Raises InvalidOwnerError where it could point to
-        nobody, or to anybody of the same name."""
+        """The reference that makes an object this owner's. Raises InvalidOwnerError if a field is missing."""
         for what in ("api_version", "kind", "name", "uid"):
             if not getattr(self, what):
                 raise InvalidOwnerError(f"no owner {what.replace('_', ' ')} provided")
@@ -86,8 +85,7 @@ class View(Protocol):
 
 
 def owner_of(parent: Parent | View, kind: Ref | ControllerRef | None = None) -> Owner:
-    """Who the object is. `kind` says what it is where the object does not, as items of a list and views do not.
-    Raises InvalidOwnerError for what has no metadata."""
+    """`kind` is for views and items of lists, which do not name theirs. Raises InvalidOwnerError without metadata."""
     if isinstance(parent, Owner):
         return parent
     if isinstance(seen := getattr(parent, "metadata", None), Metadata):
@@ -131,8 +129,7 @@ def controller_ref_of(obj: Mapping[str, Any]) -> ControllerRef | None:
 
 
 def validate_controller_ref(ref: ControllerRef | None) -> ControllerRef:
-    """The reference, if a pod may be created with it (PC-01 to PC-05). Raises InvalidControllerRefError. Name and
-    UID are left to the server (PC-06)."""
+    """Checks PC-01 to PC-05; name and UID are left to the server (PC-06). Raises InvalidControllerRefError."""
     if ref is None:
         raise InvalidControllerRefError("controllerRef is nil")
     if not ref.api_version:

@@ -3,23 +3,47 @@
     await create_expected(expectations, key, missing, lambda: control.create_pods(…))
     await delete_expected(expectations, key, surplus, lambda pod: control.delete_pod(…))
 
-A failed request lowers the expectation, so that the next reconcile does not wait for it.
+A failed request lowers the expectation, so that the next reconcile does not wait for it. Creation uses slow start, as
+upstream's slowStartBatch: batches begin with one call and double. If every call fails for the same reason (quota
+exceeded, invalid template), the server sees a few failures instead of thousands.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from podlife.errors import NotFoundError
 from podlife.informer.indexes import Key
+from podlife.podcontrol.errors import NamespaceTerminatingError
 from podlife.podcontrol.expectations import UidTrackedExpectations
-from podlife.podcontrol.slow_start import INITIAL_BATCH, slow_start
 from podlife.podcontrol.uncertain_creates import UncertainCreates
 from podlife.podcontrol.views import OwnedPod
 
 P = TypeVar("P", bound=OwnedPod)
+INITIAL_BATCH = 1
+# Concurrency within a batch: more requests would only queue at the limiter.
+_AT_ONCE = 32
+
+
+class CreateUntilTerminating:
+    """A creation that is no longer tried once the namespace is terminating: no event is needed and retries cannot
+    succeed. It counts as done: pods that are expected and do not come keep each pod's end from being answered with
+    another try."""
+
+    def __init__(self, create: Callable[[], Awaitable[object]]) -> None:
+        self._create = create
+        self.is_terminating = False
+
+    async def __call__(self) -> None:
+        if self.is_terminating:
+            return
+        try:
+            await self._create()
+        except NamespaceTerminatingError:
+            self.is_terminating = True
 
 
 async def create_expected(
@@ -62,3 +86,55 @@ async def delete_expected(
     for error in await asyncio.gather(*map(attempt, pods)):
         if error is not None:
             raise error
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStart:
+    """What came of it: `skipped` were not tried, since one before them failed."""
+
+    succeeded: int
+    skipped: int
+    errors: tuple[Exception, ...] = ()
+
+    def raise_error(self) -> None:
+        """Raises the first error, if there was one."""
+        if self.errors:
+            raise self.errors[0]
+
+
+async def slow_start(
+    count: int, act: Callable[[], Awaitable[object]], *, initial_batch: int = INITIAL_BATCH
+) -> SlowStart:
+    """Act so many times: the batch that has a failure is the last one, and nothing more of it is begun. Raises nothing
+    that `act` does; who expects all of them has to expect `count - succeeded` less."""
+    succeeded, remaining = 0, count
+    batch = min(remaining, initial_batch)
+    while batch > 0:
+        tried, errors = await _act(batch, act)
+        succeeded += tried - len(errors)
+        remaining -= tried
+        if errors:
+            return SlowStart(succeeded, remaining, errors)
+        batch = min(2 * batch, remaining)
+    return SlowStart(succeeded, 0)
+
+
+async def _act(count: int, act: Callable[[], Awaitable[object]]) -> tuple[int, tuple[Exception, ...]]:
+    """How many were tried, and what went wrong, in the order in which it did."""
+    # So many begin at the same time, whatever becomes of them; the others wait until one of those is through.
+    tried = width = min(count, _AT_ONCE)
+    errors: list[Exception] = []
+
+    async def take_turns() -> None:
+        nonlocal tried
+        while True:
+            try:
+                await act()
+            except Exception as error:  # noqa: BLE001 - whatever it was, the caller has to know how many succeeded
+                errors.append(error)
+            if errors or tried == count:
+                return
+            tried += 1
+
+    await asyncio.gather(*(take_turns() for _ in range(width)))
+    return tried, tuple(errors)

@@ -83,12 +83,6 @@ class PodControl:
         what the server answered."""
         return await self.create_pods_with_generate_name(namespace, template, parent, controller_ref, "")
 
-    async def create_pods_with_controller_ref(
-        self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
-    ) -> Object:
-        """Upstream's former name of `create_pods`."""
-        return await self.create_pods(namespace, template, parent, controller_ref)
-
     async def create_pods_with_generate_name(
         self,
         namespace: str,

@@ -2,8 +2,8 @@
 
     plane.add(Scheduler(plane))
 
-`filters` and `topology_filters` say whether a node can run a pod, `schedule_algorithm` selects the node: pure
-functions over `node_cache`, which events keep up to date. `scheduler` watches, binds and records events.
+`schedule_algorithm` filters and selects nodes, `topology_filters` compares with other pods: pure functions over
+`node_cache`, which events keep up to date. `scheduler` watches, binds and records events.
 """
 
 from podlife.scheduler.scheduler import DEFAULT_SCHEDULER, Scheduler

@@ -3,7 +3,8 @@
 Pods with equal demands share their candidates: a heap of nodes with the best first, and the reasons why the others
 were filtered out. Between two decisions only nodes that changed are evaluated again, so the thousandth pod of a
 ReplicaSet costs as much on ten nodes as on ten thousand. If affinity or topology spread is involved, every node is
-evaluated.
+evaluated. Filters have the order and the messages of kube-scheduler's; a node that is not ready carries a taint, which
+the node lifecycle controller sets.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable
 
+from podlife.api.pod_requests import clash
 from podlife.lru import LruCache
 from podlife.scheduler.demand import Demand
-from podlife.scheduler.filters import Score, obstacles, score
 from podlife.scheduler.node_cache import NodeCache, NodeInfo
 from podlife.scheduler.topology_filters import TopologyFilter
 
 _MOST_KINDS = 128
+Score = tuple[int, int, int, float, str]
+"""The least is the best: pods of the same owner, weight of what is not preferred, taints that would rather have none,
+how full, and the name, so that nothing is left to chance."""
 
 
 def no_room(nodes: int, reasons: Counter[str]) -> str:
@@ -99,3 +103,44 @@ class ScheduleAlgorithm:
 
 def _counted(found: Iterable[tuple[str, ...]]) -> Counter[str]:
     return Counter(reason for each in found for reason in each)
+
+
+def obstacles(demand: Demand, state: NodeInfo) -> tuple[str, ...]:
+    """Why the node is unsuitable; empty if it is not. Only the first failing filter counts."""
+    node = state.node
+    assert node is not None
+    if node.spec.unschedulable and not demand.bears_cordon:
+        return ("node(s) were unschedulable",)
+    for taint in node.spec.taints:
+        if taint.effect in ("NoSchedule", "NoExecute") and not demand.tolerates(taint):
+            return ("node(s) had untolerated taint(s)",)
+    if not demand.requirement.matches(state.name, state.labels):
+        return ("node(s) didn't match Pod's node affinity/selector",)
+    if demand.ports and any(clash(one, other) for one in demand.ports for other in state.ports):
+        return ("node(s) didn't have free ports for the requested pod ports",)
+    return tuple(_lacking(demand, state))
+
+
+def _lacking(demand: Demand, state: NodeInfo) -> list[str]:
+    found = []
+    if len(state.pods) + 1 > state.allocatable["pods"]:
+        found.append("Too many pods")
+    found += [
+        f"Insufficient {key}"
+        for key, wanted in demand.requests.items()
+        if wanted > state.allocatable[key] - state.used[key]
+    ]
+    return found
+
+
+def score(demand: Demand, state: NodeInfo) -> Score:
+    node = state.node
+    assert node is not None
+    unwanted = sum(
+        weight for weight, wish in demand.preferences if not wish.matches(state.name, state.labels)
+    )
+    avoided = sum(
+        1 for taint in node.spec.taints if taint.effect == "PreferNoSchedule" and not demand.tolerates(taint)
+    )
+    together = state.owners[demand.owner] if demand.owner else 0
+    return (together, unwanted, avoided, state.pod_share(), state.name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any
 
@@ -58,8 +58,8 @@ class Scheduler:
         self._acting: set[asyncio.Task[None]] = set()
         self._pod_cache: Informer[SchedulerPod] = plane.informer(PODS, view=SchedulerPod)
         self._node_cache: Informer[SchedulerNode] = plane.informer(NODES, view=SchedulerNode)
-        self._pod_cache.add_handler(_Pods(self))
-        self._node_cache.add_handler(_Nodes(self))
+        self._pod_cache.add_handler(self)
+        self._node_cache.add_handler(_NodeEvents(self._nodes, self._look_again))
 
     @property
     def waiting(self) -> int:
@@ -76,9 +76,15 @@ class Scheduler:
                 task.cancel()
             await asyncio.gather(*self._acting, return_exceptions=True)
 
-    # Informer events
+    # The pod informer's handler
 
-    def see(self, pod: SchedulerPod, old: SchedulerPod | None = None) -> None:
+    def on_add(self, pod: SchedulerPod) -> None:
+        self._see(pod)
+
+    def on_update(self, old: SchedulerPod, new: SchedulerPod) -> None:
+        self._see(new, old)
+
+    def _see(self, pod: SchedulerPod, old: SchedulerPod | None = None) -> None:
         uid = pod.metadata.uid
         if pod.takes_room:
             self._assumed.discard(uid)
@@ -88,7 +94,7 @@ class Scheduler:
             if self._nodes.where(uid) != pod.spec.node_name:
                 self._nodes.put_pod(uid, demand_of(pod), pod.spec.node_name)
         elif pod.spec.node_name or not self._is_ours(pod):
-            self.lose(pod)
+            self.on_delete(pod)
         elif uid in self._assumed:
             return
         elif old is None or old.spec != pod.spec or old.metadata.labels != pod.metadata.labels:
@@ -97,25 +103,15 @@ class Scheduler:
         else:
             self._waiting.refresh(pod)
 
-    def lose(self, pod: SchedulerPod) -> None:
+    def on_delete(self, pod: SchedulerPod) -> None:
         uid = pod.metadata.uid
         self._assumed.discard(uid)
         self._waiting.remove(uid)
         if self._nodes.remove_pod(uid):
-            self.something_helps()
+            self._look_again()
 
-    def see_node(self, node: SchedulerNode, old: SchedulerNode | None = None) -> None:
-        is_same = old is not None and (
-            (old.spec, old.status, old.metadata.labels) == (node.spec, node.status, node.metadata.labels)
-        )
-        if not is_same:
-            self._nodes.put_node(node)
-            self.something_helps()
-
-    def lose_node(self, node: SchedulerNode) -> None:
-        self._nodes.remove_node(node.metadata.name)
-
-    def something_helps(self) -> None:
+    def _look_again(self) -> None:
+        """A node came or changed, or a pod left one."""
         self._waiting.something_helps(_now())
         self._news.set()
 
@@ -218,11 +214,10 @@ class Scheduler:
         ):
             self._waiting.put(current, _now())
             self._waiting.failed(uid, _now(), is_waiting=False)
-        self.something_helps()
+        self._look_again()
 
     async def _is_bound(self, pod: SchedulerPod) -> bool:
-        """Asked of the server, until it answers or nobody believes that it will: meanwhile the place is kept, since one
-        that is empty for a minute is better than one given twice."""
+        """Asks the server until it answers, for a minute: room kept too long is better than room given twice."""
         for seconds in _ASK_AGAIN_SECONDS:
             try:
                 found: SchedulerPod = await self._client.get(
@@ -274,29 +269,18 @@ def _reference(pod: SchedulerPod) -> Object:
     return {"kind": "Pod", "apiVersion": "v1", **names}
 
 
-class _Pods:
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-
-    def on_add(self, pod: SchedulerPod) -> None:
-        self._scheduler.see(pod)
-
-    def on_update(self, old: SchedulerPod, new: SchedulerPod) -> None:
-        self._scheduler.see(new, old)
-
-    def on_delete(self, pod: SchedulerPod) -> None:
-        self._scheduler.lose(pod)
-
-
-class _Nodes:
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+class _NodeEvents:
+    def __init__(self, nodes: NodeCache, look_again: Callable[[], None]) -> None:
+        self._nodes = nodes
+        self._look_again = look_again
 
     def on_add(self, node: SchedulerNode) -> None:
-        self._scheduler.see_node(node)
+        self._nodes.put_node(node)
+        self._look_again()
 
     def on_update(self, old: SchedulerNode, new: SchedulerNode) -> None:
-        self._scheduler.see_node(new, old)
+        if (old.spec, old.status, old.metadata.labels) != (new.spec, new.status, new.metadata.labels):
+            self.on_add(new)
 
     def on_delete(self, node: SchedulerNode) -> None:
-        self._scheduler.lose_node(node)
+        self._nodes.remove_node(node.metadata.name)

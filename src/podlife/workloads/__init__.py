@@ -1,6 +1,7 @@
 """Controllers of Kubernetes' workloads.
 
-Each runs against any API server: with `podlife controllers run`, or in your own program with a `ControlPlane`.
+Each runs against any API server: with `podlife controllers run`, or in your own program with a `ControlPlane`:
+`plane.add(DeploymentController(plane))`.
 `CONTROLLERS` maps the names of kube-controller-manager to factories; a controller is imported when it is created.
 """
 

@@ -24,7 +24,7 @@ from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError
 from podlife.informer import CacheReader
 from podlife.informer.indexes import Indexer
 from podlife.podcontrol import ClaimSettings, ControllerRefManager, Owner, controller_index_key, recheck_owner
-from podlife.workloads.status import next_collision_count
+from podlife.workloads.status import next_collision_count, safe_encode
 from podlife.workloads.views import Template, WorkloadMetadata
 
 HASH_LABEL = "controller.kubernetes.io/hash"
@@ -32,7 +32,6 @@ HASH_LABEL = "controller.kubernetes.io/hash"
 _BY_CONTROLLER = "controller"
 # Leaves room for the hash in a name of 253 characters.
 _MOST_OF_OWNER_NAME = 223
-_SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONG_NUMBER = re.compile(rb"\d{16}")
 # Go cannot parse such a number, so no template has it.
 _BEYOND_FLOATS = 10**308
@@ -58,8 +57,7 @@ REVISION_INDEXERS: Mapping[str, Indexer[ControllerRevision]] = {_BY_CONTROLLER: 
 
 
 def canonical_json(value: object) -> bytes:
-    """As Go writes what it has read as plain JSON: keys in order, numbers by way of floats, `<`, `>` and `&` and two
-    separators of lines escaped."""
+    """As Go encodes plain JSON: sorted keys, numbers as floats, `<`, `>`, `&` and two line separators escaped."""
     data = msgspec.json.encode(value, order="deterministic")
     if _LONG_NUMBER.search(data):
         data = msgspec.json.encode(_through_floats(value), order="deterministic")
@@ -96,8 +94,8 @@ def is_written_as(revision: ControllerRevision, patch: bytes) -> bool:
 
 
 def is_revision_of(revision: ControllerRevision, template: Template) -> bool:
-    """Whether to restore the revision would change nothing, although it may be written in another way: servers before
-    1.34 wrote empty times as null (what upstream calls the semantic comparison)."""
+    """Whether restoring the revision would change nothing, even if it is encoded differently: servers before 1.34 wrote
+    empty times as null (upstream: semantic comparison)."""
     restored = template_of(revision)
     return restored is not None and canonical_json(_without_nulls(restored)) == canonical_json(
         _without_nulls(template)
@@ -117,14 +115,11 @@ def _without_nulls(value: object) -> object:
 
 def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
     """From the oldest to the newest: by number, then by age, then by name."""
-    return sorted(
-        revisions,
-        key=lambda each: (
-            each.revision,
-            each.metadata.creation_timestamp or _BEGINNING,
-            each.metadata.name,
-        ),
-    )
+
+    def age(each: ControllerRevision) -> tuple[int, datetime, str]:
+        return each.revision, each.metadata.creation_timestamp or _BEGINNING, each.metadata.name
+
+    return sorted(revisions, key=age)
 
 
 def next_number(revisions: Iterable[ControllerRevision]) -> int:
@@ -132,11 +127,11 @@ def next_number(revisions: Iterable[ControllerRevision]) -> int:
 
 
 def revision_hash(data: bytes, collision_count: int | None) -> str:
-    """FNV-1 of 32 bits over the data and the count, in letters that make no words."""
+    """FNV-1 of 32 bits over the data and the count."""
     number = 0x811C9DC5
     for byte in data + (b"" if collision_count is None else str(collision_count).encode()):
         number = (number * 0x01000193 & 0xFFFFFFFF) ^ byte
-    return "".join(_SAFE_LETTERS[ord(digit) % len(_SAFE_LETTERS)] for digit in str(number))
+    return safe_encode(number)
 
 
 def revision_name(owner_name: str, hash_: str) -> str:
@@ -146,8 +141,7 @@ def revision_name(owner_name: str, hash_: str) -> str:
 def surplus(
     revisions: Sequence[ControllerRevision], live: Collection[str], limit: int
 ) -> list[ControllerRevision]:
-    """Those to be deleted, the oldest first, so that no more than the limit are left besides the live ones. The
-    revisions come in order; a negative limit is none."""
+    """The oldest beyond the limit, except live ones; the revisions come in order, a negative limit is none."""
     history = [each for each in revisions if each.metadata.name not in live]
     return history[: len(history) - limit] if 0 <= limit < len(history) else []
 
@@ -157,8 +151,6 @@ def surplus(
 
 @dataclass(frozen=True, slots=True)
 class RevisionDraft:
-    """A revision to create."""
-
     data: bytes
     number: int
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -211,22 +203,20 @@ class History:
             )
             self._on_write(owner, written)
 
-        references: ControllerRefManager[ControllerRevision] = ControllerRefManager(
+        references = ControllerRefManager[ControllerRevision](
             owner,
             selector,
             patch,
             can_adopt=recheck_owner(self._client, self._kind, owner),
             settings=ClaimSettings(kind="ControllerRevision"),
         )
-        claim = await references.claim(self._of(owner))
-        claim.raise_errors()
-        return in_order(claim.claimed)
+        return in_order(await references.claim_all(self._of(owner)))
 
     async def create(
         self, owner: Owner, draft: RevisionDraft, collision_count: int
     ) -> tuple[ControllerRevision, int]:
-        """Make the revision. One that is there already with the same data is as good; where the name is taken by
-        other data the next name is tried. Returns the count of collisions by then, too."""
+        """Create the revision and return it with the count of collisions. An existing one with the same data is used;
+        if its name has other data, the next name is tried."""
         body = draft.to_object(owner, collision_count)
         while True:
             try:
@@ -257,13 +247,10 @@ class History:
 
     async def delete(self, revision: ControllerRevision) -> None:
         """One that is gone already, or has been replaced, is fine."""
-        metadata = revision.metadata
+        metadata, options = revision.metadata, DeleteOptions(uid=revision.metadata.uid)
         try:
             await self._client.delete(
-                CONTROLLER_REVISIONS,
-                metadata.name,
-                metadata.namespace,
-                options=DeleteOptions(uid=metadata.uid),
+                CONTROLLER_REVISIONS, metadata.name, metadata.namespace, options=options
             )
         except (NotFoundError, ConflictError):
             return

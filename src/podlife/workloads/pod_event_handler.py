@@ -10,70 +10,64 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from podlife.api.selectors import LabelSelector
+from podlife.api.codec import Object
 from podlife.api.views import OwnerReference, controller_of
-from podlife.client import Ref
+from podlife.client import PODS, Ref
+from podlife.controller import OwnWrites
 from podlife.informer import CacheReader
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Indexer, Key
-from podlife.podcontrol import BY_NAMESPACE, UidTrackedExpectations
-from podlife.workloads.views import PodMetadata, WorkloadMetadata
+from podlife.podcontrol import BY_NAMESPACE, ControllerRef, Ownable, UidTrackedExpectations, WriteHook
+from podlife.workloads.views import Workload
 
-W = TypeVar("W", bound=HasMetadata)
+W = TypeVar("W", bound=Workload)
 
 OWNER_INDEXERS: Mapping[str, Indexer[HasMetadata]] = {BY_NAMESPACE: lambda obj: (obj.metadata.namespace,)}
-"""For the informer of the owners: those of a namespace are looked through for who selects an orphan."""
+"""For the informer of the owners: an orphan is matched against the owners of its namespace."""
 
 
 def key_of(obj: HasMetadata) -> Key:
     return (obj.metadata.namespace, obj.metadata.name)
 
 
-class Owned(Protocol):
-    """A pod; or whatever else a workload owns and adopts by its labels: ControllerRevisions, ReplicaSets."""
+def note_pods(own_writes: OwnWrites, ref: Ref) -> WriteHook:
+    """For `PodControl`: records pods that were written for an owner of this kind."""
 
-    @property
-    def metadata(self) -> PodMetadata | WorkloadMetadata: ...
+    def note(pod: Object, owner: ControllerRef | None) -> None:
+        if owner is not None and owner.kind == ref.kind:
+            own_writes.note((pod["metadata"]["namespace"], owner.name), PODS, pod)
 
-
-class ExpectationObserver(Protocol):
-    """What is told of pods that came and went, before their owner is enqueued; see `podcontrol.expectations`."""
-
-    def observe_creation(self, key: Key, /) -> None: ...
-    def observe_deletion(self, key: Key, uid: str, /) -> None: ...
+    return note
 
 
 class OwnerKeys(Protocol):
-    """Where owners are enqueued: a work queue, or what passes keys on to one a little later."""
+    """A work queue, or an adapter that adds keys to one later."""
 
     def add(self, key: Key, /) -> None: ...
 
 
 class PodEventHandler(Generic[W]):
-    """`selector_of` says which pods an owner selects; one that raises ValueError selects none. `matters` says of a pod
-    that stays its owner's, with the labels it has, whether a change is anything to the owner: every one is, unless
-    it is given."""
+    """`matters` filters updates of pods that keep owner and labels; by default all enqueue the owner. An owner with an
+    invalid selector selects no pods."""
 
     def __init__(
         self,
         ref: Ref,
         owners: CacheReader[W],
         queue: OwnerKeys,
-        selector_of: Callable[[W], LabelSelector],
-        expectations: ExpectationObserver | UidTrackedExpectations | None = None,
+        expectations: UidTrackedExpectations | None = None,
         *,
         matters: Callable[[Any, Any], bool] | None = None,
     ) -> None:
         self._ref = ref
         self._owners = owners
         self._queue = queue
-        self._selector_of = selector_of
         self._expectations = expectations
         self._matters = matters
 
-    def on_add(self, pod: Owned) -> None:
+    def on_add(self, pod: Ownable) -> None:
         if pod.metadata.deletion_timestamp is not None:
-            # A restart may see it first when it is already on its way out.
+            # After a restart a pod may first be seen while it is being deleted.
             self.on_delete(pod)
             return
         if (reference := controller_of(pod.metadata)) is None:
@@ -83,7 +77,7 @@ class PodEventHandler(Generic[W]):
                 self._expectations.observe_creation(key_of(owner))
             self._queue.add(key_of(owner))
 
-    def on_update(self, old: Owned, new: Owned) -> None:
+    def on_update(self, old: Ownable, new: Ownable) -> None:
         if old.metadata.uid != new.metadata.uid:
             # Deleted and recreated under its name, with no event in between.
             self.on_delete(old)
@@ -105,7 +99,7 @@ class PodEventHandler(Generic[W]):
         elif is_other:
             self._enqueue_who_selects(new)
 
-    def on_delete(self, pod: Owned) -> None:
+    def on_delete(self, pod: Ownable) -> None:
         reference = controller_of(pod.metadata)
         if reference is None or (owner := self.owner(pod.metadata.namespace, reference)) is None:
             return
@@ -114,25 +108,25 @@ class PodEventHandler(Generic[W]):
         self._queue.add(key_of(owner))
 
     def owner(self, namespace: str, reference: OwnerReference) -> W | None:
-        """Whom the reference means, by kind, name and UID."""
+        """The owner with the kind, name and UID of the reference."""
         if reference.kind != self._ref.kind or reference.api_version.rpartition("/")[0] != self._ref.group:
             return None
         owner = self._owners.get(namespace, reference.name)
         return owner if owner is not None and owner.metadata.uid == reference.uid else None
 
-    def _enqueue_owner(self, pod: Owned, reference: OwnerReference) -> None:
+    def _enqueue_owner(self, pod: Ownable, reference: OwnerReference) -> None:
         if (owner := self.owner(pod.metadata.namespace, reference)) is not None:
             self._queue.add(key_of(owner))
 
-    def _enqueue_who_selects(self, pod: Owned) -> None:
+    def _enqueue_who_selects(self, pod: Ownable) -> None:
         labels = pod.metadata.labels
         if not labels:
             return
         for owner in self._owners.by_index(BY_NAMESPACE, pod.metadata.namespace):
             try:
-                selector = self._selector_of(owner)
+                selector = owner.selector
             except ValueError:
                 continue
-            # One that selects everything was not meant so: no workload may have an empty selector.
+            # The API allows no workload with an empty selector.
             if not selector.is_empty and selector.matches(labels):
                 self._queue.add(key_of(owner))

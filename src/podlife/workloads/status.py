@@ -7,15 +7,31 @@ are raised, and the key is retried.
 
 from __future__ import annotations
 
-from podlife.api.codec import Object
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from podlife.api.codec import Object, format_time
 from podlife.client import Client, Ref
+from podlife.clock import Clock
+from podlife.controller import Again, OwnWrites
 from podlife.errors import ConflictError, NotFoundError
-from podlife.workloads.views import Status, WorkloadMetadata
+from podlife.podcontrol import seconds_to_next_check
+from podlife.workloads.pod_event_handler import key_of
+from podlife.workloads.views import Status, Workload, WorkloadMetadata, WorkloadPod
+
+Conditions = list[dict[str, Any]]
+
+_SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
+CATCH_UP_SECONDS = 1.0
+"""When a key is reconciled again whose caches lag behind; mostly an event of what it waits for is earlier."""
 
 
 def changed_fields(old: Status, new: Status) -> Status:
-    """The merge patch from one to the other: None takes a field away. Of a field that is an object itself the patch
-    holds the new one: where something in it is to go, the caller has to say so."""
+    """The merge patch between two statuses: None removes a field. A field that is an object is replaced by the new one:
+    the caller has to remove its entries."""
     names = [*new, *(name for name in old if name not in new)]
     return {name: new.get(name) for name in names if old.get(name) != new.get(name)}
 
@@ -25,36 +41,117 @@ def next_collision_count(count: int | None) -> int:
     return ((count or 0) + 1) & 0x7FFFFFFF
 
 
-async def write_status(
-    client: Client, ref: Ref, metadata: WorkloadMetadata, old: Status, new: Status
-) -> Object | None:
-    """The object as it was written; None when there was nothing to write, or nobody to write it for any more.
+def safe_encode(number: int) -> str:
+    """Upstream's SafeEncodeString: characters that make no words."""
+    return "".join(_SAFE_CHARACTERS[ord(digit) % len(_SAFE_CHARACTERS)] for digit in str(number))
 
-    Raises ConflictError when it was overtaken twice, and what else the server answered."""
-    patch = changed_fields(old, new)
-    if not patch:
-        return None
-    name, namespace = metadata.name, metadata.namespace
-    try:
+
+class StatusWriter:
+    """For workloads of one kind; writes are recorded in `own_writes`."""
+
+    def __init__(self, client: Client, ref: Ref, own_writes: OwnWrites) -> None:
+        self._client = client
+        self._ref = ref
+        self._own_writes = own_writes
+
+    async def write(
+        self, workload: Workload, new: Status, annotations: Mapping[str, str] = MappingProxyType({})
+    ) -> Object | None:
+        """The written object; None if nothing has changed or the workload is gone. Annotations are written in the same
+        request, because the API counts any other change of a Deployment's annotations in its generation.
+
+        Raises ConflictError if it was overtaken twice, and what else the server answered."""
+        client, ref, metadata = self._client, self._ref, workload.metadata
+        status = changed_fields(workload.status, new)
+        changed = {key: text for key, text in annotations.items() if metadata.annotations.get(key) != text}
+        if not status and not changed:
+            return None
         try:
-            return await _patch(client, ref, metadata, patch, metadata.resource_version)
-        except ConflictError:
-            fresh: Object = await client.get(ref, name, namespace)
-            if fresh["metadata"]["uid"] != metadata.uid:
-                return None
-            patch = changed_fields(fresh.get("status") or {}, new)
-            if not patch:
-                return fresh
-            return await _patch(client, ref, metadata, patch, fresh["metadata"]["resourceVersion"])
-    except NotFoundError:
-        return None
+            try:
+                written = await patch_status(client, ref, metadata, status, annotations=changed)
+            except ConflictError:
+                written = await client.get(ref, metadata.name, metadata.namespace)
+                if written["metadata"]["uid"] != metadata.uid:
+                    return None
+                status = changed_fields(written.get("status") or {}, new)
+                if status or changed:
+                    version: str = written["metadata"]["resourceVersion"]
+                    written = await patch_status(client, ref, metadata, status, version, annotations=changed)
+        except NotFoundError:
+            return None
+        self._own_writes.note(key_of(workload), ref, written)
+        return written
 
 
-async def _patch(
-    client: Client, ref: Ref, metadata: WorkloadMetadata, status: Status, resource_version: str
+async def patch_status(
+    client: Client,
+    ref: Ref,
+    metadata: WorkloadMetadata,
+    status: Status,
+    resource_version: str = "",
+    *,
+    annotations: Mapping[str, str] | None = None,
 ) -> Object:
-    about = {"uid": metadata.uid, "resourceVersion": resource_version}
-    written: Object = await client.patch(
-        ref, metadata.name, {"metadata": about, "status": status}, metadata.namespace, subresource="status"
-    )
+    """Patch the status of the object with this UID and resourceVersion, by default the one it was read with."""
+    about: Object = {"uid": metadata.uid, "resourceVersion": resource_version or metadata.resource_version}
+    if annotations:
+        about["annotations"] = annotations
+    body = {"metadata": about, "status": status}
+    written: Object = await client.patch(ref, metadata.name, body, metadata.namespace, subresource="status")
     return written
+
+
+def again_when_available(
+    pods: Iterable[WorkloadPod], min_ready_seconds: int, status: Status, now: datetime, clock: Clock
+) -> Again | None:
+    """When a pod that is ready, but was not available at `now`, becomes available."""
+    if min_ready_seconds <= 0 or status.get("readyReplicas", 0) == status.get("availableReplicas", 0):
+        return None
+    seconds = seconds_to_next_check(pods, min_ready_seconds, now, clock)
+    return Again.by_clock(min_ready_seconds if seconds is None else seconds)
+
+
+# Conditions. Lists are never modified in place, so that the result can be compared with the input.
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionDict:
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+    def to_object(self, now: datetime, **times: datetime) -> dict[str, Any]:
+        """As in the API, with `now` as its last transition. `times` are further ones of some kinds (`lastUpdateTime`,
+        `lastProbeTime`), or another transition."""
+        written: dict[str, Any] = {"type": self.type, "status": self.status}
+        written |= {name: format_time(moment) for name, moment in times.items()}
+        written.setdefault("lastTransitionTime", format_time(now))
+        return written | {
+            name: text for name, text in (("reason", self.reason), ("message", self.message)) if text
+        }
+
+
+def find_condition(conditions: Iterable[dict[str, Any]] | None, type_: str) -> dict[str, Any] | None:
+    return next((each for each in conditions or () if each.get("type") == type_), None)
+
+
+def has_condition(conditions: Iterable[dict[str, Any]] | None, type_: str, status: str = "True") -> bool:
+    found = find_condition(conditions, type_)
+    return found is not None and found.get("status") == status
+
+
+def with_condition(conditions: Iterable[dict[str, Any]] | None, condition: dict[str, Any]) -> Conditions:
+    """With this condition at the end, instead of the one of its type. An existing one with the same status and reason
+    is kept; with the same status, the time of its last transition is."""
+    known = list(conditions or ())
+    old = find_condition(known, condition["type"])
+    if old is not None and old.get("status") == condition["status"]:
+        if old.get("reason", "") == condition.get("reason", ""):
+            return known
+        condition = {**condition, "lastTransitionTime": old.get("lastTransitionTime")}
+    return [*without_condition(known, condition["type"]), condition]
+
+
+def without_condition(conditions: Iterable[dict[str, Any]] | None, type_: str) -> Conditions:
+    return [each for each in conditions or () if each.get("type") != type_]

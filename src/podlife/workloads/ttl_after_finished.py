@@ -19,8 +19,7 @@ from podlife.workqueue import RateLimitedQueue
 
 
 def time_to_live(job: Job, now: datetime) -> timedelta | None:
-    """How long a finished Job stays: zero or less if it is due. None if it is not to be deleted by itself, or on its
-    way already."""
+    """How long a finished Job stays, zero or less if it is due; None if it has no TTL or is being deleted."""
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None or job.is_deleting:
         return None
@@ -38,8 +37,6 @@ def time_to_live(job: Job, now: datetime) -> timedelta | None:
 
 
 class TtlAfterFinishedController:
-    """Adds nothing to the control plane by itself: `plane.add(TtlAfterFinishedController(plane))`."""
-
     name = "ttl-after-finished-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:

@@ -10,7 +10,10 @@ from podlife.client import NODES, PODS
 from podlife.controller import Again
 from podlife.errors import ForbiddenError
 from podlife.nodehealth import NodeHealthSettings
-from podlife.testing import virtual_time
+from podlife.nodehealth.node_health import ClockReading, Examination, examine
+from podlife.nodehealth.unknown_status import UnknownStatusWriter
+from podlife.nodehealth.views import Lease, MonitoredNode
+from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.component.nodehealth.world import (
     Line,
@@ -22,15 +25,17 @@ from tests.component.nodehealth.world import (
     tolerates,
     world,
 )
+from tests.kit import embedded
 from tests.kit.embedded import refusal
+
+READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
 
 
 @virtual_time
 async def test_a_controller_that_is_killed_in_the_middle_goes_on_from_what_the_server_has() -> None:
     """Killed at every stage: before the node is silent, between the writes, during the toleration."""
     async with world() as w:
-        for name in ("n1", "n2", "n3"):
-            await w.add_node(name)
+        await w.add_nodes("n1", "n2", "n3")
         await w.add_pod("web", "n1")
         async with w.at_work():
             await asyncio.sleep(20)
@@ -111,8 +116,7 @@ async def test_a_watch_that_breaks_every_now_and_then_keeps_no_dead_node_alive()
     """Only the gaps are left out, they do not begin the grace anew."""
     line = Line()
     async with world() as w, w.at_work(way=line):
-        for name in ("n1", "n2"):
-            await w.add_node(name)
+        await w.add_nodes("n1", "n2")
         await asyncio.sleep(20)
         await w.stop("n1")
         for _ in range(14):
@@ -201,8 +205,7 @@ async def test_after_an_outage_agents_have_the_time_that_they_had_before_it() ->
     """They could not renew either, and need a moment to come back."""
     line = Line()
     async with world() as w, w.at_work(way=line) as controllers:
-        for name in ("n1", "n2"):
-            await w.add_node(name)
+        await w.add_nodes("n1", "n2")
         # Between two heartbeats, so that the last one was seen.
         await asyncio.sleep(25)
         line.cut |= {"leases", "nodes", "pods"}
@@ -231,8 +234,7 @@ async def test_an_answer_that_took_long_says_nothing() -> None:
         return response
 
     async with world() as w, w.at_work(way=line):
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await asyncio.sleep(10)
         line.answer = slowly
         await asyncio.sleep(150)
@@ -247,8 +249,7 @@ async def test_an_answer_that_took_long_says_nothing() -> None:
 async def test_pods_of_a_node_that_was_silent_before_the_controller_began_are_marked() -> None:
     """It may have been killed between the node and its pods."""
     async with world() as w:
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await w.add_pod("web", "n1")
         await w.post("n1", Ready="Unknown")
         async with w.at_work():
@@ -366,8 +367,7 @@ async def test_a_new_node_is_told_once_though_nothing_can_be_written() -> None:
 @virtual_time
 async def test_a_node_made_anew_under_its_name_is_new() -> None:
     async with world() as w, w.at_work():
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await asyncio.sleep(60)
         assert await w.taints("n1") == ["unreachable:NoSchedule", "unreachable:NoExecute"]
         await w.client.delete(NODES, "n1")
@@ -382,8 +382,7 @@ async def test_a_node_made_anew_under_its_name_is_new() -> None:
 async def test_a_controller_that_is_behind_its_own_writes_tells_and_marks_once() -> None:
     line = Line()
     async with world() as w, w.at_work(way=line):
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await w.add_pod("web", "n1")
         await asyncio.sleep(45)
         line.stuck |= {"nodes", "pods"}
@@ -410,3 +409,33 @@ async def test_a_server_that_refuses_the_watch_for_good_ends_it_with_its_reason(
         async with world() as w, w.at_work(way=line):
             await asyncio.sleep(600)
     assert failed.value.subgroup(ForbiddenError) is not None
+
+
+@virtual_time
+async def test_a_node_recreated_since_it_was_seen_to_be_silent_is_neither_written_nor_known() -> None:
+    """What was decided is about the node before; its successor is seen for the first time by the next pass."""
+    handler = await embedded.start()
+    client, clock = embedded.connect(handler), LoopClock()
+    await client.create(NODES, {"metadata": {"name": "n1"}})
+    await client.patch(NODES, "n1", {"status": {"conditions": [READY]}}, subresource="status")
+    silent = await client.get(NODES, "n1", view=MonitoredNode)
+    await client.delete(NODES, "n1")
+    await client.create(NODES, {"metadata": {"name": "n1"}})
+    await client.patch(NODES, "n1", {"status": {"conditions": [READY]}}, subresource="status")
+
+    def as_long_silent(node: MonitoredNode, lease: Lease | None) -> Examination:
+        known = examine(node, lease, None, ClockReading(clock.now(), -1000.0), NodeHealthSettings()).health
+        return examine(node, lease, known, ClockReading(clock.now(), 0.0), NodeHealthSettings())
+
+    silences = UnknownStatusWriter(client, clock, patience_seconds=10.0)
+    assert await silences.write(silent, as_long_silent) is None
+    found = await client.get(NODES, "n1")
+    assert [each["status"] for each in found["status"]["conditions"]] == ["True"]
+
+    successor = await client.get(NODES, "n1", view=MonitoredNode)
+    look = await silences.write(successor, as_long_silent)
+    assert look is not None
+    assert look.node.metadata.uid == successor.metadata.uid
+    found = await client.get(NODES, "n1")
+    assert {each["type"]: each["status"] for each in found["status"]["conditions"]}["Ready"] == "Unknown"
+    await client.close()

@@ -20,8 +20,7 @@ from tests.component.nodehealth.world import (
 @virtual_time
 async def test_40_s_to_not_ready_and_300_s_to_eviction() -> None:
     async with world() as w, w.at_work():
-        for name in ("n1", "n2", "n3"):
-            await w.add_node(name)
+        await w.add_nodes("n1", "n2", "n3")
         await w.add_pod("web", "n1")
         await w.add_pod("other", "n2")
         await asyncio.sleep(60)
@@ -58,8 +57,7 @@ async def test_40_s_to_not_ready_and_300_s_to_eviction() -> None:
 async def test_a_node_that_returns_in_time_keeps_its_pods() -> None:
     asked = Asked()
     async with world() as w, w.at_work(way=asked) as controllers:
-        for name in ("n1", "n2"):
-            await w.add_node(name)
+        await w.add_nodes("n1", "n2")
         await w.add_pod("web", "n1")
         await asyncio.sleep(20)
         await w.stop("n1")
@@ -152,8 +150,7 @@ async def test_most_of_a_small_zone_down_evicts_nobody() -> None:
 async def test_an_agent_that_is_started_again_within_the_grace_is_not_noticed() -> None:
     asked = Asked()
     async with world() as w, w.at_work(way=asked):
-        for name in ("n1", "n2"):
-            await w.add_node(name)
+        await w.add_nodes("n1", "n2")
         await w.add_pod("web", "n1")
         for _ in range(5):
             await asyncio.sleep(20)
@@ -169,8 +166,7 @@ async def test_an_agent_that_is_started_again_within_the_grace_is_not_noticed() 
 @virtual_time
 async def test_an_agent_that_says_it_is_not_ready_is_tainted_and_its_pods_are_its_own_business() -> None:
     async with world() as w, w.at_work():
-        for name in ("n1", "n2"):
-            await w.add_node(name)
+        await w.add_nodes("n1", "n2")
         await w.add_pod("web", "n1")
         await asyncio.sleep(10)
         await w.post("n1", Ready="False")

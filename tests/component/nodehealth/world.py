@@ -20,6 +20,7 @@ from podlife.errors import NotFoundError
 from podlife.nodehealth import NodeHealthSettings, NodeLifecycleController, TaintEvictionController
 from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
+from tests.kit import objects
 from tests.kit.embedded import Disturbance, connect, refusal, start
 from tests.workloads.runs import at_work
 
@@ -204,6 +205,13 @@ class World:
         if beats:
             self.start(name)
 
+    async def add_nodes(self, *names: str, silent: str = "") -> None:
+        """These, and before them one whose agent says nothing more."""
+        if silent:
+            await self.add_node(silent, beats=False)
+        for name in names:
+            await self.add_node(name)
+
     async def create_node(self, name: str, *, zone: str = "", **extra: Any) -> None:
         """One that has said nothing yet; `extra` are its labels, and its spec."""
         labels = {**({ZONE: zone} if zone else {}), **extra.pop("labels", {})}
@@ -220,14 +228,14 @@ class World:
             known = condition(node, type_)
             since = known.get("lastTransitionTime") if known.get("status") == status else at
             conditions.append(
-                {
-                    "type": type_,
-                    "status": status,
-                    "reason": "Agent",
-                    "message": "says so",
-                    "lastHeartbeatTime": at,
-                    "lastTransitionTime": since or at,
-                }
+                objects.condition(
+                    type_,
+                    status,
+                    reason="Agent",
+                    message="says so",
+                    lastHeartbeatTime=at,
+                    lastTransitionTime=since or at,
+                )
             )
         patch = {"status": {"conditions": conditions}}
         await self.client.patch(NODES, self.prefix + name, patch, subresource="status")

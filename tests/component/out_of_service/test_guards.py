@@ -39,6 +39,13 @@ async def begin(cluster: Cluster, *nodes: str, **spec: Any) -> None:
     await cluster.settled()
 
 
+async def lose_node(cluster: Cluster, **how_long: float) -> None:
+    """The machine of n1, which has a pod, is off for so long."""
+    await begin(cluster, "n1")
+    await cluster.node("n1").power_off()
+    await cluster.advance(**how_long)
+
+
 async def refusals(cluster: Cluster, name: str) -> list[str]:
     return [message for reason, message in await events_of(cluster, name) if reason == "OutOfServiceRefused"]
 
@@ -48,9 +55,7 @@ async def test_a_node_that_no_check_confirms_is_left_alone_and_that_is_told_once
     fence = Fence()
     making = Making(LAX, fence)
     async with cluster_with(making) as cluster:
-        await begin(cluster, "n1")
-        await cluster.node("n1").power_off()
-        await cluster.advance(minutes=4)
+        await lose_node(cluster, minutes=4)
         assert await nodes_out(cluster) == []
         [said] = await refusals(cluster, "n1")
         assert said.endswith(
@@ -71,9 +76,7 @@ async def test_the_check_is_told_who_the_node_is() -> None:
     fence = Fence("n1")
     async with cluster_with(Making(LAX, fence)) as cluster:
         await cluster.client.patch(NODES, "n1", {"spec": {"providerID": "sim://n1"}})
-        await begin(cluster, "n1")
-        await cluster.node("n1").power_off()
-        await cluster.advance(minutes=3)
+        await lose_node(cluster, minutes=3)
         [(_, subject)] = fence.asked
         assert subject.uid == (await node(cluster, "n1"))["metadata"]["uid"]
         assert (subject.provider_id, subject.internal_ips) == ("sim://n1", ("100.64.0.1",))
@@ -84,9 +87,7 @@ async def test_the_check_is_told_who_the_node_is() -> None:
 async def test_all_required_checks_have_to_confirm_it() -> None:
     first, second = Fence("n1"), Fence()
     async with cluster_with(Making(LAX, first, second)) as cluster:
-        await begin(cluster, "n1")
-        await cluster.node("n1").power_off()
-        await cluster.advance(minutes=3)
+        await lose_node(cluster, minutes=3)
         assert await nodes_out(cluster) == []
     async with cluster_with(Making(replace(LAX, require=1), first, second)) as cluster:
         await begin(cluster, "n1", tolerations=[])
@@ -158,9 +159,7 @@ async def test_a_node_of_the_control_plane_is_left_alone_unless_asked_for() -> N
         making = Making(replace(LAX, with_control_plane=with_control_plane), Fence("n1"))
         async with cluster_with(making) as cluster:
             await cluster.client.patch(NODES, "n1", label)
-            await begin(cluster, "n1")
-            await cluster.node("n1").power_off()
-            await cluster.advance(minutes=3)
+            await lose_node(cluster, minutes=3)
             assert making.controller.metrics.tainted == tainted
             assert len(await refusals(cluster, "n1")) == 1 - tainted
 
@@ -190,9 +189,7 @@ async def test_nothing_is_done_to_a_node_with_nothing_to_free_on_it() -> None:
 async def test_a_taint_that_a_person_set_is_never_touched() -> None:
     making = Making(LAX, Fence("n1"))
     async with cluster_with(making) as cluster:
-        await begin(cluster, "n1")
-        await cluster.node("n1").power_off()
-        await cluster.advance(minutes=1)
+        await lose_node(cluster, minutes=1)
         await cluster.client.patch(NODES, "n1", {"spec": {"taints": [OUT_OF_SERVICE]}})
         await cluster.advance(minutes=4)
         assert await nodes_out(cluster) == ["n1"]
@@ -208,9 +205,7 @@ async def test_ours_that_a_person_took_off_is_not_set_again_and_theirs_stays() -
     making = Making(LAX, Fence("n1"))
     async with cluster_with(making) as cluster:
         await cluster.controllers.kill("taint-eviction")
-        await begin(cluster, "n1")
-        await cluster.node("n1").power_off()
-        await cluster.advance(minutes=3)
+        await lose_node(cluster, minutes=3)
         assert await nodes_out(cluster) == ["n1"], "nobody frees its pods"
         kept = [each for each in (await node(cluster, "n1"))["spec"]["taints"] if "out-of" not in each["key"]]
         await cluster.client.patch(NODES, "n1", {"spec": {"taints": kept}})
@@ -274,9 +269,7 @@ async def test_an_annotation_of_another_node_makes_no_taint_ours() -> None:
 async def test_a_dry_run_tells_and_changes_nothing() -> None:
     making = Making(replace(LAX, is_dry_run=True), Fence("n1"))
     async with cluster_with(making) as cluster:
-        await begin(cluster, "n1")
-        await cluster.node("n1").power_off()
-        await cluster.advance(minutes=4)
+        await lose_node(cluster, minutes=4)
         assert await nodes_out(cluster) == []
         assert await annotation(cluster, "n1") is None
         assert await events_of(cluster, "n1") == [
@@ -295,9 +288,7 @@ async def test_time_in_which_nothing_is_heard_counts_against_nobody() -> None:
     fence = Fence("n1")
     making = Making(LAX, fence)
     async with cluster_with(making) as cluster:
-        await begin(cluster, "n1")
-        await cluster.node("n1").power_off()
-        await cluster.advance(seconds=75)
+        await lose_node(cluster, seconds=75)
         faults = cluster.controllers.faults(NAME)
         faults.cut()
         await cluster.advance(minutes=5)
@@ -400,9 +391,7 @@ async def test_a_patch_that_was_overtaken_is_decided_anew_and_carries_uid_and_re
 async def test_a_node_that_is_made_anew_under_its_name_is_counted_anew() -> None:
     fence = Fence("n1")
     async with cluster_with(Making(LAX, fence)) as cluster:
-        await begin(cluster, "n1")
-        await cluster.node("n1").power_off()
-        await cluster.advance(seconds=90)
+        await lose_node(cluster, seconds=90)
         old = await node(cluster, "n1")
         await cluster.client.delete(NODES, "n1")
         await cluster.client.create(NODES, {"metadata": {"name": "n1"}})

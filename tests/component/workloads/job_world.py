@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from podlife.aio import cancel_and_wait
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import JOBS, PODS, Bookmark, Client, EventType
 from podlife.controller import ControlPlane
@@ -37,17 +35,12 @@ def job(**spec: Any) -> Object:
 @asynccontextmanager
 async def controlling(server: ApiHandler, disturb: Disturbance | None = None) -> AsyncIterator[JobController]:
     """A controller with a client of its own, killed at the end of the block."""
-    client = connect(server, disturb)
-    plane = ControlPlane(client, clock=LoopClock())
+    plane = ControlPlane(connect(server, disturb), clock=LoopClock())
     controller = JobController(plane)
     plane.add(controller)
     plane.add(TtlAfterFinishedController(plane))
-    running = asyncio.get_running_loop().create_task(plane.run())
-    try:
+    async with at_work(plane.run):
         yield controller
-    finally:
-        await cancel_and_wait(running)
-        await client.close()
 
 
 @asynccontextmanager
@@ -58,7 +51,6 @@ async def world_of(server: ApiHandler) -> AsyncIterator[World]:
         world = World(cluster, "default")
         async with at_work(world.node.run):
             yield world
-    await client.close()
 
 
 @dataclass
@@ -95,7 +87,6 @@ async def census(server: ApiHandler) -> AsyncIterator[Census]:
     taken = Census()
     async with at_work(lambda: taken.take(client)):
         yield taken
-    await client.close()
 
 
 def conditions(status: Object) -> list[str]:

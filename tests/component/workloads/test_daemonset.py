@@ -20,6 +20,7 @@ from podlife.wire import Handler, Request, Response
 from podlife.workloads.controller_revisions import revision_hash, template_patch
 from podlife.workloads.daemonset import DaemonSetController
 from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.workloads.disturbances import cut_off, late_watch
 from tests.workloads.node import RUNS, UNREADY, exits
 from tests.workloads.runs import EmbeddedQuota, at_work, observing
 from tests.workloads.scenarios.daemonset import (
@@ -44,9 +45,8 @@ KEY = (NAMESPACE, AGENT)
 class Stage:
     """A world without controllers; `keeping` has one at work for a while."""
 
-    def __init__(self, server: Handler, world: World) -> None:
+    def __init__(self, server: Handler) -> None:
         self.server = server
-        self.world = world
 
     @asynccontextmanager
     async def keeping(
@@ -61,7 +61,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged() -> AsyncIterator[Stage]:
+async def staged() -> AsyncIterator[tuple[Stage, World]]:
     server = await start()
     async with (
         connect(server) as client,
@@ -70,7 +70,7 @@ async def staged() -> AsyncIterator[Stage]:
         await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         world = World(cluster, NAMESPACE)
         async with at_work(world.node.run):
-            yield Stage(server, world)
+            yield Stage(server), world
 
 
 def per_node(world: World) -> Counter[str]:
@@ -98,8 +98,7 @@ async def nodes(world: World, count: int) -> None:
 
 @virtual_time
 async def test_controller_that_is_killed_at_any_step_makes_no_duplicates() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await nodes(world, 8)
         await world.create(DS, daemon(world))
         for turns in range(0, 200, 3):
@@ -115,8 +114,7 @@ async def test_controller_that_is_killed_at_any_step_makes_no_duplicates() -> No
 
 @virtual_time
 async def test_controller_that_is_killed_during_an_update_keeps_its_bounds_and_ends_it() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         async with stage.keeping():
             await running(world, 6, updateStrategy=IN_PLACE)
         await change_image(world, "registry.example/main:2")
@@ -138,30 +136,12 @@ def is_ready(pod: Any) -> bool:
     )
 
 
-async def late(body: AsyncGenerator[bytes, None], seconds: float) -> AsyncIterator[bytes]:
-    async with aclosing(body):
-        async for piece in body:
-            await asyncio.sleep(seconds)
-            yield piece
-
-
-def slow_watch(of: str, seconds: float = 2.0) -> Disturbance:
-    async def disturb(request: Request, to_server: Handler) -> Response:
-        response = await to_server(request)
-        if "watch" in request.query and request.path.endswith(of):
-            response.body = late(response.body, seconds)  # type: ignore[arg-type]
-        return response
-
-    return disturb
-
-
 @pytest.mark.parametrize("resource", ["pods", "daemonsets", "controllerrevisions", "nodes"])
 @virtual_time
 async def test_cache_that_is_behind_never_makes_it_create_twice(resource: str) -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await nodes(world, 5)
-        async with stage.keeping(slow_watch(resource)) as controller:
+        async with stage.keeping(late_watch(resource)) as controller:
             await asyncio.sleep(30)
             await world.create(DS, daemon(world))
             most = 0
@@ -180,10 +160,9 @@ async def test_pods_that_come_while_it_writes_its_history_are_not_made_again() -
     async def slow(request: Request, to_server: Handler) -> Response:
         if request.method == "POST" and request.path.endswith("/controllerrevisions"):
             await asyncio.sleep(10)
-        return await slow_watch("pods")(request, to_server)
+        return await late_watch("pods")(request, to_server)
 
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await nodes(world, 4)
         async with stage.keeping(slow):
             await asyncio.sleep(30)
@@ -203,42 +182,26 @@ async def test_pods_that_come_while_it_writes_its_history_are_not_made_again() -
 async def test_nothing_is_decided_while_the_server_is_not_followed() -> None:
     is_cut = False
 
-    async def cut(request: Request, to_server: Handler) -> Response:
-        if is_cut and request.method == "GET":
-            return refusal(503, "ServiceUnavailable")
-        response = await to_server(request)
-        if "watch" in request.query:
-            response.body = until_cut(response.body)  # type: ignore[arg-type]
-        return response
+    cut = cut_off(lambda: is_cut, lambda request: request.method == "GET")
 
-    async def until_cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                if is_cut:
-                    return
-                yield piece
-
-    async with staged() as stage:
-        world = stage.world
-        async with stage.keeping(cut) as controller:
-            pods = await running(world, 3)
-            is_cut = True
-            # Of which only the end of the watches is seen.
-            await world.lose(pods[0])
-            await node(world, "late")
-            for _ in range(60):
-                controller.queue.add(KEY)
-                await asyncio.sleep(10)
-            assert len(await pods_on_server(world)) == 2, "expectations that time out are no reason either"
-            is_cut = False
-            await serves(world, 4)
+    async with staged() as (stage, world), stage.keeping(cut) as controller:
+        pods = await running(world, 3)
+        is_cut = True
+        # Of which only the end of the watches is seen.
+        await world.lose(pods[0])
+        await node(world, "late")
+        for _ in range(60):
+            controller.queue.add(KEY)
+            await asyncio.sleep(10)
+        assert len(await pods_on_server(world)) == 2, "expectations that time out are no reason either"
+        is_cut = False
+        await serves(world, 4)
     assert set(per_node(world).values()) == {1}
 
 
 @virtual_time
 async def test_daemon_set_that_was_created_again_adopts_nothing_by_name_alone() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         async with stage.keeping():
             await running(world, 2)
             before = {pod["metadata"]["uid"] for pod in world.pods()}
@@ -256,16 +219,9 @@ async def test_daemon_set_that_was_created_again_adopts_nothing_by_name_alone() 
 
 @virtual_time
 async def test_expectations_of_a_daemon_set_are_not_its_successors() -> None:
-    async def no_news_of_pods(request: Request, to_server: Handler) -> Response:
-        response = await to_server(request)
-        if "watch" in request.query and request.path.endswith("pods"):
-            response.body = late(response.body, 20)  # type: ignore[arg-type]
-        return response
-
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await nodes(world, 3)
-        async with stage.keeping(no_news_of_pods):
+        async with stage.keeping(late_watch("pods", 20)):
             await asyncio.sleep(60)
             await world.create(DS, daemon(world))
             await world.until_pods(3)
@@ -281,8 +237,7 @@ async def test_expectations_of_a_daemon_set_are_not_its_successors() -> None:
 @pytest.mark.parametrize(("strategy", "fewest", "most"), [(IN_PLACE, 5, 6), (SURGE, 6, 7)])
 @virtual_time
 async def test_update_keeps_its_bounds_all_the_time(strategy: Any, fewest: int, most: int) -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         async with stage.keeping():
             await running(world, 6, updateStrategy=strategy, minReadySeconds=3)
             await asyncio.sleep(5)
@@ -315,8 +270,7 @@ async def test_pods_are_made_in_bursts_that_begin_slowly() -> None:
             await asyncio.sleep(1)
         return await to_server(request)
 
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await nodes(world, 12)
         async with stage.keeping(note, burst=9):
             await world.create(DS, daemon(world))
@@ -331,8 +285,7 @@ async def test_pods_are_made_in_bursts_that_begin_slowly() -> None:
 
 @virtual_time
 async def test_pods_that_fail_at_once_are_replaced_ever_more_slowly() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         world.node.let(exits(1))
         await node(world, "a")
         async with stage.keeping():
@@ -352,8 +305,7 @@ async def test_pods_that_fail_at_once_are_replaced_ever_more_slowly() -> None:
 
 @virtual_time
 async def test_event_of_a_node_that_is_nothing_to_daemons_wakes_nobody() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await node(world, "a", disk="ssd")
         await node(world, "b", disk="hdd")
         async with stage.keeping() as controller:
@@ -386,29 +338,25 @@ async def test_event_of_a_node_that_is_nothing_to_daemons_wakes_nobody() -> None
 
 @virtual_time
 async def test_node_that_is_gone_is_not_counted_any_more_and_its_unbound_pod_goes() -> None:
-    async with staged() as stage:
-        world = stage.world
-        async with stage.keeping():
-            await running(world, 3)
-            await world.delete(NODES, f"{world.namespace}-c")
-            await world.until_status(DS, AGENT, desiredNumberScheduled=2, numberAvailable=2)
-            # What was on it is for the collector of pods to clear away.
-            await asyncio.sleep(30)
-            assert len(on(world, "c")) == 1
+    async with staged() as (stage, world), stage.keeping():
+        await running(world, 3)
+        await world.delete(NODES, f"{world.namespace}-c")
+        await world.until_status(DS, AGENT, desiredNumberScheduled=2, numberAvailable=2)
+        # What was on it is for the collector of pods to clear away.
+        await asyncio.sleep(30)
+        assert len(on(world, "c")) == 1
 
 
 @virtual_time
 async def test_pod_on_a_node_that_comes_later_is_judged_then() -> None:
-    async with staged() as stage:
-        world = stage.world
-        async with stage.keeping():
-            await running(world, 2)
-            await world.delete(NODES, f"{world.namespace}-b")
-            await world.until_status(DS, AGENT, desiredNumberScheduled=1)
-            # It comes back as something else.
-            name = f"{world.namespace}-b"
-            await world.create(NODES, {"metadata": {"name": name, "labels": {"scenario": "another"}}})
-            await world.until("its pod goes", lambda: not on(world, "b"))
+    async with staged() as (stage, world), stage.keeping():
+        await running(world, 2)
+        await world.delete(NODES, f"{world.namespace}-b")
+        await world.until_status(DS, AGENT, desiredNumberScheduled=1)
+        # It comes back as something else.
+        name = f"{world.namespace}-b"
+        await world.create(NODES, {"metadata": {"name": name, "labels": {"scenario": "another"}}})
+        await world.until("its pod goes", lambda: not on(world, "b"))
 
 
 # History
@@ -416,8 +364,7 @@ async def test_pod_on_a_node_that_comes_later_is_judged_then() -> None:
 
 @virtual_time
 async def test_name_that_is_taken_by_another_template_is_counted_as_a_collision() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await node(world, "a")
         made = await world.create(DS, daemon(world))
         hash_ = revision_hash(template_patch(made["spec"]["template"]), 0)
@@ -433,8 +380,7 @@ async def test_name_that_is_taken_by_another_template_is_counted_as_a_collision(
 
 @virtual_time
 async def test_revisions_that_say_the_same_are_merged_and_no_pod_is_replaced() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         async with stage.keeping():
             await running(world, 2)
         (revision,) = world.all(CONTROLLER_REVISIONS)
@@ -454,8 +400,7 @@ async def test_revisions_that_say_the_same_are_merged_and_no_pod_is_replaced() -
 
 @virtual_time
 async def test_history_of_kube_controller_manager_is_taken_over_without_a_rollout() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         async with stage.keeping():
             await running(world, 2)
         (revision,) = world.all(CONTROLLER_REVISIONS)
@@ -495,8 +440,7 @@ async def test_quota_that_refuses_is_told_and_tried_again_ever_more_slowly() -> 
                 return refusal(403, "Forbidden")
         return await to_server(request)
 
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await nodes(world, 20)
         async with stage.keeping(quota) as controller:
             await world.create(DS, daemon(world))
@@ -520,19 +464,17 @@ async def test_terminating_namespace_gets_no_events_and_no_storm() -> None:
             tries.append(asyncio.get_running_loop().time())
         return await to_server(request)
 
-    async with staged() as stage:
-        world = stage.world
-        async with stage.keeping(count) as controller:
-            pods = await running(world, 2)
-            made = len(tries)
-            # What is asked to go stays, and so does the namespace.
-            world.node.hold()
-            await world.terminate_namespace()
-            await world.lose(pods[0])
-            await asyncio.sleep(600)
-            assert len(tries) - made <= 3
-            assert not world.events("FailedCreate")
-            assert controller.controller.metrics.results["error"] == 0
+    async with staged() as (stage, world), stage.keeping(count) as controller:
+        pods = await running(world, 2)
+        made = len(tries)
+        # What is asked to go stays, and so does the namespace.
+        world.node.hold()
+        await world.terminate_namespace()
+        await world.lose(pods[0])
+        await asyncio.sleep(600)
+        assert len(tries) - made <= 3
+        assert not world.events("FailedCreate")
+        assert controller.controller.metrics.results["error"] == 0
 
 
 def rewriting(old: bytes, new: bytes) -> Disturbance:
@@ -577,8 +519,7 @@ SELECTOR = b'"selector":{"matchLabels":{"app":"agent"}}'
 async def test_selector_that_cannot_work_is_one_clear_line_and_makes_no_pod(
     selector: bytes, complaint: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await node(world, "a")
         async with stage.keeping(rewriting(SELECTOR, selector)) as controller:
             await world.create(DS, daemon(world))
@@ -595,8 +536,7 @@ async def test_selector_that_cannot_work_is_one_clear_line_and_makes_no_pod(
 
 @virtual_time
 async def test_selector_of_everything_is_refused_with_an_event() -> None:
-    async with staged() as stage:
-        world = stage.world
+    async with staged() as (stage, world):
         await node(world, "a")
         async with stage.keeping(rewriting(SELECTOR, b'"selector":{}')):
             await world.create(DS, daemon(world))
@@ -607,13 +547,11 @@ async def test_selector_of_everything_is_refused_with_an_event() -> None:
 
 @virtual_time
 async def test_pods_that_do_not_become_ready_stop_an_update_until_the_template_is_changed_again() -> None:
-    async with staged() as stage:
-        world = stage.world
-        async with stage.keeping():
-            await running(world, 4, updateStrategy=IN_PLACE)
-            world.node.let(UNREADY, lambda pod: image(pod).endswith(":broken"))
-            await change_image(world, "registry.example/main:broken")
-            await asyncio.sleep(3600)
-            assert sum(image(pod).endswith(":broken") for pod in world.living()) == 1
-            await change_image(world, "registry.example/main:3")
-            await serves(world, 4)
+    async with staged() as (stage, world), stage.keeping():
+        await running(world, 4, updateStrategy=IN_PLACE)
+        world.node.let(UNREADY, lambda pod: image(pod).endswith(":broken"))
+        await change_image(world, "registry.example/main:broken")
+        await asyncio.sleep(3600)
+        assert sum(image(pod).endswith(":broken") for pod in world.living()) == 1
+        await change_image(world, "registry.example/main:3")
+        await serves(world, 4)

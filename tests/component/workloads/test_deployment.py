@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -22,7 +22,17 @@ from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.deployment import DeploymentController
 from podlife.workloads.replicaset import ReplicaSetController
-from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.kit.embedded import connect, refusal, start
+from tests.workloads.disturbances import (
+    Asked,
+    CutAtCreation,
+    cut_off,
+    is_creation,
+    is_watch,
+    late,
+    late_watch,
+    until,
+)
 from tests.workloads.node import UNREADY
 from tests.workloads.objects import template
 from tests.workloads.runs import EmbeddedQuota, at_work, observing
@@ -33,24 +43,6 @@ Object = dict[str, Any]
 
 KEY = ("default", "web")
 FIRST = template("web")["spec"]["containers"][0]["image"]
-
-
-class Asked:
-    """A way to the server that notes the writes that were asked for, and may answer in the server's place."""
-
-    def __init__(self, answer: Disturbance | None = None) -> None:
-        self.writes: list[tuple[float, str, str]] = []
-        self._answer = answer
-
-    async def __call__(self, request: Request, to_server: Handler) -> Response:
-        if request.method != "GET":
-            self.writes.append((asyncio.get_running_loop().time(), request.method, request.path))
-        if self._answer is not None:
-            return await self._answer(request, to_server)
-        return await to_server(request)
-
-    def times(self, method: str, tail: str) -> list[float]:
-        return [at for at, how, path in self.writes if how == method and path.endswith(tail)]
 
 
 @asynccontextmanager
@@ -112,21 +104,6 @@ async def condition(client: Client, type_: str) -> Object:
     return found[0] if found else {}
 
 
-def is_watch(request: Request, plural: str) -> bool:
-    return "watch" in request.query and request.path.endswith(f"/{plural}")
-
-
-def is_creation(request: Request) -> bool:
-    return request.method == "POST" and request.path.endswith("/replicasets")
-
-
-async def late(body: AsyncGenerator[bytes, None], seconds: float) -> AsyncIterator[bytes]:
-    async with aclosing(body):
-        async for piece in body:
-            await asyncio.sleep(seconds)
-            yield piece
-
-
 # Killed and started again
 
 
@@ -158,7 +135,6 @@ async def test_controller_that_is_killed_at_any_step_makes_no_duplicates_and_kee
     assert "collisionCount" not in found["status"]
     assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "25"
     assert len(await replica_sets(client)) == 11, "the limit of the history is kept"
-    await client.close()
 
 
 # Behind, and cut off
@@ -166,13 +142,7 @@ async def test_controller_that_is_killed_at_any_step_makes_no_duplicates_and_kee
 
 @virtual_time
 async def test_controller_whose_watch_is_slow_never_creates_twice_and_keeps_its_bounds() -> None:
-    async def slow_watch(request: Request, to_server: Handler) -> Response:
-        response = await to_server(request)
-        if is_watch(request, "replicasets"):
-            response.body = late(response.body, 2)  # type: ignore[arg-type]
-        return response
-
-    asked = Asked(slow_watch)
+    asked = Asked(late_watch("/replicasets"))
     server = await start()
     client, looking = connect(server, asked), connect(server)
     await make(looking, 3)
@@ -187,34 +157,12 @@ async def test_controller_whose_watch_is_slow_never_creates_twice_and_keeps_its_
     assert await sizes(looking) == {FIRST: 0, SECOND: 3}
     assert len(asked.times("POST", "/replicasets")) == 2
     assert "collisionCount" not in (await get(looking))["status"]
-    await client.close()
-    await looking.close()
 
 
 @virtual_time
 async def test_controller_whose_watch_is_cut_as_it_creates_never_creates_twice() -> None:
     """The ReplicaSets' watch ends with the first that is created, and the history is gone when it is resumed."""
-    state = {"cut": False, "refused": 0}
-
-    async def cut(request: Request, to_server: Handler) -> Response:
-        if is_creation(request):
-            state["cut"] = True
-        if is_watch(request, "replicasets"):
-            if state["cut"] and state["refused"] < 3:
-                state["refused"] += 1
-                return refusal(410, "Expired")
-            response = await to_server(request)
-            response.body = until_cut(response.body)  # type: ignore[arg-type]
-            return response
-        return await to_server(request)
-
-    async def until_cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                if state["cut"] and state["refused"] < 3:
-                    return
-                yield piece
-
+    cut = CutAtCreation("replicasets")
     asked = Asked(cut)
     client = connect(await start(), asked)
     await make(client, 3)
@@ -222,33 +170,16 @@ async def test_controller_whose_watch_is_cut_as_it_creates_never_creates_twice()
         for _ in range(100):
             controller.queue.add(KEY)
             await asyncio.sleep(0.3)
-    assert state["refused"] == 3
+    assert cut.refused == 3
     assert len(asked.times("POST", "/replicasets")) == 1
     assert await sizes(client) == {FIRST: 3}
-    await client.close()
 
 
 @virtual_time
 async def test_controller_that_is_cut_off_writes_nothing_however_long_it_takes() -> None:
     away = asyncio.Event()
 
-    async def gone(request: Request, to_server: Handler) -> Response:
-        if not is_watch(request, "replicasets"):
-            return await to_server(request)
-        if away.is_set():
-            return refusal(503, "ServiceUnavailable")
-        response = await to_server(request)
-        response.body = until_away(response.body)  # type: ignore[arg-type]
-        return response
-
-    async def until_away(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                if away.is_set():
-                    return
-                yield piece
-
-    asked = Asked(gone)
+    asked = Asked(cut_off(away.is_set, lambda request: is_watch(request, "/replicasets")))
     server = await start()
     client, looking = connect(server, asked), connect(server)
     await make(looking, 2)
@@ -269,8 +200,6 @@ async def test_controller_that_is_cut_off_writes_nothing_however_long_it_takes()
         away.clear()
         await asyncio.sleep(300)
     assert await sizes(looking) == {FIRST: 0, SECOND: 2}
-    await client.close()
-    await looking.close()
 
 
 @virtual_time
@@ -279,20 +208,12 @@ async def test_write_that_the_server_has_lost_is_not_waited_for() -> None:
     servers = [await start()]
     was_cut = asyncio.Event()
 
-    async def late_until_cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                await asyncio.sleep(2)
-                if was_cut.is_set():
-                    return
-                yield piece
-
     async def restored(request: Request, _: Handler) -> Response:
         if was_cut.is_set() and len(servers) == 1:
             return refusal(503, "ServiceUnavailable")
         response = await servers[-1](request)
         if len(servers) == 1 and "watch" in request.query:
-            response.body = late_until_cut(response.body)  # type: ignore[arg-type]
+            response.body = until(late(response.body), was_cut.is_set)  # type: ignore[arg-type]
         return response
 
     client = connect(servers[0], restored)
@@ -312,7 +233,6 @@ async def test_write_that_the_server_has_lost_is_not_waited_for() -> None:
         await make(client, 3)
         await asyncio.sleep(300)
         assert await sizes(client) == {FIRST: 3}
-    await client.close()
 
 
 # Deleted, and made again under its name
@@ -332,19 +252,12 @@ async def test_deployment_made_again_adopts_no_replica_set_by_name_alone() -> No
     owners = {each["metadata"]["ownerReferences"][0]["uid"]: each["spec"]["replicas"] for each in known}
     assert owners == {old["metadata"]["uid"]: 2, new["metadata"]["uid"]: 1}
     assert (await get(client))["status"]["collisionCount"] == 1
-    await client.close()
 
 
 @virtual_time
 async def test_deployment_that_is_gone_at_the_server_adopts_nothing_though_its_cache_still_has_it() -> None:
-    async def deaf(request: Request, to_server: Handler) -> Response:
-        response = await to_server(request)
-        if is_watch(request, "deployments"):
-            response.body = late(response.body, 30)  # type: ignore[arg-type]
-        return response
-
     server = await start()
-    client, looking = connect(server, deaf), connect(server)
+    client, looking = connect(server, late_watch("/deployments", 30)), connect(server)
     await make(looking, 0)
     async with controlling(client):
         await asyncio.sleep(120)
@@ -358,8 +271,6 @@ async def test_deployment_that_is_gone_at_the_server_adopts_nothing_though_its_c
         await asyncio.sleep(300)
         found = await looking.get(REPLICA_SETS, "web-bcdfg", "default")
     assert found["metadata"]["ownerReferences"][0]["uid"] == new["metadata"]["uid"]
-    await client.close()
-    await looking.close()
 
 
 @virtual_time
@@ -380,7 +291,6 @@ async def test_replica_set_that_another_controller_made_is_taken_over_whatever_i
         await asyncio.sleep(10)
     assert [each["metadata"]["name"] for each in await replica_sets(client)] == ["web-59fc7b8d4c"]
     assert (await get(client))["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "4"
-    await client.close()
 
 
 # Refused
@@ -393,7 +303,11 @@ async def test_server_that_refuses_the_replica_set_is_asked_ever_more_slowly_and
     is_full = True
 
     async def quota(request: Request, to_server: Handler) -> Response:
-        return refusal(403, "Forbidden") if is_full and is_creation(request) else await to_server(request)
+        return (
+            refusal(403, "Forbidden")
+            if is_full and is_creation(request, "replicasets")
+            else await to_server(request)
+        )
 
     asked = Asked(quota)
     client = connect(await start(), asked)
@@ -411,7 +325,6 @@ async def test_server_that_refuses_the_replica_set_is_asked_ever_more_slowly_and
         is_full = False
         await asyncio.sleep(120)
     assert await sizes(client) == {FIRST: 2}
-    await client.close()
 
 
 @virtual_time
@@ -427,7 +340,6 @@ async def test_terminating_namespace_is_neither_told_of_nor_tried_again_and_agai
         await asyncio.sleep(3600)
     assert 1 <= len(asked.times("POST", "/replicasets")) <= 3
     assert asked.times("POST", "/events") == []
-    await client.close()
 
 
 @virtual_time
@@ -445,7 +357,6 @@ async def test_somebody_who_is_always_faster_is_met_again_only_now_and_then() ->
     assert await sizes(client) == {FIRST: 1}
     # Twice in each look: as it was seen, and as it is.
     assert len(asked.times("PATCH", "/status")) < 150
-    await client.close()
 
 
 async def put_unchecked(server: ApiHandler, **spec: Any) -> None:
@@ -487,7 +398,6 @@ async def test_deployment_that_cannot_work_is_given_up_with_one_clear_line(
     assert line in logged
     assert "\n" not in logged
     assert await replica_sets(client) == []
-    await client.close()
 
 
 @virtual_time
@@ -501,7 +411,6 @@ async def test_deployment_that_selects_everything_is_told_so_and_does_nothing() 
     assert set(await messages(client, "SelectingAll")) == {told}
     assert (await get(client))["status"] == {"observedGeneration": 1}
     assert await replica_sets(client) == []
-    await client.close()
 
 
 # In time
@@ -521,7 +430,6 @@ async def test_rollout_that_is_stuck_is_late_just_after_its_deadline_though_noth
         assert (late_one["status"], late_one["reason"]) == ("False", "ProgressDeadlineExceeded")
         waited = parse_time(late_one["lastUpdateTime"]) - parse_time(told["lastUpdateTime"])
         assert 600 < waited.total_seconds() <= 602
-    await client.close()
 
 
 @virtual_time
@@ -539,7 +447,6 @@ async def test_time_in_which_it_was_paused_does_not_make_it_late() -> None:
         assert (await condition(client, "Progressing"))["reason"] == "DeploymentResumed"
         await asyncio.sleep(15)
         assert (await condition(client, "Progressing"))["reason"] == "ProgressDeadlineExceeded"
-    await client.close()
 
 
 @virtual_time
@@ -558,8 +465,6 @@ async def test_deployment_that_is_done_asks_nothing_of_the_server() -> None:
     # What it was made with, its scaling told, and a few steps of its status.
     assert len(asked.times("POST", "/replicasets")) == 1
     assert len(asked.times("PATCH", "/deployments/web/status")) < 15
-    await client.close()
-    await looking.close()
 
 
 @virtual_time
@@ -578,7 +483,6 @@ async def test_unready_pods_of_a_new_template_never_cost_more_than_may_be_missin
             pod for pod in pods if {"type": "Ready", "status": "True"}.items() <= ready_condition(pod).items()
         ]
         assert (len(ready), len(pods)) == (3, 6)
-    await client.close()
 
 
 def ready_condition(pod: Object) -> Object:

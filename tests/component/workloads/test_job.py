@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 
 import msgspec
 import pytest
@@ -17,8 +15,7 @@ from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job import Job
 from podlife.workloads.job.pods import TRACKING_FINALIZER
-from podlife.workloads.job.status_writer import JobStatusWriter
-from podlife.workloads.job.sync import Sight
+from podlife.workloads.job.sync import JobStatusWriter
 from tests.component.workloads.job_world import (
     DONE,
     ENDED,
@@ -29,7 +26,9 @@ from tests.component.workloads.job_world import (
     job,
     world_of,
 )
+from tests.kit import objects
 from tests.kit.embedded import connect, refusal, start
+from tests.workloads.disturbances import held, watching
 from tests.workloads.objects import labelled_pod
 
 
@@ -107,7 +106,7 @@ async def test_job_that_selects_other_pods_than_it_makes_makes_none() -> None:
         made.spec.suspend = False
         made.spec.selector = {"matchLabels": {"app": "other"}}
         with pytest.raises(SelectorMismatchError, match="does not match template labels"):
-            await controller._sync.run(KEY, Sight(made, [], is_settled=True))
+            await controller._sync.run(KEY, made, [], is_settled=True)
         assert world.pods() == []
 
 
@@ -168,13 +167,7 @@ async def test_job_of_another_controller_is_not_touched_nor_are_its_pods() -> No
     server = await start()
     async with world_of(server) as world, controlling(server):
         made = await world.create(JOBS, job(managedBy="example.com/other"))
-        reference = {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "name": "work",
-            "uid": made["metadata"]["uid"],
-            "controller": True,
-        }
+        reference = objects.owner("Job", "work", api_version="batch/v1", uid=made["metadata"]["uid"])
         theirs = labelled_pod("theirs", "w", ownerReferences=[reference], finalizers=[TRACKING_FINALIZER])
         await world.create(PODS, theirs)
         await world.patch(JOBS, "work", {"status": ENDED}, subresource="status")
@@ -190,33 +183,20 @@ async def test_job_of_another_controller_is_not_touched_nor_are_its_pods() -> No
 
 @virtual_time
 async def test_job_whose_time_to_live_was_raised_unseen_is_kept() -> None:
-    is_holding = False
-    held = asyncio.Event()
-
-    async def hold(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                if is_holding:
-                    await held.wait()
-                yield piece
-
-    async def disturb(request: Request, to_server: Handler) -> Response:
-        response = await to_server(request)
-        if "watch" in request.query and request.path.endswith("/jobs"):
-            response.body = hold(response.body)  # type: ignore[arg-type]
-        return response
-
+    flows = asyncio.Event()
+    flows.set()
+    disturb = watching("/jobs", lambda body: held(body, flows))
     server = await start()
     async with world_of(server) as world, controlling(server, disturb):
         world.node.let(DONE)
         await world.create(JOBS, job(ttlSecondsAfterFinished=20))
         await world.until("the Job is Complete", has_condition(world, "Complete"))
         await asyncio.sleep(5)
-        is_holding = True
+        flows.clear()
         await world.patch(JOBS, "work", {"spec": {"ttlSecondsAfterFinished": 100}})
         await asyncio.sleep(60)
         assert "deletionTimestamp" not in world.get(JOBS, "work")["metadata"]
-        held.set()
+        flows.set()
         await asyncio.sleep(60)
         # Foreground: it waits for the collector of owned objects, who is not here.
         metadata = world.get(JOBS, "work")["metadata"]

@@ -12,25 +12,11 @@ from podlife.client import JOBS, PODS
 from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job.pods import TRACKING_FINALIZER
-from tests.component.workloads.job_world import (
-    DONE,
-    KEY,
-    census,
-    controlling,
-    has_condition,
-    job,
-    world_of,
-)
+from tests.component.workloads.job_world import DONE, KEY, census, controlling, has_condition, job, world_of
 from tests.kit.embedded import start
+from tests.workloads.disturbances import held, late, watching
 from tests.workloads.node import named
 from tests.workloads.objects import labelled_pod
-
-
-async def late(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    async with aclosing(body):
-        async for piece in body:
-            await asyncio.sleep(2)
-            yield piece
 
 
 async def cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
@@ -43,19 +29,13 @@ async def cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
 def test_slow_or_cut_watch_never_makes_it_create_or_count_twice(
     worse: Callable[[AsyncGenerator[bytes, None]], AsyncIterator[bytes]],
 ) -> None:
-    async def disturb(request: Request, to_server: Handler) -> Response:
-        response = await to_server(request)
-        if "watch" in request.query:
-            response.body = worse(response.body)  # type: ignore[arg-type]
-        return response
-
     @virtual_time
     async def run() -> None:
         server = await start()
         async with world_of(server) as world, census(server) as pods:
             world.node.let(DONE)
             await world.create(JOBS, job(completions=9, parallelism=3))
-            async with controlling(server, disturb) as controller:
+            async with controlling(server, watching("", worse)) as controller:
                 ended = has_condition(world, "Complete")
                 for _ in range(2000):
                     # Woken again and again, long before the caches have what was done.
@@ -81,16 +61,7 @@ class Stalled:
     async def __call__(self, request: Request, to_server: Handler) -> Response:
         if request.method == "GET" and request.path.endswith("/jobs"):
             await self.jobs_go.wait()
-        response = await to_server(request)
-        if "watch" in request.query and request.path.endswith("/pods"):
-            response.body = self._held_up(response.body)  # type: ignore[arg-type]
-        return response
-
-    async def _held_up(self, body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                await self.pods_go.wait()
-                yield piece
+        return await watching("/pods", lambda body: held(body, self.pods_go))(request, to_server)
 
 
 @virtual_time
@@ -125,34 +96,21 @@ async def test_pod_that_another_controller_has_counted_is_not_counted_again() ->
 @virtual_time
 async def test_job_created_again_under_its_name_adopts_nothing_of_the_first() -> None:
     """Seen by a controller that has not heard of the second yet: the owner is asked for before a pod is adopted."""
-    held = asyncio.Event()
-    is_holding = False
-
-    async def hold_jobs(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                if is_holding:
-                    await held.wait()
-                yield piece
-
-    async def disturb(request: Request, to_server: Handler) -> Response:
-        response = await to_server(request)
-        if "watch" in request.query and request.path.endswith("/jobs"):
-            response.body = hold_jobs(response.body)  # type: ignore[arg-type]
-        return response
-
+    flows = asyncio.Event()
+    flows.set()
+    disturb = watching("/jobs", lambda body: held(body, flows))
     server = await start()
     made = job(manualSelector=True, selector={"matchLabels": {"app": "w"}}, parallelism=1)
     async with world_of(server) as world, controlling(server, disturb):
         first = await world.create(JOBS, made)
         await world.until_status(JOBS, "work", active=1, ready=1)
-        is_holding = True
+        flows.clear()
         await world.delete(JOBS, "work", cascade="Background")
         second = await world.create(JOBS, {**made, "spec": {**made["spec"], "suspend": True}})
         await world.create(PODS, labelled_pod("orphan", "w"))
         await asyncio.sleep(20)
         assert "ownerReferences" not in world.get(PODS, "orphan")["metadata"]
-        held.set()
+        flows.set()
         await world.settle()
         owners = {
             each["uid"] for pod in world.pods() for each in pod["metadata"].get("ownerReferences") or ()

@@ -18,15 +18,7 @@ from podlife.client import JOBS
 from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job import JobController
-from tests.component.workloads.job_world import (
-    DONE,
-    KEY,
-    census,
-    controlling,
-    has_condition,
-    job,
-    world_of,
-)
+from tests.component.workloads.job_world import DONE, KEY, census, controlling, has_condition, job, world_of
 from tests.kit.embedded import refusal, start
 from tests.workloads.node import exits, named
 from tests.workloads.objects import Object

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -22,6 +20,7 @@ from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads import CONTROLLERS
 from tests.kit.embedded import connect, refusal, start
+from tests.workloads.disturbances import is_creation, late_watch
 from tests.workloads.runs import at_work
 
 SPEC = {"containers": [{"name": "c", "image": "i"}]}
@@ -39,13 +38,6 @@ def workload(name: str, count: int) -> tuple[Ref, dict[str, Any]]:
     return DAEMON_SETS, {"selector": SELECTOR, "template": TEMPLATE}
 
 
-async def late(body: AsyncGenerator[bytes, None], seconds: float) -> AsyncIterator[bytes]:
-    async with aclosing(body):
-        async for piece in body:
-            await asyncio.sleep(seconds)
-            yield piece
-
-
 class LosesAnswers:
     """Every third creation of a pod is done and not answered, or neither done nor answered; and what is watched of pods
     comes late."""
@@ -56,15 +48,12 @@ class LosesAnswers:
         self.lost = 0
 
     async def __call__(self, request: Request, to_server: Handler) -> Response:
-        if request.method == "POST" and request.path.endswith("/pods") and next(self._numbers) % 3 == 1:
+        if is_creation(request) and next(self._numbers) % 3 == 1:
             self.lost += 1
             if self._is_done:
                 await to_server(request)
             raise UnreachableError("the connection was lost")
-        response = await to_server(request)
-        if "watch" in request.query and request.path.endswith("/pods"):
-            response.body = late(response.body, 2)  # type: ignore[arg-type]
-        return response
+        return await late_watch("/pods")(request, to_server)
 
 
 async def make(client: Client, name: str, count: int) -> None:
@@ -102,7 +91,7 @@ async def test_a_server_that_never_answers_creations_is_asked_ever_more_slowly(n
     tries: list[float] = []
 
     async def broken(request: Request, to_server: Handler) -> Response:
-        if request.method == "POST" and request.path.endswith("/pods"):
+        if is_creation(request):
             tries.append(asyncio.get_running_loop().time())
             return refusal(500, "InternalError")
         return await to_server(request)

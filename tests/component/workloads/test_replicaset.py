@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -19,28 +19,12 @@ from podlife.controller import ControlPlane
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.replicaset import ReplicaSetController
-from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.kit.embedded import connect, refusal, start
+from tests.workloads.disturbances import Asked, CutAtCreation, cut_off, is_creation, is_watch, late_watch
 from tests.workloads.objects import labelled_pod, replica_set
 from tests.workloads.runs import at_work
 
 Object = dict[str, Any]
-
-
-class Asked:
-    """A way to the server that notes what was asked for, and may answer in the server's place."""
-
-    def __init__(self, answer: Disturbance | None = None) -> None:
-        self.requests: list[tuple[float, str, str]] = []
-        self._answer = answer
-
-    async def __call__(self, request: Request, to_server: Handler) -> Response:
-        self.requests.append((asyncio.get_running_loop().time(), request.method, request.path))
-        if self._answer is not None:
-            return await self._answer(request, to_server)
-        return await to_server(request)
-
-    def times(self, method: str, tail: str) -> list[float]:
-        return [at for at, how, path in self.requests if how == method and path.endswith(tail)]
 
 
 @asynccontextmanager
@@ -71,21 +55,6 @@ async def messages(client: Client, reason: str) -> list[str]:
     return [event["message"] for event in events if event["reason"] == reason]
 
 
-def is_watch(request: Request, plural: str) -> bool:
-    return "watch" in request.query and request.path.endswith(f"/{plural}")
-
-
-def is_creation(request: Request) -> bool:
-    return request.method == "POST" and request.path.endswith("/pods")
-
-
-async def late(body: AsyncGenerator[bytes, None], seconds: float) -> AsyncIterator[bytes]:
-    async with aclosing(body):
-        async for piece in body:
-            await asyncio.sleep(seconds)
-            yield piece
-
-
 # Killed and started again
 
 
@@ -104,7 +73,6 @@ async def test_controller_that_is_killed_at_any_step_makes_no_duplicates() -> No
     async with controlling(client):
         await asyncio.sleep(5)
     assert len(await pods(client)) == 20
-    await client.close()
 
 
 @virtual_time
@@ -125,17 +93,9 @@ async def test_controller_that_is_killed_as_it_scales_down_deletes_none_too_many
     async with controlling(client):
         await asyncio.sleep(5)
     assert len(await pods(client)) == 5
-    await client.close()
 
 
 # Behind, and cut off
-
-
-async def slow_watch(request: Request, to_server: Handler) -> Response:
-    response = await to_server(request)
-    if is_watch(request, "pods"):
-        response.body = late(response.body, 2)  # type: ignore[arg-type]
-    return response
 
 
 async def counts(client: Client, controller: ReplicaSetController) -> list[int]:
@@ -150,17 +110,16 @@ async def counts(client: Client, controller: ReplicaSetController) -> list[int]:
 
 @virtual_time
 async def test_controller_whose_watch_is_slow_never_creates_twice() -> None:
-    client = connect(await start(), slow_watch)
+    client = connect(await start(), late_watch("/pods"))
     await make(client, 10)
     async with controlling(client) as controller:
         seen = await counts(client, controller)
     assert (max(seen), seen[-1]) == (10, 10)
-    await client.close()
 
 
 @virtual_time
 async def test_controller_whose_watch_is_slow_never_deletes_twice() -> None:
-    asked = Asked(slow_watch)
+    asked = Asked(late_watch("/pods"))
     client = connect(await start(), asked)
     await make(client, 10)
     async with controlling(client) as controller:
@@ -168,34 +127,13 @@ async def test_controller_whose_watch_is_slow_never_deletes_twice() -> None:
         await client.scale(REPLICA_SETS, "web", "default", 4)
         seen = await counts(client, controller)
     assert (min(seen), seen[-1]) == (4, 4)
-    assert len([path for _, method, path in asked.requests if method == "DELETE"]) == 6
-    await client.close()
+    assert len(asked.times("DELETE")) == 6
 
 
 @virtual_time
 async def test_controller_whose_watch_is_cut_as_it_creates_never_creates_twice() -> None:
     """The pods' watch ends with the first pod that is created, and the history is gone by the time it is resumed."""
-    state = {"cut": False, "refused": 0}
-
-    async def cut(request: Request, to_server: Handler) -> Response:
-        if is_creation(request):
-            state["cut"] = True
-        if is_watch(request, "pods"):
-            if state["cut"] and state["refused"] < 3:
-                state["refused"] += 1
-                return refusal(410, "Expired")
-            response = await to_server(request)
-            response.body = until_cut(response.body)  # type: ignore[arg-type]
-            return response
-        return await to_server(request)
-
-    async def until_cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                if state["cut"] and state["refused"] < 3:
-                    return
-                yield piece
-
+    cut = CutAtCreation("pods")
     client = connect(await start(), cut)
     await make(client, 10)
     async with controlling(client) as controller:
@@ -203,9 +141,8 @@ async def test_controller_whose_watch_is_cut_as_it_creates_never_creates_twice()
             controller.queue.add(("default", "web"))
             await asyncio.sleep(0.3)
             assert len(await pods(client)) <= 10
-    assert state["refused"] == 3
+    assert cut.refused == 3
     assert len(await pods(client)) == 10
-    await client.close()
 
 
 @virtual_time
@@ -213,23 +150,12 @@ async def test_controller_that_is_cut_off_does_nothing_however_long_it_takes() -
     """Expectations end after five minutes; what a cache nobody feeds would say then is not believed."""
     away = asyncio.Event()
 
+    cut = cut_off(away.is_set, lambda request: is_watch(request, "/pods"))
+
     async def gone(request: Request, to_server: Handler) -> Response:
-        if is_watch(request, "pods"):
-            if away.is_set():
-                return refusal(503, "ServiceUnavailable")
-            response = await to_server(request)
-            response.body = until_away(response.body)  # type: ignore[arg-type]
-            return response
         if is_creation(request):
             away.set()
-        return await to_server(request)
-
-    async def until_away(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                if away.is_set():
-                    return
-                yield piece
+        return await cut(request, to_server)
 
     server = await start()
     client, looking = connect(server, gone), connect(server)
@@ -245,8 +171,6 @@ async def test_controller_that_is_cut_off_does_nothing_however_long_it_takes() -
         assert len(await pods(looking)) == 3
         status = (await looking.get(REPLICA_SETS, "web", "default"))["status"]
     assert status["replicas"] == 3
-    await client.close()
-    await looking.close()
 
 
 # Deleted, and made again under its name
@@ -264,7 +188,6 @@ async def test_replica_set_made_again_adopts_no_pod_by_name_alone() -> None:
         await asyncio.sleep(5)
     uids = await owners(client)
     assert (uids.count(old["metadata"]["uid"]), uids.count(new["metadata"]["uid"])) == (3, 2)
-    await client.close()
 
 
 @virtual_time
@@ -284,19 +207,12 @@ async def test_replica_set_made_again_does_not_wait_for_what_the_first_one_expec
         new = await make(client, 2)
         await asyncio.sleep(60)
     assert (await owners(client)).count(new["metadata"]["uid"]) == 2
-    await client.close()
 
 
 @virtual_time
 async def test_owner_that_is_gone_at_the_server_adopts_nothing_though_its_cache_still_has_it() -> None:
-    async def deaf(request: Request, to_server: Handler) -> Response:
-        response = await to_server(request)
-        if is_watch(request, "replicasets"):
-            response.body = late(response.body, 30)  # type: ignore[arg-type]
-        return response
-
     server = await start()
-    client, looking = connect(server, deaf), connect(server)
+    client, looking = connect(server, late_watch("/replicasets", 30)), connect(server)
     await make(looking, 0)
     async with controlling(client):
         await asyncio.sleep(120)
@@ -309,8 +225,6 @@ async def test_owner_that_is_gone_at_the_server_adopts_nothing_though_its_cache_
         # Its successor adopts it, and has one too many.
         await asyncio.sleep(300)
     assert await pods(looking) == []
-    await client.close()
-    await looking.close()
 
 
 # Refused
@@ -340,7 +254,6 @@ async def test_quota_that_refuses_is_asked_ever_more_slowly_and_told_to_the_owne
         status = (await client.get(REPLICA_SETS, "web", "default"))["status"]
     assert status["replicas"] == 100
     assert "conditions" not in status
-    await client.close()
 
 
 @virtual_time
@@ -369,7 +282,6 @@ async def test_quota_that_is_met_after_a_burst_that_went_well_is_run_into_by_few
     # The status that tells of it wakes it once more.
     assert 32 <= len(at_first) <= 34
     assert len(refusals) - len(at_first) <= 20
-    await client.close()
 
 
 @virtual_time
@@ -392,7 +304,6 @@ async def test_deletion_that_fails_is_not_waited_for() -> None:
         await asyncio.sleep(30)
         assert len([pod for pod in await pods(client) if "deletionTimestamp" not in pod["metadata"]]) == 1
         assert set(await messages(client, "FailedDelete")) == {"Error deleting: no: 500"}
-    await client.close()
 
 
 @virtual_time
@@ -414,7 +325,6 @@ async def test_terminating_namespace_is_neither_told_of_nor_tried_again_and_agai
     assert len(asked.times("POST", "/pods")) == 51
     assert len(asked.times("POST", "/events")) == told
     assert "conditions" not in replica_set_now["status"]
-    await client.close()
 
 
 @virtual_time
@@ -436,7 +346,6 @@ async def test_pod_that_somebody_else_deletes_first_is_no_failure() -> None:
         assert len(await pods(client)) == 1
         assert controller.controller.metrics.results["error"] == 0
         assert await messages(client, "FailedDelete") == []
-    await client.close()
 
 
 NO_GRACE = json.dumps(DeleteOptions(grace_period_seconds=0).body()).encode()
@@ -454,7 +363,6 @@ async def test_selector_that_cannot_be_is_given_up_with_one_clear_line(
         assert controller.controller.metrics.results == {"terminal_error": 1}
     assert "ReplicaSet default/web" in caplog.text
     assert "Traceback" not in caplog.text
-    await client.close()
 
 
 async def put_unchecked(server: ApiHandler, selector: Object) -> None:
@@ -496,7 +404,6 @@ async def test_changes_of_a_pod_that_count_for_nothing_wake_nobody(
         await client.update_status(PODS, pod)
         await asyncio.sleep(5)
         assert (controller.controller.metrics.results.total() > before) == is_noticed
-    await client.close()
 
 
 @virtual_time
@@ -512,4 +419,3 @@ async def test_a_thousand_pods_take_few_looks_and_few_requests() -> None:
     assert looks < 100
     assert len(asked.times("PATCH", "/status")) < 10
     assert asked.times("GET", "/web") == [], "no status was overtaken by the one before it"
-    await client.close()

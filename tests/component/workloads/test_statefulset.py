@@ -6,13 +6,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
 
 import pytest
 
-from podlife.aio import cancel_and_wait, wait_until_set
+from podlife.aio import wait_until_set
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, DeleteOptions
 from podlife.controller import ControlPlane
@@ -20,6 +19,7 @@ from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.statefulset import StatefulSetController
 from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.workloads.disturbances import cut_off, late_watch, watching
 from tests.workloads.node import PENDING, RUNS, UNREADY, Behaviour
 from tests.workloads.objects import labelled_pod, template
 from tests.workloads.runs import EmbeddedQuota, at_work, observing
@@ -78,31 +78,22 @@ async def controlling(
         plane = ControlPlane(client, clock=LoopClock())
         controller = StatefulSetController(plane)
         plane.add(controller)
-        running = asyncio.get_running_loop().create_task(plane.run())
-        try:
+        async with at_work(plane.run):
             yield controller
-        finally:
-            await cancel_and_wait(running)
 
 
 def uids(world: World) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.pods()}
 
 
-async def late(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    async with aclosing(body):
-        async for piece in body:
-            await asyncio.sleep(2)
-            yield piece
-
-
-def watching(resource: str, change: Callable[[Any], Any]) -> Disturbance:
-    """Does something to the streams of the watches of this resource."""
+def dying(died: asyncio.Event) -> Disturbance:
+    """Its first write is done, and nobody hears of it."""
 
     async def disturb(request: Request, to_server: Handler) -> Response:
         response = await to_server(request)
-        if "watch" in request.query and request.path.endswith(f"/{resource}"):
-            response.body = change(response.body)
+        if request.method != "GET" and "events" not in request.path:
+            died.set()
+            await asyncio.Event().wait()
         return response
 
     return disturb
@@ -126,16 +117,7 @@ async def test_killed_after_any_write_it_makes_every_pod_once(management: str) -
         killed, made = 0, Counter[str]()
         while world.status(STS, "web").get("availableReplicas") != 3:
             died = asyncio.Event()
-
-            async def die(request: Request, to_server: Handler, died: asyncio.Event = died) -> Response:
-                response = await to_server(request)
-                if request.method != "GET" and "events" not in request.path:
-                    # It is done, and nobody hears of it.
-                    died.set()
-                    await asyncio.Event().wait()
-                return response
-
-            async with controlling(server, die):
+            async with controlling(server, dying(died)):
                 await asyncio.wait_for(died.wait(), 60)
             killed += 1
             await world.settle()
@@ -161,15 +143,7 @@ async def test_killed_after_any_write_of_an_update_it_replaces_every_pod_once() 
         replaced: set[str] = set()
         for _ in range(100):
             died = asyncio.Event()
-
-            async def die(request: Request, to_server: Handler, died: asyncio.Event = died) -> Response:
-                response = await to_server(request)
-                if request.method != "GET" and "events" not in request.path:
-                    died.set()
-                    await asyncio.Event().wait()
-                return response
-
-            async with controlling(server, die):
+            async with controlling(server, dying(died)):
                 if not await wait_until_set(died, seconds=10):
                     break
             await world.settle()
@@ -185,7 +159,7 @@ async def test_killed_after_any_write_of_an_update_it_replaces_every_pod_once() 
 @pytest.mark.parametrize("management", ["OrderedReady", "Parallel"])
 @virtual_time
 async def test_behind_its_cache_it_does_nothing_twice(resource: str, management: str) -> None:
-    counting = Counting(watching(resource, late))
+    counting = Counting(late_watch(f"/{resource}"))
     async with a_world() as (world, server):
         asked = stateful_set(
             "web",
@@ -231,26 +205,12 @@ async def _reach(
 async def test_while_pods_are_not_followed_nothing_is_done() -> None:
     is_cut = False
 
-    async def cut(request: Request, to_server: Handler) -> Response:
-        if is_cut and request.method == "GET" and request.path.endswith("/pods"):
-            return refusal(503, "ServiceUnavailable")
-        return await to_server(request)
-
-    async def until_cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        async with aclosing(body):
-            async for piece in body:
-                if is_cut:
-                    return
-                yield piece
-
-    counting = Counting(watching("pods", until_cut))
-
-    async def both(request: Request, to_server: Handler) -> Response:
-        return await cut(request, lambda passed: counting(passed, to_server))
+    cut = cut_off(lambda: is_cut, lambda request: request.method == "GET" and request.path.endswith("/pods"))
+    counting = Counting(cut)
 
     async with a_world() as (world, server):
         await world.create(STS, stateful_set("web", 2))
-        async with controlling(server, both):
+        async with controlling(server, counting):
             await until_calm(world, 2)
             await world.settle()
             is_cut = True
@@ -298,7 +258,7 @@ async def test_what_was_expected_of_a_set_is_not_expected_of_the_next_of_its_nam
     async with a_world() as (world, server):
 
         async def replace_the_set(request: Request, to_server: Handler) -> Response:
-            response = await watching("pods", late)(request, to_server)
+            response = await late_watch("/pods")(request, to_server)
             if request.method == "DELETE" and request.path.endswith("/pods/web-1"):
                 await world.delete(STS, "web")
                 await world.create(STS, stateful_set("web", 1))
@@ -480,7 +440,7 @@ async def test_a_selector_that_does_not_match_the_template_is_an_error_in_one_li
             async for piece in body:
                 yield piece.replace(b'"matchLabels":{"app":"web"}', b'"matchLabels":{"app":"bad"}')
 
-    counting = Counting(watching("statefulsets", misread))
+    counting = Counting(watching("/statefulsets", misread))
     async with a_world() as (world, server):
         async with controlling(server, counting):
             await asyncio.sleep(1)
@@ -504,7 +464,7 @@ async def test_a_selector_that_cannot_be_read_is_an_error_in_one_line(
                     b'"matchLabels":{"app":"web"}', b'"matchExpressions":[{"key":"app","operator":"Eh"}]'
                 )
 
-    counting = Counting(watching("statefulsets", misread))
+    counting = Counting(watching("/statefulsets", misread))
     async with a_world() as (world, server):
         async with controlling(server, counting):
             await asyncio.sleep(1)

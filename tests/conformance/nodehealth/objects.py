@@ -6,14 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from podlife.nodehealth.node_health import (
-    ClockReading,
-    Examination,
-    NodeHealthData,
-    examine,
-)
+from podlife.nodehealth.node_health import ClockReading, Examination, NodeHealthData, examine
 from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.views import Lease, MonitoredNode, MonitoredPod, NodeTaint, Toleration
+from tests.kit import objects
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 # The rules have upstream's grace.
@@ -33,18 +29,17 @@ def node(
     **more: str,
 ) -> MonitoredNode:
     """With a Ready condition if it has a heartbeat; `more` are other conditions."""
-    conditions = [] if heartbeat is None else [_condition("Ready", status, heartbeat)]
-    conditions += [_condition(type_, value, heartbeat or 0.0) for type_, value in more.items()]
+    told = {} if heartbeat is None else {"Ready": status}
+    conditions = [
+        objects.condition(type_, value, lastHeartbeatTime=_stamp(heartbeat or 0.0))
+        for type_, value in {**told, **more}.items()
+    ]
     metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": _stamp(created)}
     return msgspec.convert({"metadata": metadata, "status": {"conditions": conditions}}, MonitoredNode)
 
 
-def _condition(type_: str, status: str, heartbeat: float) -> dict[str, str]:
-    return {"type": type_, "status": status, "lastHeartbeatTime": _stamp(heartbeat)}
-
-
 def _stamp(seconds: float) -> str:
-    return (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return objects.ago(EPOCH, seconds=-seconds)
 
 
 def lease(renewed: float) -> Lease:
@@ -72,12 +67,7 @@ def toleration(
 
 
 def pod(name: str = "web", node_name: str = "n1", *tolerations: Toleration, uid: str = "") -> MonitoredPod:
-    made = msgspec.convert(
-        {
-            "metadata": {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"},
-            "spec": {"nodeName": node_name},
-        },
-        MonitoredPod,
-    )
+    known = objects.stored(objects.pod(name, nodeName=node_name), uid=uid or f"uid-{name}")
+    made = objects.read(known, MonitoredPod)
     made.spec.tolerations = tolerations
     return made

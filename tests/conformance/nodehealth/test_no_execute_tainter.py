@@ -8,7 +8,7 @@ import pytest
 
 from podlife.client import EVENTS, NODES
 from podlife.nodehealth import NodeHealthSettings
-from podlife.nodehealth.decision import NodeAction, decide
+from podlife.nodehealth.node_health import NodeAction, decide
 from podlife.nodehealth.taints import NOT_READY, UNREACHABLE
 from podlife.nodehealth.views import MonitoredNode, NodeTaint
 from podlife.testing import virtual_time
@@ -99,8 +99,7 @@ async def test_a_node_without_a_condition_is_tried_again_after_50_ms() -> None:
 async def test_one_evicting_taint_is_swapped_for_the_other_at_once_and_added_first() -> None:
     """NL-52 and NL-54: outside of all rates; for a moment both are there, at no moment neither."""
     async with world() as w, w.at_work(NodeHealthSettings(eviction_rate=0.01)) as controllers:
-        for name in ("up", "n1"):
-            await w.add_node(name)
+        await w.add_nodes("up", "n1")
         await w.post("n1", Ready="False")
         await asyncio.sleep(20)
         assert evicting(await w.taints("n1")) == ["not-ready:NoExecute"]
@@ -126,8 +125,7 @@ async def test_one_evicting_taint_is_swapped_for_the_other_at_once_and_added_fir
 async def test_a_node_that_is_ready_again_loses_both_at_once() -> None:
     """NL-53, and NL-59: after all it has no taints at all."""
     async with world() as w, w.at_work() as controllers:
-        for name in ("up", "n1"):
-            await w.add_node(name)
+        await w.add_nodes("up", "n1")
         await asyncio.sleep(5)
         await w.stop("n1")
         await asyncio.sleep(60)
@@ -165,8 +163,7 @@ async def test_a_node_that_recovered_does_not_block_the_queue() -> None:
     """NL-56."""
     async with world() as w, w.at_work():
         await w.add_node("up")
-        for name in ("a", "b", "c"):
-            await w.add_node(name)
+        await w.add_nodes("a", "b", "c")
         await w.add_node("up2")
         await asyncio.sleep(5)
         await w.stop("a", "b")

@@ -17,6 +17,7 @@ from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.component.nodehealth.world import Asked, condition, now, ready_status, world
 from tests.conformance.nodehealth.objects import EPOCH, at, lease, look, node
+from tests.kit import objects
 from tests.kit.embedded import refusal
 
 HOUR = 3600.0
@@ -48,8 +49,7 @@ async def test_a_pass_comes_a_period_after_the_last_one_ended() -> None:
 
     asked.answer = slowly
     async with world() as w, w.at_work(NodeHealthSettings(monitor_grace_seconds=10), way=asked):
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await asyncio.sleep(60)
         [asked_at] = asked.of("GET", "/leases/n1")
         silent_at = w.history.first("Node", "n1", lambda each: ready_status(each) == "Unknown")
@@ -72,8 +72,7 @@ async def test_a_write_that_fails_is_tried_five_times_on_what_the_server_has() -
 
     asked.answer = refuse
     async with world() as w, w.at_work(way=asked) as controllers:
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await w.add_pod("web", "n1")
         # First seen by the pass at 5 s, and silent for longer than 40 s at 50 s.
         await asyncio.sleep(52)
@@ -165,26 +164,26 @@ def test_four_conditions_become_unknown_and_the_networks_stays() -> None:
 
 def test_a_condition_that_is_missing_says_that_it_never_was() -> None:
     """NL-14."""
-    assert expired_conditions(raw(), EPOCH)[0] == {
-        "type": "Ready",
-        "status": "Unknown",
-        "reason": "NodeStatusNeverUpdated",
-        "message": "Kubelet never posted node status.",
-        "lastHeartbeatTime": "2020-01-01T00:00:00Z",
-        "lastTransitionTime": format_time(EPOCH),
-    }
+    assert expired_conditions(raw(), EPOCH)[0] == objects.condition(
+        "Ready",
+        "Unknown",
+        reason="NodeStatusNeverUpdated",
+        message="Kubelet never posted node status.",
+        lastHeartbeatTime="2020-01-01T00:00:00Z",
+        lastTransitionTime=format_time(EPOCH),
+    )
 
 
 def test_a_condition_that_is_there_keeps_its_heartbeat() -> None:
     """NL-15."""
-    assert expired_conditions(raw(("Ready", "True")), EPOCH)[0] == {
-        "type": "Ready",
-        "status": "Unknown",
-        "reason": "NodeStatusUnknown",
-        "message": "Kubelet stopped posting node status.",
-        "lastHeartbeatTime": "2029-12-31T23:00:00Z",
-        "lastTransitionTime": format_time(EPOCH),
-    }
+    assert expired_conditions(raw(("Ready", "True")), EPOCH)[0] == objects.condition(
+        "Ready",
+        "Unknown",
+        reason="NodeStatusUnknown",
+        message="Kubelet stopped posting node status.",
+        lastHeartbeatTime="2029-12-31T23:00:00Z",
+        lastTransitionTime=format_time(EPOCH),
+    )
 
 
 def test_a_condition_that_is_unknown_already_is_left() -> None:
@@ -261,8 +260,7 @@ def test_what_is_remembered_is_what_was_seen(status: str | None, seconds: float)
 async def test_what_was_written_is_remembered_and_the_others_are_left() -> None:
     """NL-32 after the grace, and NL-33: the silent one of two becomes Unknown just after its grace."""
     async with world() as w, w.at_work(NodeHealthSettings(monitor_grace_seconds=50)) as controllers:
-        await w.add_node("silent", beats=False)
-        await w.add_node("fresh")
+        await w.add_nodes("fresh", silent="silent")
         await asyncio.sleep(70)
         assert ready_status(await w.node("silent")) == "Unknown"
         assert ready_status(await w.node("fresh")) == "True"

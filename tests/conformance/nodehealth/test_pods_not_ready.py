@@ -9,6 +9,7 @@ from podlife.nodehealth import NodeHealthSettings
 from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response
 from tests.component.nodehealth.world import Asked, Line, World, condition, ready_status, world
+from tests.kit import objects
 from tests.kit.embedded import refusal
 
 
@@ -24,8 +25,7 @@ def updates(asked: Asked, name: str = "") -> list[float]:
 async def test_a_node_that_fails_is_told_once_and_its_pods_are_marked() -> None:
     """NL-40."""
     async with world() as w, w.at_work():
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         for name, node in (("a", "n1"), ("b", "n1"), ("c", "n2")):
             await w.add_pod(name, node)
         await asyncio.sleep(60)
@@ -53,19 +53,14 @@ async def test_only_the_status_and_its_time_change_and_pods_that_need_nothing_ar
     """NL-41."""
     asked = Asked()
     async with world() as w, w.at_work(way=asked):
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await w.add_pod("without", "n1", is_ready=False)
         await w.add_pod("unready", "n1")
         await w.say_ready("unready", "False")
         await w.add_pod("ready", "n1")
-        ready = {
-            "type": "Ready",
-            "status": "True",
-            "reason": "Because",
-            "message": "it is",
-            "lastTransitionTime": "2029-01-01T00:00:00Z",
-        }
+        ready = objects.condition(
+            "Ready", "True", reason="Because", message="it is", lastTransitionTime="2029-01-01T00:00:00Z"
+        )
         other = {"type": "Mine", "status": "True"}
         patch = {"status": {"conditions": [other, ready]}}
         await w.client.patch(PODS, "ready", patch, "default", subresource="status")
@@ -98,8 +93,7 @@ async def test_a_pod_that_is_gone_is_not_missed_and_one_that_failed_is_told_all_
 
     asked.answer = answer
     async with world() as w, w.at_work(way=asked):
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await w.add_pod("gone", "n1")
         await w.add_pod("failing", "n1")
         await asyncio.sleep(52)
@@ -118,8 +112,7 @@ async def test_what_is_marked_is_not_marked_again() -> None:
     """NL-43: ready, silent, then not ready by its own word: one update."""
     asked = Asked()
     async with world() as w, w.at_work(way=asked):
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await w.add_pod("web", "n1")
         await asyncio.sleep(60)
         assert ready_status(await w.node("n1")) == "Unknown"
@@ -141,8 +134,7 @@ async def test_what_could_not_be_marked_is_marked_by_the_next_pass() -> None:
 
     asked.answer = once
     async with world() as w, w.at_work(way=asked):
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await w.add_pod("web", "n1")
         await asyncio.sleep(80)
         first, second = updates(asked, "web")
@@ -160,8 +152,7 @@ async def test_while_pods_cannot_be_followed_nothing_is_decided() -> None:
     """NL-45: what upstream remembers when it cannot list the pods does not happen here; afterwards all is done."""
     line = Line()
     async with world() as w, w.at_work(way=line):
-        await w.add_node("n1")
-        await w.add_node("n2")
+        await w.add_nodes("n1", "n2")
         await w.add_pod("web", "n1")
         await asyncio.sleep(10)
         line.cut.add("pods")
@@ -196,8 +187,7 @@ async def test_a_pod_that_comes_late_is_marked_if_its_node_is_not_ready() -> Non
     """NL-47."""
     asked = Asked()
     async with world() as w, w.at_work(way=asked):
-        await w.add_node("down", beats=False)
-        await w.add_node("up")
+        await w.add_nodes("up", silent="down")
         await asyncio.sleep(60)
         for name, node in (("late", "down"), ("well", "up"), ("nowhere", "unknown")):
             pod = await w.add_pod(name, is_ready=False)
@@ -220,8 +210,7 @@ async def test_a_late_pod_that_fails_comes_again_ever_later() -> None:
 
     asked.answer = twice
     async with world() as w, w.at_work(NodeHealthSettings(), way=asked):
-        await w.add_node("down", beats=False)
-        await w.add_node("up")
+        await w.add_nodes("up", silent="down")
         await asyncio.sleep(60)
         pod = await w.add_pod("late")
         await w.client.bind("late", "default", "down", uid=pod["metadata"]["uid"])
@@ -244,8 +233,7 @@ async def test_a_pod_made_anew_under_the_name_is_not_marked_for_the_other() -> N
         return await to_server(request)
 
     async with world() as w, w.at_work(way=asked):
-        await w.add_node("n1", beats=False)
-        await w.add_node("n2")
+        await w.add_nodes("n2", silent="n1")
         await w.add_pod("web", "n1")
         await asyncio.sleep(30)
         asked.answer = replace

@@ -20,6 +20,7 @@ from tests.component.nodehealth.world import (
     tolerates,
     world,
 )
+from tests.kit import objects
 from tests.kit.embedded import refusal
 
 A, B = "a", "b"
@@ -29,8 +30,7 @@ A, B = "a", "b"
 async def evicting(way: Asked | None = None) -> AsyncIterator[tuple[World, Controllers]]:
     """Two nodes, and the taint eviction controller alone."""
     async with world() as w, w.at_work(way=way, lifecycle=False) as controllers:
-        for name in ("n1", "n2"):
-            await w.add_node(name)
+        await w.add_nodes("n1", "n2")
         yield w, controllers
 
 
@@ -173,13 +173,13 @@ async def test_a_condition_that_says_so_already_is_not_written_again() -> None:
     asked = Asked()
     async with evicting(asked) as (w, _):
         await w.add_pod("web", "n1")
-        told = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-            "lastTransitionTime": "2029-01-01T00:00:00Z",
-        }
+        told = objects.condition(
+            "DisruptionTarget",
+            "True",
+            reason="DeletionByTaintManager",
+            message="Taint manager: deleting due to NoExecute taint",
+            lastTransitionTime="2029-01-01T00:00:00Z",
+        )
         await w.client.patch(PODS, "web", {"status": {"conditions": [told]}}, "default", subresource="status")
         await w.taint("n1", A)
         await moment()

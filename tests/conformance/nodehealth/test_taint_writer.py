@@ -16,7 +16,7 @@ from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.views import MonitoredNode
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from podlife.workloads.deployment.new_replica_set import template_hash
+from podlife.workloads.deployment.rollout import template_hash
 from tests.component.nodehealth.world import Asked, World, taints, world
 from tests.kit.embedded import connect, refusal
 

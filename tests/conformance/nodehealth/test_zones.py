@@ -63,8 +63,7 @@ def test_a_node_may_be_left_out_of_the_counting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "rate"),
-    [((5, 0), 0.1), ((20, 31), 0.01), ((20, 30), 0.0), ((0, 51), 0.1), ((0, 5), 0.1)],
+    ("count", "rate"), [((5, 0), 0.1), ((20, 31), 0.01), ((20, 30), 0.0), ((0, 51), 0.1), ((0, 5), 0.1)]
 )
 def test_the_rate_of_a_zone(count: tuple[int, int], rate: float) -> None:
     """NL-72: of a zone beside one that is well."""

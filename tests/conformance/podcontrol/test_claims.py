@@ -20,12 +20,13 @@ from podlife.podcontrol import (
     InvalidOwnerError,
     OwnedPod,
     Owner,
-    adoption_patch,
     owner_of,
     recheck_owner,
     release_patch,
 )
+from podlife.podcontrol.controller_ref_manager import adoption_patch
 from tests.conformance.podcontrol.world import REF, World, pod_object
+from tests.kit import objects
 from tests.kit.embedded import refusal
 
 SELECTOR = parse_label_selector("app=web")
@@ -288,14 +289,7 @@ async def test_claimed_are_the_objects_that_were_passed_in(stage: Stage) -> None
 
 def test_adoption_patch_names_the_pod_and_all_of_the_owner() -> None:
     """CR-16."""
-    reference = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "name": "web",
-        "uid": "rs-uid",
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    reference = {**objects.owner("ReplicaSet", "web", uid="rs-uid"), "blockOwnerDeletion": True}
     assert adoption_patch(REF, "pod-uid") == {"metadata": {"uid": "pod-uid", "ownerReferences": [reference]}}
     assert adoption_patch(REF, "pod-uid", ["f1"])["metadata"]["finalizers"] == ["f1"]
 

@@ -10,13 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from podlife.podcontrol import (
-    INITIAL_BATCH,
-    Expectation,
-    Expectations,
-    UidTrackedExpectations,
-    slow_start,
-)
+from podlife.podcontrol import INITIAL_BATCH, Expectation, Expectations, UidTrackedExpectations, slow_start
 
 KEY = ("default", "web")
 

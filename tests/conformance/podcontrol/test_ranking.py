@@ -8,14 +8,8 @@ from typing import Any
 
 import pytest
 
-from podlife.podcontrol import (
-    POD_DELETION_COST,
-    OwnedPod,
-    deletion_cost,
-    deletion_order,
-    deletion_order_with_ranks,
-    logging_order,
-)
+from podlife.podcontrol import OwnedPod, deletion_order, deletion_order_with_ranks, logging_order
+from podlife.podcontrol.pod_order import POD_DELETION_COST, deletion_cost
 from tests.conformance.podcontrol.world import NOW, ago, make_pod
 
 MONTH = {"days": 30}

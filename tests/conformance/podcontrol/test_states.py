@@ -22,10 +22,10 @@ from podlife.podcontrol import (
     is_active,
     is_available,
     is_terminating,
-    next_availability_check,
     pods_of_owner,
     seconds_to_next_check,
 )
+from podlife.podcontrol.pod_state import next_availability_check
 from tests.conformance.podcontrol.world import NOW, ago, make_pod
 
 

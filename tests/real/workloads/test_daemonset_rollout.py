@@ -3,54 +3,24 @@ both API servers. Nodes are played by a stand-in."""
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NAMESPACES
-from podlife.clock import SystemClock
-from podlife.controller import ControlPlane
+from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS
 from podlife.workloads.daemonset import DaemonSetController
-from tests.kit.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
-from tests.real.clients.pair import One, Said
+from tests.kit.real_parts import Server, controller_manager
 from tests.real.conftest import require
-from tests.workloads.runs import KubeQuota, at_work, connect, observing
+from tests.real.workloads.kubectl_stage import KubectlStage, open_stage, ours
 from tests.workloads.scenarios.daemonset import AGENT, daemon, images, node, serves
-from tests.workloads.world import World
 
-_NUMBERS = itertools.count(1)
 SET = f"daemonset/{AGENT}"
 STATUS = ("rollout", "status", SET, "--timeout=180s")
 FIRST, SECOND, THIRD = (f"registry.example/main:{number}" for number in (1, 2, 3))
 
 
-@pytest.fixture(scope="module", params=["kube-apiserver", "podlife"])
-def server(request: pytest.FixtureRequest, parts_folder: Path) -> Iterator[Server]:
-    require("kubectl")
-    if request.param == "podlife":
-        with podlife_apiserver(parts_folder / "daemons-podlife") as started:
-            yield started
-        return
-    require("etcd", "kube-apiserver")
-    with kube_apiserver(parts_folder / "daemons-kube") as started:
-        yield started
-
-
-class Stage:
-    """A namespace in which kubectl is used, with two nodes of its own."""
-
-    def __init__(self, server: Server, world: World) -> None:
-        self.world = world
-        self._kubectl = One(server, world.namespace)
-
-    async def __call__(self, *arguments: str, code: int = 0, **how: Any) -> Said:
-        return await asyncio.to_thread(self._kubectl, *arguments, code=code, **how)
-
+class Stage(KubectlStage):
     async def roll_out(self, image: str) -> None:
         if self.world.find(DAEMON_SETS, AGENT) is None:
             await self.world.create(DAEMON_SETS, daemon(self.world, image=image))
@@ -78,32 +48,15 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(server: Server) -> AsyncIterator[Stage]:
-    """Without controllers."""
-    namespace = f"daemons-{next(_NUMBERS)}"
-    async with (
-        connect(server.kubeconfig) as client,
-        observing(client, KubeQuota(client)) as cluster,
-    ):
-        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-        world = World(cluster, namespace)
-        async with at_work(world.node.run):
-            for suffix in "ab":
-                await node(world, suffix)
-            yield Stage(server, world)
-
-
-@asynccontextmanager
-async def ours(server: Server) -> AsyncIterator[None]:
-    async with connect(server.kubeconfig) as client:
-        plane = ControlPlane(client, clock=SystemClock())
-        plane.add(DaemonSetController(plane))
-        async with at_work(plane.run):
-            yield
+async def with_two_nodes(server: Server) -> AsyncIterator[Stage]:
+    async with open_stage(server, Stage) as stage:
+        for suffix in "ab":
+            await node(stage.world, suffix)
+        yield stage
 
 
 async def test_rollouts_are_followed_listed_and_undone_as_kubectl_does(server: Server) -> None:
-    async with open_stage(server) as stage, ours(server):
+    async with with_two_nodes(server) as stage, ours(server, DaemonSetController):
         await stage.roll_out(FIRST)
         await stage.roll_out(SECOND)
         listed = (await stage("rollout", "history", SET)).out.splitlines()
@@ -126,13 +79,13 @@ async def test_kube_controller_manager_and_ours_take_over_from_each_other(
 ) -> None:
     """Whoever comes finds pods and history as the other left them, and rolls nothing out again."""
     require("kube-controller-manager")
-    async with open_stage(server) as stage:
+    async with with_two_nodes(server) as stage:
         with controller_manager(tmp_path / "before", server, ("daemonset-controller",)):
             await stage.roll_out(FIRST)
             await stage.roll_out(SECOND)
             await stage.world.settle()
         left = stage.seen()
-        async with ours(server):
+        async with ours(server, DaemonSetController):
             await stage.world.settle(seconds=3)
             assert stage.seen() == left
             await stage.roll_out(THIRD)

@@ -5,54 +5,26 @@ Nodes are played by a stand-in; kubectl is the real one, and its words are what 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from podlife.client import DEPLOYMENTS, NAMESPACES, REPLICA_SETS
-from podlife.clock import SystemClock
-from podlife.controller import ControlPlane
+from podlife.client import DEPLOYMENTS, REPLICA_SETS
 from podlife.workloads.deployment import DeploymentController
 from podlife.workloads.replicaset import ReplicaSetController
-from tests.kit.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
-from tests.real.clients.pair import One, Said, manifest
+from tests.kit.real_parts import Server, controller_manager
+from tests.real.clients.pair import manifest
 from tests.real.conftest import require
+from tests.real.workloads.kubectl_stage import KubectlStage, open_stage, ours
 from tests.workloads.node import UNREADY
-from tests.workloads.runs import KubeQuota, at_work, connect, observing
 from tests.workloads.scenarios.deployment import SECOND, deployment, has_image
-from tests.workloads.world import World
 
-_NUMBERS = itertools.count(1)
 STATUS = ("rollout", "status", "deployment/web", "--timeout=180s")
 REASON = "{.status.conditions[?(@.type=='Progressing')].reason}"
 
 
-@pytest.fixture(scope="module", params=["kube-apiserver", "podlife"])
-def server(request: pytest.FixtureRequest, parts_folder: Path) -> Iterator[Server]:
-    require("kubectl")
-    if request.param == "podlife":
-        with podlife_apiserver(parts_folder / "rollout-podlife") as started:
-            yield started
-        return
-    require("etcd", "kube-apiserver")
-    with kube_apiserver(parts_folder / "rollout-kube") as started:
-        yield started
-
-
-class Stage:
-    """A namespace in which kubectl is used."""
-
-    def __init__(self, server: Server, world: World) -> None:
-        self.world = world
-        self._kubectl = One(server, world.namespace)
-
-    async def __call__(self, *arguments: str, code: int = 0, **how: Any) -> Said:
-        return await asyncio.to_thread(self._kubectl, *arguments, code=code, **how)
-
+class Stage(KubectlStage):
     async def create(self, replicas: int, **spec: Any) -> None:
         made = {"apiVersion": "apps/v1", "kind": "Deployment", **deployment("web", replicas, **spec)}
         await self("apply", "-f", "-", stdin=manifest(made))
@@ -77,43 +49,15 @@ class Stage:
     async def names(self) -> set[str]:
         return {pod["metadata"]["name"] for pod in await self.pods()}
 
-    async def history(self) -> list[list[str]]:
-        listed = (await self("rollout", "history", "deployment/web")).out.splitlines()
-        return [line.split() for line in listed[2:] if line.strip()]
-
     async def until_history(self, *wanted: list[str]) -> None:
         """Why a revision came to be is written down beside its rollout, which does not wait for that."""
         async with asyncio.timeout(120):
-            while (told := await self.history()) != list(wanted):
+            while (told := await self.history("deployment/web")) != list(wanted):
                 assert [line[0] for line in told] == [line[0] for line in wanted]
 
     async def revision(self) -> str:
         path = r"jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}"
         return (await self("get", "deployment/web", "-o", path)).out
-
-
-@asynccontextmanager
-async def open_stage(server: Server) -> AsyncIterator[Stage]:
-    """Without controllers."""
-    namespace = f"rollout-{next(_NUMBERS)}"
-    async with (
-        connect(server.kubeconfig) as client,
-        observing(client, KubeQuota(client)) as cluster,
-    ):
-        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-        world = World(cluster, namespace)
-        async with at_work(world.node.run):
-            yield Stage(server, world)
-
-
-@asynccontextmanager
-async def ours(server: Server) -> AsyncIterator[None]:
-    async with connect(server.kubeconfig) as client:
-        plane = ControlPlane(client, clock=SystemClock())
-        plane.add(DeploymentController(plane))
-        plane.add(ReplicaSetController(plane))
-        async with at_work(plane.run):
-            yield
 
 
 @asynccontextmanager
@@ -128,7 +72,7 @@ async def theirs(server: Server, folder: Path) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def rolled_out(server: Server, replicas: int = 2, **spec: Any) -> AsyncIterator[Stage]:
-    async with open_stage(server) as stage, ours(server):
+    async with open_stage(server, Stage) as stage, ours(server, DeploymentController, ReplicaSetController):
         await stage.create(replicas, **spec)
         yield stage
 
@@ -179,7 +123,7 @@ async def test_history_and_undo_know_every_revision_and_why_it_was(server: Serve
         await stage(*STATUS)
         assert (await stage.images(), await stage.revision()) == ({SECOND}, "4")
         # What was rolled back to has a new number, and none of its old ones is listed twice.
-        assert [line[0] for line in await stage.history()] == ["3", "4"]
+        assert [line[0] for line in await stage.history("deployment/web")] == ["3", "4"]
         said = await stage("rollout", "undo", "deployment/web", "--to-revision=1", code=1)
         assert "unable to find specified revision 1 in history" in said.err
 
@@ -231,7 +175,7 @@ async def test_kube_controller_manager_and_ours_take_over_from_each_other(
 ) -> None:
     """Whoever comes finds every ReplicaSet as the other left it, and rolls nothing out again."""
     require("kube-controller-manager")
-    async with open_stage(server) as stage:
+    async with open_stage(server, Stage) as stage:
 
         def seen() -> list[tuple[str, str, int]]:
             return [
@@ -246,7 +190,7 @@ async def test_kube_controller_manager_and_ours_take_over_from_each_other(
             await stage.world.settle()
         left = seen()
         assert len(left) == 2
-        async with ours(server):
+        async with ours(server, DeploymentController, ReplicaSetController):
             await stage.world.settle()
             assert seen() == left
             await stage("rollout", "restart", "deployment/web")

@@ -50,10 +50,7 @@ async def play_until_recorded(server: Server, scenarios: list[Scenario]) -> Outc
 
 async def play_on(server: Server, scenarios: list[Scenario], suffix: str = "") -> Outcomes:
     expected = {str(each): golden(each) for each in scenarios}
-    async with (
-        connect(server.kubeconfig) as client,
-        observing(client, KubeQuota(client)) as cluster,
-    ):
+    async with connect(server.kubeconfig) as client, observing(client, KubeQuota(client)) as cluster:
         return await play_all(cluster, scenarios, expected, suffix)
 
 
@@ -75,10 +72,7 @@ def with_ours(request: pytest.FixtureRequest, parts_folder: Path) -> Outcomes:
     scenarios = chosen(request, "with_ours")
 
     async def run(server: Server) -> Outcomes:
-        async with (
-            connect(server.kubeconfig) as client,
-            own_controllers(client, SystemClock(), scenarios),
-        ):
+        async with connect(server.kubeconfig) as client, own_controllers(client, SystemClock(), scenarios):
             return await play_on(server, scenarios)
 
     with kube_apiserver(parts_folder / "scenarios-ours" / "kube") as server:

@@ -4,55 +4,24 @@ Nodes are played by a stand-in; kubectl is the real one, and its words are what 
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from podlife.client import CONTROLLER_REVISIONS, NAMESPACES, STATEFUL_SETS
-from podlife.clock import SystemClock
-from podlife.controller import ControlPlane
+from podlife.client import CONTROLLER_REVISIONS, STATEFUL_SETS
 from podlife.workloads.statefulset import StatefulSetController
-from tests.kit.real_parts import Server, kube_apiserver, podlife_apiserver
-from tests.real.clients.pair import One, Said, manifest
-from tests.real.conftest import require
+from tests.kit.real_parts import Server
+from tests.real.clients.pair import manifest
+from tests.real.workloads.kubectl_stage import KubectlStage, open_stage, ours
 from tests.workloads.node import UNREADY
-from tests.workloads.runs import KubeQuota, at_work, connect, observing
 from tests.workloads.scenarios.statefulset import images, stateful_set
-from tests.workloads.world import World
 
-_NUMBERS = itertools.count(1)
 SET = "statefulset/web"
 STATUS = ("rollout", "status", SET, "--timeout=180s")
 SECOND = "registry.example/main:2"
 
 
-@pytest.fixture(scope="module", params=["kube-apiserver", "podlife"])
-def server(request: pytest.FixtureRequest, parts_folder: Path) -> Iterator[Server]:
-    require("kubectl")
-    if request.param == "podlife":
-        with podlife_apiserver(parts_folder / "sets-podlife") as started:
-            yield started
-        return
-    require("etcd", "kube-apiserver")
-    with kube_apiserver(parts_folder / "sets-kube") as started:
-        yield started
-
-
-class Stage:
-    """A namespace in which kubectl is used, with our controller at work."""
-
-    def __init__(self, server: Server, world: World) -> None:
-        self.world = world
-        self._kubectl = One(server, world.namespace)
-
-    async def __call__(self, *arguments: str, code: int = 0, **how: Any) -> Said:
-        return await asyncio.to_thread(self._kubectl, *arguments, code=code, **how)
-
+class Stage(KubectlStage):
     async def create(self, replicas: int, **spec: Any) -> None:
         made = {"apiVersion": "apps/v1", "kind": "StatefulSet", **stateful_set("web", replicas, **spec)}
         await self("apply", "-f", "-", stdin=manifest(made))
@@ -64,29 +33,17 @@ class Stage:
         )
 
     async def numbers(self) -> list[str]:
-        """Of the revisions that kubectl lists."""
-        listed = (await self("rollout", "history", SET)).out.splitlines()
-        return [line.split()[0] for line in listed[2:] if line.strip()]
+        return [line[0] for line in await self.history(SET)]
 
 
 @asynccontextmanager
-async def open_stage(server: Server) -> AsyncIterator[Stage]:
-    namespace = f"sets-{next(_NUMBERS)}"
-    async with (
-        connect(server.kubeconfig) as client,
-        connect(server.kubeconfig) as controllers,
-        observing(client, KubeQuota(client)) as cluster,
-    ):
-        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-        world = World(cluster, namespace)
-        plane = ControlPlane(controllers, clock=SystemClock())
-        plane.add(StatefulSetController(plane))
-        async with at_work(world.node.run), at_work(plane.run):
-            yield Stage(server, world)
+async def at_work_on(server: Server) -> AsyncIterator[Stage]:
+    async with open_stage(server, Stage) as stage, ours(server, StatefulSetController):
+        yield stage
 
 
 async def test_rollouts_are_followed_listed_and_undone_as_kubectl_does(server: Server) -> None:
-    async with open_stage(server) as stage:
+    async with at_work_on(server) as stage:
         await stage.create(3)
         said = await stage(*STATUS)
         assert "partitioned roll out complete: 3 new pods have been updated" in said.out
@@ -114,7 +71,7 @@ async def test_rollouts_are_followed_listed_and_undone_as_kubectl_does(server: S
 
 
 async def test_a_rollout_that_does_not_come_on_is_not_said_to_be_done(server: Server) -> None:
-    async with open_stage(server) as stage:
+    async with at_work_on(server) as stage:
         await stage.create(2)
         await stage(*STATUS)
         stage.world.node.let(UNREADY, lambda pod: pod["spec"]["containers"][0]["image"] == SECOND)
@@ -127,7 +84,7 @@ async def test_a_rollout_that_does_not_come_on_is_not_said_to_be_done(server: Se
 
 
 async def test_waits_and_scales_end_when_the_status_says_so(server: Server) -> None:
-    async with open_stage(server) as stage:
+    async with at_work_on(server) as stage:
         await stage.create(1, podManagementPolicy="Parallel")
         await stage("wait", SET, "--for=jsonpath={.status.readyReplicas}=1", "--timeout=180s")
         await stage("scale", SET, "--replicas=4")

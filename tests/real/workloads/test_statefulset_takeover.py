@@ -27,9 +27,7 @@ NAMESPACE = "takeover"
 # As it is by default: it sees the bytes as they were sent, not as a server writes them in JSON.
 PROTOBUF = "--kube-api-content-type=application/vnd.kubernetes.protobuf"
 # What Go writes in its own way: letters of HTML, a number that no float holds, letters beyond ASCII.
-STRANGE = [
-    {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9007199254740993},
-]
+STRANGE = [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9007199254740993}]
 COMMAND = ["sh", "-c", 'test 1 < 2 && echo "ünïcödé\u2028" > /dev/null']
 
 
@@ -70,10 +68,7 @@ async def settle(world: World) -> None:
 
 
 async def story(server: Server, folder: Path, *flags: str) -> None:
-    async with (
-        connect(server.kubeconfig) as client,
-        observing(client, KubeQuota(client)) as cluster,
-    ):
+    async with connect(server.kubeconfig) as client, observing(client, KubeQuota(client)) as cluster:
         await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         world = World(cluster, NAMESPACE)
         async with at_work(world.node.run):

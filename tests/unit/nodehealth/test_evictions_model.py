@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from podlife.nodehealth.evictions import EvictionOutcome, Evictions
 from podlife.nodehealth.rate_limited_timed_queue import RateLimitedTimedQueue
 from podlife.nodehealth.settings import NodeHealthSettings
-from podlife.nodehealth.tolerations import seconds_to_bear
+from podlife.nodehealth.taints import seconds_to_bear
 from podlife.nodehealth.views import MonitoredNodeSpec, MonitoredPod, NodeTaint, Toleration
 from podlife.nodehealth.zones import Disruption, ZoneCount, ZoneState, judge
 from tests.conformance.nodehealth.objects import node, pod, taint, toleration

@@ -8,7 +8,8 @@ import pytest
 
 from podlife.api.views import Metadata, MetadataOnly
 from podlife.client import REPLICA_SETS
-from podlife.podcontrol import ControllerRef, InvalidOwnerError, Owner, controller_ref_of, owner_of
+from podlife.podcontrol import ControllerRef, InvalidOwnerError, Owner, owner_of
+from podlife.podcontrol.owner import controller_ref_of
 
 OWNER = Owner("apps/v1", "ReplicaSet", "web", "u", "default", "7")
 

@@ -11,7 +11,8 @@ import pytest
 from podlife.api.views import Metadata, MetadataOnly
 from podlife.client import Client, DeadlineError, InProcessTransport, NotSentError
 from podlife.errors import ApiError, ConflictError, ForbiddenError, UnreachableError
-from podlife.podcontrol import Owner, UidTrackedExpectations, UncertainCreates, may_have_happened
+from podlife.podcontrol import Owner, UidTrackedExpectations, UncertainCreates
+from podlife.podcontrol.uncertain_creates import may_have_happened
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from podlife.api.codec import Object, encode
+from podlife.api.codec import Object
 from podlife.scheduler.demand import demand_of
 from podlife.scheduler.node_cache import NodeCache
 from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, no_room
 from podlife.scheduler.views import SchedulerNode, SchedulerPod
+from tests.kit import objects
 
 _count = iter(range(10**9))
 
@@ -18,36 +17,24 @@ _count = iter(range(10**9))
 def node_object(name: str, *, labels: dict[str, str] | None = None, **changes: Any) -> Object:
     allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110", **changes.pop("allocatable", {})}
     marked = {"kubernetes.io/hostname": name, **(labels or {})}
-    return {
-        "metadata": {"name": name, "labels": marked},
-        "spec": changes,
-        "status": {"allocatable": allocatable},
-    }
+    return objects.node(name, metadata={"labels": marked}, status={"allocatable": allocatable}, **changes)
 
 
 def pod_object(name: str = "", *, cpu: str = "", labels: dict[str, str] | None = None, **spec: Any) -> Object:
     number = next(_count)
-    container: Object = {"name": "c", "image": "i"}
-    if cpu:
-        container["resources"] = {"requests": {"cpu": cpu}}
-    metadata: Object = {"name": name or f"p{number}", "namespace": "default", "uid": f"u{number}"}
-    owner = spec.pop("owner", "")
-    if owner:
-        metadata["ownerReferences"] = [_reference(owner)]
-    return {"metadata": {**metadata, "labels": labels or {}}, "spec": {"containers": [container], **spec}}
-
-
-def _reference(owner: str) -> Object:
-    kind = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
-    return {**kind, "name": owner, "uid": owner, "controller": True}
+    container = objects.container(**({"resources": {"requests": {"cpu": cpu}}} if cpu else {}))
+    metadata: Object = {"labels": labels or {}, "uid": f"u{number}"}
+    if owner := spec.pop("owner", ""):
+        metadata["ownerReferences"] = [objects.owner("ReplicaSet", owner, uid=owner)]
+    return objects.stored(objects.pod(name or f"p{number}", container, metadata=metadata, **spec))
 
 
 def node(name: str, **changes: Any) -> SchedulerNode:
-    return msgspec.json.decode(encode(node_object(name, **changes)), type=SchedulerNode)
+    return objects.read(node_object(name, **changes), SchedulerNode)
 
 
 def pod(name: str = "", **changes: Any) -> SchedulerPod:
-    return msgspec.json.decode(encode(pod_object(name, **changes)), type=SchedulerPod)
+    return objects.read(pod_object(name, **changes), SchedulerPod)
 
 
 class Place:

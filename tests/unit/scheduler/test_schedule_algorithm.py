@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podlife.scheduler.demand import demand_of
-from podlife.scheduler.filters import obstacles
-from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm
+from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, obstacles
 from podlife.scheduler.views import SchedulerTaint
 from tests.unit.scheduler.objects import Place, node, pod
 

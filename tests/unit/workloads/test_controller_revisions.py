@@ -25,6 +25,7 @@ from podlife.workloads.controller_revisions import (
     template_of,
     template_patch,
 )
+from tests.kit import objects
 
 # A template as kube-apiserver 1.34 shows it; the name that kube-controller-manager gave its revision ends in this hash.
 TEMPLATE: dict[str, Any] = {
@@ -73,9 +74,7 @@ def revision(name: str, number: int, template: Any = None, *, age_seconds: int =
 
 
 @pytest.mark.parametrize(
-    ("template", "known"),
-    [(TEMPLATE, KNOWN_HASH), (OLD_TEMPLATE, OLD_KNOWN_HASH)],
-    ids=["1.34", "1.33"],
+    ("template", "known"), [(TEMPLATE, KNOWN_HASH), (OLD_TEMPLATE, OLD_KNOWN_HASH)], ids=["1.34", "1.33"]
 )
 def test_a_revision_has_the_hash_that_kube_controller_manager_gave_it(template: Any, known: str) -> None:
     assert revision_hash(template_patch(template), 0) == known
@@ -184,16 +183,7 @@ def test_a_draft_is_owned_labelled_and_carries_the_very_bytes() -> None:
         "namespace": "default",
         "labels": {"app": "foo", HASH_LABEL: KNOWN_HASH},
         "annotations": {"kubernetes.io/change-cause": "because"},
-        "ownerReferences": [
-            {
-                "apiVersion": "apps/v1",
-                "kind": "StatefulSet",
-                "name": "web",
-                "uid": "uid-1",
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
+        "ownerReferences": [{**objects.owner("StatefulSet", "web", uid="uid-1"), "blockOwnerDeletion": True}],
     }
     assert written["revision"] == 7
     assert data in msgspec.json.encode(draft.to_object(OWNER, 0))

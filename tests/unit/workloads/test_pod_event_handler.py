@@ -14,8 +14,9 @@ from podlife.informer.cache import Cache
 from podlife.informer.indexes import Key
 from podlife.podcontrol import UidTrackedExpectations
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
-from podlife.workloads.replicaset.views import ReplicaSet, selector_of
+from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.views import WorkloadPod
+from tests.kit import objects
 from tests.unit.workloads.replicaset.made import pod
 
 WEB, OTHER = ("default", "web"), ("default", "other")
@@ -45,9 +46,7 @@ class Situation:
             owners.apply(WatchEvent(EventType.ADDED, owner, "1"))
         self.keys = Keys()
         self.expectations = UidTrackedExpectations(seconds=lambda: 0.0)
-        self.events = PodEventHandler(
-            REPLICA_SETS, owners, self.keys, selector_of, self.expectations, **options
-        )
+        self.events = PodEventHandler(REPLICA_SETS, owners, self.keys, self.expectations, **options)
 
     def expected(self, key: Key = WEB) -> tuple[int, int]:
         found = self.expectations.get(key)
@@ -58,13 +57,7 @@ class Situation:
 def owned(
     name: str = "web-a", by: str = "web", *, uid: str = "", kind: str = "ReplicaSet", **rest: Any
 ) -> WorkloadPod:
-    reference = {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "name": by,
-        "uid": uid or f"uid-{by}",
-        "controller": True,
-    }
+    reference = objects.owner(kind, by, uid=uid or f"uid-{by}")
     return pod(name, ownerReferences=[reference], **rest)
 
 
@@ -166,7 +159,7 @@ def test_selector_is_read_once_however_many_orphans_there_are() -> None:
         {"metadata": metadata, "spec": {"selector": {"matchExpressions": many}}}, ReplicaSet
     )
     owners.apply(WatchEvent(EventType.ADDED, owner, "1"))
-    events = PodEventHandler(REPLICA_SETS, owners, keys, selector_of)
+    events = PodEventHandler(REPLICA_SETS, owners, keys)
     started = time.process_time()
     for number in range(1000):
         events.on_add(pod(f"orphan-{number}", labels={"app": "web"}))

@@ -82,30 +82,43 @@ async def start(world: World, replicas: int, **spec: Any) -> None:
     await until_done(world, replicas)
 
 
+async def resize(world: World, replicas: int) -> None:
+    await world.scale(DEPLOYMENTS, "web", replicas)
+    await until_done(world, replicas)
+
+
+async def roll_out(world: World, image: str, replicas: int) -> None:
+    await change_image(world, image)
+    await until_done(world, replicas)
+
+
+async def get_stuck(world: World, old: int, new: int) -> None:
+    """A rollout whose new pods never become ready, so that the ReplicaSets keep these sizes."""
+    world.node.let(UNREADY, has_image(SECOND))
+    await change_image(world, SECOND)
+    await until_sizes(world, old, new)
+
+
 # Size
 
 
 @scenario("deployment")
 async def scale_up(world: World) -> None:
     await start(world, 2)
-    await world.scale(DEPLOYMENTS, "web", 5)
-    await until_done(world, 5)
+    await resize(world, 5)
 
 
 @scenario("deployment")
 async def scale_down(world: World) -> None:
     await start(world, 5)
-    await world.scale(DEPLOYMENTS, "web", 2)
-    await until_done(world, 2)
+    await resize(world, 2)
 
 
 @scenario("deployment")
 async def scale_to_zero_and_back(world: World) -> None:
     await start(world, 3)
-    await world.scale(DEPLOYMENTS, "web", 0)
-    await until_done(world, 0)
-    await world.scale(DEPLOYMENTS, "web", 2)
-    await until_done(world, 2)
+    await resize(world, 0)
+    await resize(world, 2)
 
 
 @scenario("deployment")
@@ -120,9 +133,7 @@ async def scale_by_shares_in_a_rollout(world: World) -> None:
     fifteen, and all get their share."""
     limits = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
     await start(world, 10, strategy=limits)
-    world.node.let(UNREADY, has_image(SECOND))
-    await change_image(world, SECOND)
-    await until_sizes(world, 8, 5)
+    await get_stuck(world, 8, 5)
     await world.scale(DEPLOYMENTS, "web", 15)
     await until_sizes(world, 11, 7)
 
@@ -131,9 +142,7 @@ async def scale_by_shares_in_a_rollout(world: World) -> None:
 async def scale_down_by_shares_in_a_rollout(world: World) -> None:
     limits = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
     await start(world, 10, strategy=limits)
-    world.node.let(UNREADY, has_image(SECOND))
-    await change_image(world, SECOND)
-    await until_sizes(world, 8, 5)
+    await get_stuck(world, 8, 5)
     await world.scale(DEPLOYMENTS, "web", 5)
     await world.until("eight pods", lambda: len(world.pods()) == 8)
     await world.until_status(DEPLOYMENTS, "web", replicas=8)
@@ -145,41 +154,33 @@ async def scale_down_by_shares_in_a_rollout(world: World) -> None:
 @scenario("deployment")
 async def template_changed_with_surge(world: World) -> None:
     await start(world, 3)
-    await change_image(world, SECOND)
-    await until_done(world, 3)
+    await roll_out(world, SECOND, 3)
 
 
 @scenario("deployment")
 async def template_changed_without_surge(world: World) -> None:
     await start(world, 3, strategy=ONE_LESS)
-    await change_image(world, SECOND)
-    await until_done(world, 3)
+    await roll_out(world, SECOND, 3)
 
 
 @scenario("deployment", ignoring=STEPS_VARY)
 async def template_changed_by_percentages(world: World) -> None:
     limits = {"rollingUpdate": {"maxSurge": "30%", "maxUnavailable": "20%"}}
     await start(world, 7, strategy=limits)
-    await change_image(world, SECOND)
-    await until_done(world, 7)
+    await roll_out(world, SECOND, 7)
 
 
 @scenario("deployment", ignoring=STEPS_VARY)
 async def template_changed_in_a_rollout(world: World) -> None:
     await start(world, 3)
-    world.node.let(UNREADY, has_image(SECOND))
-    await change_image(world, SECOND)
-    await until_sizes(world, 3, 1)
-    await change_image(world, THIRD)
-    await until_done(world, 3)
+    await get_stuck(world, 3, 1)
+    await roll_out(world, THIRD, 3)
 
 
 @scenario("deployment")
 async def rollout_that_never_gets_ready(world: World) -> None:
     await start(world, 4, strategy=ONE_LESS)
-    world.node.let(UNREADY, has_image(SECOND))
-    await change_image(world, SECOND)
-    await until_sizes(world, 3, 1)
+    await get_stuck(world, 3, 1)
     await world.until_status(DEPLOYMENTS, "web", replicas=4, updatedReplicas=1, availableReplicas=3)
 
 
@@ -189,15 +190,13 @@ async def unhealthy_old_pods_go_first(world: World) -> None:
     await world.create(DEPLOYMENTS, deployment("web", 3))
     await world.until_status(DEPLOYMENTS, "web", replicas=3, unavailableReplicas=3)
     world.node.let(RUNS, has_image(SECOND))
-    await change_image(world, SECOND)
-    await until_done(world, 3)
+    await roll_out(world, SECOND, 3)
 
 
 @scenario("deployment")
 async def pods_must_be_ready_for_a_while(world: World) -> None:
     await start(world, 2, minReadySeconds=1)
-    await change_image(world, SECOND)
-    await until_done(world, 2)
+    await roll_out(world, SECOND, 2)
 
 
 @scenario("deployment")
@@ -212,8 +211,7 @@ async def seconds_to_be_ready_changed(world: World) -> None:
 @scenario("deployment")
 async def recreated(world: World) -> None:
     await start(world, 3, strategy=RECREATE)
-    await change_image(world, SECOND)
-    await until_done(world, 3)
+    await roll_out(world, SECOND, 3)
 
 
 @scenario("deployment")
@@ -231,18 +229,14 @@ async def recreated_after_old_pods_are_gone(world: World) -> None:
 @scenario("deployment")
 async def recreate_scaled_and_scaled(world: World) -> None:
     await start(world, 1, strategy=RECREATE)
-    await world.scale(DEPLOYMENTS, "web", 3)
-    await until_done(world, 3)
-    await world.scale(DEPLOYMENTS, "web", 2)
-    await until_done(world, 2)
+    await resize(world, 3)
+    await resize(world, 2)
 
 
 @scenario("deployment", ignoring=STEPS_VARY)
 async def strategy_changed_in_a_rollout(world: World) -> None:
     await start(world, 3)
-    world.node.let(UNREADY, has_image(SECOND))
-    await change_image(world, SECOND)
-    await until_sizes(world, 3, 1)
+    await get_stuck(world, 3, 1)
     await change(world, strategy={**RECREATE, "rollingUpdate": None})
     await until_sizes(world, 0, 3)
     world.node.let(RUNS)
@@ -256,8 +250,7 @@ async def surge_changed(world: World) -> None:
     await change(world, strategy={"rollingUpdate": {"maxSurge": 3}})
     await until_done(world, 2)
     await world.settle(seconds=1)
-    await world.scale(DEPLOYMENTS, "web", 3)
-    await until_done(world, 3)
+    await resize(world, 3)
     await change(world, strategy={"rollingUpdate": {"maxSurge": 2}})
     await until_done(world, 3)
 
@@ -283,8 +276,7 @@ async def scaled_while_paused(world: World) -> None:
     await start(world, 2)
     await change(world, paused=True)
     await until_condition(world, "Progressing", "DeploymentPaused")
-    await world.scale(DEPLOYMENTS, "web", 4)
-    await until_done(world, 4)
+    await resize(world, 4)
 
 
 @scenario("deployment")
@@ -307,8 +299,7 @@ async def gone_back_to_the_first_template(world: World) -> None:
 @scenario("deployment")
 async def rolled_back_by_annotation(world: World) -> None:
     await start(world, 2)
-    await change_image(world, SECOND)
-    await until_done(world, 2)
+    await roll_out(world, SECOND, 2)
     asked = {"deprecated.deployment.rollback.to": "1"}
     await world.patch(DEPLOYMENTS, "web", {"metadata": {"annotations": asked}})
     await world.until_event("DeploymentRollback")
@@ -336,8 +327,7 @@ async def history_is_limited(world: World) -> None:
 @scenario("deployment")
 async def no_history(world: World) -> None:
     await start(world, 1, revisionHistoryLimit=0)
-    await change_image(world, SECOND)
-    await until_done(world, 1)
+    await roll_out(world, SECOND, 1)
     await world.until("one ReplicaSet is left", lambda: len(world.all(RS)) == 1)
 
 
@@ -365,8 +355,7 @@ async def late_and_then_done(world: World) -> None:
 @scenario("deployment")
 async def without_a_deadline(world: World) -> None:
     await start(world, 1, progressDeadlineSeconds=2147483647)
-    await change_image(world, SECOND)
-    await until_done(world, 1)
+    await roll_out(world, SECOND, 1)
 
 
 # What others do
@@ -535,8 +524,7 @@ async def rolled_out_in_a_storm(world: World) -> None:
     async with world.storm(DEPLOYMENTS, "web"):
         await change_image(world, SECOND)
         await world.until(
-            "all are new",
-            lambda: len(world.pods()) == 3 and all(map(has_image(SECOND), world.pods())),
+            "all are new", lambda: len(world.pods()) == 3 and all(map(has_image(SECOND), world.pods()))
         )
     await until_done(world, 3)
 

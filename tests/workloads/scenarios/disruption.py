@@ -10,6 +10,7 @@ from typing import Any
 from podlife.api.codec import format_time
 from podlife.client import DEPLOYMENTS, JOBS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
 from podlife.errors import TooManyRequestsError
+from tests.kit import objects
 from tests.workloads.node import RUNS, UNREADY, named
 from tests.workloads.objects import Object, labelled_pod, replica_set
 from tests.workloads.scenario import scenario
@@ -269,13 +270,13 @@ async def record_of_a_pod_that_is_not_there(world: World) -> None:
 
 
 def _mark(world: World, reason: str, known: list[Object]) -> Object:
-    mark = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": reason,
-        "message": "on its way out",
-        "lastTransitionTime": format_time(world.clock.now()),
-    }
+    mark = objects.condition(
+        "DisruptionTarget",
+        "True",
+        reason=reason,
+        message="on its way out",
+        lastTransitionTime=format_time(world.clock.now()),
+    )
     return {"conditions": [*known, mark]}
 
 

@@ -8,6 +8,7 @@ import asyncio
 from typing import Any
 
 from podlife.client import CONFIG_MAPS, JOBS, PODS
+from tests.kit import objects
 from tests.workloads.node import PENDING, Behaviour, Predicate, exits, fails, named
 from tests.workloads.objects import Object, labelled_pod, template
 from tests.workloads.scenario import scenario
@@ -441,13 +442,7 @@ async def pod_adopted(world: World) -> None:
 @scenario("job")
 async def pod_of_another_is_left_alone(world: World) -> None:
     owner = await world.create(CONFIG_MAPS, {"metadata": {"name": "owner"}})
-    reference = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "name": "owner",
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
+    reference = objects.owner("ConfigMap", "owner", api_version="v1", uid=owner["metadata"]["uid"])
     await world.create(PODS, labelled_pod("theirs", "work", ownerReferences=[reference]))
     await world.create(JOBS, adopting())
     await world.until_status(JOBS, "work", active=1, ready=1)

@@ -54,6 +54,12 @@ async def seen(world: World) -> None:
     await world.settle(seconds=SEEN_SECONDS)
 
 
+async def delete(world: World, name: str, cascade: str) -> None:
+    """A ConfigMap, once the collector has seen what there is."""
+    await seen(world)
+    await world.delete(CMS, name, cascade=cascade)
+
+
 async def until_left(world: World, *names: str, ref: Ref = CMS) -> None:
     def left() -> set[str]:
         return {obj["metadata"]["name"] for obj in world.all(ref)} - {"kube-root-ca.crt"}
@@ -72,8 +78,7 @@ async def background(world: World) -> None:
     for name in ("a", "b", "c"):
         await make(world, name, to(owner))
     await make(world, "stranger")
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Background")
+    await delete(world, "owner", "Background")
     await until_left(world, "stranger")
 
 
@@ -99,8 +104,7 @@ async def background_of_many(world: World) -> None:
     owner = await make(world, "owner")
     for number in range(60):
         await make(world, f"dependent-{number}", to(owner))
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Background")
+    await delete(world, "owner", "Background")
     await until_left(world)
 
 
@@ -109,16 +113,14 @@ async def foreground(world: World) -> None:
     owner = await make(world, "owner")
     for name, block in (("a", True), ("b", False), ("c", None)):
         await make(world, name, to(owner, block=block))
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Foreground")
+    await delete(world, "owner", "Foreground")
     await until_left(world)
 
 
 @scenario("ownergc")
 async def foreground_without_dependents(world: World) -> None:
     await make(world, "owner")
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Foreground")
+    await delete(world, "owner", "Foreground")
     await until_left(world)
 
 
@@ -127,8 +129,7 @@ async def foreground_waits_for_who_blocks(world: World) -> None:
     owner = await make(world, "owner")
     await make(world, "blocking", to(owner, block=True), finalizers=[HELD])
     await make(world, "other", to(owner, block=True))
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Foreground")
+    await delete(world, "owner", "Foreground")
     await until_left(world, "owner", "blocking")
     await world.until("it is going", lambda: is_going(world, CMS, "blocking"))
 
@@ -137,8 +138,7 @@ async def foreground_waits_for_who_blocks(world: World) -> None:
 async def foreground_goes_when_the_last_goes(world: World) -> None:
     owner = await make(world, "owner")
     await make(world, "blocking", to(owner, block=True), finalizers=[HELD])
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Foreground")
+    await delete(world, "owner", "Foreground")
     await world.until("it is going", lambda: is_going(world, CMS, "blocking"))
     await world.patch(CMS, "blocking", {"metadata": {"finalizers": None}})
     await until_left(world)
@@ -149,8 +149,7 @@ async def foreground_does_not_wait_for_others(world: World) -> None:
     owner = await make(world, "owner")
     await make(world, "false", to(owner, block=False), finalizers=[HELD])
     await make(world, "unsaid", to(owner), finalizers=[HELD])
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Foreground")
+    await delete(world, "owner", "Foreground")
     await until_left(world, "false", "unsaid")
     await world.until(
         "both are going", lambda: all(is_going(world, CMS, each) for each in ("false", "unsaid"))
@@ -185,8 +184,7 @@ async def foreground_let_go_by_a_reference(world: World) -> None:
     owner = await make(world, "owner")
     for name in ("unblocks", "leaves"):
         await make(world, name, to(owner, block=True), finalizers=[HELD])
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Foreground")
+    await delete(world, "owner", "Foreground")
     await world.until(
         "both are going", lambda: all(is_going(world, CMS, each) for each in ("unblocks", "leaves"))
     )
@@ -199,8 +197,7 @@ async def foreground_let_go_by_a_reference(world: World) -> None:
 async def foreground_and_a_dependent_comes_late(world: World) -> None:
     owner = await make(world, "owner")
     await make(world, "first", to(owner, block=True), finalizers=[HELD])
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Foreground")
+    await delete(world, "owner", "Foreground")
     await world.until("it is going", lambda: is_going(world, CMS, "first"))
     await make(world, "late", to(owner, block=True))
     await seen(world)
@@ -213,8 +210,7 @@ async def foreground_in_a_circle(world: World) -> None:
     first = await make(world, "first")
     second = await make(world, "second", to(first, block=True))
     await world.patch(CMS, "first", {"metadata": {"ownerReferences": [to(second, block=True)]}})
-    await seen(world)
-    await world.delete(CMS, "first", cascade="Foreground")
+    await delete(world, "first", "Foreground")
     await until_left(world)
 
 
@@ -223,8 +219,7 @@ async def foreground_of_who_owns_itself(world: World) -> None:
     """It waits for itself for ever, as it does upstream."""
     first = await make(world, "first")
     await world.patch(CMS, "first", {"metadata": {"ownerReferences": [to(first, block=True)]}})
-    await seen(world)
-    await world.delete(CMS, "first", cascade="Foreground")
+    await delete(world, "first", "Foreground")
     await world.until("it is going", lambda: is_going(world, CMS, "first"))
 
 
@@ -233,8 +228,7 @@ async def background_in_a_circle(world: World) -> None:
     first = await make(world, "first")
     second = await make(world, "second", to(first))
     await world.patch(CMS, "first", {"metadata": {"ownerReferences": [to(second)]}})
-    await seen(world)
-    await world.delete(CMS, "first", cascade="Background")
+    await delete(world, "first", "Background")
     await until_left(world)
 
 
@@ -243,8 +237,7 @@ async def orphan(world: World) -> None:
     owner = await make(world, "owner")
     for name, block in (("a", True), ("b", False), ("c", None)):
         await make(world, name, to(owner, block=block))
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Orphan")
+    await delete(world, "owner", "Orphan")
     await until_left(world, "a", "b", "c")
 
 
@@ -262,8 +255,7 @@ async def orphan_at_the_top_of_a_chain(world: World) -> None:
 async def orphan_of_several_owners(world: World) -> None:
     owners = [await make(world, name) for name in ("stays", "goes")]
     await make(world, "dependent", *(to(owner) for owner in owners))
-    await seen(world)
-    await world.delete(CMS, "goes", cascade="Orphan")
+    await delete(world, "goes", "Orphan")
     await until_left(world, "stays", "dependent")
 
 
@@ -271,8 +263,7 @@ async def orphan_of_several_owners(world: World) -> None:
 async def several_owners_and_one_stays(world: World) -> None:
     owners = [await make(world, name) for name in ("stays", "goes", "never-mind")]
     await make(world, "dependent", *(to(owner) for owner in owners))
-    await seen(world)
-    await world.delete(CMS, "goes", cascade="Background")
+    await delete(world, "goes", "Background")
     await until_left(world, "stays", "never-mind", "dependent")
 
 
@@ -291,8 +282,7 @@ async def several_owners_and_one_waits(world: World) -> None:
     """One that has another owner stays, and whoever waits for it in the foreground goes without it."""
     owners = [await make(world, name) for name in ("stays", "waits")]
     await make(world, "dependent", *(to(owner, block=True) for owner in owners))
-    await seen(world)
-    await world.delete(CMS, "waits", cascade="Foreground")
+    await delete(world, "waits", "Foreground")
     await until_left(world, "stays", "dependent")
 
 
@@ -318,8 +308,7 @@ async def owner_made_again_under_its_name(world: World) -> None:
     """Those of the one before go; those of the new one stay."""
     owner = await make(world, "owner")
     await make(world, "old", to(owner), finalizers=[HELD])
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Background")
+    await delete(world, "owner", "Background")
     await make(world, "new", to(await make(world, "owner")))
     await world.until("the old one is going", lambda: is_going(world, CMS, "old"))
 
@@ -342,8 +331,7 @@ async def owner_of_no_known_kind(world: World) -> None:
     await make(world, "unknown-kind", to(owner, kind="Widget"))
     await make(world, "unknown-group", to(owner, apiVersion="widgets.example/v1"))
     await make(world, "both", to(owner), to(owner, kind="Widget", uid="11111111-2222-3333-4444-555555555555"))
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Background")
+    await delete(world, "owner", "Background")
     await until_left(world, "unknown-kind", "unknown-group", "both")
 
 
@@ -378,8 +366,7 @@ async def owner_with_a_namespace_of_one_without(world: World) -> None:
     name = await world.create_node("dependent")
     await world.patch(NODES, name, {"metadata": {"ownerReferences": [to(owner)]}})
     await make(world, "dependent", to(owner))
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Background")
+    await delete(world, "owner", "Background")
     await until_left(world)
     await world.settle()
     assert [node["metadata"]["name"] for node in world.all(NODES)] == [name]
@@ -396,8 +383,7 @@ async def reference_given_later(world: World) -> None:
     await world.patch(CMS, "kept", {"metadata": {"ownerReferences": [to(owner)]}})
     await seen(world)
     await world.patch(CMS, "kept", {"metadata": {"ownerReferences": None}})
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Background")
+    await delete(world, "owner", "Background")
     await until_left(world, "kept")
 
 
@@ -407,8 +393,7 @@ async def dependent_with_a_finalizer(world: World) -> None:
     owner = await make(world, "owner")
     middle = await make(world, "middle", to(owner), finalizers=[HELD])
     await make(world, "last", to(middle))
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Background")
+    await delete(world, "owner", "Background")
     await world.until("it is going", lambda: is_going(world, CMS, "middle"))
 
 
@@ -420,8 +405,7 @@ async def dependent_that_orphans_its_own(world: World) -> None:
     waiting = await make(world, "waiting", to(owner), finalizers=["foregroundDeletion"])
     await make(world, "orphaned", to(orphaning))
     await make(world, "waited-for", to(waiting, block=True), finalizers=[HELD])
-    await seen(world)
-    await world.delete(CMS, "owner", cascade="Background")
+    await delete(world, "owner", "Background")
     await until_left(world, "orphaned", "waiting", "waited-for")
     await world.until("it is going", lambda: is_going(world, CMS, "waited-for"))
 

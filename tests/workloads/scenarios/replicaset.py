@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podlife.client import CONFIG_MAPS, PODS, REPLICA_SETS
-from podlife.podcontrol import POD_DELETION_COST
+from podlife.podcontrol.pod_order import POD_DELETION_COST
 from tests.workloads.node import PENDING, RUNS, UNREADY, exits, fails, named
 from tests.workloads.objects import labelled_pod, replica_set, template
 from tests.workloads.scenario import scenario

@@ -7,10 +7,11 @@ collector, here or in kube-controller-manager, delete the pods; the attach-detac
 """
 
 from podlife.nodehealth.out_of_service.controller import OutOfServiceController
-from podlife.nodehealth.out_of_service.facts import FenceAnswer, FenceResult
 from podlife.nodehealth.out_of_service.fence_checks import (
     CommandCheck,
+    FenceAnswer,
     FenceCheck,
+    FenceResult,
     FenceSubject,
     ProviderGoneCheck,
     WebhookCheck,

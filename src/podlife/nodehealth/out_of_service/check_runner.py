@@ -6,9 +6,14 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 
-from podlife.nodehealth.out_of_service.facts import FenceAnswer, FenceResult, FenceVerdict
-from podlife.nodehealth.out_of_service.fence_checks import FenceCheck, FenceSubject
-from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
+from podlife.nodehealth.metrics import OutOfServiceMetrics
+from podlife.nodehealth.out_of_service.fence_checks import (
+    FenceAnswer,
+    FenceCheck,
+    FenceResult,
+    FenceSubject,
+    FenceVerdict,
+)
 
 log = logging.getLogger(__name__)
 

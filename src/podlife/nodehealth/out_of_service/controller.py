@@ -16,12 +16,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from podlife.client import LEASES, NODES
 from podlife.controller import ControlPlane
 from podlife.errors import ConfigError, PodlifeError
+from podlife.nodehealth.metrics import OutOfServiceMetrics
 from podlife.nodehealth.node_health import ClockReading
 from podlife.nodehealth.out_of_service.check_runner import CheckRunner
-from podlife.nodehealth.out_of_service.decision import NodeDecision, OutOfServiceAction, RefusalReason, decide
-from podlife.nodehealth.out_of_service.facts import NodeContents, OutOfServiceFacts
+from podlife.nodehealth.out_of_service.decision import (
+    NodeContents,
+    NodeDecision,
+    OutOfServiceAction,
+    OutOfServiceFacts,
+    RefusalReason,
+    decide,
+)
 from podlife.nodehealth.out_of_service.fence_checks import FenceCheck, FenceSubject
-from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
 from podlife.nodehealth.out_of_service.node_contents import attachments_by_node, count_freed_pods
 from podlife.nodehealth.out_of_service.node_events import NodeEventRecorder
 from podlife.nodehealth.out_of_service.node_writer import NodeWriter
@@ -41,8 +47,7 @@ _AT_ONCE = 8
 
 
 class OutOfServiceController:
-    """Raises ConfigError without a fence check, or when more are required than there are: nobody is declared dead by
-    this controller alone."""
+    """Raises ConfigError without a fence check, or if more are required than there are."""
 
     name = "out-of-service"
 
@@ -170,7 +175,6 @@ class OutOfServiceController:
     # What is done
 
     def _meant(self, *steps: OutOfServiceAction) -> list[tuple[OutOfServiceFacts, NodeDecision]]:
-        """The nodes for which one of these is decided now."""
         facts = self._facts()
         decided = decide(facts, self.settings, self._now())
         return [(each, decided[each.name]) for each in facts if decided[each.name].step in steps]

@@ -19,9 +19,39 @@ from enum import StrEnum
 
 from podlife.clock import add_seconds
 from podlife.nodehealth.node_health import ClockReading
-from podlife.nodehealth.out_of_service.facts import FenceVerdict, OutOfServiceFacts
+from podlife.nodehealth.out_of_service.fence_checks import FenceVerdict
 from podlife.nodehealth.out_of_service.record import RecordState, TaintRecord, Whose
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContents:
+    """What the taint would free, or has not freed yet."""
+
+    pods: int = 0
+    attachments: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.pods or self.attachments)
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfServiceFacts:
+    name: str
+    uid: str
+    is_ready: bool
+    # How long we have seen it so, and how long its agent has said nothing.
+    not_ready_seconds: float = 0.0
+    silent_seconds: float = 0.0
+    # Lease duration: a shorter silence does not count.
+    lease_seconds: float = 0.0
+    is_control_plane: bool = False
+    taint: Whose = Whose.NOBODYS
+    record: TaintRecord | None = None
+    # None: not looked at yet, or that cannot be read now.
+    held: NodeContents | None = None
+    # None: no check has run yet.
+    verdict: FenceVerdict | None = None
 
 
 class OutOfServiceAction(StrEnum):
@@ -86,8 +116,7 @@ def decide(
 
 
 def _is_suspect(node: OutOfServiceFacts, decision: NodeDecision | None) -> bool:
-    """Whether only the others, the fence checks and what is on it can keep it from being tainted: one whose contents
-    cannot be read just now is no less dead than the others."""
+    """A node whose contents cannot be read now is no less dead than the others."""
     return decision is None or (decision.step is OutOfServiceAction.LOOK and node.taint is Whose.NOBODYS)
 
 
@@ -218,8 +247,7 @@ def _storm(
 
 
 def _is_out(node: OutOfServiceFacts) -> bool:
-    """Also without the taint, until it is ready again: or whatever kills one node after the other would have them all,
-    each alone."""
+    """Without the taint too, until it is ready: nodes that die one after the other must not all be tainted."""
     is_freed = node.record is not None and node.record.state is RecordState.FREED
     return node.taint is not Whose.NOBODYS or (is_freed and not node.is_ready)
 

@@ -14,8 +14,7 @@ from podlife.client import PODS, Client, ListOptions, Ref
 from podlife.errors import NotFoundError
 from podlife.nodehealth.out_of_service.record import OUT_OF_SERVICE, VALUE
 from podlife.nodehealth.out_of_service.views import Attachment, PodOnNode
-from podlife.nodehealth.taints import NO_EXECUTE
-from podlife.nodehealth.tolerations import seconds_to_bear
+from podlife.nodehealth.taints import NO_EXECUTE, seconds_to_bear
 from podlife.nodehealth.views import NodeTaint
 
 _ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False, kind="VolumeAttachment")

@@ -9,8 +9,8 @@ import logging
 
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
+from podlife.nodehealth.metrics import OutOfServiceMetrics
 from podlife.nodehealth.out_of_service.decision import NodeDecision, OutOfServiceAction, RefusalReason
-from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
 from podlife.nodehealth.views import node_reference
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,6 @@ class NodeEventRecorder:
         self._troubles.pop((name, step), None)
 
     def forget(self, name: str) -> None:
-        """The node is gone."""
         self._told.pop(name, None)
         for step in OutOfServiceAction:
             self._troubles.pop((name, step), None)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from podlife.api.codec import Object
-from podlife.client import LEASES, NODES, Client
+from podlife.client import NODES, Client
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
 from podlife.nodehealth.out_of_service.record import (
@@ -23,15 +23,13 @@ from podlife.nodehealth.out_of_service.record import (
     read_record,
     whose,
 )
-from podlife.nodehealth.out_of_service.views import ANNOTATION, FencedNode, read_node
-from podlife.nodehealth.unknown_status import LEASE_NAMESPACE
-from podlife.nodehealth.views import Lease, NodeTaint
+from podlife.nodehealth.out_of_service.views import ANNOTATION, FencedNode
+from podlife.nodehealth.unknown_status import read_lease, read_node
+from podlife.nodehealth.views import Lease
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A node as read from the server."""
-
     whole: Object
     node: FencedNode
     record: TaintRecord | None
@@ -42,8 +40,7 @@ class _Found:
 
 
 class NodeWriter:
-    """Every method raises PodlifeError when the server refuses or does not answer, ConflictError when it was overtaken:
-    then nothing was written. They say whether anything was."""
+    """Methods return whether anything was written. They raise PodlifeError, ConflictError if overtaken."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -51,7 +48,7 @@ class NodeWriter:
 
     async def set(self, name: str, uid: str, is_dead: Callable[[FencedNode, Lease | None], bool]) -> bool:
         """Only if it is still so of the node and the lease that the server has now."""
-        lease = await self._lease_of(name)
+        lease = await read_lease(self._client, name)
         found = await self._find(name, uid)
         if found is None or found.node.is_ready or not is_dead(found.node, lease):
             return False
@@ -69,7 +66,7 @@ class NodeWriter:
         rest = [
             whole
             for whole, taint in zip(found.taints, found.node.spec.taints, strict=True)
-            if not _is_ours(taint, found)
+            if not our_taint(taint, found.record)
         ]
         if len(rest) == len(found.taints):
             return False
@@ -94,18 +91,12 @@ class NodeWriter:
     def _record(self, state: RecordState, uid: str) -> TaintRecord:
         return TaintRecord(state, self._clock.now().replace(microsecond=0), uid)
 
-    async def _lease_of(self, name: str) -> Lease | None:
-        try:
-            return await self._client.get(LEASES, name, LEASE_NAMESPACE, view=Lease)
-        except NotFoundError:
-            return None
-
     async def _find(self, name: str, uid: str) -> _Found | None:
         try:
             whole: Object = await self._client.get(NODES, name)
         except NotFoundError:
             return None
-        node = read_node(whole)
+        node = read_node(whole, FencedNode)
         if node.metadata.uid != uid:
             return None
         return _Found(whole, node, read_record(node.metadata.annotations.get(ANNOTATION), uid))
@@ -121,7 +112,3 @@ class NodeWriter:
         if taints is not None:
             patch["spec"] = {"taints": taints}
         await self._client.patch(NODES, metadata["name"], patch)
-
-
-def _is_ours(taint: NodeTaint, found: _Found) -> bool:
-    return our_taint(taint, found.record)

@@ -45,7 +45,6 @@ class NodeObservation:
 def observe(
     known: NodeObservation | None, node: FencedNode, lease: Lease | None, now: float
 ) -> NodeObservation:
-    """The observation after this examination."""
     uid, ready = node.metadata.uid, node.ready
     since = None if node.is_ready else now
     if known is None or known.uid != uid:

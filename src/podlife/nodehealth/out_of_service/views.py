@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from podlife.api.views import Metadata
-from podlife.client import BadAnswerError
-from podlife.nodehealth.views import READY, NodeTaint, Toleration
+from podlife.nodehealth.views import READY, MonitoredNodeCondition, NodeTaint, Toleration
 
 ANNOTATION = "podlife.dev/out-of-service"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -22,7 +19,7 @@ class FencedNodeMetadata(Metadata):
 
     def __post_init__(self) -> None:
         Metadata.__post_init__(self)
-        # Other conditions are not needed and would be larger than the rest of the node.
+        # The others are not needed and would be larger than the rest of the node.
         self.labels = {key: self.labels[key] for key in (_CONTROL_PLANE,) if key in self.labels}
         self.annotations = {key: self.annotations[key] for key in (ANNOTATION,) if key in self.annotations}
 
@@ -32,11 +29,7 @@ class FencedNodeSpec(msgspec.Struct, gc=False):
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
-class FencedNodeCondition(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    type: str = ""
-    status: str = ""
-    # As the server writes them: they are compared, never reckoned with.
-    last_heartbeat_time: str | None = None
+class FencedNodeCondition(MonitoredNodeCondition, frozen=True):
     last_transition_time: str | None = None
 
 
@@ -82,28 +75,12 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def read_node(found: dict[str, Any]) -> FencedNode:
-    """Raises BadAnswerError."""
-    try:
-        return msgspec.convert(found, FencedNode)
-    except msgspec.ValidationError as error:
-        raise BadAnswerError(f"node {found['metadata']['name']} cannot be read: {error}") from error
-
-
-class PodOnNodeMetadata(msgspec.Struct, rename="camel", gc=False):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    deletion_timestamp: datetime | None = None
-
-
 class PodOnNodeSpec(msgspec.Struct, gc=False):
     tolerations: tuple[Toleration, ...] = ()
 
 
 class PodOnNode(msgspec.Struct, gc=False):
-    metadata: PodOnNodeMetadata
+    metadata: Metadata
     spec: PodOnNodeSpec = msgspec.field(default_factory=PodOnNodeSpec)
 
 

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
-from podlife.errors import ConflictError, PodlifeError, TerminalError
+from podlife.errors import ConflictError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     POD_INDEXERS,
@@ -22,47 +22,34 @@ from podlife.podcontrol import (
     Owner,
     PodControl,
     UncertainCreates,
+    owner_of,
     pods_of_owner,
     recheck_owner,
     seconds_to_next_check,
     validate_selector,
 )
 from podlife.workloads.controller_revisions import REVISION_INDEXERS, ControllerRevision
-from podlife.workloads.daemonset.failed_pods_backoff import FailedPodsBackoff
-from podlife.workloads.daemonset.node_event_handler import NodeEventHandler
-from podlife.workloads.daemonset.node_pods import DaemonRevision, by_node, has_other_part
-from podlife.workloads.daemonset.placement import NodeFit, Placements, all_fits
-from podlife.workloads.daemonset.plan import plan_nodes
-from podlife.workloads.daemonset.pod_control import DaemonPodControl
+from podlife.workloads.daemonset.placement import NodeEventHandler, NodeFit, Placements, all_fits
+from podlife.workloads.daemonset.plan import DaemonRevision, by_node, has_other_part, plan_nodes
+from podlife.workloads.daemonset.pod_control import DaemonPodControl, FailedPodsBackoff
 from podlife.workloads.daemonset.pod_template import daemon_template
 from podlife.workloads.daemonset.revisions import DaemonSetHistory, DaemonSetRevisions
-from podlife.workloads.daemonset.rolling_update import replace_next
-from podlife.workloads.daemonset.rollout_limits import allows_surge, limits_of
+from podlife.workloads.daemonset.rolling_update import allows_surge, limits_of, replace_next
 from podlife.workloads.daemonset.status import new_status
-from podlife.workloads.daemonset.views import (
-    ROLLING_UPDATE,
-    DaemonNode,
-    DaemonSet,
-    owner_of_daemon_set,
-    selector_of,
-    template_generation,
-)
+from podlife.workloads.daemonset.views import ROLLING_UPDATE, DaemonNode, DaemonSet, template_generation
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
-from podlife.workloads.status import write_status
+from podlife.workloads.status import CATCH_UP_SECONDS, StatusWriter
 from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
 
 # Maximum number of creations and of deletions per reconcile.
 _BURST = 250
-# How soon a key comes again that had to wait for its caches.
-_CATCH_UP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Situation:
     """A DaemonSet with its nodes and pods, as one reconcile sees them."""
 
-    key: Key
     daemon_set: DaemonSet
     owner: Owner
     claimed: Sequence[WorkloadPod]
@@ -76,8 +63,6 @@ class _Situation:
 
 
 class DaemonSetController:
-    """Adds nothing to the control plane by itself: `plane.add(DaemonSetController(plane))`."""
-
     name = "daemonset-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 2, burst: int = _BURST) -> None:
@@ -92,6 +77,7 @@ class DaemonSetController:
         self._recorder = plane.recorder(self.name)
         self._control = PodControl(plane.client, self._recorder)
         self._own_writes = OwnWrites({DAEMON_SETS: self._daemon_sets, CONTROLLER_REVISIONS: self._revisions})
+        self._status = StatusWriter(plane.client, DAEMON_SETS, self._own_writes)
         self._history = DaemonSetHistory(plane.client, self._revisions.cache, self._control, self._own_writes)
         self._daemon_pods = DaemonPodControl(self._control, burst)
         self._expectations = self._daemon_pods.expectations
@@ -109,11 +95,9 @@ class DaemonSetController:
         owners = self._daemon_sets.cache
         self._daemon_sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
-            PodEventHandler(
-                DAEMON_SETS, owners, self.queue, selector_of, self._expectations, matters=has_other_part
-            )
+            PodEventHandler(DAEMON_SETS, owners, self.queue, self._expectations, matters=has_other_part)
         )
-        self._revisions.add_handler(PodEventHandler(DAEMON_SETS, owners, self.queue, selector_of))
+        self._revisions.add_handler(PodEventHandler(DAEMON_SETS, owners, self.queue))
         self._nodes.add_handler(
             NodeEventHandler(self._nodes, owners, self._pods.cache, self._placements, self.queue)
         )
@@ -131,8 +115,8 @@ class DaemonSetController:
             self._forget(key)
             self._uids[key] = daemon_set.metadata.uid
         if not self._is_up_to_date(key):
-            return Again(_CATCH_UP_SECONDS)
-        owner = owner_of_daemon_set(daemon_set)
+            return Again(CATCH_UP_SECONDS)
+        owner = owner_of(daemon_set, DAEMON_SETS)
         if daemon_set.spec.selector == {}:
             message = "This daemon set is selecting all pods. A non-empty selector is required."
             self._recorder.event(owner.object_reference(), "Warning", "SelectingAll", message)
@@ -161,31 +145,23 @@ class DaemonSetController:
 
     async def _look(self, key: Key, daemon_set: DaemonSet, owner: Owner) -> _Situation:
         """The current state, after adoption and release, with an up-to-date history."""
-        try:
-            selector = selector_of(daemon_set)
-        except ValueError as error:
-            raise TerminalError(f"the selector of DaemonSet {'/'.join(key)} cannot be: {error}") from error
+        selector = daemon_set.valid_selector(f"the selector of DaemonSet {'/'.join(key)} cannot be")
         validate_selector(selector, daemon_set.spec.template)
-        references: ControllerRefManager[WorkloadPod] = ControllerRefManager(
-            owner,
-            selector,
-            self._control.patch_pod,
-            can_adopt=recheck_owner(self._client, DAEMON_SETS, owner),
+        can_adopt = recheck_owner(self._client, DAEMON_SETS, owner)
+        references = ControllerRefManager[WorkloadPod](
+            owner, selector, self._control.patch_pod, can_adopt=can_adopt
         )
-        claim = await references.claim(pods_of_owner(self._pods.cache, owner, with_orphans=True))
-        claim.raise_errors()
-        revisions = await self._history.bring_up_to_date(daemon_set, owner, selector, claim.claimed)
-        placement = self._placements.of(daemon_set)
+        claimed = await references.claim_all(pods_of_owner(self._pods.cache, owner, with_orphans=True))
+        revisions = await self._history.bring_up_to_date(daemon_set, owner, selector, claimed)
         revision = DaemonRevision(
             revisions.hash,
             template_generation(daemon_set),
             daemon_set.spec.min_ready_seconds,
             is_surging=allows_surge(daemon_set),
         )
-        fits = await all_fits(placement, self._nodes.cache.list())
-        pods = by_node(claim.claimed)
+        fits = await all_fits(self._placements.of(daemon_set), self._nodes.cache.list())
         now = self._clock.now()
-        return _Situation(key, daemon_set, owner, claim.claimed, revisions, revision, pods, fits, now)
+        return _Situation(daemon_set, owner, claimed, revisions, revision, by_node(claimed), fits, now)
 
     # Acting
 
@@ -200,11 +176,7 @@ class DaemonSetController:
         status = new_status(daemon_set, found.pods, found.fits, found.revision, found.now)
         if may_act:
             status["observedGeneration"] = daemon_set.metadata.generation
-        written = await write_status(
-            self._client, DAEMON_SETS, daemon_set.metadata, daemon_set.status, status
-        )
-        if written is not None:
-            self._own_writes.note(found.key, DAEMON_SETS, written)
+        await self._status.write(daemon_set, status)
         if failure is not None:
             raise failure
         if not found.revisions.is_own:

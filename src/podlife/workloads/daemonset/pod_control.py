@@ -9,12 +9,12 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
-    NamespaceTerminatingError,
+    CreateUntilTerminating,
     Owner,
     PodOperations,
     UidTrackedExpectations,
@@ -23,10 +23,13 @@ from podlife.podcontrol import (
 from podlife.workloads.daemonset.pod_template import for_node
 from podlife.workloads.views import Template, WorkloadPod
 
+_FIRST_SECONDS = 1.0
+_MOST_SECONDS = 15 * 60.0
+_PEACE_SECONDS = 2 * _MOST_SECONDS
+
 
 class DaemonPodControl:
-    """`expectations` is told of pods that come and go; a key may be changed again once they are satisfied.
-    `on_failures` is told of creations that failed."""
+    """A key may be changed again when its `expectations` are met; failed creations go to `on_failures`."""
 
     def __init__(self, control: PodOperations, burst: int) -> None:
         self.expectations = UidTrackedExpectations()
@@ -51,21 +54,12 @@ class DaemonPodControl:
 
     async def _create(self, owner: Owner, template: Template, nodes: Sequence[str]) -> Exception | None:
         reference, targets = owner.controller_ref(), iter(nodes)
-        is_in_vain = False
 
         async def create() -> None:
-            nonlocal is_in_vain
-            if is_in_vain:
-                return
             pod = for_node(template, next(targets))
-            try:
-                await self._control.create_pods(owner.namespace, pod, owner, reference)
-            except NamespaceTerminatingError:
-                # The namespace is terminating: no event is needed and retries cannot succeed; pods that are
-                # expected and do not come keep each pod's end from being answered with another try.
-                is_in_vain = True
+            await self._control.create_pods(owner.namespace, pod, owner, reference)
 
-        made = await slow_start(len(nodes), create)
+        made = await slow_start(len(nodes), CreateUntilTerminating(create))
         # Refused and skipped requests are not expected.
         self.expectations.add(_key(owner), creations=made.succeeded - len(nodes))
         if made.errors and self.on_failures is not None:
@@ -84,3 +78,30 @@ class DaemonPodControl:
 
 def _key(owner: Owner) -> Key:
     return (owner.namespace, owner.name)
+
+
+class FailedPodsBackoff:
+    """Delays the deletion of failed daemon pods, by node and DaemonSet: one that fails immediately would otherwise be
+    recreated in a loop. The delay doubles from one second to 15 minutes and starts over after 30 minutes without a
+    failure. Times are the caller's, in seconds."""
+
+    def __init__(self) -> None:
+        # Start and length, ordered by start, so that expired entries come first.
+        self._waits: dict[Hashable, tuple[float, float]] = {}
+
+    def seconds_left(self, key: Hashable, now: float) -> float:
+        """How long a failed pod has to be left there; 0 when it may be deleted."""
+        since, seconds = self._waits.get(key, (now, 0.0))
+        return max(0.0, since + seconds - now)
+
+    def note(self, key: Hashable, now: float) -> None:
+        self._forget_before(now - _PEACE_SECONDS)
+        last = self._waits.pop(key, None)
+        self._waits[key] = now, _FIRST_SECONDS if last is None else min(2 * last[1], _MOST_SECONDS)
+
+    def _forget_before(self, moment: float) -> None:
+        while self._waits and self._waits[oldest := next(iter(self._waits))][0] < moment:
+            del self._waits[oldest]
+
+    def __len__(self) -> int:
+        return len(self._waits)

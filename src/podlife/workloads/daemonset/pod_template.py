@@ -1,20 +1,34 @@
-"""The pod template for one node, and the node that a pod is for. Pure.
+"""The pod template for one node, its tolerations, and the node that a pod is for. Pure.
 
 The scheduler binds daemon pods; a required affinity to the node's name restricts it to that node. It replaces the
-template's own node affinity, which the node already meets.
+template's own node affinity, which the node already meets. Daemons are needed on broken nodes: they tolerate nodes that
+are not ready, unreachable, under pressure or unschedulable.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from podlife.workloads.daemonset.tolerations import with_daemon_tolerations
 from podlife.workloads.views import Template, WorkloadPod
 
 HASH_LABEL = "controller-revision-hash"
 _GENERATION_LABEL = "pod-template-generation"
 _NAME = "metadata.name"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+
+_FOR_ALL = (
+    ("node.kubernetes.io/not-ready", NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
+)
+# What uses the node's own network may be what makes it available.
+_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
 
 
 def daemon_template(template: Template, generation: str, hash_: str) -> Template:
@@ -62,3 +76,21 @@ def is_updated(pod: WorkloadPod, generation: str, hash_: str) -> bool:
     if hash_ and labels.get(HASH_LABEL) == hash_:
         return True
     return bool(generation) and labels.get(_GENERATION_LABEL) == generation
+
+
+def with_daemon_tolerations(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The template's, then those of all daemon pods; equal ones for a limited time lose their limit."""
+    tolerations = [dict(each) for each in spec.get("tolerations") or ()]
+    wanted = (*_FOR_ALL, _ON_HOST_NETWORK) if spec.get("hostNetwork") else _FOR_ALL
+    for key, effect in wanted:
+        added = {"key": key, "operator": "Exists", "effect": effect}
+        same = [index for index, each in enumerate(tolerations) if _identity(each) == _identity(added)]
+        for index in same:
+            tolerations[index] = added
+        if not same:
+            tolerations.append(added)
+    return tolerations
+
+
+def _identity(toleration: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(toleration.get(name) or "" for name in ("key", "effect", "operator", "value"))

@@ -35,8 +35,7 @@ from podlife.workloads.controller_revisions import (
 )
 from podlife.workloads.daemonset.pod_template import HASH_LABEL
 from podlife.workloads.daemonset.views import DaemonSet
-from podlife.workloads.pod_event_handler import key_of
-from podlife.workloads.status import next_collision_count, write_status
+from podlife.workloads.status import StatusWriter, next_collision_count
 from podlife.workloads.views import Template, WorkloadPod
 
 
@@ -67,13 +66,14 @@ class DaemonSetHistory:
         self._client = client
         self._pods = pods
         self._own_writes = own_writes
+        self._status = StatusWriter(client, DAEMON_SETS, own_writes)
         self._history = History(client, revisions, DAEMON_SETS, on_write=self._note)
 
     async def bring_up_to_date(
         self, daemon_set: DaemonSet, owner: Owner, selector: LabelSelector, pods: Sequence[WorkloadPod]
     ) -> DaemonSetRevisions:
-        """Find or make the revision of the template as it is now, and make it the newest; revisions are adopted and
-        released as pods are. `pods` are all that the DaemonSet has.
+        """Find or create the revision of the current template and make it the newest; adopts and releases revisions.
+        `pods` are all pods of the DaemonSet.
 
         Raises AlreadyExistsError after a collision was counted, and what else the server answered."""
         known = await self._history.claim(owner, selector)
@@ -94,7 +94,6 @@ class DaemonSetHistory:
     async def clean_up(
         self, daemon_set: DaemonSet, revisions: DaemonSetRevisions, pods: Iterable[WorkloadPod]
     ) -> None:
-        """Delete the oldest that are more than the history limit."""
         live = {pod.metadata.labels.get(HASH_LABEL, "") for pod in pods}
         for revision in surplus(revisions.old, live, daemon_set.spec.revision_history_limit):
             await self._history.delete(revision)
@@ -118,18 +117,11 @@ class DaemonSetHistory:
             )
             if is_revision_of(found, template):
                 return found
-            await self._count_collision(daemon_set, next_collision_count(collisions))
+            status = {**daemon_set.status, "collisionCount": next_collision_count(collisions)}
+            await self._status.write(daemon_set, status)
             raise
         self._note(owner, written)
         return msgspec.convert(written, ControllerRevision)
-
-    async def _count_collision(self, daemon_set: DaemonSet, collisions: int) -> None:
-        status = {**daemon_set.status, "collisionCount": collisions}
-        written = await write_status(
-            self._client, DAEMON_SETS, daemon_set.metadata, daemon_set.status, status
-        )
-        if written is not None:
-            self._own_writes.note(key_of(daemon_set), DAEMON_SETS, written)
 
     async def _with_hash(self, owner: Owner, revision: ControllerRevision) -> ControllerRevision:
         """Its hash, or its name for old revisions without one."""
@@ -149,8 +141,7 @@ class DaemonSetHistory:
     async def _merge(
         self, kept: ControllerRevision, others: Sequence[ControllerRevision], pods: Iterable[WorkloadPod]
     ) -> None:
-        """Of revisions that say the same one is enough. Pods that were made of another are told so first, for they
-        would be replaced otherwise."""
+        """Keep one of several equal revisions; pods of the others are relabelled first, or they would be replaced."""
         wanted = kept.metadata.labels.get(HASH_LABEL, "")
         hashes = {each.metadata.labels.get(HASH_LABEL, "") for each in others} - {"", wanted}
         concerned = [pod for pod in pods if pod.metadata.labels.get(HASH_LABEL) in hashes]

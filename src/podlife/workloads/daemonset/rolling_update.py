@@ -2,8 +2,9 @@
 
 Without surge, old pods are deleted, as many as may be unavailable, and new ones are created as on any node without a
 pod. With surge, new pods are created beside the old ones, which are deleted once the new ones are available.
-Unavailable pods are replaced immediately; nodes with too many pods are left to `node_pods` and counted as
-unavailable.
+Unavailable pods are replaced immediately; nodes with too many pods are left to `plan` and counted as
+unavailable. Percentages refer to the nodes that should run the daemon and are rounded up, so that an update always
+makes progress.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from podlife.podcontrol import is_available
-from podlife.workloads.daemonset.node_pods import DaemonRevision
 from podlife.workloads.daemonset.placement import NodeFit
+from podlife.workloads.daemonset.plan import DaemonRevision
 from podlife.workloads.daemonset.pod_template import is_updated
-from podlife.workloads.daemonset.rollout_limits import RolloutLimits
-from podlife.workloads.views import WorkloadPod
+from podlife.workloads.daemonset.views import ROLLING_UPDATE, DaemonSet
+from podlife.workloads.views import WorkloadPod, scaled
 
 
 @dataclass(slots=True)
@@ -117,3 +118,29 @@ def _pair(pods: Sequence[WorkloadPod], revision: DaemonRevision) -> _Pair:
     if len(new) > 1 or len(old) > 1:
         return _Pair(is_clear=False)
     return _Pair(new[0] if new else None, old[0] if old else None)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutLimits:
+    max_unavailable: int
+    max_surge: int
+
+
+def limits_of(daemon_set: DaemonSet, desired: int) -> RolloutLimits:
+    """Raises InvalidInputError for values that are neither numbers nor percentages."""
+    strategy = daemon_set.spec.update_strategy
+    rolling = strategy.rolling_update
+    if strategy.type != ROLLING_UPDATE or rolling is None:
+        unavailable = surge = 0
+    else:
+        unavailable = scaled(rolling.max_unavailable, desired, round_up=True, what="MaxUnavailable")
+        surge = scaled(rolling.max_surge, desired, round_up=True, what="MaxSurge")
+    if desired > 0 and unavailable == 0 and surge == 0:
+        # Neither would mean never.
+        unavailable = 1
+    return RolloutLimits(unavailable, surge)
+
+
+def allows_surge(daemon_set: DaemonSet) -> bool:
+    """Whether there may be two pods on a node at all."""
+    return limits_of(daemon_set, 1).max_surge > 0

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from podlife.podcontrol import is_available, is_ready
-from podlife.workloads.daemonset.node_pods import DaemonRevision, oldest_first
 from podlife.workloads.daemonset.placement import NodeFit
+from podlife.workloads.daemonset.plan import DaemonRevision, oldest_first
 from podlife.workloads.daemonset.pod_template import is_updated
 from podlife.workloads.daemonset.views import DaemonSet
 from podlife.workloads.views import Status, WorkloadPod

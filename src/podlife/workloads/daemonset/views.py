@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from sys import intern
 
 import msgspec
 
 from podlife.api import views as api
 from podlife.api.integers import parse_int64
-from podlife.api.selectors import LabelSelector, label_selector_from_dict
-from podlife.client import DAEMON_SETS
-from podlife.podcontrol import Owner
-from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
+from podlife.workloads.views import LabelSelectorDict, Template, Workload
 
 ROLLING_UPDATE = "RollingUpdate"
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -38,15 +34,8 @@ class DaemonSetSpec(msgspec.Struct, rename="camel"):
     update_strategy: DaemonSetUpdateStrategy = msgspec.field(default_factory=DaemonSetUpdateStrategy)
 
 
-class DaemonSet(msgspec.Struct, dict=True):
-    metadata: WorkloadMetadata
+class DaemonSet(Workload):
     spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
-    status: Status = {}
-
-    @cached_property
-    def selector(self) -> LabelSelector:
-        """Read once: it may be as large as an object may be, and every orphan of the namespace is held against it."""
-        return label_selector_from_dict(self.spec.selector)
 
 
 class DaemonNodeMetadata(api.Metadata, gc=False):
@@ -71,24 +60,6 @@ class DaemonNode(msgspec.Struct, gc=False):
 
     metadata: DaemonNodeMetadata
     spec: DaemonNodeSpec = msgspec.field(default_factory=DaemonNodeSpec)
-
-
-def selector_of(daemon_set: DaemonSet) -> LabelSelector:
-    """Raises ValueError for one that cannot be."""
-    return daemon_set.selector
-
-
-def owner_of_daemon_set(daemon_set: DaemonSet) -> Owner:
-    metadata = daemon_set.metadata
-    return Owner(
-        DAEMON_SETS.api_version,
-        DAEMON_SETS.kind,
-        metadata.name,
-        metadata.uid,
-        metadata.namespace,
-        metadata.resource_version,
-        is_deleting=metadata.deletion_timestamp is not None,
-    )
 
 
 def template_generation(daemon_set: DaemonSet) -> str:

@@ -1,14 +1,16 @@
-"""Annotations that a Deployment writes to its ReplicaSets: revisions, and replica counts for proportional scaling.
-Pure.
+"""Annotations of a Deployment and its ReplicaSets: revisions, replica counts for proportional scaling, and the request
+for a rollback, as in the API before apps/v1 (`kubectl rollout undo` restores the template itself). Pure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from podlife.workloads.deployment.rollout_limits import max_surge
-from podlife.workloads.deployment.views import Deployment
+from podlife.api.codec import Object
+from podlife.workloads.deployment.rollout import HASH_LABEL, Rollout, is_same_template
+from podlife.workloads.deployment.views import Deployment, max_surge
 from podlife.workloads.replicaset.views import ReplicaSet
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -85,3 +87,68 @@ def _read_revision(text: str | None) -> int | None:
         return 0
     number = int(text) if _INT64.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """The event to record, and the template to restore; None if nothing changes."""
+
+    event: tuple[str, str, str]
+    target: ReplicaSet | None = None
+
+    def apply(self, obj: Object) -> Object:
+        """The Deployment as it should be written, without the request."""
+        metadata = obj["metadata"]
+        annotations = dict(metadata.get("annotations") or {})
+        if self.target is not None:
+            annotations = _annotations_from(self.target, annotations)
+            obj = {**obj, "spec": {**obj["spec"], "template": _without_hash(self.target)}}
+        annotations.pop(ROLLBACK_TO, None)
+        return {**obj, "metadata": {**metadata, "annotations": annotations}}
+
+
+def rollback_revision(deployment: Deployment) -> int | None:
+    """The requested revision, 0 for the previous one; None if there is no request."""
+    text = deployment.metadata.annotations.get(ROLLBACK_TO, "")
+    return int(text) if _INT64.fullmatch(text) else None
+
+
+def plan_rollback(rollout: Rollout, revision: int) -> Rollback:
+    name = rollout.deployment.metadata.name
+    revision = revision or _last_revision(rollout)
+    if revision == 0:
+        return _refuse("DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
+    target = next((each for each in rollout.replica_sets if revision_of(each) == revision), None)
+    if target is None:
+        message = "Unable to find the revision to rollback to."
+        return _refuse("DeploymentRollbackRevisionNotFound", message)
+    if is_same_template(target.spec.template, rollout.deployment.spec.template):
+        message = f'The rollback revision contains the same template as current deployment "{name}"'
+        return _refuse("DeploymentRollbackTemplateUnchanged", message)
+    message = f'Rolled back deployment "{name}" to revision {revision}'
+    return Rollback(("Normal", "DeploymentRollback", message), target)
+
+
+def _refuse(reason: str, message: str) -> Rollback:
+    return Rollback(("Warning", reason, message))
+
+
+def _last_revision(rollout: Rollout) -> int:
+    """The one before the current."""
+    revisions = sorted(revision_of(each) or 0 for each in rollout.replica_sets)
+    return revisions[-2] if len(revisions) > 1 else 0
+
+
+def _annotations_from(target: ReplicaSet, annotations: Mapping[str, str]) -> dict[str, str]:
+    # The annotations are restored too, for example the change cause.
+    own = {key: text for key, text in annotations.items() if key in OF_ITS_OWN}
+    theirs = target.metadata.annotations.items()
+    return own | {key: text for key, text in theirs if key not in OF_ITS_OWN}
+
+
+def _without_hash(target: ReplicaSet) -> Object:
+    template = target.spec.template
+    metadata = dict(template.get("metadata") or {})
+    labels = metadata.get("labels") or {}
+    metadata["labels"] = {key: text for key, text in labels.items() if key != HASH_LABEL}
+    return {**template, "metadata": metadata}

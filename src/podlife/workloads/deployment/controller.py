@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from podlife.api.selectors import LabelSelector
+from podlife.api.views import controller_of
 from podlife.client import DEPLOYMENTS, PODS, REPLICA_SETS
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
 from podlife.errors import ConflictError, NotFoundError, PodlifeError
@@ -17,50 +17,40 @@ from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     BY_NAMESPACE,
     POD_INDEXERS,
-    InvalidInputError,
     NamespaceTerminatingError,
     is_terminal,
+    owner_of,
     pods_of_owner,
 )
 from podlife.workloads.deployment.annotations import (
     REVISION,
     annotations_of_new,
     highest_revision,
+    plan_rollback,
+    rollback_revision,
     size_annotations,
 )
 from podlife.workloads.deployment.decision import next_step
-from podlife.workloads.deployment.new_replica_set import make_replica_set
-from podlife.workloads.deployment.pod_event_handler import PodsGoneHandler
-from podlife.workloads.deployment.progress import (
+from podlife.workloads.deployment.rollout import Rollout, RolloutStep, make_replica_set, rollout_of
+from podlife.workloads.deployment.status import (
     conditions_before,
     created,
     creation_failed,
+    new_status,
     seconds_to_deadline,
     with_progress,
 )
-from podlife.workloads.deployment.rollback import plan_rollback, rollback_revision
-from podlife.workloads.deployment.rollout import Rollout, RolloutStep, rollout_of
-from podlife.workloads.deployment.status import new_status
-from podlife.workloads.deployment.views import Deployment, selector_of
+from podlife.workloads.deployment.views import RECREATE, Deployment
 from podlife.workloads.deployment.writer import DeploymentWriter, HashCollisionError, NotSeenYetError
-from podlife.workloads.pod_event_handler import (
-    OWNER_INDEXERS,
-    PodEventHandler,
-    key_of,
-)
-from podlife.workloads.replicaset.controller import INDEXERS, owner_of_replica_set
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, key_of
+from podlife.workloads.replicaset.controller import INDEXERS
 from podlife.workloads.replicaset.views import ReplicaSet
-from podlife.workloads.status import next_collision_count
+from podlife.workloads.status import CATCH_UP_SECONDS, next_collision_count
 from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
 
-# How soon a key comes again that had to wait for its caches; news of what it waits for brings it earlier.
-_CATCH_UP_SECONDS = 1.0
-
 
 class DeploymentController:
-    """Adds nothing to the control plane by itself: `plane.add(DeploymentController(plane))`."""
-
     name = "deployment-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
@@ -74,12 +64,33 @@ class DeploymentController:
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("deployment")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         self._deployments.add_handler(Enqueue(self.queue))
-        owned = PodEventHandler(DEPLOYMENTS, self._deployments.cache, self.queue, selector_of)
-        self._replica_sets.add_handler(owned)
-        self._pods.add_handler(PodsGoneHandler(owned, self._replica_sets.cache, self.queue))
+        self._owned = PodEventHandler(DEPLOYMENTS, self._deployments.cache, self.queue)
+        self._replica_sets.add_handler(self._owned)
+        self._pods.add_handler(self)
 
     async def run(self) -> None:
         await self.controller.run()
+
+    # The pod informer's handler: a Recreate Deployment waits for the last pod of its old template to be gone. Events of
+    # ReplicaSets cover everything else.
+
+    def on_add(self, pod: WorkloadPod) -> None:
+        pass
+
+    def on_update(self, old: WorkloadPod, new: WorkloadPod) -> None:
+        pass
+
+    def on_delete(self, pod: WorkloadPod) -> None:
+        reference = controller_of(pod.metadata)
+        if reference is None or reference.kind != REPLICA_SETS.kind:
+            return
+        replica_set = self._replica_sets.cache.get(pod.metadata.namespace, reference.name)
+        if replica_set is None or replica_set.metadata.uid != reference.uid:
+            return
+        above = controller_of(replica_set.metadata)
+        deployment = None if above is None else self._owned.owner(pod.metadata.namespace, above)
+        if deployment is not None and deployment.spec.strategy.type == RECREATE:
+            self.queue.add(key_of(deployment))
 
     async def reconcile(self, key: Key) -> Again | None:
         deployment = self._deployments.cache.get(*key)
@@ -88,30 +99,30 @@ class DeploymentController:
             return None
         caches = (self._deployments, self._replica_sets, self._pods)
         if not all(cache.is_live for cache in caches) or not self._own_writes.is_seen(key):
-            return Again(_CATCH_UP_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         try:
             return await self._bring_on(deployment)
         except (ConflictError, NotFoundError, NotSeenYetError):
             # A conflict: the event of the other write is on its way.
-            return Again(_CATCH_UP_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         except NamespaceTerminatingError:
             # The namespace is terminating: retries cannot succeed, and no event is needed.
             return None
 
     async def _bring_on(self, deployment: Deployment) -> Again | None:
-        selector = _selector(deployment)
+        key = key_of(deployment)
+        selector = deployment.valid_selector(f"deployment {'/'.join(key)} has an invalid label selector")
         if selector.is_empty:
             await self._refuse_selecting_all(deployment)
             return None
-        key = key_of(deployment)
         known = self._replica_sets.cache.by_index(BY_NAMESPACE, deployment.metadata.namespace)
         claimed = await self._writes.claim(deployment, selector, known)
         if not self._own_writes.is_seen(key):
             # Adopted and released objects have changed: the cached version cannot be written.
-            return Again(_CATCH_UP_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         rollout = await self._mark_new(self._with_pods(deployment, claimed))
         revision = rollback_revision(deployment)
-        is_working = not deployment.spec.paused and deployment.metadata.deletion_timestamp is None
+        is_working = not deployment.spec.paused and not deployment.is_deleting
         if revision is not None and is_working and rollout.new is not None:
             await self._writes.roll_back(deployment, plan_rollback(rollout, revision))
             return None
@@ -124,7 +135,7 @@ class DeploymentController:
         old_pods = (
             pod
             for replica_set in rollout.old
-            for pod in pods_of_owner(self._pods.cache, owner_of_replica_set(replica_set))
+            for pod in pods_of_owner(self._pods.cache, owner_of(replica_set, REPLICA_SETS))
         )
         has_old_pods = any(not is_terminal(pod) for pod in old_pods)
         return Rollout(deployment, rollout.new, rollout.old, has_old_pods)
@@ -144,7 +155,6 @@ class DeploymentController:
         return replace(rollout, new=marked)
 
     async def _take(self, rollout: Rollout, step: RolloutStep) -> Again | None:
-        """Execute the step and write the status."""
         deployment, now = rollout.deployment, self._clock.now()
         conditions = conditions_before(rollout, now)
         if step.create is not None:
@@ -157,7 +167,7 @@ class DeploymentController:
         status = new_status(rollout, conditions, now)
         if step.tells_progress:
             status = with_progress(rollout, conditions, status, now)
-        await self._writes.write_status(deployment, status, _revision(rollout))
+        await self._writes.status.write(deployment, status, _revision(rollout))
         seconds = seconds_to_deadline(deployment, status, now) if step.tells_progress else None
         return None if seconds is None else Again.by_clock(seconds)
 
@@ -173,7 +183,7 @@ class DeploymentController:
             raise
         except HashCollisionError:
             collisions = next_collision_count(deployment.status.get("collisionCount"))
-            await self._writes.write_status(deployment, {**deployment.status, "collisionCount": collisions})
+            await self._writes.status.write(deployment, {**deployment.status, "collisionCount": collisions})
             raise
         except PodlifeError as error:
             await self._say_why_not(rollout, wanted["metadata"]["name"], error)
@@ -183,7 +193,7 @@ class DeploymentController:
         deployment, now = rollout.deployment, self._clock.now()
         message = f'Failed to create new replica set "{name}": {error}'
         conditions = creation_failed(deployment, conditions_before(rollout, now), message, now)
-        await self._writes.write_status(deployment, {**deployment.status, "conditions": conditions})
+        await self._writes.status.write(deployment, {**deployment.status, "conditions": conditions})
         self._writes.tell(deployment, "Warning", "ReplicaSetCreateError", message)
 
     async def _refuse_selecting_all(self, deployment: Deployment) -> None:
@@ -191,23 +201,11 @@ class DeploymentController:
         self._writes.tell(deployment, "Warning", "SelectingAll", message)
         generation = deployment.metadata.generation
         if (deployment.status.get("observedGeneration") or 0) < generation:
-            await self._writes.write_status(
+            await self._writes.status.write(
                 deployment, {**deployment.status, "observedGeneration": generation}
             )
 
 
 def _revision(rollout: Rollout) -> dict[str, str]:
-    """Write the annotation with the current revision."""
     revision = rollout.new.metadata.annotations.get(REVISION) if rollout.new is not None else None
     return {} if revision is None else {REVISION: revision}
-
-
-def _selector(deployment: Deployment) -> LabelSelector:
-    """Raises InvalidInputError for one that cannot be."""
-    try:
-        return selector_of(deployment)
-    except ValueError as error:
-        metadata = deployment.metadata
-        raise InvalidInputError(
-            f"deployment {metadata.namespace}/{metadata.name} has an invalid label selector: {error}"
-        ) from None

@@ -15,8 +15,7 @@ from podlife.workloads.deployment.annotations import (
     size_annotations,
 )
 from podlife.workloads.deployment.rollout import Rollout, Scale, active, age, wanted
-from podlife.workloads.deployment.rollout_limits import max_surge
-from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment
+from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment, max_surge
 from podlife.workloads.replicaset.views import ReplicaSet
 
 
@@ -28,7 +27,6 @@ def is_being_scaled(rollout: Rollout) -> bool:
 
 
 def scale(rollout: Rollout) -> tuple[Scale, ...]:
-    """The changes for the Deployment's current size."""
     deployment = rollout.deployment
     if not rollout.replica_sets:
         return ()

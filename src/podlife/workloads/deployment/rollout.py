@@ -1,16 +1,35 @@
-"""A Deployment with its ReplicaSets, and the steps of a rollout. Pure data."""
+"""A Deployment with its ReplicaSets, the steps of a rollout, and the ReplicaSet of a new template. Pure.
+
+A ReplicaSet is identified by its template and not by its hash, so those created by kube-controller-manager are used
+as they are. The hash only names a ReplicaSet: kube-controller-manager hashes Go's representation of the template,
+podlife its JSON, so the two differ for the same template and neither reads the other's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from podlife.workloads.deployment.new_replica_set import is_same_template
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.client import DEPLOYMENTS, REPLICA_SETS
+from podlife.podcontrol import owner_of, validate_selector
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
+from podlife.workloads.status import safe_encode
+from podlife.workloads.views import Template
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
+HASH_LABEL = "pod-template-hash"
+
+# The fields of a template that hold maps: one without entries is as good as none. Of any other field that is an
+# object, an empty one says something (`emptyDir: {}`).
+_MAPS = frozenset(("annotations", "labels", "limits", "matchLabels", "nodeSelector", "overhead", "requests"))
+_MOST_NAME_CHARACTERS = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +91,74 @@ def active(replica_sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
 
 
 def wanted(replica_sets: Sequence[ReplicaSet]) -> int:
-    """How many pods they are to have."""
     return sum(each.spec.replicas for each in replica_sets)
 
 
 def total(replica_sets: Iterable[ReplicaSet], count: str) -> int:
     """The sum of one of the counts of their status."""
     return sum(each.status.get(count) or 0 for each in replica_sets)
+
+
+def is_same_template(one: Template, other: Template) -> bool:
+    """Whether the same pods come of both, whatever hash their labels carry."""
+    return bool(_comparable(one) == _comparable(other))
+
+
+def template_hash(template: Template, collisions: int | None) -> str:
+    """Another one with every collision."""
+    text = msgspec.json.encode(_comparable(template), order="deterministic")
+    salt = b"" if collisions is None else (collisions & 0xFFFFFFFF).to_bytes(8, "little")
+    return safe_encode(int.from_bytes(hashlib.blake2b(text + salt, digest_size=4).digest(), "little"))
+
+
+def replica_set_name(deployment_name: str, hash_: str) -> str:
+    return f"{deployment_name[: _MOST_NAME_CHARACTERS - 1 - len(hash_)]}-{hash_}"
+
+
+def make_replica_set(deployment: Deployment, replicas: int, annotations: Mapping[str, str]) -> Object:
+    """For the Deployment's current template. Raises SelectorMismatchError and InvalidOwnerError."""
+    spec = deployment.spec
+    validate_selector(deployment.selector, spec.template)
+    hash_ = template_hash(spec.template, deployment.status.get("collisionCount"))
+    metadata = spec.template.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), HASH_LABEL: hash_}
+    matched = {**(spec.selector.get("matchLabels") or {}), HASH_LABEL: hash_}
+    wanted: Object = {
+        "replicas": replicas,
+        "selector": {**spec.selector, "matchLabels": matched},
+        "template": {**spec.template, "metadata": {**metadata, "labels": labels}},
+    }
+    if spec.min_ready_seconds:
+        wanted["minReadySeconds"] = spec.min_ready_seconds
+    return {
+        "apiVersion": REPLICA_SETS.api_version,
+        "kind": REPLICA_SETS.kind,
+        "metadata": {
+            "name": replica_set_name(deployment.metadata.name, hash_),
+            "namespace": deployment.metadata.namespace,
+            "labels": labels,
+            "annotations": dict(annotations),
+            "ownerReferences": [owner_of(deployment, DEPLOYMENTS).controller_ref().to_object()],
+        },
+        "spec": wanted,
+    }
+
+
+def _comparable(template: Template) -> Any:
+    metadata = dict(template.get("metadata") or {})
+    labels = metadata.get("labels") or {}
+    metadata["labels"] = {key: value for key, value in labels.items() if key != HASH_LABEL}
+    return _without_nothing({**template, "metadata": metadata})
+
+
+def _without_nothing(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_nothing(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _without_nothing(each) for key, each in value.items()}
+    return {
+        key: each
+        for key, each in kept.items()
+        if each is not None and each != [] and not (each == {} and key in _MAPS)
+    }

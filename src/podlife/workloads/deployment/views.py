@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import msgspec
 
-from podlife.api.selectors import LabelSelector, label_selector_from_dict
-from podlife.client import DEPLOYMENTS
-from podlife.podcontrol import Owner
-from podlife.workloads.int_or_percent import IntOrPercent
-from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
+from podlife.workloads.views import IntOrPercent, LabelSelectorDict, Template, Workload, scaled
 
 RECREATE = "Recreate"
 ROLLING_UPDATE = "RollingUpdate"
 
 # The API's value for no limit.
 _NO_LIMIT = 2**31 - 1
+_MOST_REPLICAS = 2**31 - 1
 
 
 class RollingUpdateDeployment(msgspec.Struct, rename="camel"):
@@ -52,30 +47,26 @@ class DeploymentSpec(msgspec.Struct, rename="camel"):
         return None if limit == _NO_LIMIT else limit
 
 
-class Deployment(msgspec.Struct, dict=True):
-    metadata: WorkloadMetadata
+class Deployment(Workload):
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
-    status: Status = {}
-
-    @cached_property
-    def selector(self) -> LabelSelector:
-        """Read once: it may be as large as an object may be, and every orphan of the namespace is held against it."""
-        return label_selector_from_dict(self.spec.selector)
 
 
-def selector_of(deployment: Deployment) -> LabelSelector:
-    """Raises ValueError for one that cannot be."""
-    return deployment.selector
+def max_surge(deployment: Deployment) -> int:
+    """No more than leaves a number of replicas that can be asked for."""
+    return min(_bounds(deployment)[0], _MOST_REPLICAS - deployment.spec.replicas)
 
 
-def owner_of_deployment(deployment: Deployment) -> Owner:
-    metadata = deployment.metadata
-    return Owner(
-        DEPLOYMENTS.api_version,
-        DEPLOYMENTS.kind,
-        metadata.name,
-        metadata.uid,
-        metadata.namespace,
-        metadata.resource_version,
-        is_deleting=metadata.deletion_timestamp is not None,
-    )
+def max_unavailable(deployment: Deployment) -> int:
+    """Never more than there are to be at all."""
+    return min(_bounds(deployment)[1], deployment.spec.replicas)
+
+
+def _bounds(deployment: Deployment) -> tuple[int, int]:
+    spec = deployment.spec
+    if spec.strategy.type != ROLLING_UPDATE:
+        return 0, 0
+    given = spec.strategy.rolling_update or RollingUpdateDeployment()
+    surge = scaled(given.max_surge, spec.replicas, round_up=True)
+    unavailable = scaled(given.max_unavailable, spec.replicas, round_up=False)
+    # Both may come to nothing by rounding, and then no rollout would ever get on; a surge may not fit a quota.
+    return surge, unavailable if surge or unavailable else 1

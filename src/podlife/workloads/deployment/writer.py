@@ -6,8 +6,7 @@ Every write is recorded, so that nothing is decided before it has been observed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 
 import msgspec
 
@@ -17,19 +16,14 @@ from podlife.api.views import controller_of
 from podlife.client import DEPLOYMENTS, REPLICA_SETS, Client, DeleteOptions, PatchType
 from podlife.controller import OwnWrites
 from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
-from podlife.podcontrol import ClaimSettings, ControllerRefManager, EventRecorder, recheck_owner
+from podlife.podcontrol import ClaimSettings, ControllerRefManager, EventRecorder, owner_of, recheck_owner
 from podlife.podcontrol.errors import as_namespace_terminating
-from podlife.workloads.deployment.annotations import size_annotations
-from podlife.workloads.deployment.new_replica_set import is_same_template
-from podlife.workloads.deployment.rollback import Rollback
-from podlife.workloads.deployment.rollout import Scale
-from podlife.workloads.deployment.views import Deployment, owner_of_deployment
+from podlife.workloads.deployment.annotations import Rollback, size_annotations
+from podlife.workloads.deployment.rollout import Scale, is_same_template
+from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.pod_event_handler import key_of
 from podlife.workloads.replicaset.views import ReplicaSet
-from podlife.workloads.status import changed_fields
-from podlife.workloads.views import Status, WorkloadMetadata
-
-NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
+from podlife.workloads.status import StatusWriter
 
 
 class HashCollisionError(PodlifeError):
@@ -45,9 +39,10 @@ class DeploymentWriter:
         self._client = client
         self._recorder = recorder
         self._own_writes = own_writes
+        self.status = StatusWriter(client, DEPLOYMENTS, own_writes)
 
     def tell(self, deployment: Deployment, type_: str, reason: str, message: str) -> None:
-        self._recorder.event(owner_of_deployment(deployment).object_reference(), type_, reason, message)
+        self._recorder.event(owner_of(deployment, DEPLOYMENTS).object_reference(), type_, reason, message)
 
     # ReplicaSets
 
@@ -87,11 +82,14 @@ class DeploymentWriter:
     ) -> ReplicaSet:
         """The ReplicaSet as it is then."""
         wanted = {"replicas": replicas, "minReadySeconds": min_ready_seconds}
-        patch = {
-            "metadata": {**_meant(replica_set.metadata), "annotations": annotations},
-            "spec": {name: count for name, count in wanted.items() if count is not None},
-        }
         metadata = replica_set.metadata
+        about = {
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+            "annotations": annotations,
+        }
+        spec = {name: count for name, count in wanted.items() if count is not None}
+        patch = {"metadata": about, "spec": spec}
         written: Object = await self._client.patch(REPLICA_SETS, metadata.name, patch, metadata.namespace)
         self._own_writes.note(key_of(deployment), REPLICA_SETS, written)
         return msgspec.convert(written, ReplicaSet)
@@ -100,7 +98,7 @@ class DeploymentWriter:
         self, deployment: Deployment, selector: LabelSelector, replica_sets: Iterable[ReplicaSet]
     ) -> list[ReplicaSet]:
         """Those it owns, after adopting and releasing. Raises what kept one from being claimed."""
-        owner = owner_of_deployment(deployment)
+        owner = owner_of(deployment, DEPLOYMENTS)
 
         async def patch(namespace: str, name: str, patch: Object) -> None:
             written: Object = await self._client.patch(
@@ -108,16 +106,14 @@ class DeploymentWriter:
             )
             self._own_writes.note(key_of(deployment), REPLICA_SETS, written)
 
-        references: ControllerRefManager[ReplicaSet] = ControllerRefManager(
+        references = ControllerRefManager[ReplicaSet](
             owner,
             selector,
             patch,
             can_adopt=recheck_owner(self._client, DEPLOYMENTS, owner),
             settings=ClaimSettings(kind="ReplicaSet"),
         )
-        claim = await references.claim(replica_sets)
-        claim.raise_errors()
-        return claim.claimed
+        return await references.claim_all(replica_sets)
 
     async def remove(self, replica_set: ReplicaSet) -> None:
         """As it was seen or not at all: it may have been scaled up since."""
@@ -132,32 +128,6 @@ class DeploymentWriter:
 
     # The Deployment
 
-    async def write_status(
-        self, deployment: Deployment, new: Status, annotations: Mapping[str, str] = NO_ANNOTATIONS
-    ) -> None:
-        """The annotations go with the status: a Deployment's generation counts changes of its annotations, except
-        for those that come this way. Tried once more when it was overtaken."""
-        status = changed_fields(deployment.status, new)
-        changed = {
-            key: text for key, text in annotations.items() if deployment.metadata.annotations.get(key) != text
-        }
-        if not status and not changed:
-            return
-        metadata = deployment.metadata
-        try:
-            try:
-                written = await self._patch_status(metadata, _meant(metadata), status, changed)
-            except ConflictError:
-                fresh: Object = await self._client.get(DEPLOYMENTS, metadata.name, metadata.namespace)
-                meant = {name: fresh["metadata"][name] for name in ("uid", "resourceVersion")}
-                if meant["uid"] != metadata.uid:
-                    return
-                status = changed_fields(fresh.get("status") or {}, new)
-                written = await self._patch_status(metadata, meant, status, changed)
-        except NotFoundError:
-            return
-        self._own_writes.note(key_of(deployment), DEPLOYMENTS, written)
-
     async def roll_back(self, deployment: Deployment, rollback: Rollback) -> None:
         """Raises ConflictError if it is not the Deployment any more that it was decided for."""
         metadata = deployment.metadata
@@ -167,16 +137,6 @@ class DeploymentWriter:
         written: Object = await self._client.update(DEPLOYMENTS, rollback.apply(current))
         self._own_writes.note(key_of(deployment), DEPLOYMENTS, written)
         self.tell(deployment, *rollback.event)
-
-    async def _patch_status(
-        self, metadata: WorkloadMetadata, meant: dict[str, str], status: Status, annotations: dict[str, str]
-    ) -> Object:
-        about = {**meant, "annotations": annotations} if annotations else meant
-        patch = {"metadata": about, "status": status}
-        written: Object = await self._client.patch(
-            DEPLOYMENTS, metadata.name, patch, metadata.namespace, subresource="status"
-        )
-        return written
 
     async def _why_it_exists(self, deployment: Deployment, name: str) -> PodlifeError:
         namespace = deployment.metadata.namespace
@@ -189,7 +149,3 @@ class DeploymentWriter:
         if is_own and is_same_template(found.spec.template, deployment.spec.template):
             return NotSeenYetError(f"replica set {namespace}/{name} is not in the cache yet")
         return HashCollisionError(f"replica set {namespace}/{name} is of another template or owner")
-
-
-def _meant(metadata: WorkloadMetadata) -> dict[str, str]:
-    return {"uid": metadata.uid, "resourceVersion": metadata.resource_version}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from podlife.api.codec import Object
 from podlife.api.views import controller_of
 from podlife.client import POD_DISRUPTION_BUDGETS, PODS
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
@@ -33,18 +32,15 @@ from podlife.workloads.disruption.status import (
 )
 from podlife.workloads.disruption.views import Budget
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, key_of
+from podlife.workloads.status import CATCH_UP_SECONDS, patch_status
 from podlife.workloads.views import Status, WorkloadPod
 from podlife.workqueue import RateLimitedQueue
 
-# How soon a key comes again that had to wait for its caches.
-_CATCH_UP_SECONDS = 1.0
 # The component name of kube-controller-manager's events.
 _COMPONENT = "controllermanager"
 
 
 class DisruptionController:
-    """Adds nothing to the control plane by itself: `plane.add(DisruptionController(plane))`."""
-
     name = "disruption-controller"
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -123,7 +119,7 @@ class DisruptionController:
             return None
         is_live = self._budgets.is_live and self._pods.is_live and self._scales.is_live
         if not (is_live and self._writes.is_seen(key)):
-            return Again(_CATCH_UP_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         try:
             pods = self._select_pods(budget)
             expected = await self._expect(budget, pods)
@@ -187,16 +183,8 @@ class DisruptionController:
         patch = patch_of(budget.status, status)
         if not patch:
             return
-        metadata = budget.metadata
-        about = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         try:
-            written: Object = await self._client.patch(
-                POD_DISRUPTION_BUDGETS,
-                metadata.name,
-                {"metadata": about, "status": patch},
-                metadata.namespace,
-                subresource="status",
-            )
+            written = await patch_status(self._client, POD_DISRUPTION_BUDGETS, budget.metadata, patch)
         except NotFoundError:
             return
         self._writes.note(key, POD_DISRUPTION_BUDGETS, written)

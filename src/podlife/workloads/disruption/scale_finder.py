@@ -11,13 +11,7 @@ from typing import Any, TypeVar
 
 from podlife.api.codec import decode_object
 from podlife.api.views import OwnerReference, controller_of
-from podlife.client import (
-    DEPLOYMENTS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
-    Ref,
-)
+from podlife.client import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, Ref
 from podlife.controller import ControlPlane
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer import CacheReader, Informer
@@ -56,8 +50,7 @@ class ScaleFinder:
         return all(each.is_live for each in followed)
 
     async def expected_pods(self, pods: Collection[WorkloadPod]) -> tuple[int, tuple[str, ...]]:
-        """How many pods their controllers want, and the names of those that have no controller. Raises NoScaleError,
-        and what the server answers."""
+        """The scale of their controllers, and the names of pods without one. Raises NoScaleError and ApiError."""
         scales: dict[str, int] = {}
         unmanaged: list[str] = []
         seen: set[str] = set()

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from podlife.api.codec import Object, format_time, parse_time
 from podlife.podcontrol import is_terminal
-from podlife.workloads.conditions import find_condition
+from podlife.workloads.status import find_condition
 from podlife.workloads.views import WorkloadPod
 
 STALE_AFTER = timedelta(minutes=2)

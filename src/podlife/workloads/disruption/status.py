@@ -14,11 +14,9 @@ from typing import Any
 
 from podlife.api.codec import format_time, parse_time
 from podlife.podcontrol import is_ready
-from podlife.workloads.conditions import Conditions, find_condition
 from podlife.workloads.disruption.views import Budget, BudgetSpec
-from podlife.workloads.int_or_percent import scaled
-from podlife.workloads.status import changed_fields
-from podlife.workloads.views import Status, WorkloadPod
+from podlife.workloads.status import ConditionDict, Conditions, changed_fields, find_condition
+from podlife.workloads.views import Status, WorkloadPod, scaled
 
 # How long the deletion of an evicted pod may take to be seen.
 DELETION_TIMEOUT = timedelta(minutes=2)
@@ -35,8 +33,7 @@ class Expected:
 
 
 def needs_scale(spec: BudgetSpec) -> bool:
-    """Whether the number of pods that there should be is a matter of their controllers: for a percentage, and for
-    what may be missing. A plain minimum goes by the pods that there are."""
+    """Whether the scale of the pods' controllers is needed: for a percentage and for maxUnavailable."""
     return spec.max_unavailable is not None or isinstance(spec.min_available, str)
 
 
@@ -109,7 +106,8 @@ def new_status(
     }
     if disrupted.recorded:
         status["disruptedPods"] = dict(disrupted.recorded)
-    verdict = _Verdict("True", "SufficientPods") if allowed else _Verdict("False", "InsufficientPods")
+    reason = "SufficientPods" if allowed else "InsufficientPods"
+    verdict = ConditionDict(DISRUPTION_ALLOWED, str(allowed > 0), reason)
     return _told(status, budget, budget.metadata.generation, verdict, now)
 
 
@@ -118,20 +116,14 @@ def failed_status(budget: Budget, message: str, now: datetime) -> Status:
     zeros = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
     generation = budget.status.get("observedGeneration") or 0
     status = {**zeros, **budget.status, "disruptionsAllowed": 0}
-    return _told(status, budget, generation, _Verdict("False", "SyncFailed", message), now)
+    verdict = ConditionDict(DISRUPTION_ALLOWED, "False", "SyncFailed", message)
+    return _told(status, budget, generation, verdict, now)
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    status: str
-    reason: str
-    message: str = ""
-
-
-def _told(status: Status, budget: Budget, generation: int, verdict: _Verdict, now: datetime) -> Status:
+def _told(status: Status, budget: Budget, generation: int, verdict: ConditionDict, now: datetime) -> Status:
     observed = {"observedGeneration": generation} if generation else {}
     condition: dict[str, Any] = {
-        "type": DISRUPTION_ALLOWED,
+        "type": verdict.type,
         "status": verdict.status,
         **observed,
         "lastTransitionTime": format_time(now),

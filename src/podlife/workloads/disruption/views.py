@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import msgspec
 
-from podlife.api.selectors import LabelSelector, label_selector_from_dict
-from podlife.workloads.int_or_percent import IntOrPercent
-from podlife.workloads.views import LabelSelectorDict, Status, WorkloadMetadata
+from podlife.workloads.views import IntOrPercent, LabelSelectorDict, Workload, WorkloadMetadata
 
 
 class BudgetSpec(msgspec.Struct, rename="camel"):
@@ -17,15 +13,8 @@ class BudgetSpec(msgspec.Struct, rename="camel"):
     max_unavailable: IntOrPercent | None = None
 
 
-class Budget(msgspec.Struct, dict=True):
-    metadata: WorkloadMetadata
+class Budget(Workload):
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
-    status: Status = {}
-
-    @cached_property
-    def selector(self) -> LabelSelector:
-        """Without one it selects nothing, an empty one everything. Raises ValueError for one that cannot be."""
-        return label_selector_from_dict(self.spec.selector)
 
 
 class ReplicationControllerSpec(msgspec.Struct):

@@ -7,10 +7,10 @@ decided while the caches are stale. `sync` does the work; pods that no Job count
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from podlife.api.codec import Object
 from podlife.api.selectors import LabelSelector
 from podlife.api.views import MetadataOnly, controller_of
 from podlife.client import JOBS, PODS, ListOptions
@@ -20,34 +20,29 @@ from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     POD_INDEXERS,
     ClaimSettings,
-    ControllerRef,
     ControllerRefManager,
-    InvalidInputError,
     PodControl,
     UidTrackedExpectations,
     UncertainCreates,
+    owner_of,
     pods_of_owner,
     recheck_owner,
 )
-from podlife.workloads.job.event_handlers import Batched, JobEventHandler, OrphanPodHandler
-from podlife.workloads.job.orphan_pods import OrphanPodRelease
+from podlife.workloads.job.orphan_pods import OrphanPodHandler, OrphanPodRelease
 from podlife.workloads.job.pod_control import JobPodControl
 from podlife.workloads.job.pods import TRACKING_FINALIZER, is_tracked
-from podlife.workloads.job.sync import JobSync, Sight
-from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere, owner_of_job, selector_of
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, key_of
+from podlife.workloads.job.sync import BATCH_SECONDS, JobSync
+from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, key_of, note_pods
+from podlife.workloads.status import CATCH_UP_SECONDS
 from podlife.workloads.views import WorkloadPod
-from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
+from podlife.workqueue import DelayingQueue, ExponentialLimiter, RateLimitedQueue
 
 # A Job that fails is tried again after a second, then ever more slowly.
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 60.0
-# How soon a key comes again that had to wait for its caches.
-_CATCH_UP_SECONDS = 1.0
 
 
 class JobController:
-    """Adds nothing to the control plane by itself: `plane.add(JobController(plane))`."""
-
     name = "job-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
@@ -57,7 +52,7 @@ class JobController:
         self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
         self._writes = OwnWrites({JOBS: self._jobs, PODS: self._pods})
         self._expectations = UidTrackedExpectations()
-        self._control = PodControl(plane.client, self._recorder, on_write=self._note_pod)
+        self._control = PodControl(plane.client, self._recorder, on_write=note_pods(self._writes, JOBS))
         self._uncertain = UncertainCreates(plane.client, self._pods.cache, self._expectations)
         pod_control = JobPodControl(self._control, self._expectations, self._uncertain)
         self._sync = JobSync(plane.client, self._writes, pod_control, self._recorder, plane.clock)
@@ -74,7 +69,7 @@ class JobController:
         )
         self._jobs.add_handler(JobEventHandler(self.queue, self._on_finish, self._on_gone))
         self._pods.add_handler(
-            PodEventHandler(JOBS, self._jobs.cache, Batched(self.queue), selector_of, self._expectations)
+            PodEventHandler(JOBS, self._jobs.cache, Batched(self.queue), self._expectations)
         )
         self._pods.add_handler(OrphanPodHandler(self._jobs.cache, self.stranded_queue))
 
@@ -90,40 +85,39 @@ class JobController:
             return None
         is_live = self._pods.is_live and self._jobs.is_live
         if not is_live or not self._writes.is_seen(key) or not await self._has_caught_up(job):
-            return Again(_CATCH_UP_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         if job.spec.completion_mode not in ("NonIndexed", "Indexed"):
             message = "Skipped Job sync because completion mode is unknown"
-            about = owner_of_job(job).object_reference()
+            about = owner_of(job, JOBS).object_reference()
             self._recorder.event(about, "Warning", "UnknownCompletionMode", message)
             return None
-        await self._uncertain.settle(key, owner_of_job(job))
+        await self._uncertain.settle(key, owner_of(job, JOBS))
         # Checked before pods are read: later events are in the cache then.
         is_settled = self._expectations.is_satisfied(key)
         try:
-            return await self._sync.run(key, Sight(job, await self._claim(job), is_settled))
+            return await self._sync.run(key, job, await self._claim(job), is_settled=is_settled)
         except NotFoundError:
             # Deleted meanwhile: its pods are released one by one.
             return None
 
     async def _claim(self, job: Job) -> list[WorkloadPod]:
         """Its pods, after adopting and releasing."""
-        owner = owner_of_job(job)
-        references: ControllerRefManager[WorkloadPod] = ControllerRefManager(
+        owner = owner_of(job, JOBS)
+        references = ControllerRefManager[WorkloadPod](
             owner,
             _selector(job),
             self._control.patch_pod,
             can_adopt=recheck_owner(self._client, JOBS, owner),
             settings=ClaimSettings(finalizers=(TRACKING_FINALIZER,)),
         )
-        claim = await references.claim(pods_of_owner(self._pods.cache, owner, with_orphans=True))
-        claim.raise_errors()
-        return [_as_adopted(pod) for pod in claim.claimed]
+        pods = pods_of_owner(self._pods.cache, owner, with_orphans=True)
+        return [_as_adopted(pod) for pod in await references.claim_all(pods)]
 
     async def _has_caught_up(self, job: Job) -> bool:
-        """Whether the cache has what was done for this Job before this controller came to it.
+        """Whether the cache contains what other controllers did for this Job before this one took over.
 
         Another one may have counted pods that the cache still shows as tracked, or begun to count pods that it does
-        not show yet: they would be counted twice. From then on there are only the writes of this one."""
+        not show yet: they would be counted twice."""
         uid = job.metadata.uid
         if self._caught_up.get(key_of(job)) == uid:
             return True
@@ -145,11 +139,7 @@ class JobController:
         return True
 
     def _tracked_pods(self, job: Job) -> list[WorkloadPod]:
-        return [pod for pod in pods_of_owner(self._pods.cache, owner_of_job(job)) if is_tracked(pod)]
-
-    def _note_pod(self, pod: Object, owner: ControllerRef | None) -> None:
-        if owner is not None and owner.kind == JOBS.kind:
-            self._writes.note((pod["metadata"]["namespace"], owner.name), PODS, pod)
+        return [pod for pod in pods_of_owner(self._pods.cache, owner_of(job, JOBS)) if is_tracked(pod)]
 
     def _on_finish(self, job: Job) -> None:
         # There are none unless another controller has finished the Job.
@@ -172,12 +162,7 @@ class JobController:
 
 
 def _selector(job: Job) -> LabelSelector:
-    """Raises InvalidInputError for one that cannot be."""
-    try:
-        return selector_of(job)
-    except ValueError as error:
-        name = f"{job.metadata.namespace}/{job.metadata.name}"
-        raise InvalidInputError(f"Job {name} has invalid label selector: {error}") from None
+    return job.valid_selector(f"Job {'/'.join(key_of(job))} has invalid label selector")
 
 
 def _as_adopted(pod: WorkloadPod) -> WorkloadPod:
@@ -190,3 +175,43 @@ def _as_adopted(pod: WorkloadPod) -> WorkloadPod:
 
 def _queue(name: str) -> RateLimitedQueue[Key]:
     return RateLimitedQueue(name, limiter=ExponentialLimiter[Key](_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS))
+
+
+class Batched:
+    """Adds keys to the queue after a second, so that events in between are handled together."""
+
+    def __init__(self, queue: DelayingQueue[Key]) -> None:
+        self._queue = queue
+
+    def add(self, key: Key) -> None:
+        self._queue.add_after(key, BATCH_SECONDS)
+
+
+class JobEventHandler:
+    """`on_finish` is called for each finished Job, `on_gone` for each deleted one."""
+
+    def __init__(
+        self, queue: DelayingQueue[Key], on_finish: Callable[[Job], None], on_gone: Callable[[Job], None]
+    ) -> None:
+        self._queue = queue
+        self._on_finish = on_finish
+        self._on_gone = on_gone
+
+    def on_add(self, job: Job) -> None:
+        self._queue.add(key_of(job))
+
+    def on_update(self, old: Job, new: Job) -> None:
+        is_another = old.metadata.uid != new.metadata.uid
+        if is_another:
+            self._on_gone(old)
+        if has_finished(new):
+            self._on_finish(new)
+        if is_another or old.metadata.generation != new.metadata.generation:
+            self._queue.add(key_of(new))
+        else:
+            # Most likely the status that was written here.
+            self._queue.add_after(key_of(new), BATCH_SECONDS)
+
+    def on_delete(self, job: Job) -> None:
+        self._on_gone(job)
+        self._queue.add(key_of(job))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from podlife.workloads.conditions import ConditionDict, find_condition
 from podlife.workloads.job.pods import has_failed
 from podlife.workloads.job.policies import met_success_rule, rule_on_failure
 from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import start_time
+from podlife.workloads.status import ConditionDict, find_condition
 from podlife.workloads.views import Status
 
 SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
@@ -24,8 +24,7 @@ _FINAL = {SUCCESS_CRITERIA_MET: "Complete", FAILURE_TARGET: "Failed"}
 
 
 def judge(context: SyncContext) -> ConditionDict | None:
-    """The verdict that was written already, or the one that is due now; None while pods may still be needed. That all
-    completions are there is seen later: see `has_completed`."""
+    """The interim condition, written already or due now; reaching all completions is left to `has_completed`."""
     return (
         written_verdict(context.job.status)
         or _failed_by_policy(context)

@@ -22,8 +22,7 @@ class IndexRanges:
 
     @classmethod
     def parse(cls, text: str, count: int) -> IndexRanges:
-        """Indexes of `count` and above are left out, as they are after a Job was scaled down; so is what is no
-        range."""
+        """Leaves out indexes of `count` and above, as after a Job was scaled down, and invalid ranges."""
         found = []
         for part in text.split(","):
             match = _RANGE.fullmatch(part)

@@ -11,16 +11,18 @@ from podlife.api.views import MetadataOnly, OwnerReference, controller_of
 from podlife.client import JOBS, Client
 from podlife.controller import Again
 from podlife.errors import NotFoundError
-from podlife.informer import Informer
+from podlife.informer import CacheReader, Informer
 from podlife.informer.indexes import Key
 from podlife.lru import LruCache
 from podlife.podcontrol import PodOperations
 from podlife.workloads.job.pods import TRACKING_FINALIZER, is_tracked
 from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere
+from podlife.workloads.pod_event_handler import key_of
+from podlife.workloads.status import CATCH_UP_SECONDS
 from podlife.workloads.views import WorkloadPod
+from podlife.workqueue import Queue
 
 _MOST_REMEMBERED = 1000
-_CATCH_UP_SECONDS = 1.0
 
 
 def finalizer_patch(pod: WorkloadPod, *, resource_version: str = "") -> dict[str, object]:
@@ -51,7 +53,7 @@ class OrphanPodRelease:
         if pod is None or not is_tracked(pod):
             return None
         if not (self._pods.is_live and self._jobs.is_live):
-            return Again(_CATCH_UP_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         reference = controller_of(pod.metadata)
         if reference is not None and not await self._is_over(key[0], reference):
             return None
@@ -79,3 +81,30 @@ class OrphanPodRelease:
         if is_gone:
             self.note_gone(reference.uid)
         return is_gone
+
+
+class OrphanPodHandler:
+    """Handles tracked pods without an owner, or terminating ones whose Job is gone or has finished."""
+
+    def __init__(self, jobs: CacheReader[Job], queue: Queue[Key]) -> None:
+        self._jobs = jobs
+        self._queue = queue
+
+    def on_add(self, pod: WorkloadPod) -> None:
+        if is_tracked(pod) and self._is_stranded(pod):
+            self._queue.add(key_of(pod))
+
+    def on_update(self, old: WorkloadPod, new: WorkloadPod) -> None:
+        self.on_add(new)
+
+    def on_delete(self, pod: WorkloadPod) -> None:
+        """Nothing holds it any more."""
+
+    def _is_stranded(self, pod: WorkloadPod) -> bool:
+        reference = controller_of(pod.metadata)
+        if reference is None:
+            return True
+        if reference.kind != JOBS.kind or pod.metadata.deletion_timestamp is None:
+            return False
+        job = self._jobs.get(pod.metadata.namespace, reference.name)
+        return job is None or job.metadata.uid != reference.uid or has_finished(job)

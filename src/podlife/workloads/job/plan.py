@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from podlife.podcontrol import deletion_order
-from podlife.workloads.job.backoff import wait_of_index
-from podlife.workloads.job.pods import completion_index
+from podlife.workloads.job.pods import completion_index, wait_of_index
 from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import JobSpec
 from podlife.workloads.views import WorkloadPod
@@ -48,7 +47,6 @@ def plan(context: SyncContext, *, most: int = MOST_AT_ONCE) -> JobPlan:
 
 
 def _wanted(context: SyncContext) -> int:
-    """How many pods should be at work."""
     spec = context.spec
     if spec.completions is None:
         # Once a worker has found the queue empty no other is begun, and those at work finish.

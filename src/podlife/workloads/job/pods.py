@@ -1,10 +1,13 @@
-"""Predicates and fields of a Job's pods: tracked, failed, index, finish time. Pure."""
+"""Predicates and fields of a Job's pods (tracked, failed, index, finish time), and the backoff before a failed one is
+replaced: 10 s, doubled after each consecutive failure, at most 10 minutes. Pure.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from podlife.clock import add_seconds
 from podlife.workloads.job.views import JobSpec
@@ -20,6 +23,11 @@ INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 _NUMBER = re.compile(r"\+?[0-9]{1,19}")
 _MOST = 2**31 - 1
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
+_FIRST = timedelta(seconds=10)
+_MOST_WAIT = timedelta(minutes=10)
+# Ten seconds doubled so often are more than the most.
+_MOST_DOUBLINGS = 6
+_NONE = timedelta(0)
 
 
 def is_tracked(pod: WorkloadPod) -> bool:
@@ -27,8 +35,7 @@ def is_tracked(pod: WorkloadPod) -> bool:
 
 
 def has_failed(pod: WorkloadPod, spec: JobSpec) -> bool:
-    """Whether it counts as a failure. One that is going does at once where it is replaced at once: it may be an
-    orphan, which never comes to its end."""
+    """It counts as failed; a terminating pod does too, unless only failed pods are replaced: it may be an orphan."""
     if pod.status.phase in ("Failed", "Succeeded"):
         return pod.status.phase == "Failed"
     return pod.metadata.deletion_timestamp is not None and not spec.replaces_only_failed
@@ -101,3 +108,38 @@ def _count(pod: WorkloadPod, annotation: str) -> int:
     text = pod.metadata.annotations.get(annotation, "")
     count = int(text) if _NUMBER.fullmatch(text) else 0
     return count if count <= _MOST else 0
+
+
+@dataclass(frozen=True, slots=True)
+class PodBackoff:
+    """The failures of a Job since a pod of it last succeeded."""
+
+    failures: int = 0
+    last_failure: datetime | None = None
+
+    def after(self, succeeded: Sequence[WorkloadPod], failed: Sequence[WorkloadPod]) -> PodBackoff:
+        """With the pods that have finished since."""
+        ends = sorted(finished_at(pod) for pod in failed)
+        if not succeeded:
+            return PodBackoff(self.failures + len(ends), ends[-1]) if ends else self
+        last_success = max(finished_at(pod) for pod in succeeded)
+        since = [end for end in ends if end > last_success]
+        return PodBackoff(len(since), since[-1] if since else None)
+
+    def wait(self, now: datetime) -> timedelta:
+        return _wait(self.failures, self.last_failure, now)
+
+
+def wait_of_index(replaced: WorkloadPod | None, now: datetime) -> timedelta:
+    """The same for one index that has failures of its own, where this pod was the last to fail."""
+    if replaced is None:
+        return _NONE
+    return _wait(all_failures_of_index(replaced) + 1, finished_at(replaced), now)
+
+
+def _wait(failures: int, last_failure: datetime | None, now: datetime) -> timedelta:
+    if failures == 0 or last_failure is None:
+        return _NONE
+    factor: int = 2 ** min(failures - 1, _MOST_DOUBLINGS)
+    whole = min(_FIRST * factor, _MOST_WAIT)
+    return max(_NONE, whole - (now - last_failure))

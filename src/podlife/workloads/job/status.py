@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import format_time
-from podlife.workloads.conditions import ConditionDict, Conditions
 from podlife.workloads.job.finished_condition import FAILURE_TARGET, final_condition
 from podlife.workloads.job.pods import completion_index, has_failed, has_valid_index, is_tracked
 from podlife.workloads.job.policies import rule_on_failure
 from podlife.workloads.job.sync_context import SyncContext
+from podlife.workloads.status import ConditionDict, Conditions
 from podlife.workloads.views import Status, WorkloadPod
 
 _MOST_UNCOUNTED = 500
@@ -30,8 +30,6 @@ _LEFT_OUT = ("active", "succeeded", "failed", "completedIndexes")
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Active pods after this sync's creations and deletions."""
-
     active: int
     ready: int
     terminating: int
@@ -128,8 +126,7 @@ def with_start(status: Status, *, is_suspended: bool, now: datetime) -> Status:
 
 
 def with_suspension(status: Status, *, is_suspended: bool, now: datetime) -> Status:
-    """What it says of whether the Job is suspended. A suspended Job has not started; one that is resumed starts
-    anew, and its deadline with it."""
+    """With the Suspended condition. A suspended Job has no start time; a resumed one starts again."""
     known = status.get("conditions") or []
     conditions = with_job_condition(known, SUSPENDED if is_suspended else RESUMED, now)
     if conditions == known:
@@ -141,8 +138,7 @@ def with_suspension(status: Status, *, is_suspended: bool, now: datetime) -> Sta
 
 
 def with_job_condition(known: Conditions | None, condition: ConditionDict, now: datetime) -> Conditions:
-    """In the place of the one of its type, or at the end. What says the same already stays, and what was never true
-    is not said to be false."""
+    """In place of the one of its type, or at the end; an equal one is kept, and no new one is added as False."""
     conditions = list(known or ())
     written = condition.to_object(now, lastProbeTime=now)
     for place, old in enumerate(conditions):
@@ -154,7 +150,6 @@ def with_job_condition(known: Conditions | None, condition: ConditionDict, now: 
 
 
 def held_uids(context: SyncContext) -> set[str]:
-    """The pods that have the tracking finalizer."""
     return {pod.metadata.uid for pod in context.pods if is_tracked(pod)}
 
 

@@ -10,22 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from podlife.client import Client
+from podlife.client import JOBS, Client
 from podlife.clock import Clock
 from podlife.controller import Again, OwnWrites
 from podlife.informer.indexes import Key
-from podlife.podcontrol import EventRecorder, Owner, is_ready, validate_selector
-from podlife.workloads.conditions import ConditionDict, find_condition
-from podlife.workloads.job.backoff import PodBackoff
-from podlife.workloads.job.event_handlers import BATCH_SECONDS
-from podlife.workloads.job.finished_condition import (
-    COMPLETED,
-    has_completed,
-    judge,
-    time_to_deadline,
-)
+from podlife.podcontrol import EventRecorder, Owner, is_ready, owner_of, validate_selector
+from podlife.workloads.job.finished_condition import COMPLETED, has_completed, judge, time_to_deadline
 from podlife.workloads.job.plan import JobPlan, plan
 from podlife.workloads.job.pod_control import Done, JobPodControl
+from podlife.workloads.job.pods import PodBackoff
 from podlife.workloads.job.status import (
     Activity,
     account,
@@ -36,21 +29,15 @@ from podlife.workloads.job.status import (
     with_suspension,
     with_verdict,
 )
-from podlife.workloads.job.status_writer import JobStatusWriter
 from podlife.workloads.job.sync_context import SyncContext
-from podlife.workloads.job.views import Job, owner_of_job, selector_of
+from podlife.workloads.job.views import Job
 from podlife.workloads.pod_event_handler import key_of
+from podlife.workloads.status import ConditionDict, changed_fields, find_condition, patch_status
 from podlife.workloads.views import Status, WorkloadPod
 
-
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """What a pass begins with."""
-
-    job: Job
-    pods: list[WorkloadPod]
-    # Whether the pods it created and deleted have come and gone as it expects.
-    is_settled: bool
+_UNCOUNTED = "uncountedTerminatedPods"
+BATCH_SECONDS = 1.0
+"""Interval at which events of a Job's pods are handled together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +52,7 @@ class _Step:
 
 
 class JobSync:
-    """Remembers failures in a row until it is told to forget them; those of an earlier Job of the same name are not
-    believed."""
+    """Keeps the consecutive failures of each Job, by key and UID, until `forget`."""
 
     def __init__(
         self,
@@ -87,22 +73,22 @@ class JobSync:
     def forget(self, key: Key) -> None:
         self._backoffs.pop(key, None)
 
-    async def run(self, key: Key, sight: Sight) -> Again | None:
-        """Raises what went wrong last; what could be done and counted, is. NotFoundError: the Job is gone."""
-        job = sight.job
-        owner = owner_of_job(job)
+    async def run(self, key: Key, job: Job, pods: list[WorkloadPod], *, is_settled: bool) -> Again | None:
+        """`is_settled`: whether all expected creations and deletions of pods have been observed. Raises the last error,
+        after everything else was done and counted; NotFoundError if the Job is gone."""
+        owner = owner_of(job, JOBS)
         uid, backoff = self._backoffs.get(key, ("", PodBackoff()))
         if uid != job.metadata.uid:
             backoff = PodBackoff()
-        context = SyncContext(job, sight.pods, backoff, self._clock.now())
+        context = SyncContext(job, pods, backoff, self._clock.now())
         record = JobStatusWriter(self._client, self._writes, job)
         verdict = judge(context)
         if verdict is None:
-            may_act = sight.is_settled and not job.is_deleting
+            may_act = is_settled and not job.is_deleting
             step = await self._go_on(key, owner, context, may_act=may_act)
         else:
             step = await self._end(record, owner, context, verdict)
-            if not sight.is_settled:
+            if not is_settled:
                 # More pods to delete and count are still to be observed.
                 step = replace(step, verdict=None)
         is_whole = await self._count(record, context, step)
@@ -131,7 +117,7 @@ class JobSync:
         if wanted.delete:
             done = await self._pod_control.take_back(key, owner, wanted.delete)
         elif wanted.create:
-            validate_selector(selector_of(context.job), context.spec.template)
+            validate_selector(context.job.selector, context.spec.template)
             done = await self._pod_control.create(key, owner, context, wanted)
         activity = _activity(context, done)
         verdict = None
@@ -181,7 +167,7 @@ class JobSync:
         self._tell(job, "Normal", "Completed", "Job completed")
 
     def _tell(self, job: Job, type_: str, reason: str, message: str) -> None:
-        self._recorder.event(owner_of_job(job).object_reference(), type_, reason, message)
+        self._recorder.event(owner_of(job, JOBS).object_reference(), type_, reason, message)
 
 
 def _started(context: SyncContext) -> Status:
@@ -208,3 +194,31 @@ def _next_look(context: SyncContext, step: _Step, *, is_whole: bool) -> Again | 
     if not is_whole:
         waits.append(BATCH_SECONDS)
     return Again.by_clock(min(waits)) if waits else None
+
+
+class JobStatusWriter:
+    """Unlike the status of other workloads it is not applied to a newer state after a conflict: counts are only valid
+    for the state they were counted from."""
+
+    def __init__(self, client: Client, writes: OwnWrites, job: Job) -> None:
+        self._client = client
+        self._writes = writes
+        self._job = job
+        self._resource_version = job.metadata.resource_version
+        self.status: Status = job.status
+
+    async def write(self, status: Status) -> bool:
+        """Whether there was anything to write. Raises ConflictError if it was overtaken, NotFoundError if the Job is
+        gone, and what else the server answered."""
+        patch = changed_fields(self.status, status)
+        if not patch:
+            return False
+        if _UNCOUNTED in patch:
+            # A merge patch would leave alone what it does not name.
+            named = patch[_UNCOUNTED] or {}
+            patch[_UNCOUNTED] = {how: named.get(how) for how in ("succeeded", "failed")}
+        written = await patch_status(self._client, JOBS, self._job.metadata, patch, self._resource_version)
+        self._writes.note(key_of(self._job), JOBS, written)
+        self._resource_version = written["metadata"]["resourceVersion"]
+        self.status = written.get("status") or {}
+        return True

@@ -12,9 +12,9 @@ from datetime import datetime
 from functools import cached_property
 
 from podlife.podcontrol import is_active, is_ready, is_terminating
-from podlife.workloads.job.backoff import PodBackoff
 from podlife.workloads.job.index_ranges import IndexRanges
 from podlife.workloads.job.pods import (
+    PodBackoff,
     all_failures_of_index,
     completion_index,
     failures_of_index,
@@ -44,7 +44,6 @@ class SyncContext:
 
     @cached_property
     def going(self) -> list[WorkloadPod]:
-        """Being deleted and not finished."""
         return [pod for pod in self.pods if is_terminating(pod)]
 
     @cached_property
@@ -121,8 +120,7 @@ class SyncContext:
 
     @cached_property
     def held_back(self) -> dict[int, WorkloadPod]:
-        """By index, the failed pod whose replacement is still to be made. It stays until then: only it knows how often
-        its index has failed."""
+        """By index, the failed pod that is still to be replaced: only it knows how often its index has failed."""
         if self.failed_indexes is None:
             return {}
         settled = self.succeeded_indexes | self.failed_indexes | IndexRanges.of(indexes_of(self.active))

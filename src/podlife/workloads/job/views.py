@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cached_property
 
 import msgspec
 
 from podlife.api.codec import parse_time
-from podlife.api.selectors import LabelSelector, label_selector_from_dict
-from podlife.client import JOBS
-from podlife.podcontrol import Owner
-from podlife.workloads.conditions import has_condition
-from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
+from podlife.workloads.status import has_condition
+from podlife.workloads.views import LabelSelectorDict, Status, Template, Workload
 
 _OUR_NAME = "kubernetes.io/job-controller"
 
@@ -81,24 +77,8 @@ class JobSpec(msgspec.Struct, rename="camel"):
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
 
-class Job(msgspec.Struct, dict=True):
-    metadata: WorkloadMetadata
+class Job(Workload):
     spec: JobSpec = msgspec.field(default_factory=JobSpec)
-    status: Status = {}
-
-    @cached_property
-    def selector(self) -> LabelSelector:
-        """Read once: it may be as large as an object may be, and every orphan of the namespace is held against it."""
-        return label_selector_from_dict(self.spec.selector)
-
-    @property
-    def is_deleting(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
-
-
-def selector_of(job: Job) -> LabelSelector:
-    """Raises ValueError for one that cannot be."""
-    return job.selector
 
 
 def has_finished(job: Job) -> bool:
@@ -114,16 +94,3 @@ def is_managed_elsewhere(job: Job) -> bool:
 def start_time(status: Status) -> datetime | None:
     written = status.get("startTime")
     return parse_time(written) if written else None
-
-
-def owner_of_job(job: Job) -> Owner:
-    metadata = job.metadata
-    return Owner(
-        JOBS.api_version,
-        JOBS.kind,
-        metadata.name,
-        metadata.uid,
-        metadata.namespace,
-        metadata.resource_version,
-        is_deleting=job.is_deleting,
-    )

@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from podlife.api.codec import Object
 from podlife.api.views import controller_of
 from podlife.client import PODS, REPLICA_SETS
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
-from podlife.errors import PodlifeError, TerminalError
+from podlife.errors import PodlifeError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     BY_CONTROLLER,
     INITIAL_BATCH,
     POD_INDEXERS,
-    ControllerRef,
     ControllerRefManager,
-    NamespaceTerminatingError,
+    CreateUntilTerminating,
     Owner,
     PodControl,
     UidTrackedExpectations,
@@ -36,21 +34,16 @@ from podlife.podcontrol import (
     pod_from_template,
     pods_of_owner,
     recheck_owner,
-    seconds_to_next_check,
 )
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
-from podlife.workloads.replicaset.pods import Sorted, has_other_worth, sort_pods
-from podlife.workloads.replicaset.status import new_status
-from podlife.workloads.replicaset.views import ReplicaSet, selector_of, template_labels
-from podlife.workloads.status import write_status
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, note_pods
+from podlife.workloads.replicaset.status import Sorted, has_other_worth, new_status, sort_pods
+from podlife.workloads.replicaset.views import ReplicaSet, template_labels
+from podlife.workloads.status import CATCH_UP_SECONDS, StatusWriter, again_when_available
 from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
 
 # How many pods are created or deleted for one ReplicaSet before it is looked at again.
 _BURST = 500
-# How soon a key comes again that had to wait for its caches; mostly news of what it waits for brings it sooner.
-_CATCH_UP_SECONDS = 1.0
-
 BY_CONTROLLER_UID = "controllerUid"
 
 
@@ -63,8 +56,6 @@ INDEXERS = {**OWNER_INDEXERS, BY_CONTROLLER_UID: _controller_uid}
 
 
 class ReplicaSetController:
-    """Adds nothing to the control plane by itself: `plane.add(ReplicaSetController(plane))`."""
-
     name = "replicaset-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5, burst: int = _BURST) -> None:
@@ -74,7 +65,9 @@ class ReplicaSetController:
         self._replica_sets = plane.informer(REPLICA_SETS, view=ReplicaSet, indexers=INDEXERS)
         self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
         self._writes = OwnWrites({REPLICA_SETS: self._replica_sets, PODS: self._pods})
-        self._control = PodControl(plane.client, plane.recorder(self.name), on_write=self._note_pod)
+        self._status = StatusWriter(plane.client, REPLICA_SETS, self._writes)
+        on_write = note_pods(self._writes, REPLICA_SETS)
+        self._control = PodControl(plane.client, plane.recorder(self.name), on_write=on_write)
         self._expectations = UidTrackedExpectations()
         self._uncertain = UncertainCreates(plane.client, self._pods.cache, self._expectations)
         # Whose last burst was created whole, with more to come: the next one need not begin slowly.
@@ -84,24 +77,22 @@ class ReplicaSetController:
         owners = self._replica_sets.cache
         self._replica_sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
-            PodEventHandler(
-                REPLICA_SETS, owners, self.queue, selector_of, self._expectations, matters=has_other_worth
-            )
+            PodEventHandler(REPLICA_SETS, owners, self.queue, self._expectations, matters=has_other_worth)
         )
 
     async def run(self) -> None:
         await self.controller.run()
 
     async def reconcile(self, key: Key) -> Again | None:
-        """Raises TerminalError for a selector that cannot be, and what stood in the way of creating or deleting."""
+        """Raises InvalidInputError for an invalid selector, and what kept pods from being created or deleted."""
         replica_set = self._replica_sets.cache.get(*key)
         if replica_set is None:
             self._forget(key)
             return None
         if not (self._pods.is_live and self._replica_sets.is_live and self._writes.is_seen(key)):
             # Expectations expire: a stale cache must not be used then.
-            return Again(_CATCH_UP_SECONDS)
-        owner = owner_of_replica_set(replica_set)
+            return Again(CATCH_UP_SECONDS)
+        owner = owner_of(replica_set, REPLICA_SETS)
         await self._uncertain.settle(key, owner)
         # Asked before pods are looked at: what comes while they are claimed is not among them.
         may_act = self._expectations.is_satisfied(key) and not owner.is_deleting
@@ -112,30 +103,23 @@ class ReplicaSetController:
                 await self._manage(key, replica_set, owner, pods.active)
             except PodlifeError as error:
                 failure = error
-        again = await self._tell(key, replica_set, pods, failure)
+        again = await self._tell(replica_set, pods, failure)
         if failure is not None:
             raise failure
         return again
 
     async def _claim(self, replica_set: ReplicaSet, owner: Owner) -> Sorted:
         """Its pods, after adopting and releasing."""
-        try:
-            selector = selector_of(replica_set)
-        except ValueError as error:
-            raise TerminalError(f"ReplicaSet {owner.namespace}/{owner.name}: {error}") from None
+        selector = replica_set.valid_selector(f"ReplicaSet {owner.namespace}/{owner.name}")
         orphans = self._pods.cache.by_index(BY_CONTROLLER, controller_index_key(owner.namespace, None))
         owned = pods_of_owner(self._pods.cache, owner)
         pods = sort_pods(owned, orphans, selector, template_labels(replica_set))
         if pods.claimable:
-            references: ControllerRefManager[WorkloadPod] = ControllerRefManager(
-                owner,
-                selector,
-                self._control.patch_pod,
-                can_adopt=recheck_owner(self._client, REPLICA_SETS, owner),
+            can_adopt = recheck_owner(self._client, REPLICA_SETS, owner)
+            references = ControllerRefManager[WorkloadPod](
+                owner, selector, self._control.patch_pod, can_adopt=can_adopt
             )
-            claim = await references.claim(pods.claimable)
-            claim.raise_errors()
-            pods.active.extend(claim.claimed)
+            pods.active.extend(await references.claim_all(pods.claimable))
         return pods
 
     async def _manage(
@@ -152,25 +136,15 @@ class ReplicaSetController:
         reference = owner.controller_ref()
         # The same for all of them: the server draws the names.
         pod = pod_from_template(replica_set.spec.template, owner, reference)
-        is_in_vain = False
-
-        async def create() -> None:
-            nonlocal is_in_vain
-            if is_in_vain:
-                return
-            try:
-                await self._control.create_pod(owner.namespace, pod, owner, reference)
-            except NamespaceTerminatingError:
-                # The namespace is terminating: no event is needed and retries cannot succeed; pods that are
-                # expected and do not come keep each pod's end from being answered with another try.
-                is_in_vain = True
-
+        create = CreateUntilTerminating(
+            lambda: self._control.create_pod(owner.namespace, pod, owner, reference)
+        )
         first = count if key in self._going_well else INITIAL_BATCH
         self._going_well.discard(key)
         await create_expected(
             self._expectations, key, count, create, uncertain=self._uncertain, initial_batch=first
         )
-        if count == self._burst and not is_in_vain:
+        if count == self._burst and not create.is_terminating:
             self._going_well.add(key)
 
     async def _delete(self, owner: Owner, pod: WorkloadPod) -> None:
@@ -184,37 +158,23 @@ class ReplicaSetController:
         neighbours: Counter[str] = Counter()
         for uid in _controller_uid(replica_set):
             for related in self._replica_sets.cache.by_index(BY_CONTROLLER_UID, uid):
-                pods = pods_of_owner(self._pods.cache, owner_of_replica_set(related))
+                pods = pods_of_owner(self._pods.cache, owner_of(related, REPLICA_SETS))
                 neighbours.update(pod.spec.node_name for pod in pods if is_active(pod))
         ranks = [neighbours[pod.spec.node_name] for pod in active]
         return deletion_order_with_ranks(active, ranks, self._clock.now())
 
     async def _tell(
-        self, key: Key, replica_set: ReplicaSet, pods: Sorted, failure: PodlifeError | None
+        self, replica_set: ReplicaSet, pods: Sorted, failure: PodlifeError | None
     ) -> Again | None:
-        """Write the status, and say when it will be another by itself."""
+        """Write the status; returns when it changes without an event."""
         now = self._clock.now()
         status = new_status(replica_set, pods.active, pods.terminating, failure, now)
-        metadata = replica_set.metadata
-        written = await write_status(self._client, REPLICA_SETS, metadata, replica_set.status, status)
-        if written is not None:
-            self._writes.note(key, REPLICA_SETS, written)
-        min_ready = replica_set.spec.min_ready_seconds
-        if min_ready <= 0 or status.get("readyReplicas") == status.get("availableReplicas"):
-            return None
-        seconds = seconds_to_next_check(pods.active, min_ready, now, self._clock)
-        return Again.by_clock(min_ready if seconds is None else seconds)
-
-    def _note_pod(self, pod: Object, reference: ControllerRef | None) -> None:
-        if reference is not None:
-            self._writes.note((pod["metadata"]["namespace"], reference.name), PODS, pod)
+        await self._status.write(replica_set, status)
+        seconds = replica_set.spec.min_ready_seconds
+        return again_when_available(pods.active, seconds, status, now, self._clock)
 
     def _forget(self, key: Key) -> None:
         self._expectations.forget(key)
         self._writes.forget(key)
         self._going_well.discard(key)
         self._uncertain.forget(key)
-
-
-def owner_of_replica_set(replica_set: ReplicaSet) -> Owner:
-    return owner_of(replica_set, REPLICA_SETS)

@@ -1,14 +1,15 @@
-"""The status of a ReplicaSet, counted from its pods. Pure."""
+"""The pods of a ReplicaSet, sorted and counted, and the status they result in. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from podlife.podcontrol import is_available, is_ready
-from podlife.workloads.conditions import ConditionDict, find_condition, with_condition, without_condition
-from podlife.workloads.replicaset.pods import count_labelled
+from podlife.api.selectors import LabelSelector
+from podlife.podcontrol import is_active, is_available, is_ready, is_terminal, is_terminating, ready_since
 from podlife.workloads.replicaset.views import ReplicaSet, template_labels
+from podlife.workloads.status import ConditionDict, find_condition, with_condition, without_condition
 from podlife.workloads.views import Status, WorkloadPod
 
 REPLICA_FAILURE = "ReplicaFailure"
@@ -30,11 +31,7 @@ def new_status(
         "availableReplicas": sum(1 for pod in ready if is_available(pod, spec.min_ready_seconds, now)),
         "observedGeneration": replica_set.metadata.generation,
     }
-    status: Status = {
-        **replica_set.status,
-        "replicas": len(active),
-        "terminatingReplicas": len(terminating),
-    }
+    status: Status = {**replica_set.status, "replicas": len(active), "terminatingReplicas": len(terminating)}
     for name, count in counts.items():
         status.pop(name, None)
         if count:
@@ -56,3 +53,49 @@ def _conditions(
     reason = "FailedCreate" if active < wanted else "FailedDelete" if active > wanted else ""
     condition = ConditionDict(REPLICA_FAILURE, "True", reason, str(failure))
     return with_condition(known, condition.to_object(now))
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    active: list[WorkloadPod]
+    terminating: list[WorkloadPod]
+    # To be adopted or released.
+    claimable: list[WorkloadPod]
+
+
+def sort_pods(
+    owned: Iterable[WorkloadPod],
+    orphans: Iterable[WorkloadPod],
+    selector: LabelSelector,
+    labels: Mapping[str, str],
+) -> Sorted:
+    """`owned` are those whose controller it is, `orphans` those of its namespace that have none. `labels` are the
+    template's: a pod that has just these needs no further look, and nearly all have."""
+    is_usual = selector.matches(labels)
+    active: list[WorkloadPod] = []
+    terminating: list[WorkloadPod] = []
+    claimable: list[WorkloadPod] = []
+    for pod in owned:
+        carried = pod.metadata.labels
+        is_match = (is_usual and carried == labels) or selector.matches(carried)
+        if is_active(pod):
+            (active if is_match else claimable).append(pod)
+        elif is_match and is_terminating(pod):
+            terminating.append(pod)
+    claimable += [pod for pod in orphans if selector.matches(pod.metadata.labels) and is_active(pod)]
+    return Sorted(active, terminating, claimable)
+
+
+def count_labelled(pods: Collection[WorkloadPod], labels: Mapping[str, str]) -> int:
+    """How many have all the labels of the template, and perhaps others."""
+    wanted = labels.items()
+    return sum(1 for pod in pods if pod.metadata.labels == labels or wanted <= pod.metadata.labels.items())
+
+
+def has_other_worth(old: WorkloadPod, new: WorkloadPod) -> bool:
+    """Whether the pod counts otherwise than before: at its end, ready, or ready since another time."""
+    return (
+        is_terminal(old) != is_terminal(new)
+        or is_ready(old) != is_ready(new)
+        or ready_since(old) != ready_since(new)
+    )

@@ -18,15 +18,13 @@ from podlife.informer import Informer
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     POD_INDEXERS,
-    ControllerRef,
     ControllerRefManager,
-    InvalidInputError,
     NamespaceTerminatingError,
     Owner,
     UidTrackedExpectations,
+    owner_of,
     pods_of_owner,
     recheck_owner,
-    seconds_to_next_check,
     validate_selector,
 )
 from podlife.workloads.controller_revisions import (
@@ -36,31 +34,24 @@ from podlife.workloads.controller_revisions import (
     next_number,
     surplus,
 )
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, note_pods
 from podlife.workloads.statefulset.identity import is_member, revision_of
 from podlife.workloads.statefulset.plan import StatefulSetPlan, StatefulSetState, make_plan
 from podlife.workloads.statefulset.pod_control import StatefulPodControl
 from podlife.workloads.statefulset.revisions import (
-    RevisionChange,
     as_revision,
     current_revision,
     draft_revision,
     find_revision,
 )
 from podlife.workloads.statefulset.status import RevisionNames, known_revisions, new_status
-from podlife.workloads.statefulset.views import StatefulSet, VolumeClaim, owner_of_set, selector_of
-from podlife.workloads.status import write_status
-from podlife.workloads.views import Status, WorkloadPod
+from podlife.workloads.statefulset.views import StatefulSet, VolumeClaim
+from podlife.workloads.status import CATCH_UP_SECONDS, StatusWriter, again_when_available
+from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
-
-# How soon a key comes again that had to wait for its caches.
-_CATCH_UP_SECONDS = 1.0
-_DEAF_SECONDS = 1.0
 
 
 class StatefulSetController:
-    """Adds nothing to the control plane by itself: `plane.add(StatefulSetController(plane))`."""
-
     name = "statefulset-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
@@ -79,6 +70,7 @@ class StatefulSetController:
             CONTROLLER_REVISIONS: self._revisions,
         }
         self._own_writes = OwnWrites(self._informers)
+        self._status = StatusWriter(plane.client, STATEFUL_SETS, self._own_writes)
         self._deletions = UidTrackedExpectations()
         self._history = History(
             plane.client, self._revisions.cache, STATEFUL_SETS, on_write=self._note(CONTROLLER_REVISIONS)
@@ -86,18 +78,16 @@ class StatefulSetController:
         self._steps = StatefulPodControl(
             plane.client,
             plane.recorder(self.name),
-            on_pod=self._note_pod,
+            on_pod=note_pods(self._own_writes, STATEFUL_SETS),
             on_claim=self._note(PERSISTENT_VOLUME_CLAIMS),
         )
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("statefulset")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         self._sets.add_handler(Enqueue(self.queue, self._forget))
-        self._pods.add_handler(
-            PodEventHandler(STATEFUL_SETS, self._sets.cache, self.queue, selector_of, self._deletions)
-        )
+        self._pods.add_handler(PodEventHandler(STATEFUL_SETS, self._sets.cache, self.queue, self._deletions))
         self._waiting: set[Key] = set()
-        self._claims.add_handler(_CaughtUp(self._wake))
-        self._revisions.add_handler(_CaughtUp(self._wake))
+        self._claims.add_handler(self)
+        self._revisions.add_handler(self)
 
     async def run(self) -> None:
         await self.controller.run()
@@ -108,22 +98,21 @@ class StatefulSetController:
             self._forget(key)
             return None
         if not all(informer.is_live for informer in self._informers.values()):
-            return Again(_DEAF_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         if not (self._own_writes.is_seen(key) and self._deletions.is_satisfied(key)):
             self._waiting.add(key)
-            return Again(_CATCH_UP_SECONDS)
-        owner, selector = owner_of_set(stateful_set), _selector(stateful_set)
+            return Again(CATCH_UP_SECONDS)
+        owner = owner_of(stateful_set, STATEFUL_SETS)
+        selector = stateful_set.valid_selector(f"the selector of StatefulSet {'/'.join(key)} cannot be used")
         pods = await self._claim(stateful_set, owner, selector)
         if owner.is_deleting:
             # Its pods and revisions are the garbage collector's by now.
-            names = known_revisions(stateful_set)
-            status = new_status(stateful_set, pods, names, self._clock.now())
-            await self._write_status(key, stateful_set, status)
+            status = new_status(stateful_set, pods, known_revisions(stateful_set), self._clock.now())
+            await self._status.write(stateful_set, status)
             return None
         return await self._manage(key, stateful_set, owner, selector, pods)
 
     def _forget(self, key: Key) -> None:
-        """The set of this name is gone: nothing is waited for any more on its behalf."""
         self._own_writes.forget(key)
         self._deletions.forget(key)
         self._waiting.discard(key)
@@ -132,16 +121,12 @@ class StatefulSetController:
         self, stateful_set: StatefulSet, owner: Owner, selector: LabelSelector
     ) -> list[WorkloadPod]:
         """Its pods, after adopting and releasing."""
-        references: ControllerRefManager[WorkloadPod] = ControllerRefManager(
-            owner,
-            selector,
-            self._steps.control.patch_pod,
-            can_adopt=recheck_owner(self._client, STATEFUL_SETS, owner),
+        can_adopt = recheck_owner(self._client, STATEFUL_SETS, owner)
+        references = ControllerRefManager[WorkloadPod](
+            owner, selector, self._steps.control.patch_pod, can_adopt=can_adopt
         )
         pods = pods_of_owner(self._pods.cache, owner, with_orphans=True)
-        claim = await references.claim(pods, lambda pod: is_member(stateful_set, pod))
-        claim.raise_errors()
-        return claim.claimed
+        return await references.claim_all(pods, lambda pod: is_member(stateful_set, pod))
 
     async def _manage(
         self,
@@ -169,33 +154,26 @@ class StatefulSetController:
         names = RevisionNames(current.metadata.name, update.metadata.name, collisions)
         updated = plan.updated if failure is None else None
         status = new_status(stateful_set, pods, names, now, updated=updated)
-        await self._write_status(key, stateful_set, status)
+        await self._status.write(stateful_set, status)
         live = {names.current, names.update, *map(revision_of, pods)}
         for old in surplus(revisions, live, stateful_set.spec.revision_history_limit):
             await self._history.delete(old)
         # In a namespace that is going nothing will come of it however often it is tried.
         if failure is not None and not isinstance(failure, NamespaceTerminatingError):
             raise failure
-        return self._next_look(state, status)
-
-    def _next_look(self, state: StatefulSetState, status: Status) -> Again | None:
-        """When the status will be another by itself."""
-        min_ready = state.stateful_set.spec.min_ready_seconds
-        if min_ready <= 0 or status.get("readyReplicas", 0) == status["availableReplicas"]:
-            return None
-        seconds = seconds_to_next_check(state.pods, min_ready, state.now, self._clock)
-        return Again.by_clock(min_ready if seconds is None else seconds)
+        return again_when_available(pods, stateful_set.spec.min_ready_seconds, status, now, self._clock)
 
     async def _update_revision(
         self, stateful_set: StatefulSet, owner: Owner, revisions: list[ControllerRevision]
     ) -> tuple[ControllerRevision, int]:
         """The revision of the set's template, made or made the newest if need be; and how often names collided."""
         collisions: int = stateful_set.status.get("collisionCount", 0)
-        found, change = find_revision(stateful_set, revisions)
+        found = find_revision(stateful_set, revisions)
         if found is None:
             draft = draft_revision(stateful_set, revisions)
             return await self._history.create(owner, draft, collisions)
-        if change is RevisionChange.RENUMBER:
+        if found is not revisions[-1]:
+            # The template is again what it was before: its revision is used again.
             found = await self._history.renumber(owner, found, next_number(revisions))
         return found, collisions
 
@@ -221,47 +199,18 @@ class StatefulSetController:
                 self._deletions.observe_deletion(key, metadata.uid)
         return None
 
-    async def _write_status(self, key: Key, stateful_set: StatefulSet, status: Status) -> None:
-        written = await write_status(
-            self._client, STATEFUL_SETS, stateful_set.metadata, stateful_set.status, status
-        )
-        if written is not None:
-            self._own_writes.note(key, STATEFUL_SETS, written)
-
     def _note(self, ref: Ref) -> Callable[[Owner, Object], None]:
         return lambda owner, written: self._own_writes.note((owner.namespace, owner.name), ref, written)
 
-    def _note_pod(self, pod: Object, reference: ControllerRef | None) -> None:
-        if reference is not None:
-            self._own_writes.note((pod["metadata"]["namespace"], reference.name), PODS, pod)
+    # The handler of the informers of claims and revisions: keys may have waited for these caches.
 
-    def _wake(self) -> None:
-        """Those that waited for a cache look again."""
+    def on_add(self, obj: object) -> None:
         for key in self._waiting:
             self.queue.add(key)
         self._waiting.clear()
 
-
-def _selector(stateful_set: StatefulSet) -> LabelSelector:
-    try:
-        return selector_of(stateful_set)
-    except ValueError as error:
-        metadata = stateful_set.metadata
-        name = f"{metadata.namespace}/{metadata.name}"
-        raise InvalidInputError(f"the selector of StatefulSet {name} cannot be used: {error}") from error
-
-
-class _CaughtUp:
-    """A handler that only wants to know that something has come."""
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
-
-    def on_add(self, obj: object) -> None:
-        self._wake()
-
     def on_update(self, old: object, new: object) -> None:
-        self._wake()
+        self.on_add(new)
 
     def on_delete(self, obj: object) -> None:
-        self._wake()
+        self.on_add(obj)

@@ -55,8 +55,7 @@ def identity_labels(name: str, ordinal: int) -> dict[str, str]:
 
 
 def has_identity(pod: WorkloadPod) -> bool:
-    """Whether it says who it is. The label of the index is set with the other, and not missed alone: pods from
-    before 1.28 have none."""
+    """By its name label alone: pods from before 1.28 have no index label, which is set together with it."""
     return pod.metadata.labels.get(POD_NAME_LABEL) == pod.metadata.name
 
 
@@ -75,7 +74,6 @@ def has_storage(stateful_set: StatefulSet, pod: WorkloadPod) -> bool:
 
 
 def volumes(stateful_set: StatefulSet, ordinal: int) -> list[Object]:
-    """The volumes that are the pod's own claims."""
     return [
         {
             "name": _name_of(template),

@@ -1,9 +1,10 @@
 """What a StatefulSet does next, from its pods and claims. Pure.
 
 First, for every wanted ordinal, pods are created, finished ones deleted and identities corrected. Then condemned pods
-are deleted, then a pod of an old revision (`pods_to_delete` decides which). An ordered set does one thing at a time: it
-waits for each pod to be available, and for a deleted one to be gone, before the next. A pod is only created for an
-ordinal that has none.
+(upstream's word: of an ordinal no longer wanted) are deleted, the highest ordinal first; then, with the RollingUpdate
+strategy, the highest ordinal that is not of the update revision. An ordered set does one thing at a time: it waits for
+each pod to be available, and for a deleted one to be gone, before the next. A pod is only created for an ordinal that
+has none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from podlife.api.codec import Object
-from podlife.podcontrol import Owner, is_terminal
+from podlife.podcontrol import Owner, is_available, is_terminal
 from podlife.workloads.statefulset.identity import (
     has_identity,
     has_storage,
@@ -21,9 +22,9 @@ from podlife.workloads.statefulset.identity import (
     new_pod,
     ordinal_of,
     pod_name,
+    revision_of,
     volumes,
 )
-from podlife.workloads.statefulset.pods_to_delete import condemned_to_delete, is_awaited, pod_to_update
 from podlife.workloads.statefulset.views import StatefulSet
 from podlife.workloads.statefulset.volume_claims import (
     Claimant,
@@ -168,7 +169,6 @@ def _revision_for(state: StatefulSetState, ordinal: int) -> TemplateRevision:
 
 
 def _care(state: StatefulSetState, pod: WorkloadPod) -> Step | None:
-    """The step for an existing pod, if any."""
     if is_terminal(pod):
         # Pods of a set never complete, so a finished one is replaced once it is gone.
         return DeletePod(pod) if pod.metadata.deletion_timestamp is None else None
@@ -209,3 +209,58 @@ def _mended_claims(state: StatefulSetState, condemned: Iterable[WorkloadPod]) ->
 
 def _claimant(pod: WorkloadPod) -> Claimant:
     return Claimant(pod.metadata.name, ordinal_of(pod), pod.metadata.uid)
+
+
+def condemned_to_delete(
+    stateful_set: StatefulSet,
+    condemned: Sequence[WorkloadPod],
+    replicas: Iterable[WorkloadPod | None],
+    now: datetime,
+) -> tuple[Sequence[WorkloadPod], bool]:
+    """The condemned pods to delete now, and whether an update has to wait. `condemned` has the highest ordinal first;
+    `replicas` are the wanted pods."""
+    if not stateful_set.is_ordered:
+        return [pod for pod in condemned if not _is_terminating(pod)], False
+    if not condemned:
+        return (), False
+    last = condemned[0]
+    if _is_terminating(last):
+        return (), True
+    # An unhealthy pod is deleted only if no pod before it is unhealthy. A finished pod never recovers: it is deleted
+    # anyway, while upstream waits forever.
+    pods = [*(pod for pod in replicas if pod is not None), *reversed(condemned)]
+    first_unavailable = next((pod for pod in pods if is_unavailable(stateful_set, pod, now)), None)
+    may_go = is_terminal(last) or last is first_unavailable or not is_awaited(stateful_set, last, now)
+    return ([last] if may_go else []), True
+
+
+def pod_to_update(
+    stateful_set: StatefulSet, replicas: Sequence[WorkloadPod | None], update_revision: str, now: datetime
+) -> WorkloadPod | None:
+    """The pod with the highest ordinal that is not of the update revision, if all pods after it are available."""
+    if not stateful_set.is_rolling:
+        return None
+    for pod in reversed(replicas[stateful_set.partition :]):
+        if pod is None or is_terminal(pod):
+            # A finished pod is deleted whatever its revision.
+            return None
+        if revision_of(pod) != update_revision and not _is_terminating(pod):
+            return pod
+        if is_unavailable(stateful_set, pod, now):
+            return None
+    return None
+
+
+def is_awaited(stateful_set: StatefulSet, pod: WorkloadPod | None, now: datetime) -> bool:
+    """Whether an ordered set waits for it: it is missing, not running, terminating or not available."""
+    if pod is None or pod.status.phase != "Running":
+        return True
+    return is_unavailable(stateful_set, pod, now)
+
+
+def is_unavailable(stateful_set: StatefulSet, pod: WorkloadPod, now: datetime) -> bool:
+    return _is_terminating(pod) or not is_available(pod, stateful_set.spec.min_ready_seconds, now)
+
+
+def _is_terminating(pod: WorkloadPod) -> bool:
+    return pod.metadata.deletion_timestamp is not None

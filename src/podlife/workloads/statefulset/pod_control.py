@@ -168,7 +168,6 @@ class StatefulPodControl:
     async def _telling(
         self, verb: str, pod_name: str, owner: Owner, act: Callable[[], Awaitable[None]]
     ) -> None:
-        """Execute an action and record its failure as an event."""
         try:
             await act()
         except (NamespaceTerminatingError, AlreadyExistsError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
 from podlife.workloads.controller_revisions import (
     ControllerRevision,
@@ -18,31 +17,17 @@ from podlife.workloads.statefulset.plan import TemplateRevision
 from podlife.workloads.statefulset.views import StatefulSet
 
 
-class RevisionChange(Enum):
-    """What makes a revision the newest one."""
-
-    NONE = "it is"
-    # The template has gone back to what it was: the same revision is used again.
-    RENUMBER = "it was"
-    CREATE = "there is none"
-
-
 def find_revision(
     stateful_set: StatefulSet, revisions: Sequence[ControllerRevision]
-) -> tuple[ControllerRevision | None, RevisionChange]:
-    """The revision of the set's template among the known ones, in order, and how it has to change."""
+) -> ControllerRevision | None:
+    """The revision of the set's template among the known ones, which come in order; the newest of several."""
     template = stateful_set.spec.template
     patch = template_patch(template)
-    newest = revisions[-1] if revisions else None
-    if newest is not None and is_written_as(newest, patch):
-        return newest, RevisionChange.NONE
     if (
         equal := next((each for each in reversed(revisions) if is_written_as(each, patch)), None)
     ) is not None:
-        return equal, RevisionChange.RENUMBER
-    if newest is not None and is_revision_of(newest, template):
-        return newest, RevisionChange.NONE
-    return None, RevisionChange.CREATE
+        return equal
+    return revisions[-1] if revisions and is_revision_of(revisions[-1], template) else None
 
 
 def draft_revision(stateful_set: StatefulSet, revisions: Sequence[ControllerRevision]) -> RevisionDraft:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.api.views import MetadataOnly
-from podlife.client import STATEFUL_SETS
-from podlife.podcontrol import Owner, owner_of
-from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
+from podlife.workloads.views import LabelSelectorDict, Template, Workload
 
 
 class VolumeClaim(MetadataOnly, gc=False):
@@ -51,15 +47,8 @@ class StatefulSetSpec(msgspec.Struct, rename="camel"):
     ordinals: Ordinals = msgspec.field(default_factory=Ordinals)
 
 
-class StatefulSet(msgspec.Struct, dict=True):
-    metadata: WorkloadMetadata
+class StatefulSet(Workload):
     spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
-    status: Status = {}
-
-    @cached_property
-    def selector(self) -> LabelSelector:
-        """Read once: it may be as large as an object may be, and every orphan of the namespace is held against it."""
-        return label_selector_from_dict(self.spec.selector)
 
     @property
     def is_ordered(self) -> bool:
@@ -80,12 +69,3 @@ class StatefulSet(msgspec.Struct, dict=True):
     def wanted_ordinals(self) -> range:
         start = self.spec.ordinals.start
         return range(start, start + self.spec.replicas)
-
-
-def selector_of(stateful_set: StatefulSet) -> LabelSelector:
-    """Raises ValueError for one that cannot be."""
-    return stateful_set.selector
-
-
-def owner_of_set(stateful_set: StatefulSet) -> Owner:
-    return owner_of(stateful_set, STATEFUL_SETS)

@@ -34,8 +34,6 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True)
 class ClaimChange:
-    """Whose the claim should be from now on."""
-
     claim: VolumeClaim
     add: tuple[ControllerRef, ...]
     remove: tuple[str, ...]
@@ -51,8 +49,6 @@ class ClaimChange:
 
 @dataclass(frozen=True, slots=True)
 class ClaimWork:
-    """Pending changes of the claims of one pod."""
-
     create: tuple[Object, ...] = ()
     # Claims that are being deleted and block the pod.
     going: tuple[str, ...] = ()
@@ -108,8 +104,7 @@ def new_claim(stateful_set: StatefulSet, owner: Owner, template: Object, name: s
 
 
 def has_stale_claim(stateful_set: StatefulSet, pod: Claimant, set_name: str, lookup: Lookup) -> bool:
-    """Whether a claim that the pod would use still goes with an earlier pod of its name: it would be taken away from
-    under the new one."""
+    """Whether a claim still belongs to an earlier pod of the same name, and will be deleted with it."""
     if stateful_set.spec.persistent_volume_claim_retention_policy.when_scaled != _DELETE:
         return False
     names = [claim_name(each, set_name, pod.ordinal) for each in stateful_set.spec.volume_claim_templates]

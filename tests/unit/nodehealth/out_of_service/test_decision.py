@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podlife.nodehealth.node_health import ClockReading
-from podlife.nodehealth.out_of_service.decision import NodeDecision, OutOfServiceAction, RefusalReason, decide
-from podlife.nodehealth.out_of_service.facts import (
-    FenceAnswer,
-    FenceResult,
-    FenceVerdict,
+from podlife.nodehealth.out_of_service.decision import (
     NodeContents,
+    NodeDecision,
+    OutOfServiceAction,
     OutOfServiceFacts,
+    RefusalReason,
+    decide,
 )
+from podlife.nodehealth.out_of_service.fence_checks import FenceAnswer, FenceResult, FenceVerdict
 from podlife.nodehealth.out_of_service.record import RecordState, TaintRecord, Whose
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings, Portion
 

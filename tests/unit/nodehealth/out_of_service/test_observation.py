@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from podlife.api.views import Metadata
 from podlife.nodehealth.out_of_service.observation import NodeObservation, observe
-from podlife.nodehealth.out_of_service.views import FencedNode, read_node
+from podlife.nodehealth.out_of_service.views import FencedNode
+from podlife.nodehealth.unknown_status import read_node
 from podlife.nodehealth.views import Lease, LeaseSpec
 
 AT = datetime(2020, 1, 1, tzinfo=UTC)
@@ -22,7 +23,8 @@ def node(
         "lastTransitionTime": f"2001-01-01T00:00:{since:02}Z",
     }
     return read_node(
-        {"metadata": {"name": "n1", "uid": uid}, "status": {"conditions": [ready] if status else []}}
+        {"metadata": {"name": "n1", "uid": uid}, "status": {"conditions": [ready] if status else []}},
+        FencedNode,
     )
 
 

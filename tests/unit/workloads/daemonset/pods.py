@@ -21,7 +21,6 @@ from podlife.workloads.daemonset.views import (
 )
 from podlife.workloads.views import (
     Affinity,
-    PodMetadata,
     WorkloadMetadata,
     WorkloadPod,
     WorkloadPodSpec,
@@ -57,7 +56,7 @@ def pod(
     generation: str = "",
 ) -> WorkloadPod:
     labels = {HASH_LABEL: revision} | ({"pod-template-generation": generation} if generation else {})
-    metadata = PodMetadata(
+    metadata = WorkloadMetadata(
         name=name,
         namespace="default",
         uid=f"uid-{name}",
@@ -65,11 +64,9 @@ def pod(
         creation_timestamp=NOW - timedelta(seconds=age),
         deletion_timestamp=NOW if going else None,
     )
-    conditions = (
-        ()
-        if ready_for is None
-        else (OwnedPodCondition("Ready", "True", last_transition_time=NOW - timedelta(seconds=ready_for)),)
-    )
+    conditions: tuple[OwnedPodCondition, ...] = ()
+    if ready_for is not None:
+        conditions = (OwnedPodCondition("Ready", "True", NOW - timedelta(seconds=ready_for)),)
     spec = WorkloadPodSpec(node_name=on) if is_bound else WorkloadPodSpec(affinity=_affinity(on))
     return WorkloadPod(metadata, spec, WorkloadPodStatus(phase=phase, conditions=conditions))
 

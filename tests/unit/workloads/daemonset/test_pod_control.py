@@ -9,7 +9,7 @@ import pytest
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podcontrol import NamespaceTerminatingError, Owner, PodDeleteError
 from podlife.testing import FakePodControl, virtual_time
-from podlife.workloads.daemonset.pod_control import DaemonPodControl
+from podlife.workloads.daemonset.pod_control import DaemonPodControl, FailedPodsBackoff
 from tests.unit.workloads.daemonset.pods import pod
 
 OWNER = Owner("apps/v1", "DaemonSet", "d", "uid-d", "default")
@@ -85,3 +85,29 @@ async def test_pod_that_is_gone_already_is_no_failure_and_one_that_cannot_be_del
     with pytest.raises(PodDeleteError):
         await pods.change(OWNER, TEMPLATE, [], [pod("a")])
     assert pods.expectations.is_satisfied(KEY)
+
+
+def test_wait_doubles_from_a_second_to_a_quarter_of_an_hour() -> None:
+    failed, now, waits = FailedPodsBackoff(), 0.0, []
+    for _ in range(12):
+        assert failed.seconds_left("n1", now) == 0.0
+        failed.note("n1", now)
+        waits.append(failed.seconds_left("n1", now))
+        now += waits[-1]
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
+
+
+def test_nodes_do_not_wait_for_each_other() -> None:
+    failed = FailedPodsBackoff()
+    failed.note("n1", 0.0)
+    assert (failed.seconds_left("n1", 0.4), failed.seconds_left("n2", 0.4)) == (0.6, 0.0)
+
+
+def test_half_an_hour_in_peace_starts_anew_and_leaves_nothing() -> None:
+    failed = FailedPodsBackoff()
+    for now in (0.0, 10.0, 20.0):
+        failed.note("n1", now)
+        failed.note(f"other-{now}", now)
+    failed.note("n1", 20.0 + 1801)
+    assert failed.seconds_left("n1", 20.0 + 1801) == 1.0
+    assert len(failed) == 1

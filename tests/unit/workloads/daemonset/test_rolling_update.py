@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from podlife.errors import TerminalError
-from podlife.workloads.daemonset.node_pods import DaemonRevision
 from podlife.workloads.daemonset.placement import NodeFit
-from podlife.workloads.daemonset.rolling_update import Replacement, replace_next
-from podlife.workloads.daemonset.rollout_limits import RolloutLimits, allows_surge, limits_of
+from podlife.workloads.daemonset.plan import DaemonRevision
+from podlife.workloads.daemonset.rolling_update import (
+    Replacement,
+    RolloutLimits,
+    allows_surge,
+    limits_of,
+    replace_next,
+)
 from podlife.workloads.daemonset.views import DaemonSet, DaemonSetUpdateStrategy
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.daemonset.pods import NEW, NOW, OLD, daemon_set, names, pod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from podlife.workloads.daemonset.node_pods import DaemonRevision
 from podlife.workloads.daemonset.placement import NodeFit
+from podlife.workloads.daemonset.plan import DaemonRevision
 from podlife.workloads.daemonset.status import new_status
 from tests.unit.workloads.daemonset.pods import NEW, NOW, OLD, daemon_set, pod
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from podlife.workloads.deployment.annotations import DESIRED_REPLICAS, MAX_REPLICAS, REVISION
 from podlife.workloads.deployment.rollout import Rollout, RolloutStep
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
+from tests.kit import objects
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -34,20 +33,15 @@ def deployment(
 ) -> Deployment:
     limits = {"maxSurge": surge, "maxUnavailable": unavailable}
     about = {"name": "web", "namespace": "default", "uid": "uid-web", "generation": 1, "resourceVersion": "7"}
-    return msgspec.convert(
-        {
-            "metadata": {**about, **(metadata or {})},
-            "spec": {
-                "replicas": replicas,
-                "selector": {"matchLabels": {"app": "web"}},
-                "template": template(),
-                "strategy": {"type": strategy, "rollingUpdate": limits},
-                **spec,
-            },
-            "status": status or {},
-        },
-        Deployment,
-    )
+    wanted = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": template(),
+        "strategy": {"type": strategy, "rollingUpdate": limits},
+        **spec,
+    }
+    made = {"metadata": {**about, **(metadata or {})}, "spec": wanted, "status": status or {}}
+    return objects.read(made, Deployment)
 
 
 def replica_set(
@@ -70,26 +64,13 @@ def replica_set(
         noted |= {DESIRED_REPLICAS: str(marks[0]), MAX_REPLICAS: str(marks[1])}
     counted = replicas if available is None else available
     created = (NOW - timedelta(seconds=age_seconds)).isoformat()
-    return msgspec.convert(
-        {
-            "metadata": {
-                "name": name,
-                "namespace": "default",
-                "uid": f"uid-{name}",
-                "annotations": noted,
-                "creationTimestamp": created,
-                "generation": 1,
-            },
-            "spec": {"replicas": replicas, "template": template(image, **{"pod-template-hash": name})},
-            "status": {
-                "replicas": replicas,
-                "availableReplicas": counted,
-                "observedGeneration": 1,
-                **(status or {}),
-            },
-        },
-        ReplicaSet,
-    )
+    counts = {"replicas": replicas, "availableReplicas": counted, "observedGeneration": 1, **(status or {})}
+    made = {
+        "metadata": {"name": name, "annotations": noted, "creationTimestamp": created, "generation": 1},
+        "spec": {"replicas": replicas, "template": template(image, **{"pod-template-hash": name})},
+        "status": counts,
+    }
+    return objects.read(objects.stored(made), ReplicaSet)
 
 
 def rollout(deployment: Deployment, new: ReplicaSet | None, *old: ReplicaSet, **rest: Any) -> Rollout:

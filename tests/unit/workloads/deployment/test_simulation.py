@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from podlife.workloads.deployment.decision import next_step
 from podlife.workloads.deployment.rollout import rollout_of
-from podlife.workloads.deployment.rollout_limits import max_surge, max_unavailable
+from podlife.workloads.deployment.views import max_surge, max_unavailable
 from podlife.workloads.replicaset.views import ReplicaSet
 from tests.unit.workloads.deployment.objects import deployment, replica_set
 

@@ -11,6 +11,7 @@ import pytest
 from podlife.api.codec import format_time
 from podlife.workloads.disruption.stale_conditions import reset_patch, time_until_stale
 from podlife.workloads.views import WorkloadPod
+from tests.kit import objects
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 READY = {"type": "Ready", "status": "True"}
@@ -38,12 +39,9 @@ def test_a_mark_of_two_minutes_is_stale() -> None:
 
 
 def test_a_stale_mark_is_set_to_false_on_the_pod_that_was_read_and_no_other() -> None:
-    reset = {
-        "type": "DisruptionTarget",
-        "status": "False",
-        "lastTransitionTime": format_time(NOW),
-        "observedGeneration": 3,
-    }
+    reset = objects.condition(
+        "DisruptionTarget", "False", lastTransitionTime=format_time(NOW), observedGeneration=3
+    )
     assert reset_patch(marked(), NOW) == {
         "metadata": {"uid": "u", "resourceVersion": "7"},
         "status": {"conditions": [reset, READY]},

@@ -24,6 +24,7 @@ from podlife.workloads.disruption.status import (
 )
 from podlife.workloads.disruption.views import Budget, BudgetSpec
 from podlife.workloads.views import WorkloadPod
+from tests.kit import objects
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JUST_NOW = format_time(NOW - timedelta(seconds=30))
@@ -129,14 +130,14 @@ def test_so_many_may_go_as_are_healthy_beyond_the_minimum(
     status = new_status(budget(), expected, healthy, Disrupted({}), NOW)
     assert status["disruptionsAllowed"] == allowed
     assert status["conditions"] == [
-        {
-            "type": "DisruptionAllowed",
-            "status": "True" if allowed else "False",
-            "observedGeneration": 2,
-            "lastTransitionTime": format_time(NOW),
-            "reason": reason,
-            "message": "",
-        }
+        objects.condition(
+            "DisruptionAllowed",
+            "True" if allowed else "False",
+            observedGeneration=2,
+            lastTransitionTime=format_time(NOW),
+            reason=reason,
+            message="",
+        )
     ]
     assert status["observedGeneration"] == 2
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import msgspec
 
-from podlife.workloads.job.backoff import PodBackoff
-from podlife.workloads.job.pods import COMPLETION_INDEX, INDEX_FAILURES, TRACKING_FINALIZER
+from podlife.workloads.job.pods import COMPLETION_INDEX, INDEX_FAILURES, TRACKING_FINALIZER, PodBackoff
 from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import Job
 from podlife.workloads.views import WorkloadPod
+from tests.kit import objects
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 _numbers = count(1)
 
 
 def ago(seconds: float) -> str:
-    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return objects.ago(NOW, seconds=seconds)
 
 
 def job(status: dict[str, Any] | None = None, metadata: dict[str, Any] | None = None, **spec: Any) -> Job:
@@ -31,7 +31,7 @@ def job(status: dict[str, Any] | None = None, metadata: dict[str, Any] | None = 
 
 def ended(code: int, seconds_ago: float = 0, name: str = "main") -> dict[str, Any]:
     """The status of a container."""
-    return {"name": name, "state": {"terminated": {"exitCode": code, "finishedAt": ago(seconds_ago)}}}
+    return objects.ended(code, NOW - timedelta(seconds=seconds_ago), name=name)
 
 
 def pod(

@@ -36,16 +36,8 @@ FAILED = ("FailureTarget", "BackoffLimitExceeded")
         (job({"uncountedTerminatedPods": {"failed": ["a"]}}, backoffLimit=0), [], FAILED),
         (job(backoffLimit=0), [pod("Running", is_going=True)], FAILED),
         (job(backoffLimit=0, podReplacementPolicy="Failed"), [pod("Running", is_going=True)], None),
-        (
-            job(backoffLimit=0, podFailurePolicy=IGNORE),
-            [pod("Failed", containerStatuses=[ended(1)])],
-            None,
-        ),
-        (
-            job(backoffLimit=0, podFailurePolicy=IGNORE),
-            [pod("Failed", containerStatuses=[ended(2)])],
-            FAILED,
-        ),
+        (job(backoffLimit=0, podFailurePolicy=IGNORE), [pod("Failed", containerStatuses=[ended(1)])], None),
+        (job(backoffLimit=0, podFailurePolicy=IGNORE), [pod("Failed", containerStatuses=[ended(2)])], FAILED),
         # A policy speaks before the limit does.
         (
             job(backoffLimit=0, podFailurePolicy=FAIL_42),

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.job.backoff import PodBackoff
 from podlife.workloads.job.plan import JobPlan, plan
+from podlife.workloads.job.pods import PodBackoff
 from podlife.workloads.job.views import Job
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.job.made import NOW, context, ended, job, pod

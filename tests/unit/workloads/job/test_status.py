@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.conditions import ConditionDict
 from podlife.workloads.job.finished_condition import COMPLETED
 from podlife.workloads.job.status import (
     Account,
@@ -20,7 +19,9 @@ from podlife.workloads.job.status import (
     with_verdict,
 )
 from podlife.workloads.job.views import Job
+from podlife.workloads.status import ConditionDict
 from podlife.workloads.views import WorkloadPod
+from tests.kit import objects
 from tests.unit.workloads.job.made import NOW, ago, context, ended, job, pod
 
 IDLE = Activity(0, 0, 0)
@@ -70,10 +71,7 @@ def test_pod_that_was_named_as_failed_and_succeeds_after_all_stays_failed() -> N
 
 def test_named_pod_without_a_finalizer_is_counted() -> None:
     let_go = pod("Succeeded", is_tracked=False)
-    status = {
-        "succeeded": 3,
-        "uncountedTerminatedPods": {"succeeded": [uid(let_go)], "failed": ["gone"]},
-    }
+    status = {"succeeded": 3, "uncountedTerminatedPods": {"succeeded": [uid(let_go)], "failed": ["gone"]}}
     made = accounted(job(status), let_go)
     assert made.status == {**NOTHING, "succeeded": 4, "failed": 1}
     assert made.release == []
@@ -161,14 +159,9 @@ def test_job_is_finished_when_nothing_is_left_to_count_or_to_go() -> None:
     assert status["completionTime"] == ago(0)
     failed = finish(with_verdict({}, FAILED, NOW), FAILED, NOW)
     assert failed is not None
-    assert failed["conditions"][1] == {
-        "type": "Failed",
-        "status": "True",
-        "reason": "Why",
-        "message": "because",
-        "lastProbeTime": ago(0),
-        "lastTransitionTime": ago(0),
-    }
+    assert failed["conditions"][1] == objects.condition(
+        "Failed", "True", reason="Why", message="because", lastProbeTime=ago(0), lastTransitionTime=ago(0)
+    )
     assert "completionTime" not in failed
 
 

@@ -10,6 +10,7 @@ import msgspec
 from podlife.api.codec import format_time
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.views import WorkloadPod
+from tests.kit import objects
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -30,8 +31,7 @@ def pod(
         metadata["deletionTimestamp"] = format_time(NOW)
     status: dict[str, Any] = {"phase": phase}
     if ready_for is not None:
-        since = format_time(NOW - timedelta(seconds=ready_for))
-        status["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+        status["conditions"] = [objects.condition("Ready", since=NOW - timedelta(seconds=ready_for))]
     return msgspec.convert({"metadata": metadata, "status": status}, WorkloadPod)
 
 

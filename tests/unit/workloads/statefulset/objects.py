@@ -9,10 +9,13 @@ from typing import Any
 import msgspec
 
 from podlife.api.codec import format_time
+from podlife.client import STATEFUL_SETS
+from podlife.podcontrol import owner_of
 from podlife.workloads.statefulset.identity import identity_labels, pod_name, volumes
 from podlife.workloads.statefulset.plan import StatefulSetState, TemplateRevision
-from podlife.workloads.statefulset.views import StatefulSet, VolumeClaim, owner_of_set
+from podlife.workloads.statefulset.views import StatefulSet, VolumeClaim
 from podlife.workloads.views import WorkloadPod
+from tests.kit import objects
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 SET_UID = "uid-of-set"
@@ -66,24 +69,15 @@ def pod(
     }
     if going:
         metadata["deletionTimestamp"] = format_time(NOW)
-    condition = {
-        "type": "Ready",
-        "status": "True" if ready and phase == "Running" else "False",
-        "lastTransitionTime": format_time(NOW - timedelta(seconds=ready_for_seconds)),
-    }
-    return msgspec.convert(
-        {
-            "metadata": metadata,
-            "spec": {"volumes": volumes(of, ordinal), **spec},
-            "status": {"phase": phase, "conditions": [condition]},
-        },
-        WorkloadPod,
-    )
+    is_ready, since = ready and phase == "Running", NOW - timedelta(seconds=ready_for_seconds)
+    status = {"phase": phase, "conditions": [objects.condition("Ready", str(is_ready), since)]}
+    spec = {"volumes": volumes(of, ordinal), **spec}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, WorkloadPod)
 
 
 def reference(kind: str, name: str, uid: str, *, controller: bool | None = True) -> dict[str, Any]:
     version = {"StatefulSet": "apps/v1"}.get(kind, "v1")
-    return {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": controller}
+    return {**objects.owner(kind, name, api_version=version, uid=uid), "controller": controller}
 
 
 def claim(name: str, *references: Mapping[str, Any], going: bool = False) -> VolumeClaim:
@@ -107,4 +101,4 @@ def state(
     update: TemplateRevision = NEW,
 ) -> StatefulSetState:
     known = {each.metadata.name: each for each in claims}
-    return StatefulSetState(of, owner_of_set(of), pods, current, update, known.get, NOW)
+    return StatefulSetState(of, owner_of(of, STATEFUL_SETS), pods, current, update, known.get, NOW)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from podlife.podcontrol import InvalidTemplateError
+from podlife.client import STATEFUL_SETS
+from podlife.podcontrol import InvalidTemplateError, owner_of
 from podlife.workloads.statefulset.identity import (
     has_identity,
     has_storage,
@@ -14,7 +15,6 @@ from podlife.workloads.statefulset.identity import (
     ordinal_of,
     revision_of,
 )
-from podlife.workloads.statefulset.views import owner_of_set
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.statefulset.objects import DATA, TEMPLATE, pod, stateful_set
 
@@ -49,7 +49,7 @@ def test_a_pod_belongs_to_the_set_by_the_ordinal_at_the_end_of_its_name(
 
 def test_a_new_pod_says_who_it_is() -> None:
     of = stateful_set(volumeClaimTemplates=[DATA])
-    made = new_pod(of, owner_of_set(of), 2, "web-abc", TEMPLATE)
+    made = new_pod(of, owner_of(of, STATEFUL_SETS), 2, "web-abc", TEMPLATE)
     assert made["metadata"]["name"] == "web-2"
     assert made["metadata"]["namespace"] == "default"
     assert made["metadata"]["generateName"] == "web-"
@@ -72,7 +72,7 @@ def test_a_claim_takes_the_place_of_a_volume_of_its_name_and_others_stay() -> No
         "subdomain": "mine",
         "volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "data", "emptyDir": {}}],
     }
-    made = new_pod(of, owner_of_set(of), 0, "web-abc", {**TEMPLATE, "spec": spec})
+    made = new_pod(of, owner_of(of, STATEFUL_SETS), 0, "web-abc", {**TEMPLATE, "spec": spec})
     assert [volume["name"] for volume in made["spec"]["volumes"]] == ["data", "tmp"]
     assert "emptyDir" not in made["spec"]["volumes"][0]
     assert "subdomain" not in made["spec"]
@@ -81,7 +81,7 @@ def test_a_claim_takes_the_place_of_a_volume_of_its_name_and_others_stay() -> No
 def test_no_pod_is_made_of_what_is_no_template() -> None:
     of = stateful_set()
     with pytest.raises(InvalidTemplateError, match="has no spec"):
-        new_pod(of, owner_of_set(of), 0, "web-abc", {"metadata": {}})
+        new_pod(of, owner_of(of, STATEFUL_SETS), 0, "web-abc", {"metadata": {}})
 
 
 def test_a_pod_is_known_by_its_label_and_its_volumes() -> None:

@@ -163,10 +163,7 @@ def test_a_pod_that_does_not_say_who_it_is_is_told() -> None:
     assert step.patch == {
         "metadata": {
             "uid": "uid-of-web-0",
-            "labels": {
-                "statefulset.kubernetes.io/pod-name": "web-0",
-                "apps.kubernetes.io/pod-index": "0",
-            },
+            "labels": {"statefulset.kubernetes.io/pod-name": "web-0", "apps.kubernetes.io/pod-index": "0"},
         }
     }
 
@@ -248,8 +245,7 @@ def test_a_parallel_update_waits_for_the_pod_that_is_just_being_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("partition", "steps"),
-    [(0, ["delete web-2"]), (2, ["delete web-2"]), (3, []), (9, [])],
+    ("partition", "steps"), [(0, ["delete web-2"]), (2, ["delete web-2"]), (3, []), (9, [])]
 )
 def test_pods_before_the_partition_stay_what_they_are(partition: int, steps: list[str]) -> None:
     of = stateful_set(3, **partitioned(partition))

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from podlife.workloads.controller_revisions import ControllerRevision, template_patch
 from podlife.workloads.statefulset.revisions import (
-    RevisionChange,
     as_revision,
     current_revision,
     draft_revision,
@@ -25,33 +25,23 @@ def revision(number: int, template: Any) -> ControllerRevision:
     )
 
 
-def test_a_new_template_needs_a_new_revision() -> None:
-    assert find_revision(stateful_set(), []) == (None, RevisionChange.CREATE)
-    assert find_revision(stateful_set(), [revision(1, OLD_TEMPLATE)]) == (None, RevisionChange.CREATE)
+WITH_NULL = {**TEMPLATE, "metadata": {**TEMPLATE["metadata"], "creationTimestamp": None}}
 
 
-def test_the_newest_revision_is_used_as_it_is() -> None:
-    newest = revision(2, TEMPLATE)
-    assert find_revision(stateful_set(), [revision(1, OLD_TEMPLATE), newest]) == (newest, RevisionChange.NONE)
-
-
-def test_of_two_that_are_equal_the_newest_is_used() -> None:
-    newest = revision(2, TEMPLATE)
-    assert find_revision(stateful_set(), [revision(1, TEMPLATE), newest]) == (newest, RevisionChange.NONE)
-
-
-def test_a_template_that_was_there_before_is_rolled_back_to() -> None:
-    first = revision(1, TEMPLATE)
-    assert find_revision(stateful_set(), [first, revision(2, OLD_TEMPLATE)]) == (
-        first,
-        RevisionChange.RENUMBER,
-    )
-
-
-def test_a_revision_that_an_older_server_wrote_in_other_words_is_no_update() -> None:
-    written = {**TEMPLATE, "metadata": {**TEMPLATE["metadata"], "creationTimestamp": None}}
-    old = revision(1, written)
-    assert find_revision(stateful_set(), [old]) == (old, RevisionChange.NONE)
+@pytest.mark.parametrize(
+    ("known", "found"),
+    [
+        pytest.param([], None, id="there is none"),
+        pytest.param([OLD_TEMPLATE], None, id="the template is new"),
+        pytest.param([OLD_TEMPLATE, TEMPLATE], 2, id="it is the newest"),
+        pytest.param([TEMPLATE, TEMPLATE], 2, id="of two that are equal the newest"),
+        pytest.param([TEMPLATE, OLD_TEMPLATE], 1, id="the template was there before"),
+        pytest.param([WITH_NULL], 1, id="an older server wrote it in other words"),
+    ],
+)
+def test_the_revision_of_the_template_is_found(known: list[Any], found: int | None) -> None:
+    revisions = [revision(number, template) for number, template in enumerate(known, 1)]
+    assert find_revision(stateful_set(), revisions) is (None if found is None else revisions[found - 1])
 
 
 def test_a_draft_has_the_next_number_and_says_why() -> None:

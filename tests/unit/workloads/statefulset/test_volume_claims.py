@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.statefulset.views import owner_of_set
+from podlife.client import STATEFUL_SETS
+from podlife.podcontrol import owner_of
 from podlife.workloads.statefulset.volume_claims import (
     Claimant,
     claim_work,
@@ -31,7 +32,7 @@ def references_after(found: list[Any], deleted: str, scaled: str, *, replicas: i
     """The UIDs of who owns the claim of web-1 afterwards; None when it is left alone."""
     of = stateful_set(replicas, **policy(deleted, scaled))
     change = reference_change(
-        of, Claimant("web-1", 1, "uid-of-web-1"), owner_of_set(of), claim("data-web-1", *found)
+        of, Claimant("web-1", 1, "uid-of-web-1"), owner_of(of, STATEFUL_SETS), claim("data-web-1", *found)
     )
     if change is None:
         return None
@@ -84,17 +85,14 @@ def test_a_claim_is_owned_by_who_it_should_go_with(
 def test_a_change_holds_only_for_the_claim_that_was_looked_at() -> None:
     of = stateful_set(1, **policy("Delete", "Delete"))
     change = reference_change(
-        of, Claimant("web-1", 1, "uid-of-web-1"), owner_of_set(of), claim("data-web-1", SET)
+        of, Claimant("web-1", 1, "uid-of-web-1"), owner_of(of, STATEFUL_SETS), claim("data-web-1", SET)
     )
     assert change is not None
     assert change.patch() == {
         "metadata": {
             "uid": "uid-of-data-web-1",
             "resourceVersion": "7",
-            "ownerReferences": [
-                {"$patch": "delete", "uid": SET_UID},
-                {**POD, "blockOwnerDeletion": True},
-            ],
+            "ownerReferences": [{"$patch": "delete", "uid": SET_UID}, {**POD, "blockOwnerDeletion": True}],
         }
     }
 
@@ -103,7 +101,7 @@ def test_a_new_claim_is_that_of_the_template_with_the_labels_of_the_selector() -
     of = stateful_set(**policy("Delete", "Retain"))
     metadata = {"name": "data", "labels": {"disk": "fast", "app": "template"}, "annotations": {"a": "b"}}
     template = {**DATA, "metadata": metadata, "status": {"phase": "Pending"}}
-    made = new_claim(of, owner_of_set(of), template, "data-web-0")
+    made = new_claim(of, owner_of(of, STATEFUL_SETS), template, "data-web-0")
     assert made == {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -121,7 +119,7 @@ def test_a_new_claim_is_that_of_the_template_with_the_labels_of_the_selector() -
 
 def test_a_claim_that_is_to_be_kept_is_made_for_nobody() -> None:
     of = stateful_set(**policy("Retain", "Delete"))
-    assert "ownerReferences" not in new_claim(of, owner_of_set(of), DATA, "data-web-0")["metadata"]
+    assert "ownerReferences" not in new_claim(of, owner_of(of, STATEFUL_SETS), DATA, "data-web-0")["metadata"]
 
 
 def test_what_is_missing_is_made_and_what_goes_stands_in_the_way() -> None:
@@ -129,14 +127,14 @@ def test_what_is_missing_is_made_and_what_goes_stands_in_the_way() -> None:
     of = stateful_set(volumeClaimTemplates=[DATA, logs], **policy("Delete", "Retain"))
     known = {"logs-web-0": claim("logs-web-0", FOREIGN, going=True)}
     pod = Claimant("web-0", 0)
-    work = claim_work(of, pod, owner_of_set(of), known.get, make=True)
+    work = claim_work(of, pod, owner_of(of, STATEFUL_SETS), known.get, make=True)
     assert [each["metadata"]["name"] for each in work.create] == ["data-web-0"]
     assert work.going == ("logs-web-0",)
     assert work.conflicting == ("logs-web-0",)
     assert work.changes == ()
-    unmade = claim_work(of, pod, owner_of_set(of), known.get, make=False)
+    unmade = claim_work(of, pod, owner_of(of, STATEFUL_SETS), known.get, make=False)
     assert (unmade.create, unmade.going) == ((), ())
-    assert not claim_work(stateful_set(), pod, owner_of_set(of), known.get, make=True)
+    assert not claim_work(stateful_set(), pod, owner_of(of, STATEFUL_SETS), known.get, make=True)
 
 
 @pytest.mark.parametrize(

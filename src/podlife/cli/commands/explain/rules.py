@@ -15,7 +15,7 @@ import msgspec
 from podlife.api.codec import Object
 from podlife.api.views import Node
 from podlife.explain import ActionRules, CollectorRule, PolicyStatus
-from podlife.nodehealth.tolerations import evicting_taints, seconds_to_bear
+from podlife.nodehealth.taints import evicting_taints, seconds_to_bear
 from podlife.nodehealth.views import NodeTaint, Toleration
 from podlife.podgc import PodIndex, Settings
 from podlife.podgc.classifier import UpstreamClassifier

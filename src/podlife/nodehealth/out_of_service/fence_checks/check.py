@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
-
-from podlife.nodehealth.out_of_service.facts import FenceAnswer
 
 _MOST_SHOWN = 200
 
@@ -33,6 +32,41 @@ class FenceSubject:
             "PODLIFE_NODE_PROVIDER_ID": self.provider_id,
             "PODLIFE_NODE_INTERNAL_IPS": ",".join(self.internal_ips),
         }
+
+
+class FenceResult(StrEnum):
+    """What became of one fence check. Only the first is a confirmation."""
+
+    DEAD = "dead"
+    NOT_DEAD = "not-dead"
+    TIMEOUT = "timeout"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FenceAnswer:
+    """`check` names it to people, `text` says why not."""
+
+    check: str
+    result: FenceResult
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FenceVerdict:
+    """What all fence checks have said of a node, in one go; times are the loop's."""
+
+    answers: tuple[FenceAnswer, ...]
+    asked_at: float
+    came_at: float
+
+    @property
+    def confirming(self) -> int:
+        return sum(each.result is FenceResult.DEAD for each in self.answers)
+
+    def is_confirmed(self, require: int | None) -> bool:
+        needed = len(self.answers) if require is None else require
+        return bool(self.answers) and self.confirming >= max(1, needed)
 
 
 class FenceCheck(Protocol):

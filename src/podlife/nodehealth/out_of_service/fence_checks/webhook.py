@@ -8,8 +8,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from podlife.api.codec import decode_object, encode
-from podlife.nodehealth.out_of_service.facts import FenceAnswer, FenceResult
-from podlife.nodehealth.out_of_service.fence_checks.check import FenceSubject, shown
+from podlife.nodehealth.out_of_service.fence_checks.check import FenceAnswer, FenceResult, FenceSubject, shown
 
 _MOST_ANSWER = 64 * 1024
 

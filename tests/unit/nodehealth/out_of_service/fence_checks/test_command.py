@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from podlife.nodehealth.out_of_service import CommandCheck, FenceResult, FenceSubject, ProviderGoneCheck
-from podlife.nodehealth.out_of_service.fence_checks.program import MOST_OUTPUT
+from podlife.nodehealth.out_of_service.fence_checks.command import MOST_OUTPUT
 from tests.kit.moved_time import use_up
 
 SUBJECT = FenceSubject("n1", "u1", "aws:///i-1", ("10.0.0.1", "fd00::1"), 300.0)

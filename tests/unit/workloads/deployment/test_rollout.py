@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from podlife.podcontrol import InvalidOwnerError, SelectorMismatchError
-from podlife.workloads.deployment.new_replica_set import (
+from podlife.workloads.deployment.rollout import (
     HASH_LABEL,
     is_same_template,
     make_replica_set,
     replica_set_name,
     template_hash,
 )
+from tests.kit import objects
 from tests.unit.workloads.deployment.objects import deployment, template
 
 
@@ -76,14 +77,7 @@ def test_replica_set_is_the_deployments_with_its_hash_in_labels_selector_and_tem
     assert metadata["namespace"] == "default"
     assert metadata["annotations"] == {"a": "b"}
     assert metadata["ownerReferences"] == [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "name": "web",
-            "uid": "uid-web",
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
+        {**objects.owner("Deployment", "web", uid="uid-web"), "blockOwnerDeletion": True}
     ]
     labels = {"app": "web", HASH_LABEL: hash_}
     assert metadata["labels"] == spec["template"]["metadata"]["labels"] == labels
