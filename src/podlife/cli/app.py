@@ -7,12 +7,9 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli.commands import apiserver, demo, down, node, status, stuck
-from podlife.cli.commands.archive import app as archive
-from podlife.cli.commands.controllers import app as controllers
+from podlife.cli.commands import apiserver, archive, controllers, demo, down, node, sim, status
 from podlife.cli.commands.explain import app as explain
 from podlife.cli.commands.gc import app as gc
-from podlife.cli.commands.sim import app as sim
 from podlife.cli.commands.up import app as up
 from podlife.cli.examples import add_examples
 from podlife.cli.options import RootGroup
@@ -31,7 +28,7 @@ app = typer.Typer(
 up.register(app)
 down.register(app)
 status.register(app)
-stuck.register(app)
+explain.register(app)
 node.register(app)
 app.add_typer(demo.app, name="demo")
 app.add_typer(explain.app, name="explain")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +15,9 @@ import typer
 if TYPE_CHECKING:
     from podlife.clock import Clock
     from podlife.podgc.archive import Archive, ArchiveReader
+    from podlife.podgc.archive.s3_client import S3Client
 
-ARCHIVE_ENV = "PODLIFE_ARCHIVE"
+ARCHIVE_ENV, ARCHIVE_METAVAR = "PODLIFE_ARCHIVE", "FOLDER|s3://BUCKET/PREFIX"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
@@ -30,20 +33,27 @@ class ArchiveTarget:
     def open_bucket(self, clock: Clock) -> Archive:
         """Raises ConfigError when the environment does not say how to get there."""
         from podlife.podgc.archive.s3 import S3Archive
-        from podlife.podgc.archive.s3_client import S3Client, settings_from
 
-        return S3Archive(S3Client(settings_from(os.environ), self.bucket, clock=clock), self.prefix)
+        return S3Archive(self._s3_client(clock), self.prefix)
 
-    def shelf(self, clock: Clock) -> ArchiveReader:
-        """To read it. Raises PodlifeError."""
-        if not self.bucket:
-            from podlife.podgc.archive import FolderReader
-
-            return FolderReader(self.folder)
+    @asynccontextmanager
+    async def reader(self, clock: Clock) -> AsyncIterator[ArchiveReader]:
+        """Raises PodlifeError."""
+        from podlife.podgc.archive import FolderReader
         from podlife.podgc.archive.s3 import S3Reader
+
+        reader: ArchiveReader = (
+            S3Reader(self._s3_client(clock), self.prefix) if self.bucket else FolderReader(self.folder)
+        )
+        try:
+            yield reader
+        finally:
+            await reader.close()
+
+    def _s3_client(self, clock: Clock) -> S3Client:
         from podlife.podgc.archive.s3_client import S3Client, settings_from
 
-        return S3Reader(S3Client(settings_from(os.environ), self.bucket, clock=clock), self.prefix)
+        return S3Client(settings_from(os.environ), self.bucket, clock=clock)
 
 
 def parse_target(text: str) -> ArchiveTarget:

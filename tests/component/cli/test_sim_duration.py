@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from podlife.cli.commands.sim.output import ConsoleReporter
+from podlife.cli.commands.sim_output import ConsoleReporter
 from podlife.daemons.simulation import Simulation, SimulationSettings
 from podlife.testing import virtual_time
 from podlife.wire import Handler, Request, Response

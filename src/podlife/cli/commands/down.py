@@ -15,7 +15,9 @@ import typer
 
 from podlife.cli import completions
 from podlife.cli.commands.apiserver import DataOption
-from podlife.cli.options import parse_timeout
+from podlife.cli.commands.up.app import order_nodes
+from podlife.cli.options import duration_option, parse_timeout
+from podlife.cli.output import counted
 from podlife.errors import ConfigError, PodlifeError
 
 if TYPE_CHECKING:
@@ -41,17 +43,12 @@ def down(
     data: DataOption = None,
     now: Annotated[bool, typer.Option("--now", help="End the pods at once, without their grace.")] = False,
     timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION", parser=parse_timeout, show_default="2m", help="How long to wait for its end."
-        ),
+        float, duration_option("How long to wait for its end.", "2m", parser=parse_timeout)
     ] = 120.0,
 ) -> None:
     """End a running `podlife up` and its pods; what it keeps stays, for the next one. With names of nodes: stop only
     their agents, whose pods run on; `podlife up NODE` starts them again."""
     if node:
-        from podlife.cli.commands.up.node_orders import order_nodes
-
         order_nodes(data, "stop", node)
         return
     from podlife.localcluster.state_dir import choose_state_dir
@@ -100,7 +97,7 @@ def _end_leftovers(state_dir: StateDir, holder: Holder, seconds: float, *, is_at
 
     print(f"`podlife up` on {state_dir.path} was killed: ending what it has left running", flush=True)
     ended = event_loop.run(end_leftovers(state_dir, holder, seconds, is_at_once=is_at_once))
-    print(f"stopped ({ended} pod{'' if ended == 1 else 's'} ended)")
+    print(f"stopped ({counted(ended)} ended)")
 
 
 def _signal(process: int, pid: int) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli.archive_target import ARCHIVE_ENV, ArchiveTarget, parse_target
-from podlife.cli.options import parse_duration, whole_number
+from podlife.cli.archive_target import ARCHIVE_ENV, ARCHIVE_METAVAR, ArchiveTarget, parse_target
+from podlife.cli.options import duration_option, not_negative, number_option, option
 
 if TYPE_CHECKING:
     from podlife.client import Client
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_LINES = 100_000
 
 
-def parse_size(text: str | int) -> int:
+def _parse_size(text: str | int) -> int:
     """Bytes, from what Kubernetes reads as a quantity: 1Gi, 500M."""
     from podlife.api.quantity import NANOS, parse_nanos
 
@@ -33,11 +33,7 @@ def parse_size(text: str | int) -> int:
     return size
 
 
-def parse_age(text: str | float) -> float:
-    seconds = parse_duration(text)
-    if seconds < 0:
-        raise typer.BadParameter(f"{text!r} lies in the future: write how old an entry may become, as 720h")
-    return seconds
+parse_age = not_negative("lies in the future: write how old an entry may become, as 720h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +75,36 @@ class ArchiveOptions:
     # None is not said; said and empty, as a script's variable may be, must not delete what was to be kept.
     archive: Annotated[
         str | None,
-        typer.Option(
-            metavar="FOLDER|s3://BUCKET/PREFIX",
+        option(
+            ARCHIVE_METAVAR,
+            "Keep manifest, events and the end of the logs there before a pod is deleted; else it stays.",
             envvar=ARCHIVE_ENV,
-            help="Keep manifest, events and the end of the logs there before a pod is deleted; else it stays.",
         ),
     ] = None
     archive_max_size: Annotated[
         int | None,
-        typer.Option(
-            metavar="SIZE",
-            parser=parse_size,
+        option(
+            "SIZE",
+            "How large the folder may become; when it is full, pods stay.",
+            parser=_parse_size,
             show_default="1Gi",
-            help="How large the folder may become; when it is full, pods stay.",
         ),
     ] = None
     archive_max_age: Annotated[
         float | None,
-        typer.Option(
-            metavar="DURATION",
+        duration_option(
+            "Remove entries of the folder that are older, and none that is younger; 0 keeps all of them.",
+            "720h",
             parser=parse_age,
-            show_default="720h",
-            help="Remove entries of the folder that are older, and none that is younger; 0 keeps all of them.",
         ),
     ] = None
     archive_log_lines: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number(0, _MOST_LINES),
+        number_option(
+            "How many lines of each container's log are kept, within 1Mi a pod; 0 keeps none.",
+            0,
+            _MOST_LINES,
             show_default="100",
-            help="How many lines of each container's log are kept, within 1Mi a pod; 0 keeps none.",
         ),
     ] = None
 

@@ -10,18 +10,13 @@ from dataclasses import dataclass
 from podlife.cli.commands.gc.archive_options import Archiving
 from podlife.cli.commands.gc.finalizers_show import format_held
 from podlife.cli.commands.gc.once import archiving_steps, recording
-from podlife.cli.commands.gc.output import counted
-from podlife.cli.connection import (
-    ConnectionOptions,
-    connected,
-    load_connection,
-)
-from podlife.cli.printable import printable
+from podlife.cli.connection import ConnectionOptions, connected, load_connection
+from podlife.cli.output import counted, printable
 from podlife.client import Connection
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.daemons.connection import explained
-from podlife.errors import ApiError, ConfigError
+from podlife.errors import ApiError, ConfigError, PodlifeError
 from podlife.podgc import Settings
 from podlife.podgc.archive import Archive
 from podlife.podgc.finalizers.guarded_remover import remover_under
@@ -143,13 +138,14 @@ def told_of(result: FinalizerSummary, *, is_dry: bool = False) -> Iterator[str]:
 
 
 def problems_of(result: FinalizerSummary, connection: Connection) -> Iterator[str]:
-    if (error := result.error) is not None:
-        why = explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
-        yield f"no finalizer was taken off: {why}"
+    def why(error: PodlifeError) -> PodlifeError:
+        return explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
+
+    if result.error is not None:
+        yield f"no finalizer was taken off: {why(result.error)}"
     for kept in result.kept:
         yield f"nothing was taken off pod {kept.key}: {kept.why}"
     for pod, error in result.failures:
-        why = explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
-        yield f"nothing was taken off pod {pod.key}: {why}"
+        yield f"nothing was taken off pod {pod.key}: {why(error)}"
     if result.left:
         yield f"interrupted: {counted(result.left)} left as they are"

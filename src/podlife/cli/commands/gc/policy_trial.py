@@ -17,9 +17,10 @@ import msgspec
 
 from podlife.api.yaml_documents import yaml_to_json
 from podlife.cli.commands.gc.options import PolicyOptions
-from podlife.cli.commands.gc.output import Shown, counted, format_plan
+from podlife.cli.commands.gc.output import Shown, format_plan
 from podlife.cli.commands.gc.policy_show import read_given
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
+from podlife.cli.output import counted
 from podlife.client import Connection
 from podlife.clock import ManualClock, SystemClock
 from podlife.daemons import event_loop

@@ -19,16 +19,11 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.cli.commands.gc.archive_options import Archiving
 from podlife.cli.commands.gc.finalizers_remove import problems_of, told_of
 from podlife.cli.commands.gc.once import archiving_steps, recording
-from podlife.cli.commands.gc.output import (
-    Shown,
-    counted,
-    format_plan,
-    reasons_of,
-)
+from podlife.cli.commands.gc.output import Shown, format_plan, reasons_of
 from podlife.cli.commands.gc.progress import shown_progress
 from podlife.cli.commands.gc.summary import Result, tell
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
-from podlife.cli.printable import printable
+from podlife.cli.output import counted, printable
 from podlife.client import Client, Connection, WithdrawnError
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.up_process import podlife
+from tests.unit.cli.conftest import Refused
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,10 @@ from tests.kit.up_process import podlife
     ],
 )
 def test_a_wrong_option_is_one_line_and_nothing_is_made(
-    flags: tuple[str, ...], told: str, tmp_path: Path
+    refused: Refused, flags: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
     data = () if "--data" in flags else ("--data", str(tmp_path / "data"))
-    done = podlife("up", *data, *flags)
-    assert (done.returncode, done.stdout) == (2, "")
-    [line] = done.stderr.splitlines()
-    assert told in line
+    assert told in refused("up", *data, *flags)
     assert not (tmp_path / "data").exists()
 
 

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.cli.commands.up.node_orders import order_nodes
+from podlife.cli.commands.up.app import order_nodes
 from podlife.localcluster.cluster import LocalCluster
 from podlife.localcluster.control_socket import serve_orders
 from podlife.localcluster.state_dir import StateDir
