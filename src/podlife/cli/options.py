@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
-    from podlife.daemons.election import ElectionSettings
+    from podlife.daemons.service import ElectionSettings
 
 R = TypeVar("R")
 
@@ -325,7 +325,7 @@ class ElectionOptions:
             raise typer.BadParameter("--leader-elect-resource-name must not be empty")
         if not self.leader_elect:
             return None
-        from podlife.daemons.election import ElectionSettings
+        from podlife.daemons.service import ElectionSettings
 
         return ElectionSettings(
             self.leader_elect_resource_name,

@@ -57,8 +57,7 @@ def _run_apiserver(order: Message, link: SupervisorLink) -> None:
 def _run_controllers(order: Message, link: SupervisorLink) -> None:
     from podlife.daemons import controllers
     from podlife.daemons.catalog import NODE_LIFECYCLE
-    from podlife.daemons.election import ElectionSettings
-    from podlife.daemons.service import ServiceSettings
+    from podlife.daemons.service import ElectionSettings, ServiceSettings
     from podlife.nodehealth import NodeHealthSettings
 
     health = {NODE_LIFECYCLE: {"settings": NodeHealthSettings(**order["node_health"])}}

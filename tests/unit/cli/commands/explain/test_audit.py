@@ -15,7 +15,7 @@ import pytest
 from podlife.cli.commands.explain.audit import find_own_log, read_audit, siblings_of
 from podlife.client import Connection
 from podlife.errors import ConfigError
-from podlife.localcluster.audit_tail import AuditTail
+from podlife.localcluster.cluster_state import AuditTail
 from tests.unit.explain.test_audit_log import line
 
 SERVER = Connection("https://127.0.0.1:7443")
@@ -147,7 +147,7 @@ def test_of_a_flood_between_two_looks_the_end_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = line("delete", "web")
-    monkeypatch.setattr("podlife.localcluster.audit_tail._MOST_BYTES", 3 * len(one) + 10)
+    monkeypatch.setattr("podlife.localcluster.cluster_state._MOST_LOG_BYTES", 3 * len(one) + 10)
     log = put(tmp_path / "audit.log", b"")
     tail = AuditTail(log)
     put(log, one * 100)

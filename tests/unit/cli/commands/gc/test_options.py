@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from podlife.cli.app import app
 from podlife.cli.commands.gc.options import GATES, REASONS, GuardOptions, PolicyOptions, SelectionOptions
 from podlife.cli.options import ElectionOptions, parse_address
-from podlife.daemons.election import ElectionSettings
+from podlife.daemons.service import ElectionSettings
 from podlife.podgc import FeatureGates, Reason, Selection, Settings
 from podlife.podgc.policy.model import Guards, Policy
 from tests.unit.cli.conftest import Refused
