@@ -73,6 +73,21 @@ class Truncate:
 Fault = Answer | Cut | Hang | Hold | Silence | Truncate
 
 
+class FirstDeletes:
+    """The fault for the first so many deletions; `met` is how many there were."""
+
+    def __init__(self, count: int, fault: Fault) -> None:
+        self._count = count
+        self._fault = fault
+        self.met = 0
+
+    def __call__(self, seen: Seen) -> Fault | None:
+        if seen.method != "DELETE" or self.met == self._count:
+            return None
+        self.met += 1
+        return self._fault
+
+
 class FaultyProxy:
     def __init__(self, open_session: Callable[[], aiohttp.ClientSession]) -> None:
         self._open_session = open_session

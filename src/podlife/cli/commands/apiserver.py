@@ -39,8 +39,7 @@ def parse_host(text: str) -> str:
 
 
 DataOption = Annotated[
-    Path | None,
-    option("DIR", "Data folder; default: ~/.local/share/podlife.", "--data", parser=parse_folder),
+    Path | None, option("DIR", "Data folder; default: ~/.local/share/podlife.", "--data", parser=parse_folder)
 ]
 
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli.commands.apiserver import parse_folder
 from podlife.cli.connection import ConnectionOptions, load_connection
 from podlife.cli.options import (
-    GoCommand,
     RuntimeOption,
     VerbosityOption,
     number_option,
@@ -35,12 +35,6 @@ def _parse_name(text: str) -> str:
     return text
 
 
-def _parse_folder(text: str) -> Path:
-    if not text:
-        raise typer.BadParameter("it is empty: name a folder")
-    return Path(text).expanduser().absolute()
-
-
 def _parse_ip(text: str) -> str:
     from ipaddress import ip_address
 
@@ -61,11 +55,11 @@ class NodeOptions:
         option(
             "DIR",
             "Where pods, logs and keys are kept; ~/.local/share/podlife/nodes/NAME if not said.",
-            parser=_parse_folder,
+            parser=parse_folder,
         ),
     ] = None
     static_pods: Annotated[
-        Path | None, option("DIR", "Run the pods of the manifests in this folder.", parser=_parse_folder)
+        Path | None, option("DIR", "Run the pods of the manifests in this folder.", parser=parse_folder)
     ] = None
     listen: Annotated[
         str,
@@ -87,7 +81,7 @@ class NodeOptions:
         list[str] | None,
         option("KEY=VALUE:EFFECT", "Taints that the node is registered with (with commas, or repeated)."),
     ] = None
-    containerd_socket: Annotated[Path, option("FILE", "Where containerd listens.", parser=_parse_folder)] = (
+    containerd_socket: Annotated[Path, option("FILE", "Where containerd listens.", parser=parse_folder)] = (
         Path("/run/containerd/containerd.sock")
     )
     node_lease_duration_seconds: Annotated[
@@ -108,8 +102,7 @@ class NodeOptions:
         ),
     ] = ""
     ca_hash: Annotated[
-        str,
-        option("sha256:HASH", "The hash of the public key of the authority that the server must have."),
+        str, option("sha256:HASH", "The hash of the public key of the authority that the server must have.")
     ] = ""
 
 
@@ -133,10 +126,6 @@ def _parse_taint(text: str) -> dict[str, str]:
             f"{', '.join(_EFFECTS)}"
         )
     return {"key": key, "effect": effect, **({"value": value} if value else {})}
-
-
-def register(app: typer.Typer) -> None:
-    app.command(cls=GoCommand)(node)
 
 
 @with_groups

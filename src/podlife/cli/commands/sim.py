@@ -58,8 +58,7 @@ class SimOptions:
     max_pods: Annotated[int, number_option("How many pods a node takes.", 1)] = 110
     events: Annotated[bool, typer.Option("--events", help="Send the events of a real node too.")] = False
     quick_ends: Annotated[
-        bool,
-        typer.Option("--quick-ends", help="Remove deleted pods without telling first how they ended."),
+        bool, typer.Option("--quick-ends", help="Remove deleted pods without telling first how they ended.")
     ] = False
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the nodes and pods that were made when it ends.")

@@ -8,15 +8,7 @@ from podlife.api.codec import Object
 from podlife.client import DEPLOYMENTS, NODES, DeleteOptions
 from podlife.demo.narrator import DemoStep
 from podlife.demo.recorder import NotObservedError, condition
-from podlife.demo.scenario import (
-    DemoContext,
-    DemoScenario,
-    is_ready,
-    name_of,
-    node_of,
-    places,
-    uid_of,
-)
+from podlife.demo.scenario import DemoContext, DemoScenario, is_ready, name_of, node_of, places, uid_of
 from podlife.demo.workloads import deployment, template
 
 _REPLICAS = 3

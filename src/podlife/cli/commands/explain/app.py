@@ -125,10 +125,6 @@ def node(
     sys.exit(show_node(connection, _checked_name(name, "node"), output, audit_log))
 
 
-def register(root: typer.Typer) -> None:
-    root.command(cls=GoCommand)(stuck)
-
-
 @with_groups
 def stuck(
     connection: ConnectionOptions,

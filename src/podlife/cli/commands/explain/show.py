@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,9 +12,7 @@ from datetime import datetime
 from podlife.cli.archive_target import ArchiveTarget
 from podlife.cli.commands.explain.audit import read_audit
 from podlife.cli.commands.explain.output import format_explanation, format_stuck
-from podlife.cli.commands.explain.policy import PolicyVerdicts
-from podlife.cli.commands.explain.rules import acting_rules
-from podlife.cli.commands.explain.server import for_this_server
+from podlife.cli.commands.explain.rules import PolicyVerdicts, acting_rules
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.client import Client
 from podlife.clock import Clock, SystemClock
@@ -22,6 +21,7 @@ from podlife.errors import NotFoundError, PodlifeError
 from podlife.explain import (
     ActionRules,
     AuditedRequest,
+    Cause,
     ClusterSnapshot,
     Explanation,
     Happening,
@@ -39,6 +39,8 @@ _RIGHTS = "the role view, with nodes and leases,"
 # Pods of one name, as a StatefulSet creates them.
 _MOST_ENTRIES = 5
 
+# At its beginning, after a pipe, or quoted within a sentence.
+_KUBECTL = re.compile(r"(^|\| |`)kubectl ")
 _Look = Callable[[Client, Clock], Awaitable[Explanation]]
 
 
@@ -185,3 +187,32 @@ async def find_stuck(
 
 def _since(found: Explanation, now: datetime) -> datetime:
     return next(cause.since for cause in found.causes if cause.is_stuck) or now
+
+
+def for_this_server(found: Explanation, options: ConnectionOptions) -> Explanation:
+    """Suggested commands get the flags of the cluster that was explained, but no token."""
+    flags = _flags(options)
+    if not flags:
+        return found
+    return replace(found, causes=tuple(_with_flags(cause, flags) for cause in found.causes))
+
+
+def _flags(options: ConnectionOptions) -> str:
+    given = {
+        "--kubeconfig": options.kubeconfig,
+        "--context": options.context,
+        "--server": options.server,
+        "--certificate-authority": options.certificate_authority,
+        "--as": options.request_as,
+    }
+    words = [shlex.quote(f"{flag}={value}") for flag, value in given.items() if value]
+    words += ["--insecure-skip-tls-verify"] if options.insecure_skip_tls_verify else []
+    return " ".join(words)
+
+
+def _with_flags(cause: Cause, flags: str) -> Cause:
+    def put(text: str) -> str:
+        return _KUBECTL.sub(lambda match: f"{match[1]}kubectl {flags} ", text)
+
+    remedies = tuple(replace(each, command=put(each.command)) for each in cause.remedies)
+    return replace(cause, text=put(cause.text), remedies=remedies)

@@ -73,7 +73,7 @@ def finalizers(
         if wanted or all_namespaces or connection != ConnectionOptions():
             raise typer.BadParameter(f"options of {ctx.invoked_subcommand} stand after it")
         return
-    from podlife.cli.commands.gc.finalizers_show import show_held
+    from podlife.cli.commands.gc.held_pods import show_held
 
     show_held(connection, wanted, output)
 
@@ -112,7 +112,7 @@ def remove(
 
     Whoever set a finalizer wanted something done first: that is left undone."""
     from podlife.api.names import check_dns_subdomain
-    from podlife.cli.commands.gc.finalizers_remove import Wanted, run_removal
+    from podlife.cli.commands.gc.held_pods import Wanted, run_removal
     from podlife.podgc import Settings
 
     allowed = checked_finalizers(removal.allow, "--allow")

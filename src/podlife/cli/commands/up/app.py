@@ -1,4 +1,6 @@
-"""`podlife up`: a whole cluster on this machine, for as long as the command runs."""
+"""`podlife up`: a whole cluster on this machine, for as long as the command runs. `podlife down` ends it from another
+terminal, `podlife status` shows it.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,14 @@ from podlife.cli.commands.apiserver import (
 from podlife.cli.commands.gc.options import quarantine_option
 from podlife.cli.commands.nodehealth_options import NodeHealthOptions
 from podlife.cli.options import (
-    GoCommand,
     RuntimeOption,
     VerbosityOption,
     duration_option,
+    format_option,
     not_negative,
     number_option,
     option,
+    parse_timeout,
     with_groups,
     words,
 )
@@ -116,10 +119,6 @@ class UpOptions:
     audit_log_maxbackup: MaxBackupOption = 3
 
 
-def register(app: typer.Typer) -> None:
-    app.command(cls=GoCommand)(up)
-
-
 @with_groups
 def up(
     node: Annotated[
@@ -138,7 +137,7 @@ def up(
     """Run a cluster on this machine: API server, controllers, scheduler and nodes. Ctrl-C stops it, with its pods; the
     next `up` goes on where it was. With names of nodes: start those again that `podlife down NODE` has stopped."""
     if node:
-        order_nodes(options.data, "start", node)
+        _order_nodes(options.data, "start", node)
         return
     if sys.platform != "linux":
         raise ConfigError(
@@ -160,7 +159,43 @@ def up(
     session.run(_settings(options, node_health, chosen, v), state_dir, Screen(), guard)
 
 
-def order_nodes(data: Path | None, order: str, nodes: list[str]) -> None:
+def down(
+    node: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NODE]...",
+            help="Stop only the agents of these nodes, as if their machines were silent.",
+            autocompletion=completions.nodes_of_up,
+        ),
+    ] = None,
+    data: DataOption = None,
+    now: Annotated[bool, typer.Option("--now", help="End the pods at once, without their grace.")] = False,
+    timeout: Annotated[
+        float, duration_option("How long to wait for its end.", "2m", parser=parse_timeout)
+    ] = 120.0,
+) -> None:
+    """End a running `podlife up` and its pods; what it keeps stays, for the next one. With names of nodes: stop only
+    their agents, whose pods run on; `podlife up NODE` starts them again."""
+    if node:
+        _order_nodes(data, "stop", node)
+        return
+    from podlife.cli.commands.up.down import end_cluster
+    from podlife.localcluster.state_dir import choose_state_dir
+
+    end_cluster(choose_state_dir(data), timeout, is_at_once=now)
+
+
+def status(
+    data: DataOption = None, output: Annotated[str, format_option("table", "json", "yaml")] = "table"
+) -> None:
+    """Show what a running `podlife up` consists of: components, nodes, pods. The exit code is 1 where none runs."""
+    from podlife.cli.commands.up.status import show_status
+    from podlife.localcluster.state_dir import choose_state_dir
+
+    show_status(choose_state_dir(data), output)
+
+
+def _order_nodes(data: Path | None, order: str, nodes: list[str]) -> None:
     """`start` or `stop` nodes of a running `up`, and print the outcome."""
     from podlife.localcluster.control_socket import ask
     from podlife.localcluster.state_dir import choose_state_dir

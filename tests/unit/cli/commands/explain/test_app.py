@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.cli.commands.explain.server import for_this_server
+from podlife.cli.commands.explain.show import for_this_server
 from podlife.cli.connection import ConnectionOptions
 from podlife.explain import Cause, Explanation, Remedy
 from tests.unit.cli.conftest import Refused

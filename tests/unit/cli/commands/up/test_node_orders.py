@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.cli.commands.up.app import order_nodes
+from podlife.cli.commands.up.app import _order_nodes
 from podlife.localcluster.cluster import LocalCluster
 from podlife.localcluster.control_socket import serve_orders
 from podlife.localcluster.state_dir import StateDir
@@ -52,7 +52,7 @@ async def test_stopping_and_starting_a_node_says_what_was_so_before(
     folder: StateDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for what in ("stop", "stop", "start", "start"):
-        await asyncio.to_thread(order_nodes, folder.path, what, ["node-2"])
+        await asyncio.to_thread(_order_nodes, folder.path, what, ["node-2"])
     assert capsys.readouterr().out.splitlines() == [
         "node-2 is stopped; its pods run on",
         "node-2 is stopped already; its pods run on",
