@@ -94,6 +94,8 @@ class FaultyProxy:
         self._session: aiohttp.ClientSession | None = None
         self._quit = asyncio.Event()
         self.port = 0
+        # Of a command that is to go through it.
+        self.flags: list[str] = []
         self.seen: list[Seen] = []
         self.fault: Callable[[Seen], Fault | None] = lambda _: None
         # Streams that are held back for as long as this says so; what came meanwhile is passed on afterwards.

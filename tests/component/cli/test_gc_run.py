@@ -98,10 +98,7 @@ async def is_told(client: Client, text: str) -> bool:
 
 
 async def fetch(port: int, path: str) -> tuple[int, str]:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"http://127.0.0.1:{port}/{path}") as answer,
-    ):
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/{path}") as answer:
         return answer.status, await answer.text()
 
 
@@ -134,9 +131,7 @@ async def test_the_api_server_may_be_killed_and_come_back(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("fault", [Answer(410, GONE), Truncate()], ids=["410", "truncated"])
-async def test_watches_that_break_are_begun_anew(
-    proxy: FaultyProxy, through: list[str], states: States, fault: Fault
-) -> None:
+async def test_watches_that_break_are_begun_anew(proxy: FaultyProxy, states: States, fault: Fault) -> None:
     broken = 0
 
     def break_every_other(seen: Seen) -> Fault | None:
@@ -149,7 +144,7 @@ async def test_watches_that_break_are_begun_anew(
     proxy.fault = break_every_other
     await states.pod("alive")
     await states.out_of_service("first")
-    async with collecting(*ALONE, *through) as run:
+    async with collecting(*ALONE, *proxy.flags) as run:
         await until(left(states, "alive"))
         await states.out_of_service("second")
         await until(left(states, "alive"))
@@ -157,22 +152,20 @@ async def test_watches_that_break_are_begun_anew(
     assert broken
 
 
-async def test_a_storm_of_429_is_waited_out(proxy: FaultyProxy, through: list[str], states: States) -> None:
+async def test_a_storm_of_429_is_waited_out(proxy: FaultyProxy, states: States) -> None:
     proxy.fault = storm = FirstDeletes(40, Answer(429, b"{}", {"Retry-After": "0"}))
     await states.terminated(*(f"p-{number:02}" for number in range(12)))
-    async with collecting("--terminated-pod-gc-threshold", "1", *ALONE, *through) as run:
+    async with collecting("--terminated-pod-gc-threshold", "1", *ALONE, *proxy.flags) as run:
         await until(left(states, "p-11"))
         assert (await run.end()).code == 0
     assert storm.met == 40
 
 
-async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
-    proxy: FaultyProxy, through: list[str], states: States
-) -> None:
+async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(proxy: FaultyProxy, states: States) -> None:
     """GC-52"""
     proxy.fault = lambda seen: Answer(503) if seen.path == "/api/v1/nodes/gc-gone" else None
     await states.orphaned("orphan")
-    async with collecting(*ALONE, "--request-timeout", "3s", *through) as run:
+    async with collecting(*ALONE, "--request-timeout", "3s", *proxy.flags) as run:
         await run.wait_for("cannot get node gc-gone, keeping its pods")
         assert await states.names() == {"orphan"}
         proxy.fault = lambda _: None
@@ -181,7 +174,7 @@ async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
 
 
 async def test_a_pod_made_anew_between_decision_and_deletion_lives(
-    proxy: FaultyProxy, through: list[str], states: States, client: Client
+    proxy: FaultyProxy, states: States, client: Client
 ) -> None:
     await states.pod("twin", phase="Failed")
     await states.pod("other", phase="Failed")
@@ -195,7 +188,7 @@ async def test_a_pod_made_anew_between_decision_and_deletion_lives(
         )
 
     proxy.fault = hold_back
-    flags = ["--terminated-pod-gc-threshold", "1", *ALONE, *through]
+    flags = ["--terminated-pod-gc-threshold", "1", *ALONE, *proxy.flags]
     async with collecting(*flags) as run:
         await until(lambda: proxy.count("DELETE", ".*/pods/other"))
         options = DeleteOptions(grace_period_seconds=0)

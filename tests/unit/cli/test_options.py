@@ -9,13 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from podlife.cli.options import (
-    GoCommand,
-    _parse_verbosity,
-    parse_duration,
-    parse_timeout,
-    with_groups,
-)
+from podlife.cli.options import GoCommand, _parse_verbosity, parse_duration, parse_timeout, with_groups
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import yaml
 from podlife.cli.commands.archive_output import format_logs
 from podlife.cli.commands.explain.output import format_explanation, format_stuck
 from podlife.cli.commands.gc.output import format_plan
-from podlife.cli.output import STRUCTURED, as_yaml, printable, structured, table
+from podlife.cli.output import STRUCTURED, as_yaml, counted, printable, structured, table
 from podlife.explain import Cause, Explanation, Happening
 from podlife.podgc import Action, Guard, HeldBack, Plan, Reason, Refusal, Victim
 from podlife.podgc.archive import Log
@@ -28,19 +28,18 @@ class Colour(StrEnum):
 def test_a_format_holds_what_was_given_in_its_order(output: str) -> None:
     facts = {"b": [1, ("x", None)], "a": Colour.RED, "time": "2026-01-02T03:04:05Z", "on": True, "ü": "1e3"}
     read = yaml.safe_load(structured(facts, output))
-    assert read == {
-        "b": [1, ["x", None]],
-        "a": "red",
-        "time": "2026-01-02T03:04:05Z",
-        "on": True,
-        "ü": "1e3",
-    }
+    assert read == {"b": [1, ["x", None]], "a": "red", "time": "2026-01-02T03:04:05Z", "on": True, "ü": "1e3"}
     assert list(read) == list(facts)
     assert structured(facts, output).endswith("\n")
 
 
 def test_json_is_json() -> None:
     assert json.loads(structured({"a": 1}, "json")) == {"a": 1}
+
+
+def test_one_is_not_many() -> None:
+    assert (counted(1), counted(0), counted(2, "node")) == ("1 pod", "0 pods", "2 nodes")
+    assert (counted(1, "entry", "entries"), counted(2, "entry", "entries")) == ("1 entry", "2 entries")
 
 
 def test_a_table_is_as_wide_as_it_must_be() -> None:

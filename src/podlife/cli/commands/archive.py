@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli.archive_target import ARCHIVE_ENV, ARCHIVE_METAVAR, ArchiveTarget, parse_target
-from podlife.cli.commands.gc.archive_options import parse_age
+from podlife.cli.archive_options import ARCHIVE_ENV, ARCHIVE_METAVAR, ArchiveTarget, parse_age, parse_target
 from podlife.cli.namespaces import EveryNamespaceOption, OneNamespaceOption, checked_namespace
 from podlife.cli.options import GoCommand, command_group, duration_option, format_option, option, with_groups
 

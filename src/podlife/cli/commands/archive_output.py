@@ -11,7 +11,7 @@ import msgspec
 
 from podlife.api.codec import Object, format_time
 from podlife.api.durations import format_duration
-from podlife.cli.archive_target import ArchiveTarget
+from podlife.cli.archive_options import ArchiveTarget
 from podlife.cli.output import as_json, as_yaml, counted, printable, printable_lines, table
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop

@@ -42,26 +42,31 @@ def _percent(text: str) -> float | None:
     return None if match is None or float(match[1]) > 100 else float(match[1])
 
 
-def _share(text: str) -> str:
-    if not _percent(text):
-        raise typer.BadParameter(
-            f"{text!r} is no share of the nodes: write it as 10%, more than 0% and up to 100%"
-        )
-    return text
+def _text(is_fit: Callable[[str], bool], complaint: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not is_fit(text):
+            raise typer.BadParameter(f"{text!r} is {complaint}")
+        return text
+
+    return parse
 
 
-def _share_or_number(text: str) -> str:
-    if _percent(text) is None and not _NUMBER.fullmatch(text):
-        raise typer.BadParameter(f"{text!r} is neither a share nor a number of nodes: write it as 50% or 3")
-    return text
+def _is_number(text: str, least: int = 0) -> bool:
+    return _NUMBER.fullmatch(text) is not None and int(text) >= least
 
 
-def _all_or_number(text: str) -> str:
-    if text != "all" and (not _NUMBER.fullmatch(text) or int(text) < 1):
-        raise typer.BadParameter(
-            f"{text!r} is neither all nor a number of fence checks: write all, or 1 or more"
-        )
-    return text
+_share = _text(
+    lambda text: bool(_percent(text)),
+    "no share of the nodes: write it as 10%, more than 0% and up to 100%",
+)
+_share_or_number = _text(
+    lambda text: _percent(text) is not None or _is_number(text),
+    "neither a share nor a number of nodes: write it as 50% or 3",
+)
+_all_or_number = _text(
+    lambda text: text == "all" or _is_number(text, least=1),
+    "neither all nor a number of fence checks: write all, or 1 or more",
+)
 
 
 @dataclass(frozen=True, slots=True)

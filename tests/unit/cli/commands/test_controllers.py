@@ -38,12 +38,6 @@ def test_the_list_shows_every_name_with_what_it_is_for() -> None:
     assert podlife("controllers", "list", "--names").stdout.split() == ALL
 
 
-def test_help_loads_nothing_heavy() -> None:
-    heavy = {"aiohttp", "asyncio", "msgspec", "prometheus_client", "rich", "structlog", "yaml"}
-    assert not heavy & imports_of("controllers", "run", "--help")
-    assert not heavy & imports_of("controllers", "list")
-
-
 def test_every_workload_has_a_flag_for_its_workers() -> None:
     syncs = SyncOptions(concurrent_replicaset_syncs=9, concurrent_gc_syncs=7, terminated_pod_gc_threshold=3)
     assert syncs.of("replicaset-controller") == {"workers": 9}

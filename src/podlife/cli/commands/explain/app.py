@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from podlife.cli import completions
-from podlife.cli.archive_target import ARCHIVE_ENV, ARCHIVE_METAVAR, parse_target
+from podlife.cli.archive_options import ARCHIVE_ENV, ARCHIVE_METAVAR, parse_target
 from podlife.cli.connection import ConnectionOptions
 from podlife.cli.namespaces import PodNamespaceOption, checked_namespace
 from podlife.cli.options import GoCommand, command_group, format_option, option, with_groups

@@ -43,9 +43,10 @@ _FOR_A_PERSON = (Guard.STOP, Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE, Guard.O
 
 
 def acting_rules(
-    settings: Settings | None = None, standing: Callable[[Object], PolicyStatus | None] = lambda pod: None
+    settings: Settings | None = None, verdict: Callable[[Object], PolicyStatus | None] | None = None
 ) -> ActionRules:
-    """`standing` is the verdict of the policy of the settings, if there is one."""
+    """`verdict` is that of the policy of the settings, if there is one."""
+    standing = verdict or (lambda pod: None)
     found = settings or Settings()
     # One pod alone is never over a threshold; and a threshold of 0 or less collects no ended pods.
     # What rules of a policy do is in the standing: this is about upstream's reasons.

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from podlife.cli.archive_target import ArchiveTarget
+from podlife.cli.archive_options import ArchiveTarget
 from podlife.cli.commands.explain.audit import read_audit
 from podlife.cli.commands.explain.output import format_explanation, format_stuck
 from podlife.cli.commands.explain.rules import PolicyVerdicts, acting_rules
@@ -19,7 +19,6 @@ from podlife.clock import Clock, SystemClock
 from podlife.daemons import event_loop
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.explain import (
-    ActionRules,
     AuditedRequest,
     Cause,
     ClusterSnapshot,
@@ -99,7 +98,7 @@ async def look_at_pod(
 ) -> Explanation:
     """With settings that have a policy, the verdict of the policy too."""
     verdicts = await _verdicts(client, clock, settings)
-    reader = SnapshotReader(client, clock, _rules(settings, verdicts))
+    reader = SnapshotReader(client, clock, acting_rules(settings, verdicts))
     try:
         world, pod = await reader.pod(namespace, name)
     except NotFoundError:
@@ -117,10 +116,6 @@ async def _verdicts(client: Client, clock: Clock, settings: Settings | None) -> 
     verdicts = PolicyVerdicts(client, clock, settings)
     await verdicts.read()
     return verdicts
-
-
-def _rules(settings: Settings | None, verdicts: PolicyVerdicts | None) -> ActionRules:
-    return acting_rules(settings) if verdicts is None else acting_rules(settings, verdicts)
 
 
 async def _with_archived(found: Explanation, target: ArchiveTarget, clock: Clock) -> Explanation:
@@ -177,7 +172,7 @@ async def find_stuck(
 ) -> tuple[ClusterSnapshot, Sequence[Explanation]]:
     """All stuck pods of a namespace or of all, the longest first."""
     verdicts = await _verdicts(client, clock, settings)
-    world = await SnapshotReader(client, clock, _rules(settings, verdicts)).everything(namespace)
+    world = await SnapshotReader(client, clock, acting_rules(settings, verdicts)).everything(namespace)
     if verdicts is not None:
         world = replace(world, unread=(*world.unread, *verdicts.unread))
     stuck = [pod for pod in world.pods if any(cause.is_stuck for cause in pod_causes(world, pod))]

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli.archive_options import ArchiveOptions
 from podlife.cli.commands.gc import finalizers as gc_finalizers
 from podlife.cli.commands.gc import policy as gc_policy
-from podlife.cli.commands.gc.archive_options import ArchiveOptions
 from podlife.cli.commands.gc.finalizers import FinalizerOptions
 from podlife.cli.commands.gc.options import GuardOptions, PolicyOptions, SelectionOptions, check_period
 from podlife.cli.connection import ConnectionOptions, load_connection
@@ -49,8 +49,6 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """Whether it deletes."""
-
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Delete without asking.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False
 
@@ -86,8 +84,6 @@ def sweep(
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How it runs."""
-
     period: Annotated[
         float,
         duration_option(

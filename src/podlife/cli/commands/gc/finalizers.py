@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli.commands.gc.archive_options import ArchiveOptions
+from podlife.cli.archive_options import ArchiveOptions
 from podlife.cli.commands.gc.options import PolicyFileOption, given_policy, quarantine_option
 from podlife.cli.connection import ConnectionOptions
 from podlife.cli.namespaces import (
@@ -28,8 +28,6 @@ app = typer.Typer(
 
 @dataclass(frozen=True, slots=True)
 class FinalizerOptions:
-    """Of a sweep and of a collector that runs."""
-
     remove_finalizer: Annotated[
         list[str] | None,
         option(
@@ -80,8 +78,6 @@ def finalizers(
 
 @dataclass(frozen=True, slots=True)
 class RemovalOptions:
-    """What may be taken off, and when."""
-
     allow: Annotated[
         list[str] | None,
         option(

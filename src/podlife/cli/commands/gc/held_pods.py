@@ -11,7 +11,7 @@ from typing import Any
 
 from podlife.api.codec import format_time
 from podlife.api.durations import format_duration
-from podlife.cli.commands.gc.archive_options import Archiving
+from podlife.cli.archive_options import Archiving
 from podlife.cli.commands.gc.once import archiving_steps, is_agreed, prepare_to_ask, recording
 from podlife.cli.commands.gc.output import where_of
 from podlife.cli.connection import ConnectionOptions, connected, load_connection

@@ -15,7 +15,7 @@ from podlife.errors import ConfigError
 from podlife.events import Recorder
 
 if TYPE_CHECKING:
-    from podlife.cli.commands.gc.archive_options import Archiving
+    from podlife.cli.archive_options import Archiving
     from podlife.podgc.archive import Archive, ArchiveStep
 
 

@@ -94,8 +94,6 @@ class SelectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """What makes a pod collectable."""
-
     policy: PolicyFileOption = None
     terminated_pod_gc_threshold: Annotated[
         int, number_option("How many terminated pods may stay in the cluster; 0 or less keeps all of them.")

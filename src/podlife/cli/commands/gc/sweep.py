@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.cli.commands.gc.archive_options import Archiving
+from podlife.cli.archive_options import Archiving
 from podlife.cli.commands.gc.held_pods import problems_of, told_of
 from podlife.cli.commands.gc.once import archiving_steps, is_agreed, prepare_to_ask, recording
 from podlife.cli.commands.gc.output import Shown, format_plan, reasons_of

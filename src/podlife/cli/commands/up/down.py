@@ -9,8 +9,8 @@ import os
 import select
 import signal
 
+from podlife.cli.commands.up.lines import command_for
 from podlife.cli.output import counted
-from podlife.cli.program import command_for
 from podlife.errors import ConfigError, PodlifeError
 from podlife.localcluster.state_dir import Holder, StateDir, started_at
 

@@ -12,10 +12,17 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from podlife.cli.commands.up.lines import ChangeLines, Welcome, in_order, states_of, summary_of
+from podlife.cli.commands.up.lines import (
+    ChangeLines,
+    Welcome,
+    command_for,
+    in_order,
+    program,
+    states_of,
+    summary_of,
+)
 from podlife.cli.commands.up.terminal import QuietTerminal
 from podlife.cli.output import counted
-from podlife.cli.program import command_for, program
 from podlife.localcluster.cluster_state import ClusterState, why_terminating
 from podlife.localcluster.state_dir import StateDir, age_seconds
 
@@ -105,7 +112,6 @@ class Screen:
 
 
 def draw(state: ClusterState) -> RenderableType:
-    """The current state."""
     from rich.console import Group
     from rich.text import Text
 

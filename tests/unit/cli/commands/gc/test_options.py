@@ -16,16 +16,13 @@ from podlife.daemons.service import ElectionSettings
 from podlife.podgc import FeatureGates, Reason, Selection, Settings
 from podlife.podgc.policy.model import Guards, Policy
 from tests.unit.cli.conftest import Refused
-from tests.unit.cli.test_main import imports_of, podlife
+from tests.unit.cli.test_main import podlife
 
 ONE = "example.com/one"
 REMOVE = ("finalizers", "remove")
 
 
-def test_help_loads_nothing_heavy_and_names_every_flag() -> None:
-    heavy = {"aiohttp", "asyncio", "msgspec", "prometheus_client", "rich", "structlog", "yaml"}
-    assert not heavy & imports_of("gc", "--help")
-    assert not heavy & imports_of("gc", "run", "--help")
+def test_help_names_every_flag() -> None:
     for command, flags in {
         "plan": ["--namespace", "--all-namespaces", "--selector", "--output", "--context", "--as"],
         "sweep": ["--yes", "--dry-run", "--selector", "--quarantine", "--request-timeout"],
@@ -77,9 +74,7 @@ def test_a_gate_is_switched_by_its_upstream_name() -> None:
         (["plan", "--collect", ","], "--collect is empty: there are terminated"),
         (["plan", "--quarantine", "-5s"], "'-5s' lies in the past"),
         (["plan", "--quarantine", "9999999999h"], "longer than anybody waits"),
-        (["plan", "-o", "xml"], "'xml' is no way to show it: there are table"),
         (["plan", "--quarantine", "40"], "is not a duration"),
-        (["plan", "--terminated-pod-gc-threshold", "many"], "'many' is not a whole number"),
         (["plan", "--period", "20s"], "there is no option"),
         (["sweep", "--request-timeout", "-1s"], "in the past"),
         (["run", "--period", "0s"], "--period must be longer than 0"),
@@ -93,7 +88,6 @@ def test_a_gate_is_switched_by_its_upstream_name() -> None:
         (["run", "--leader-elect-renew-deadline", "2s"], "1.2 times --leader-elect-retry-period"),
         (["run", "--leader-elect-retry-period", "0"], "longer than 0"),
         (["run", "--leader-elect-resource-name", ""], "--leader-elect-resource-name is empty"),
-        (["run", "-v", "loud"], "is not a level"),
         (["run", "-n", "a"], "there is no option"),
         (["nonsense"], "there is no command"),
         ([*REMOVE, "p"], "name what may be taken off with --allow"),
@@ -130,8 +124,7 @@ def test_an_election_that_holds_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "address"),
-    [("127.0.0.1:80", ("127.0.0.1", 80)), (":0", ("", 0)), ("[::1]:8080", ("::1", 8080))],
+    ("text", "address"), [("127.0.0.1:80", ("127.0.0.1", 80)), (":0", ("", 0)), ("[::1]:8080", ("::1", 8080))]
 )
 def test_an_address_has_a_host_and_a_port(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
@@ -140,14 +133,6 @@ def test_an_address_has_a_host_and_a_port(text: str, address: tuple[str, int]) -
 def test_an_address_without_a_port_is_refused() -> None:
     with pytest.raises(typer.BadParameter, match="HOST:PORT"):
         parse_address("localhost")
-
-
-@pytest.mark.parametrize("flag", ["--leader-elect=false", "--no-leader-elect", "--leader-elect=true"])
-def test_the_election_is_turned_off_as_kubernetes_users_do_it(flag: str) -> None:
-    """It comes as far as the server, which is not there."""
-    result = podlife("gc", "run", flag, "--server=http://127.0.0.1:1", "--token=x")
-    assert result.returncode == 1
-    assert "cannot be reached" in result.stderr
 
 
 @pytest.mark.parametrize(

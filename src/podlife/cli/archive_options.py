@@ -1,21 +1,86 @@
-"""The options of an archive: where to, how much, for how long; and the step that follows from them."""
+"""The options of an archive: where to (a directory, or a bucket and a prefix), how much, for how long; and the step
+that follows from them."""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli.archive_target import ARCHIVE_ENV, ARCHIVE_METAVAR, ArchiveTarget, parse_target
 from podlife.cli.options import duration_option, not_negative, number_option, option
 
 if TYPE_CHECKING:
     from podlife.client import Client
     from podlife.clock import Clock
-    from podlife.podgc.archive import Archive, ArchiveStep, LogSettings
+    from podlife.podgc.archive import Archive, ArchiveReader, ArchiveStep, LogSettings
+    from podlife.podgc.archive.s3_client import S3Client
 
+ARCHIVE_ENV, ARCHIVE_METAVAR = "PODLIFE_ARCHIVE", "FOLDER|s3://BUCKET/PREFIX"
 _MOST_LINES = 100_000
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveTarget:
+    folder: Path = Path()
+    bucket: str = ""
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/") if self.bucket else str(self.folder)
+
+    def open_bucket(self, clock: Clock) -> Archive:
+        """Raises ConfigError when the environment does not say how to get there."""
+        from podlife.podgc.archive.s3 import S3Archive
+
+        return S3Archive(self._s3_client(clock), self.prefix)
+
+    @asynccontextmanager
+    async def reader(self, clock: Clock) -> AsyncIterator[ArchiveReader]:
+        """Raises PodlifeError."""
+        from podlife.podgc.archive import FolderReader
+        from podlife.podgc.archive.s3 import S3Reader
+
+        reader: ArchiveReader = (
+            S3Reader(self._s3_client(clock), self.prefix) if self.bucket else FolderReader(self.folder)
+        )
+        try:
+            yield reader
+        finally:
+            await reader.close()
+
+    def _s3_client(self, clock: Clock) -> S3Client:
+        from podlife.podgc.archive.s3_client import S3Client, settings_from
+
+        return S3Client(settings_from(os.environ), self.bucket, clock=clock)
+
+
+def parse_target(text: str) -> ArchiveTarget:
+    """Raises BadParameter."""
+    if not text:
+        raise typer.BadParameter("--archive is empty: name a folder, or write s3://BUCKET/PREFIX")
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        if text.strip() != text:
+            raise typer.BadParameter(
+                f"--archive {text!r} is no folder: name one, or write s3://BUCKET/PREFIX"
+            )
+        return ArchiveTarget(Path(text).expanduser().absolute())
+    bucket, _, prefix = rest.partition("/")
+    if scheme != "s3" or not _BUCKET.fullmatch(bucket):
+        raise typer.BadParameter(
+            f"--archive {text!r} is neither a folder nor a bucket: write s3://BUCKET/PREFIX"
+        )
+    parts = [part for part in prefix.split("/") if part]
+    if any(part in (".", "..") for part in parts) or not prefix.isascii() or not prefix.isprintable():
+        raise typer.BadParameter(f"--archive {text!r} has a prefix that cannot be used: write plain letters")
+    return ArchiveTarget(bucket=bucket, prefix="/".join(parts))
 
 
 def _parse_size(text: str | int) -> int:
@@ -38,8 +103,6 @@ parse_age = not_negative("lies in the future: write how old an entry may become,
 
 @dataclass(frozen=True, slots=True)
 class Archiving:
-    """What was asked for, checked."""
-
     target: ArchiveTarget
     most_bytes: int
     most_age_seconds: float

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.program import command_for, program
+from podlife.cli.commands.up.lines import command_for, program
 from podlife.localcluster.state_dir import StateDir
 
 
