@@ -149,10 +149,12 @@ class _Session:
         self._token.issue(self._join_url())
         cluster.start_rest()
         async with Client.connect(load(Flags(kubeconfig=str(state_dir.kubeconfig)))) as client:
-            state = ClusterState(SystemClock())
+            state, log = ClusterState(SystemClock()), self._plan.audit_log_path
+            # "-" is standard output.
+            audit = None if log in ("", "-") else AuditTail(Path(log))
             async with asyncio.TaskGroup() as group:
                 beside = [
-                    group.create_task(follow(state, client, self._audit_tail()), name="state"),
+                    group.create_task(follow(state, client, audit), name="state"),
                     group.create_task(serve_orders(state_dir, cluster), name="orders"),
                 ]
                 await self._token.publish(client, self._join_url())
@@ -181,11 +183,6 @@ class _Session:
             await self._signals.stop.wait()
             for task in beside:
                 task.cancel()
-
-    def _audit_tail(self) -> AuditTail | None:
-        path = self._plan.audit_log_path
-        # "-" is standard output.
-        return None if path in ("", "-") else AuditTail(Path(path))
 
     def _join_url(self) -> str:
         settings = self._plan.settings

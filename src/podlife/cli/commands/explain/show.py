@@ -177,11 +177,11 @@ async def find_stuck(
         world = replace(world, unread=(*world.unread, *verdicts.unread))
     stuck = [pod for pod in world.pods if any(cause.is_stuck for cause in pod_causes(world, pod))]
     found = (explain_pod(world, pod) for pod in stuck)
-    return world, sorted(found, key=lambda each: _since(each, world.now))
 
+    def since(each: Explanation) -> datetime:
+        return next(cause.since for cause in each.causes if cause.is_stuck) or world.now
 
-def _since(found: Explanation, now: datetime) -> datetime:
-    return next(cause.since for cause in found.causes if cause.is_stuck) or now
+    return world, sorted(found, key=since)
 
 
 def for_this_server(found: Explanation, options: ConnectionOptions) -> Explanation:

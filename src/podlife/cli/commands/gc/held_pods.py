@@ -51,20 +51,15 @@ def format_held(held: Sequence[HeldPod], output: str, now: datetime, namespace: 
         return f"No pod is held by a finalizer {where_of(namespace)}.\n"
     rows = [("NAMESPACE", "NAME", "HELD FOR", "NODE", "FINALIZER", "SET BY", "LAST WRITTEN")]
     for pod in held:
+        node = "<none>" if pod.node_state is NodeState.NONE else f"{pod.node} ({pod.node_state})"
         for number, each in enumerate(pod.finalizers):
             # A pod's own columns stand once.
-            own = (pod.namespace, pod.name, _age(pod.since, now), _node(pod)) if number == 0 else ("",) * 4
+            own = (pod.namespace, pod.name, _age(pod.since, now), node) if number == 0 else ("",) * 4
             written = "<unknown>" if each.set_at is None else f"{_age(each.set_at, now)} ago"
             rows.append((*own, each.name, each.manager or "<unknown>", written))
     gone = sum(pod.node_state is NodeState.GONE for pod in held)
     told = f"{counted(len(held))} held by finalizers, {gone} of them of nodes that are gone."
     return f"{table(rows)}\n{told}\n"
-
-
-def _node(pod: HeldPod) -> str:
-    if pod.node_state is NodeState.NONE:
-        return "<none>"
-    return f"{pod.node} ({pod.node_state})"
 
 
 def _age(since: datetime, now: datetime) -> str:
