@@ -105,9 +105,9 @@ class Reader:
             process.communicate()
 
 
-def read_until(process: Process, *texts: str) -> str:
-    """What the process has written, or logged if its log is read, up to and with a line that holds the texts."""
-    stream = process.stderr or process.stdout
+def read_until(process: Process, *texts: str, is_log: bool = False) -> str:
+    """What the process has written, or logged, up to and with a line that holds the texts."""
+    stream = process.stderr if is_log else process.stdout
     assert stream is not None
     seen = ""
     deadline = threading.Timer(SECONDS, process.kill)
@@ -165,7 +165,7 @@ def test_every_command_of_the_collector_works_on_a_cluster(reader: Reader, comma
         return
     arguments = [word.replace(":8080", ":0") for word in shlex.split(command)]
     with reader.running(arguments, log=subprocess.PIPE, **connect) as collector:
-        read_until(collector, "became leader")
+        read_until(collector, "became leader", is_log=True)
     assert collector.returncode in (0, 130)
 
 
@@ -176,7 +176,7 @@ def test_every_command_of_the_controllers_works_on_a_cluster(reader: Reader, com
         assert "deployment" in reader.run(shlex.split(command), **connect)
         return
     with reader.running(shlex.split(command), log=subprocess.PIPE, **connect) as controllers:
-        read_until(controllers, "running: ", "deployment-controller")
+        read_until(controllers, "running: ", "deployment-controller", is_log=True)
     assert controllers.returncode in (0, 130)
 
 
