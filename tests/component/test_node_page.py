@@ -5,54 +5,35 @@ Changed on the way: free ports, and a folder of the test's.
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.component.test_readme import ROOT, SECONDS, Reader, read_until
+from tests.component.test_readme import ROOT, Reader, blocks, read_until
 
 PAGE = (ROOT / "docs" / "node.md").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes as pods need Linux")
 
 
-def blocks() -> list[str]:
-    return re.findall(r"^```\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-
-
-def typed(reader: Reader, lines: str) -> str:
-    done = subprocess.run(
-        ["bash", "-euc", lines],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        env=reader.environment,
-        cwd=reader.home,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_what_is_typed_in_three_terminals_makes_a_node_and_runs_a_pod(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
-    _, first, second, third, away = blocks()
+    _, first, second, third, away = blocks("", PAGE)
     make_identity, run_node = second.splitlines()
     with reader.running(shlex.split(first.replace("7443", str(reader.port)))) as server:
         read_until(server, "Ctrl-C stops it.")
-        typed(reader, make_identity)
+        reader.type(make_identity)
         with reader.running([*shlex.split(run_node), "--listen", "127.0.0.1:0"]) as node:
             # Who types is slower than this: the node is there by then, and the pod has said something.
             said = third.replace(
                 "kubectl logs hello", "until kubectl logs hello | grep hello; do sleep 0.1; done"
             )
             registered = "until kubectl get node n1 >/dev/null 2>&1; do sleep 0.1; done"
-            shown = typed(reader, f"export KUBECONFIG=one/admin.kubeconfig\n{registered}\n{said}\n{away}")
+            shown = reader.type(f"export KUBECONFIG=one/admin.kubeconfig\n{registered}\n{said}\n{away}")
         assert node.returncode == 0
     assert "pod/hello condition met\nhello\n" in shown
     assert 'pod "hello" deleted' in shown

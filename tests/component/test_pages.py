@@ -17,17 +17,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.component.test_readme import CLIENT, ROOT, SECONDS, Reader, create, read_until
+from tests.component.test_readme import CLIENT, ROOT, SECONDS, Reader, blocks, create, read_until
 from tests.kit.real_parts import free_port
 
 CONTROLLERS = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
 WRITE = (ROOT / "docs" / "write-a-controller.md").read_text(encoding="utf-8")
 
 Process = subprocess.Popen[str]
-
-
-def blocks(page: str, language: str = "") -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +106,8 @@ asyncio.run(main())
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_what_is_typed_in_a_nodes_place_makes_pods_ready_and_jobs_complete(reader: Reader) -> None:
-    (try_it,) = (block for block in blocks(CONTROLLERS) if "kubectl create deployment" in block)
-    (patches,) = (block for block in blocks(CONTROLLERS) if "kubectl patch" in block)
+    (try_it,) = (block for block in blocks("", CONTROLLERS) if "kubectl create deployment" in block)
+    (patches,) = (block for block in blocks("", CONTROLLERS) if "kubectl patch" in block)
     typed = [line for line in try_it.splitlines() if line.startswith("kubectl ")]
     with started(reader, "podlife", "controllers", "run") as controllers:
         controllers.wait_for("running: ")
@@ -126,7 +122,7 @@ def test_what_is_typed_in_a_nodes_place_makes_pods_ready_and_jobs_complete(reade
 
 def test_the_controller_of_the_page_says_what_it_does_and_ends_without_a_traceback(reader: Reader) -> None:
     program = reader.home / "warm_pools.py"
-    program.write_text(blocks(WRITE, "python")[0])
+    program.write_text(blocks("python", WRITE)[0])
     make_pool(reader, "ci")
     with started(reader, sys.executable, str(program)) as pools:
         pools.wait_for_pods_created(3, of="ConfigMap default/ci")
@@ -135,7 +131,7 @@ def test_the_controller_of_the_page_says_what_it_does_and_ends_without_a_traceba
 
 
 def test_in_a_cluster_it_answers_gives_the_lease_back_and_ends_at_sigterm(reader: Reader) -> None:
-    alone, in_a_cluster = blocks(WRITE, "python")
+    alone, in_a_cluster = blocks("python", WRITE)
     port = free_port()
     program = reader.home / "in_a_cluster.py"
     text = alone.partition("async def main()")[0] + in_a_cluster
@@ -155,7 +151,7 @@ def test_in_a_cluster_it_answers_gives_the_lease_back_and_ends_at_sigterm(reader
 
 def test_a_server_that_cannot_be_reached_is_told_without_any_setting_of_logs(reader: Reader) -> None:
     program = reader.home / "silent.py"
-    text = blocks(WRITE, "python")[0]
+    text = blocks("python", WRITE)[0]
     program.write_text(text.replace("    logging.basicConfig(level=logging.INFO)\n", ""))
     elsewhere = reader.home / "elsewhere.kubeconfig"
     clusters = [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}]
@@ -171,7 +167,7 @@ def test_a_server_that_cannot_be_reached_is_told_without_any_setting_of_logs(rea
 
 
 def test_the_example_of_the_client_ends_without_a_traceback(reader: Reader) -> None:
-    (example,) = blocks(CLIENT, "python")
+    (example,) = blocks("python", CLIENT)
     reader.run([sys.executable, "-c", create("seen")])
     process = subprocess.Popen(
         [sys.executable, "-c", example],

@@ -79,11 +79,22 @@ class Reader:
         assert result.returncode == 0, result.stderr
         return result.stdout
 
+    def type(self, lines: str) -> str:
+        """What the lines write that are typed into one shell, in the reader's home."""
+        return self.run(["bash", "-euc", f"cd {shlex.quote(str(self.home))}\n{lines}"])
+
     @contextmanager
-    def running(self, arguments: list[str], **environment: str) -> Iterator[Process]:
+    def running(
+        self, arguments: list[str], *, log: int | None = None, **environment: str
+    ) -> Iterator[Process]:
         """A command that goes on; Ctrl-C ends it when the block is left."""
         process = subprocess.Popen(
-            arguments, stdout=subprocess.PIPE, text=True, env=self.environment | environment, cwd=self.home
+            arguments,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=self.environment | environment,
+            cwd=self.home,
         )
         try:
             yield process
@@ -94,20 +105,21 @@ class Reader:
             process.communicate()
 
 
-def read_until(process: Process, text: str) -> str:
-    """What the process has written up to and with the line that holds the text."""
-    assert process.stdout is not None
+def read_until(process: Process, *texts: str, is_log: bool = False) -> str:
+    """What the process has written, or logged, up to and with a line that holds the texts."""
+    stream = process.stderr if is_log else process.stdout
+    assert stream is not None
     seen = ""
     deadline = threading.Timer(SECONDS, process.kill)
     deadline.start()
     try:
-        for line in process.stdout:
+        for line in stream:
             seen += line
-            if text in line:
+            if all(text in line for text in texts):
                 return seen
     finally:
         deadline.cancel()
-    raise AssertionError(f"it ended without {text!r}:\n{seen}")
+    raise AssertionError(f"it ended without {texts}:\n{seen}")
 
 
 @pytest.fixture(scope="module")
@@ -152,16 +164,9 @@ def test_every_command_of_the_collector_works_on_a_cluster(reader: Reader, comma
         assert reader.run([*shlex.split(command), *confirmed], **connect)
         return
     arguments = [word.replace(":8080", ":0") for word in shlex.split(command)]
-    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=reader.environment | connect)
-    try:
-        assert process.stderr is not None
-        assert any("leads" in line or "leader" in line for line in process.stderr)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=SECONDS)
-        assert process.returncode in (0, 130)
-    finally:
-        process.kill()
-        process.communicate()
+    with reader.running(arguments, log=subprocess.PIPE, **connect) as collector:
+        read_until(collector, "became leader", is_log=True)
+    assert collector.returncode in (0, 130)
 
 
 @pytest.mark.parametrize("command", CONTROLLERS)
@@ -170,21 +175,9 @@ def test_every_command_of_the_controllers_works_on_a_cluster(reader: Reader, com
     if " run" not in command:
         assert "deployment" in reader.run(shlex.split(command), **connect)
         return
-    process = subprocess.Popen(
-        shlex.split(command), stderr=subprocess.PIPE, text=True, env=reader.environment | connect
-    )
-    deadline = threading.Timer(SECONDS, process.kill)
-    deadline.start()
-    try:
-        assert process.stderr is not None
-        assert any("running: " in line and "deployment-controller" in line for line in process.stderr)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=SECONDS)
-        assert process.returncode in (0, 130)
-    finally:
-        deadline.cancel()
-        process.kill()
-        process.communicate()
+    with reader.running(shlex.split(command), log=subprocess.PIPE, **connect) as controllers:
+        read_until(controllers, "running: ", "deployment-controller", is_log=True)
+    assert controllers.returncode in (0, 130)
 
 
 def try_the_other_terminal(reader: Reader) -> None:
@@ -229,19 +222,10 @@ def test_the_example_of_the_client_lists_and_then_tells_every_change(reader: Rea
     (example,) = blocks("python", CLIENT)
     connect = {"KUBECONFIG": str(reader.kubeconfig)}
     reader.run([sys.executable, "-c", create("first")], **connect)
-    process = subprocess.Popen(
-        [sys.executable, "-c", example],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=reader.environment | connect,
-    )
-    try:
-        read_until(process, "default first\n")
+    with reader.running([sys.executable, "-c", example], **connect) as listing:
+        read_until(listing, "default first\n")
         reader.run([sys.executable, "-c", create("second")], **connect)
-        read_until(process, "ADDED second\n")
-    finally:
-        process.kill()
-        process.communicate()
+        read_until(listing, "ADDED second\n")
 
 
 def create(name: str) -> str:

@@ -44,7 +44,8 @@ def serve(settings: ApiServerSettings) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     # -P: the working directory may be anybody's; no code is to be found there.
-    arguments = [sys.executable, "-P", "-m", "podlife.cli.apiserver_exec", _to_json(settings)]
+    given = json.dumps(asdict(settings) | {"data": str(settings.data)})
+    arguments = [sys.executable, "-P", "-m", "podlife.cli.apiserver_exec", given]
     os.execve(sys.executable, arguments, _environment())  # noqa: S606 - ourselves, with arguments of our own
 
 
@@ -81,15 +82,6 @@ def prepare(settings: ApiServerSettings, data: Path) -> None:
         claim.release()
 
 
-def _to_json(settings: ApiServerSettings) -> str:
-    return json.dumps(asdict(settings) | {"data": str(settings.data)})
-
-
-def _from_json(text: str) -> ApiServerSettings:
-    given = json.loads(text)
-    return ApiServerSettings(**given | {"data": Path(given["data"]), "names": tuple(given["names"])})
-
-
 def _welcome(serving: ServingInfo, settings: ApiServerSettings) -> str:
     kept = "memory only" if settings.in_memory else str(serving.folder)
     return f"""\
@@ -104,13 +96,15 @@ The API server is ready on {serving.url} (data: {kept}).
 Ctrl-C stops it."""
 
 
-def _run(settings: ApiServerSettings) -> None:
+def _run() -> None:
     from podlife.daemons.apiserver import run_process
 
+    given = json.loads(sys.argv[1])
+    settings = ApiServerSettings(**given | {"data": Path(given["data"]), "names": tuple(given["names"])})
     run_process(settings, lambda serving: print(_welcome(serving, settings), flush=True))
 
 
 if __name__ == "__main__":
     from podlife.cli.guard import guard
 
-    guard(lambda: _run(_from_json(sys.argv[1])))
+    guard(_run)

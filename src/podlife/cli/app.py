@@ -7,15 +7,12 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli.commands import apiserver, demo, down, node, status, stuck
-from podlife.cli.commands.archive import app as archive
-from podlife.cli.commands.controllers import app as controllers
+from podlife.cli.commands import apiserver, archive, controllers, demo, node, sim
 from podlife.cli.commands.explain import app as explain
 from podlife.cli.commands.gc import app as gc
-from podlife.cli.commands.sim import app as sim
 from podlife.cli.commands.up import app as up
 from podlife.cli.examples import add_examples
-from podlife.cli.options import RootGroup
+from podlife.cli.options import GoCommand, RootGroup
 
 app = typer.Typer(
     name="podlife",
@@ -28,11 +25,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 # In the order in which a user meets them; `-h` lists commands first, then groups of commands.
-up.register(app)
-down.register(app)
-status.register(app)
-stuck.register(app)
-node.register(app)
+app.command(cls=GoCommand)(up.up)
+app.command()(up.down)
+app.command()(up.status)
+app.command(cls=GoCommand)(explain.stuck)
+app.command(cls=GoCommand)(node.node)
 app.add_typer(demo.app, name="demo")
 app.add_typer(explain.app, name="explain")
 app.add_typer(gc.app, name="gc")

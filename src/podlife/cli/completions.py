@@ -20,26 +20,21 @@ _MOST_SECONDS = 2.0
 _MOST_NAMES = 500
 
 
-def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
-    from podlife.client import NAMESPACES
+def _of_server(kind: str) -> Completer:
+    """Names of objects; the kind is that of a reference in `podlife.client`."""
 
-    return _names(ctx, NAMESPACES)
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from podlife import client
+
+        return _names(ctx, getattr(client, kind))
+
+    return complete
 
 
-def pods(ctx: typer.Context, incomplete: str) -> list[str]:
-    from podlife.client import PODS
-
-    return _names(ctx, PODS)
-
-
-def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
-    from podlife.client import NODES
-
-    return _names(ctx, NODES)
+namespaces, pods, nodes = map(_of_server, ("NAMESPACES", "PODS", "NODES"))
 
 
 def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The nodes of a running `podlife up`."""
     from podlife.errors import PodlifeError
     from podlife.localcluster.control_socket import ask
     from podlife.localcluster.state_dir import choose_state_dir

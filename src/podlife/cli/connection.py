@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podlife.cli import local_completions
-from podlife.cli.options import parse_timeout
+from podlife.cli.options import Completer, duration_option, option, parse_timeout
 from podlife.errors import NoServerError
 
 if TYPE_CHECKING:
@@ -18,96 +18,70 @@ if TYPE_CHECKING:
     from podlife.client import Client, Connection
 
 
+def _complete_from_kubeconfig(section: str) -> Completer:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from podlife.client.kubeconfig import Kubeconfig
+        from podlife.errors import PodlifeError
+
+        try:
+            found = Kubeconfig.find(ctx.params.get("kubeconfig") or "", os.environ)
+        except PodlifeError:
+            return []
+        return sorted(getattr(found, section)) if found is not None else []
+
+    return complete
+
+
+def _of_kubeconfig(section: str, help_: str) -> Any:
+    return option("NAME", help_, autocompletion=_complete_from_kubeconfig(section))
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
     """Which server, and as which user; what is left out comes from the kubeconfig or the pod's service account."""
 
-    kubeconfig: Annotated[
-        str, typer.Option(metavar="FILE", help="The kubeconfig to use.", show_default="$KUBECONFIG")
-    ] = ""
-    context: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The context of the kubeconfig.",
-            autocompletion=local_completions.contexts,
-        ),
-    ] = ""
-    server: Annotated[
-        str, typer.Option("-s", "--server", metavar="URL", help="The address of the API server.")
-    ] = ""
+    kubeconfig: Annotated[str, option("FILE", "The kubeconfig to use.", show_default="$KUBECONFIG")] = ""
+    context: Annotated[str, _of_kubeconfig("contexts", "The context of the kubeconfig.")] = ""
+    server: Annotated[str, option("URL", "The address of the API server.", "-s", "--server")] = ""
     cluster: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The cluster of the kubeconfig, in place of the context's.",
-            autocompletion=local_completions.clusters,
-        ),
+        str, _of_kubeconfig("clusters", "The cluster of the kubeconfig, in place of the context's.")
     ] = ""
     user: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The user of the kubeconfig, in place of the context's.",
-            autocompletion=local_completions.users,
-        ),
+        str, _of_kubeconfig("users", "The user of the kubeconfig, in place of the context's.")
     ] = ""
-    token: Annotated[str, typer.Option(metavar="TOKEN", help="A bearer token to prove who you are.")] = ""
-    certificate_authority: Annotated[str, typer.Option(metavar="FILE", help="CA bundle file.")] = ""
-    client_certificate: Annotated[
-        str, typer.Option(metavar="FILE", help="Client certificate file for TLS.")
-    ] = ""
-    client_key: Annotated[str, typer.Option(metavar="FILE", help="Client key file for TLS.")] = ""
+    token: Annotated[str, option("TOKEN", "A bearer token to prove who you are.")] = ""
+    certificate_authority: Annotated[str, option("FILE", "CA bundle file.")] = ""
+    client_certificate: Annotated[str, option("FILE", "Client certificate file for TLS.")] = ""
+    client_key: Annotated[str, option("FILE", "Client key file for TLS.")] = ""
     tls_server_name: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Name to expect in the server's certificate; default: its host name."
-        ),
+        str, option("NAME", "Name to expect in the server's certificate; default: its host name.")
     ] = ""
     insecure_skip_tls_verify: Annotated[
         bool, typer.Option("--insecure-skip-tls-verify", help="Trust any certificate of the server's.")
     ] = False
-    request_as: Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user.")] = ""
-    request_as_uid: Annotated[
-        str, typer.Option("--as-uid", metavar="UID", help="UID to act as, with --as.")
-    ] = ""
-    request_as_group: Annotated[
-        list[str] | None,
-        typer.Option("--as-group", metavar="GROUP", help="Group to act as, with --as (repeatable)."),
+    request_as: Annotated[str, option("USER", "Act as this user.", "--as")] = ""
+    request_as_uid: Annotated[str, option("UID", "UID to act as, with --as.", "--as-uid")] = ""
+    request_as_groups: Annotated[
+        list[str] | None, option("GROUP", "Group to act as, with --as (repeatable).", "--as-group")
     ] = None
     request_timeout: Annotated[
         float,
-        typer.Option(
-            metavar="DURATION",
-            parser=parse_timeout,
-            show_default="1m",
-            help="How long one request may take, all its tries together.",
-        ),
+        duration_option("How long one request may take, all its tries together.", "1m", parser=parse_timeout),
     ] = 0.0
+
+    @property
+    def timeout_seconds(self) -> float:
+        return self.request_timeout or 60.0
 
 
 def load_connection(options: ConnectionOptions) -> Connection:
     """Where to connect, and as which user; raises ConfigError. Nothing is sent."""
     from podlife.client import Flags, load
 
-    flags = Flags(
-        kubeconfig=options.kubeconfig,
-        context=options.context,
-        server=options.server,
-        token=options.token,
-        certificate_authority=options.certificate_authority,
-        insecure_skip_tls_verify=options.insecure_skip_tls_verify,
-        cluster=options.cluster,
-        user=options.user,
-        client_certificate=options.client_certificate,
-        client_key=options.client_key,
-        tls_server_name=options.tls_server_name,
-        request_as=options.request_as,
-        request_as_uid=options.request_as_uid,
-        request_as_groups=tuple(options.request_as_group or ()),
-    )
+    given = {each.name: getattr(options, each.name) for each in fields(options)}
+    del given["request_timeout"]
     try:
-        return load(flags)
+        return load(Flags(**given | {"request_as_groups": tuple(options.request_as_groups or ())}))
     except NoServerError as error:
         raise _with_running_clusters(error) from None
 
@@ -127,6 +101,4 @@ def connected(
     """A client with the options' timeout; see `podlife.daemons.connection.connected`."""
     from podlife.daemons import connection as daemon_connection
 
-    return daemon_connection.connected(
-        connection, timeout_seconds=options.request_timeout or 60.0, rights=rights
-    )
+    return daemon_connection.connected(connection, timeout_seconds=options.timeout_seconds, rights=rights)

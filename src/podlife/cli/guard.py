@@ -41,7 +41,7 @@ def _say(line: str) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    from podlife.cli.printable import printable
+    from podlife.cli.output import printable
 
     return printable(" ".join(str(error).split())) or type(error).__name__
 

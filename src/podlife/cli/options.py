@@ -17,49 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from podlife.api.durations import MAX_SECONDS, NUMBER, parse_go_duration
-from podlife.cli.local_completions import one_of
-
 if TYPE_CHECKING:
-    from podlife.daemons.election import ElectionSettings
+    from podlife.daemons.service import ElectionSettings
 
 R = TypeVar("R")
+
+Completer = Callable[[typer.Context, str], list[str]]
 
 # The container runtimes of a node.
 RUNTIMES = ("process", "containerd", "sim")
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-
-ListenOption = Annotated[
-    str,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Where to serve /metrics, /healthz and /readyz; :PORT is every address of the machine; off when left out.",
-    ),
-]
-
-
-def _parse_verbosity(text: str | int) -> int:
-    if not isinstance(text, str):
-        return text
-    # kubectl's users type -v=4, and the parser takes the equals sign for a part of the value.
-    number = text.removeprefix("=")
-    if not number.isdecimal():
-        raise typer.BadParameter(f"{text!r} is not a level: write a number, 0 for the least")
-    return int(number)
-
-
-VerbosityOption = Annotated[
-    int,
-    typer.Option(
-        "-v",
-        "--v",
-        metavar="LEVEL",
-        parser=_parse_verbosity,
-        help="How much to log: 0 what was done, 1 also why and each step of it, 4 also what the libraries say.",
-        show_default="0",
-    ),
-]
 
 
 class GoCommand(TyperCommand):
@@ -156,6 +124,8 @@ def _options_of(group: type[Any]) -> list[inspect.Parameter]:
 
 def parse_duration(text: str | float) -> float:
     """Seconds, from what Go reads as a duration: 40s, 1m30s, 500ms, 0."""
+    from podlife.api.durations import MAX_SECONDS, parse_go_duration
+
     if not isinstance(text, str):
         return text  # a default, which is in seconds already
     seconds = parse_go_duration(text)
@@ -169,15 +139,29 @@ def parse_duration(text: str | float) -> float:
     return seconds
 
 
+def not_negative(hint: str) -> Callable[[str | float], float]:
+    """A parser of durations from 0; `hint` says what is wrong with others, and what to write."""
+
+    def parse(text: str | float) -> float:
+        seconds = parse_duration(text)
+        if seconds < 0:
+            raise typer.BadParameter(f"{text!r} {hint}")
+        return seconds
+
+    return parse
+
+
 def parse_timeout(text: str | float) -> float:
-    """As `parse_duration`; a bare number is seconds, as kubectl's --request-timeout has it."""
+    """A duration from 0; a bare number is seconds, as kubectl's --request-timeout has it."""
+    from podlife.api.durations import NUMBER
+
     seconds = float(text) if isinstance(text, str) and re.fullmatch(NUMBER, text) else parse_duration(text)
     if seconds < 0:
         raise typer.BadParameter(f"{text!r} lies in the past: write how long to wait")
     return seconds
 
 
-def parse_runtime(text: str) -> str:
+def _parse_runtime(text: str) -> str:
     if text not in RUNTIMES:
         raise typer.BadParameter(f"{text!r} is no runtime: there are {', '.join(RUNTIMES)}")
     return text
@@ -210,15 +194,6 @@ def words(given: list[str] | None) -> list[str]:
     return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
 
 
-def checked_namespace(namespace: str) -> str:
-    """Empty for that of the context. Raises BadParameter."""
-    from podlife.api.names import check_dns_label
-
-    if namespace and (problems := check_dns_label(namespace)):
-        raise typer.BadParameter(f"{namespace!r} is no name of a namespace: {problems[0]}")
-    return namespace
-
-
 def parse_address(text: str) -> tuple[str, int]:
     """Host and port of HOST:PORT, [HOST]:PORT or :PORT."""
     host, colon, port = text.rpartition(":")
@@ -226,6 +201,47 @@ def parse_address(text: str) -> tuple[str, int]:
     if not colon or not port.isdecimal() or int(port) > 65_535:
         raise typer.BadParameter(f"--listen {text!r} is no address: write HOST:PORT, as 127.0.0.1:8080")
     return host, int(port)
+
+
+def _parse_verbosity(text: str | int) -> int:
+    if not isinstance(text, str):
+        return text
+    # kubectl's users type -v=4, and the parser takes the equals sign for a part of the value.
+    number = text.removeprefix("=")
+    if not number.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not a level: write a number, 0 for the least")
+    return int(number)
+
+
+def one_of(*words: str) -> Completer:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+# Declarations
+
+
+def command_group(help_: str, **settings: Any) -> typer.Typer:
+    """A group of commands, which shows its help when it is called alone."""
+    return typer.Typer(help=help_, no_args_is_help=True, rich_markup_mode=None, **settings)
+
+
+def option(metavar: str, help_: str, *names: str, **settings: Any) -> Any:
+    """An option with a value; `settings` are those of typer.Option."""
+    return typer.Option(*names, metavar=metavar, help=help_, **settings)
+
+
+def duration_option(
+    help_: str, shown: str, *names: str, parser: Callable[[str | float], float] = parse_duration
+) -> Any:
+    """`shown` is its default, as the help shows it."""
+    return typer.Option(*names, metavar="DURATION", parser=parser, show_default=shown, help=help_)
+
+
+def number_option(help_: str, least: int | None = None, most: int | None = None, **settings: Any) -> Any:
+    return typer.Option(help=help_, parser=whole_number(least, most), **{"metavar": "NUMBER", **settings})
 
 
 def format_option(*formats: str, help_: str = "How to show it.") -> Any:
@@ -236,14 +252,36 @@ def format_option(*formats: str, help_: str = "How to show it.") -> Any:
             raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(formats)}")
         return text
 
-    return typer.Option(
-        "-o",
-        "--output",
-        metavar="|".join(formats),
-        parser=parse,
-        help=help_,
-        autocompletion=one_of(*formats),
-    )
+    return option("|".join(formats), help_, "-o", "--output", parser=parse, autocompletion=one_of(*formats))
+
+
+ListenOption = Annotated[
+    str,
+    option(
+        "HOST:PORT",
+        "Where to serve /metrics, /healthz and /readyz; :PORT is every address of the machine; off when left out.",
+    ),
+]
+VerbosityOption = Annotated[
+    int,
+    option(
+        "LEVEL",
+        "How much to log: 0 what was done, 1 also why and each step of it, 4 also what the libraries say.",
+        "-v",
+        "--v",
+        parser=_parse_verbosity,
+        show_default="0",
+    ),
+]
+RuntimeOption = Annotated[
+    str,
+    option(
+        "|".join(RUNTIMES),
+        "What runs containers: processes of this machine, containerd, or nothing at all.",
+        parser=_parse_runtime,
+        autocompletion=one_of(*RUNTIMES),
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,42 +292,18 @@ class ElectionOptions:
         bool, typer.Option(help="Work only while this one holds the lease; without it, at once.")
     ] = True
     leader_elect_lease_duration: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION",
-            parser=parse_duration,
-            show_default="15s",
-            help="How long others wait after they last saw the lease renewed.",
-        ),
+        float, duration_option("How long others wait after they last saw the lease renewed.", "15s")
     ] = 15.0
     leader_elect_renew_deadline: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION",
-            parser=parse_duration,
-            show_default="10s",
-            help="How long the holder tries to renew before it stops working.",
-        ),
+        float, duration_option("How long the holder tries to renew before it stops working.", "10s")
     ] = 10.0
-    leader_elect_retry_period: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION", parser=parse_duration, show_default="2s", help="How long between two tries."
-        ),
-    ] = 2.0
-    leader_elect_resource_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The name of the lease.")
-    ] = "podlife-gc"
+    leader_elect_retry_period: Annotated[float, duration_option("How long between two tries.", "2s")] = 2.0
+    leader_elect_resource_name: Annotated[str, option("NAME", "The name of the lease.")] = "podlife-gc"
     leader_elect_resource_namespace: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The namespace of the lease.",
-            show_default="the pod's own, or kube-system",
-        ),
+        str, option("NAME", "The namespace of the lease.", show_default="the pod's own, or kube-system")
     ] = ""
     leader_elect_identity: Annotated[
-        str, typer.Option(metavar="NAME", help="What this one calls itself.", show_default="HOST_UUID")
+        str, option("NAME", "What this one calls itself.", show_default="HOST_UUID")
     ] = ""
 
     def settings(self) -> ElectionSettings | None:
@@ -311,7 +325,7 @@ class ElectionOptions:
             raise typer.BadParameter("--leader-elect-resource-name must not be empty")
         if not self.leader_elect:
             return None
-        from podlife.daemons.election import ElectionSettings
+        from podlife.daemons.service import ElectionSettings
 
         return ElectionSettings(
             self.leader_elect_resource_name,

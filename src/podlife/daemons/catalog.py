@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from podlife.errors import ConfigError
@@ -146,10 +147,12 @@ def _unknown(name: str, known: Iterable[str]) -> str:
     return f"--controllers knows no {name!r}: {meant}`podlife controllers list` shows all there are"
 
 
-def _make_owner_gc(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.ownergc import OwnerGarbageCollector
+def _made_by(module: str, name: str, **defaults: Any) -> Callable[..., Runnable]:
+    def make(plane: ControlPlane, **options: Any) -> Runnable:
+        controller: Runnable = getattr(import_module(module), name)(plane, **defaults | options)
+        return controller
 
-    return OwnerGarbageCollector(plane, **options)
+    return make
 
 
 def _make_pod_gc(plane: ControlPlane, **options: Any) -> Runnable:
@@ -161,57 +164,32 @@ def _make_pod_gc(plane: ControlPlane, **options: Any) -> Runnable:
     return PodGarbageCollector(plane.client, Settings(**options), plane.clock, recorder)
 
 
-def _make_node_lifecycle(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.nodehealth import NodeLifecycleController
+def _exported_by(module: str, name: str) -> Callable[[CollectorRegistry, Any], None]:
+    def export(registry: CollectorRegistry, controller: Any) -> None:
+        getattr(import_module(module), name)(registry, controller.metrics)
 
-    return NodeLifecycleController(plane, **options)
-
-
-def _make_taint_eviction(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.nodehealth import TaintEvictionController
-
-    return TaintEvictionController(plane, **options)
+    return export
 
 
-def _make_out_of_service(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.nodehealth.out_of_service import OutOfServiceController
-
-    return OutOfServiceController(plane, **{"checks": (), **options})
-
-
-def _make_scheduler(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.scheduler import Scheduler
-
-    return Scheduler(plane, **options)
-
-
-def _export_pod_gc(registry: CollectorRegistry, controller: Any) -> None:
-    controller.export_own(registry)
-
-
-def _export_node_lifecycle(registry: CollectorRegistry, controller: Any) -> None:
-    from podlife.nodehealth.prometheus import export_node_lifecycle
-
-    export_node_lifecycle(registry, controller.metrics)
-
-
-def _export_taint_eviction(registry: CollectorRegistry, controller: Any) -> None:
-    from podlife.nodehealth.prometheus import export_taint_eviction
-
-    export_taint_eviction(registry, controller.metrics)
-
-
-def _export_out_of_service(registry: CollectorRegistry, controller: Any) -> None:
-    from podlife.nodehealth.prometheus import export_out_of_service
-
-    export_out_of_service(registry, controller.metrics)
-
-
+_NODEHEALTH = "podlife.nodehealth"
 _OTHERS = (
-    CatalogEntry(OWNER_GC, _make_owner_gc),
-    CatalogEntry(POD_GC, _make_pod_gc, export=_export_pod_gc),
-    CatalogEntry(NODE_LIFECYCLE, _make_node_lifecycle, export=_export_node_lifecycle),
-    CatalogEntry(TAINT_EVICTION, _make_taint_eviction, export=_export_taint_eviction),
-    CatalogEntry(OUT_OF_SERVICE, _make_out_of_service, is_usual=False, export=_export_out_of_service),
-    CatalogEntry(SCHEDULER, _make_scheduler, is_usual=False),
+    CatalogEntry(OWNER_GC, _made_by("podlife.ownergc", "OwnerGarbageCollector")),
+    CatalogEntry(POD_GC, _make_pod_gc, export=lambda registry, controller: controller.export_own(registry)),
+    CatalogEntry(
+        NODE_LIFECYCLE,
+        _made_by(_NODEHEALTH, "NodeLifecycleController"),
+        export=_exported_by(f"{_NODEHEALTH}.prometheus", "export_node_lifecycle"),
+    ),
+    CatalogEntry(
+        TAINT_EVICTION,
+        _made_by(_NODEHEALTH, "TaintEvictionController"),
+        export=_exported_by(f"{_NODEHEALTH}.prometheus", "export_taint_eviction"),
+    ),
+    CatalogEntry(
+        OUT_OF_SERVICE,
+        _made_by(f"{_NODEHEALTH}.out_of_service", "OutOfServiceController", checks=()),
+        is_usual=False,
+        export=_exported_by(f"{_NODEHEALTH}.prometheus", "export_out_of_service"),
+    ),
+    CatalogEntry(SCHEDULER, _made_by("podlife.scheduler", "Scheduler"), is_usual=False),
 )

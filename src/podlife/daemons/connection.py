@@ -58,7 +58,6 @@ _FORBIDDEN = re.compile(
 
 
 def explained(error: ApiError, connection: Connection, *, rights: str = GC_RIGHTS) -> PodlifeError:
-    """The error as one line that says what to do about it."""
     if isinstance(error, UnauthorizedError):
         return ConfigError(
             f"{connection.server} does not know who you are (401): log in anew, or check the credentials "

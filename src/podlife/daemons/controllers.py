@@ -10,9 +10,8 @@ from podlife.client import Client
 from podlife.clock import Clock
 from podlife.controller import Controller, ControlPlane
 from podlife.daemons.catalog import CatalogEntry, choose
-from podlife.daemons.election import ElectionSettings
 from podlife.daemons.event_loop import Shutdown, never_stopped
-from podlife.daemons.service import Service, ServiceSettings, run_service
+from podlife.daemons.service import ElectionSettings, Service, ServiceSettings, run_service
 from podlife.events import Recorder
 from podlife.workqueue import Queue
 

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -48,29 +48,33 @@ def stopped_by_signals(
 
     Closing the terminal (SIGHUP) stops it as well, unless it was started to outlive that (nohup). With
     `exit_after_seconds` the process exits with 1 when it still runs so long after the first signal."""
-    loop = asyncio.get_running_loop()
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-
-    def let_go() -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
 
     def interrupted() -> None:
-        let_go()
+        handlers.close()
         if exit_after_seconds is not None:
             _exit_after(exit_after_seconds)
         stop()
 
+    with ExitStack() as handlers:
+        handlers.enter_context(signals_handled(interrupted))
+        # Signals that were held back are delivered here.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        yield
+
+
+@contextmanager
+def signals_handled(handle: Callable[[], None]) -> Iterator[None]:
+    """Call `handle` on each signal that would end the process."""
+    loop = asyncio.get_running_loop()
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    numbers = [each for each in _ENDING if each is not signal.SIGHUP or not is_nohup]
     for number in numbers:
-        loop.add_signal_handler(number, interrupted)
-    # Signals that were held back are delivered here.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        loop.add_signal_handler(number, handle)
     try:
         yield
     finally:
-        let_go()
+        for number in numbers:
+            loop.remove_signal_handler(number)
 
 
 def _exit_after(seconds: float) -> None:

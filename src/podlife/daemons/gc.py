@@ -43,6 +43,11 @@ class PodArchive:
     archive: Archive
     logs: LogSettings
 
+    def step(self, client: Client, clock: Clock) -> ArchiveStep:
+        from podlife.podgc.archive import ArchiveStep
+
+        return ArchiveStep(client, self.archive, clock, self.logs)
+
 
 @dataclass(frozen=True, slots=True)
 class GcDaemonSettings:
@@ -92,7 +97,7 @@ class PodGarbageCollector:
         remove_finalizers: frozenset[str] = frozenset(),
         policy_file: ReloadedPolicy | None = None,
     ) -> None:
-        self._archive_step = _archive_step(client, archive, clock)
+        self._archive_step = None if archive is None else archive.step(client, clock)
         steps = () if self._archive_step is None else (self._archive_step,)
         self._collector = Collector(client, settings, clock=clock, recorder=recorder, steps=steps)
         self.queue: Queue[Any] = self._collector.queue
@@ -147,14 +152,6 @@ class PodGarbageCollector:
         from podlife.podgc.prometheus import GcMetrics
 
         registry.register(GcMetrics(self._collector, self._archive_step, self._finalizers))
-
-
-def _archive_step(client: Client, archive: PodArchive | None, clock: Clock) -> ArchiveStep | None:
-    if archive is None:
-        return None
-    from podlife.podgc.archive import ArchiveStep
-
-    return ArchiveStep(client, archive.archive, clock, archive.logs)
 
 
 def _log_fields(settings: GcDaemonSettings) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from podlife.api.names import check_dns_subdomain
 from podlife.clock import SystemClock
 from podlife.errors import ConfigError
-from podlife.pki import CertificateAuthority, ClusterAccess, Subject, format_kubeconfig
+from podlife.pki import CertificateAuthority, ClusterAccess, Subject, format_kubeconfig, node_subject
 
 
 def make_kubeconfig(
@@ -18,7 +18,9 @@ def make_kubeconfig(
     An empty name is invalid: it never stands for the admin."""
     admin = _read_admin(folder)
     if node is not None:
-        subject = _node_subject(node)
+        if problems := check_dns_subdomain(node):
+            raise ConfigError(f"{node!r} is not a name for a node: {problems[0]}")
+        subject = node_subject(node)
     elif user is not None:
         subject = _user_subject(user, groups)
     elif groups:
@@ -47,12 +49,6 @@ def _read_admin(folder: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is damaged: start the API server, which writes it again") from None
-
-
-def _node_subject(node: str) -> Subject:
-    if problems := check_dns_subdomain(node):
-        raise ConfigError(f"{node!r} is not a name for a node: {problems[0]}")
-    return Subject(f"system:node:{node}", ("system:nodes",))
 
 
 def _user_subject(user: str, groups: tuple[str, ...]) -> Subject:

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from podlife.client import LEASES, Client, Connection
+from podlife.client import LEASES, Client, Connection, TokenFileAuth
 from podlife.clock import Clock, SystemClock
-from podlife.controller import Health, HealthServer, LeaderElector, LivenessCheck
+from podlife.controller import Health, HealthServer, LeaderElector, LivenessCheck, make_identity
 from podlife.daemons.connection import connected
-from podlife.daemons.election import ElectionSettings, lease_of, make_elector
 from podlife.daemons.event_loop import Shutdown, never_stopped
 from podlife.errors import NotFoundError
 from podlife.events import Recorder
@@ -29,6 +28,20 @@ log = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 3.0
 _READY_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionSettings:
+    """The defaults are kube-controller-manager's."""
+
+    lease_name: str
+    # Empty: the pod's own namespace, or kube-system outside a cluster.
+    lease_namespace: str = ""
+    # Empty: HOST_UUID.
+    identity: str = ""
+    lease_seconds: float = 15.0
+    renew_seconds: float = 10.0
+    retry_seconds: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +131,38 @@ async def run_service(
 def _make_parts(service: Service, settings: ServiceSettings, client: Client) -> _Parts:
     clock = SystemClock()
     recorder = Recorder(client, service.name, clock=clock)
-    elector = None
-    if settings.election is not None:
-        elector = make_elector(
-            settings.election,
-            settings.connection,
-            client,
-            recorder=recorder,
-            clock=clock,
-            standby_message=service.standby_message,
-        )
-    return _Parts(service.make(client, clock, recorder), recorder, elector)
+    work = service.make(client, clock, recorder)
+    election = settings.election
+    if election is None:
+        return _Parts(work, recorder, None)
+    identity = election.identity or make_identity()
+
+    def notice(leader: str) -> None:
+        if service.standby_message and leader != identity:
+            log.info(service.standby_message)
+
+    elector = LeaderElector(
+        client,
+        *_lease_of(election, settings.connection),
+        identity,
+        lease_seconds=election.lease_seconds,
+        renew_seconds=election.renew_seconds,
+        retry_seconds=election.retry_seconds,
+        clock=clock,
+        recorder=recorder,
+        on_new_leader=notice,
+    )
+    return _Parts(work, recorder, elector)
+
+
+def _lease_of(settings: ElectionSettings, connection: Connection) -> tuple[str, str]:
+    """Namespace and name of the lease.
+
+    All processes that do the same work in one cluster must agree on one lease. A pod may use that of its own namespace
+    alone; outside the cluster the namespace of the current context would differ from user to user."""
+    is_pod = isinstance(connection.auth, TokenFileAuth)
+    namespace = settings.lease_namespace or (connection.namespace if is_pod else "kube-system")
+    return namespace, settings.lease_name
 
 
 async def _start_health(
@@ -149,7 +183,7 @@ async def _check_access(election: ElectionSettings | None, connection: Connectio
     if election is None:
         await client.request("GET", "/version")
         return
-    namespace, name = lease_of(election, connection)
+    namespace, name = _lease_of(election, connection)
     with contextlib.suppress(NotFoundError):
         await client.get(LEASES, name, namespace)
 

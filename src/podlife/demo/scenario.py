@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.demo.cluster import DemoCluster
-from podlife.demo.recorder import ClusterRecorder, condition
+from podlife.demo.recorder import ClusterRecorder, NotObservedError, RecordedObject, condition
 from podlife.demo.workloads import Journal
 
 
@@ -17,8 +17,18 @@ class DemoScenario:
 
     def __init__(self, context: DemoContext) -> None:
         self.context = context
+        self._recorder = context.recorder
+        self._journal = context.journal
         times = asdict(context.cluster.times)
         self.facts: dict[str, object] = {**times, "renew_seconds": context.cluster.times.renew_seconds}
+
+    async def _until_gone(self, obj: Object, *, seconds: float = 30.0) -> RecordedObject:
+        what = f"{name_of(obj)} gone"
+        return await self._recorder.until_seen(what, uid_of(obj), lambda seen: seen.is_gone, seconds=seconds)
+
+    def _check_running_on(self, pod: Object) -> None:
+        if not self._journal.alive(name_of(pod), node_of(pod)):
+            raise NotObservedError(f"the process of {name_of(pod)} running on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,10 @@ def uid_of(obj: Object) -> str:
 
 def node_of(pod: Object) -> str:
     return str(pod["spec"].get("nodeName", ""))
+
+
+def places(pods: Sequence[Object]) -> str:
+    return listed([f"{name_of(pod)} on {node_of(pod)}" for pod in pods])
 
 
 def listed(words: Sequence[str]) -> str:

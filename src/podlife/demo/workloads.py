@@ -108,16 +108,14 @@ def template(app: str, container: Object, *, grace_seconds: int) -> Object:
     return {"metadata": {"labels": {"app": app}}, "spec": spec}
 
 
-def deployment(name: str, replicas: int, of: Object) -> Object:
+def deployment(name: str, replicas: int, of: Object, *, kind: str = "Deployment", **spec: Any) -> Object:
     selector = {"matchLabels": of["metadata"]["labels"]}
-    spec = {"replicas": replicas, "selector": selector, "template": of}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+    whole = {"replicas": replicas, "selector": selector, "template": of, **spec}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": whole}
 
 
 def stateful_set(name: str, replicas: int, of: Object) -> Object:
-    selector = {"matchLabels": of["metadata"]["labels"]}
-    spec = {"replicas": replicas, "selector": selector, "template": of, "serviceName": name}
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": spec}
+    return deployment(name, replicas, of, kind="StatefulSet", serviceName=name)
 
 
 def pod(name: str, of: Object, **spec: Any) -> Object:

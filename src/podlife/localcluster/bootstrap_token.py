@@ -14,13 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from podlife.api.codec import Object
-from podlife.apiserver.authn import (
-    BOOTSTRAPPERS,
-    CLUSTER_INFO,
-    UserInfo,
-    format_tokens,
-    parse_tokens,
-)
+from podlife.apiserver.authn import BOOTSTRAPPERS, CLUSTER_INFO, UserInfo, format_tokens, parse_tokens
 from podlife.client import CONFIG_MAPS, Client
 from podlife.daemons.join import ca_hash
 from podlife.errors import AlreadyExistsError

@@ -7,22 +7,25 @@ Pods are counted as events arrive, so that reading the state costs the same howe
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter, deque
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 import msgspec
 
 from podlife.client import NODES, PODS, Client
 from podlife.clock import Clock
-from podlife.explain import AuditedRequest, find_deletion, phrase
+from podlife.explain import AuditCollection, AuditedRequest, find_deletion, phrase
 from podlife.informer import Informer
-from podlife.localcluster.audit_tail import AuditTail
 from podlife.localcluster.views import DisplayedNode, DisplayedPod
 
 _MOST_GONE = 50
 _MOST_AUDITED = 5_000
 _LOOK_SECONDS = 0.5
+# More than this of the audit log between two polls is skipped: the view shows the last pods, not all of them.
+_MOST_LOG_BYTES = 4 << 20
 
 
 class RemovedPod(msgspec.Struct):
@@ -90,6 +93,54 @@ class ClusterState:
 
     def on_node(self, node: str) -> Counter[str]:
         return Counter({state: count for (name, state), count in self.pods.items() if name == node})
+
+
+class AuditTail:
+    """Follows an audit log while it is written, to show who deleted a pod.
+
+    It starts at the end of the file, continues across rotations, and reads a bounded amount at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode = 0
+        self._offset = 0
+        self._rest = b""
+        self._look()
+        self._offset = self._size
+
+    def poll(self) -> Sequence[AuditedRequest]:
+        """Requests logged since the last poll; none when the log cannot be read."""
+        inode = self._inode
+        self._look()
+        if self._inode != inode or self._size < self._offset:
+            self._offset, self._rest = 0, b""
+        found = AuditCollection()
+        *lines, self._rest = (self._rest + self._read()).split(b"\n")
+        for line in lines:
+            found.add(line + b"\n")
+        return found.requests
+
+    def _look(self) -> None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            self._size = 0
+            return
+        self._inode, self._size = status.st_ino, status.st_size
+
+    def _read(self) -> bytes:
+        if self._size - self._offset > _MOST_LOG_BYTES:
+            self._offset, self._rest = self._size - _MOST_LOG_BYTES, b""
+        if self._size <= self._offset:
+            return b""
+        try:
+            with self._path.open("rb") as file:
+                os.lseek(file.fileno(), self._offset, os.SEEK_SET)
+                data = os.read(file.fileno(), self._size - self._offset)
+        except OSError:
+            return b""
+        self._offset += len(data)
+        return data
 
 
 async def follow(state: ClusterState, client: Client, audit: AuditTail | None = None) -> None:

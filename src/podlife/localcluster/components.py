@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,13 +32,28 @@ _STOP_SECONDS = 5.0
 _READY_POLL_SECONDS = 0.02
 
 
+# What components need; those of nodes depend on the runtime.
+_PRELOADED = (
+    "podlife.daemons.apiserver",
+    "podlife.daemons.controllers",
+    "podlife.daemons.gc",
+    "podlife.nodehealth.prometheus",
+    "podlife.ownergc",
+    "podlife.scheduler",
+)
+_PRELOADED_FOR_NODES = (
+    "podlife.daemons.node",
+    "podlife.kubelet.runtimes.process",
+    "podlife.kubelet.server.server",
+)
+
+
 def preload(runtime: str) -> None:
     """Import what components need, once for all of them."""
-
-    if runtime == "sim":
-        pass
-    else:
-        pass
+    nodes = ("podlife.kubelet.hollow",) if runtime == "sim" else _PRELOADED_FOR_NODES
+    # By name: a linter removes imports that are not used in the module.
+    for module in (*_PRELOADED, *nodes):
+        import_module(module)
 
 
 def _connection(order: Message) -> Connection:
@@ -57,8 +73,7 @@ def _run_apiserver(order: Message, link: SupervisorLink) -> None:
 def _run_controllers(order: Message, link: SupervisorLink) -> None:
     from podlife.daemons import controllers
     from podlife.daemons.catalog import NODE_LIFECYCLE
-    from podlife.daemons.election import ElectionSettings
-    from podlife.daemons.service import ServiceSettings
+    from podlife.daemons.service import ElectionSettings, ServiceSettings
     from podlife.nodehealth import NodeHealthSettings
 
     health = {NODE_LIFECYCLE: {"settings": NodeHealthSettings(**order["node_health"])}}

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import time
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,10 +20,9 @@ from podlife.clock import SystemClock
 from podlife.daemons import event_loop
 from podlife.daemons.connection import first_error
 from podlife.localcluster import components
-from podlife.localcluster.audit_tail import AuditTail
 from podlife.localcluster.bootstrap_token import BootstrapToken, reachable_url
 from podlife.localcluster.cluster import LocalCluster
-from podlife.localcluster.cluster_state import ClusterState, follow
+from podlife.localcluster.cluster_state import AuditTail, ClusterState, follow
 from podlife.localcluster.control_socket import serve_orders
 from podlife.localcluster.forkserver import ForkServer, Guard
 from podlife.localcluster.plan import ClusterPlan, LocalClusterSettings
@@ -104,21 +102,7 @@ class _Signals:
         self.at_once = asyncio.Event()
         self._last = 0.0
 
-    @contextmanager
-    def handled(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        numbers = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            numbers.append(signal.SIGHUP)
-        for number in numbers:
-            loop.add_signal_handler(number, self._handle)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
-
-    def _handle(self) -> None:
+    def handle(self) -> None:
         now, last = time.monotonic(), self._last
         self._last = now
         if now - last < _SAME_SIGNAL_SECONDS:
@@ -143,7 +127,7 @@ class _Session:
 
     async def run(self) -> None:
         try:
-            with self._signals.handled():
+            with event_loop.signals_handled(self._signals.handle):
                 async with asyncio.TaskGroup() as group:
                     supervising = group.create_task(self._supervisor.run(), name="supervisor")
                     await self._live()
@@ -165,10 +149,12 @@ class _Session:
         self._token.issue(self._join_url())
         cluster.start_rest()
         async with Client.connect(load(Flags(kubeconfig=str(state_dir.kubeconfig)))) as client:
-            state = ClusterState(SystemClock())
+            state, log = ClusterState(SystemClock()), self._plan.audit_log_path
+            # "-" is standard output.
+            audit = None if log in ("", "-") else AuditTail(Path(log))
             async with asyncio.TaskGroup() as group:
                 beside = [
-                    group.create_task(follow(state, client, self._audit_tail()), name="state"),
+                    group.create_task(follow(state, client, audit), name="state"),
                     group.create_task(serve_orders(state_dir, cluster), name="orders"),
                 ]
                 await self._token.publish(client, self._join_url())
@@ -197,11 +183,6 @@ class _Session:
             await self._signals.stop.wait()
             for task in beside:
                 task.cancel()
-
-    def _audit_tail(self) -> AuditTail | None:
-        path = self._plan.audit_log_path
-        # "-" is standard output.
-        return None if path in ("", "-") else AuditTail(Path(path))
 
     def _join_url(self) -> str:
         settings = self._plan.settings

@@ -91,7 +91,10 @@ class ComponentSupervisor:
         """Stop components with SIGTERM, and with SIGKILL when the time is up."""
         stopping = list(components)
         for component in stopping:
-            self._unwant(component)
+            component.is_wanted = False
+            if component.again is not None:
+                component.again.cancel()
+                component.again = None
             if component.is_alive:
                 self._fork_server.signal(component.name, signal.SIGTERM)
                 # A process stopped by SIGSTOP does not handle other signals.
@@ -105,12 +108,6 @@ class ComponentSupervisor:
 
     def order(self, component: Component, order: Message) -> None:
         self._fork_server.order(component.name, order)
-
-    def _unwant(self, component: Component) -> None:
-        component.is_wanted = False
-        if component.again is not None:
-            component.again.cancel()
-            component.again = None
 
     async def _await_end(self, component: Component, seconds: float) -> None:
         if component.is_alive and not await wait_until_set(component.ended, seconds=max(0.0, seconds)):

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from podlife.api.views import Metadata
+from podlife.api.views import Metadata, PodSpec, Taint
 from podlife.explain import PodIdentity
 
 _BY_REASON = {
@@ -40,10 +40,6 @@ class _Container(msgspec.Struct, frozen=True, gc=False):
     state: _State = _State()
 
 
-class _PodSpec(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    node_name: str = ""
-
-
 class _PodStatus(msgspec.Struct, rename="camel", frozen=True, gc=False):
     phase: str = ""
     reason: str = ""
@@ -53,7 +49,7 @@ class _PodStatus(msgspec.Struct, rename="camel", frozen=True, gc=False):
 
 class DisplayedPod(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata
-    spec: _PodSpec = _PodSpec()
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: _PodStatus = _PodStatus()
 
     @property
@@ -102,14 +98,9 @@ class DisplayedPod(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class _Taint(msgspec.Struct, frozen=True, gc=False):
-    key: str = ""
-    effect: str = ""
-
-
 class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
     unschedulable: bool = False
-    taints: tuple[_Taint, ...] = ()
+    taints: tuple[Taint, ...] = ()
 
 
 class _NodeStatus(msgspec.Struct, frozen=True, gc=False):

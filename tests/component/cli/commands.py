@@ -23,6 +23,14 @@ SECONDS = 180.0
 
 Process = asyncio.subprocess.Process | WarmProcess
 
+# Elections: one that is not lost because a machine is busy, and one whose lease is over soon after its end.
+LONG_LEASE = (
+    "--leader-elect-lease-duration=120s",
+    "--leader-elect-renew-deadline=100s",
+    "--leader-elect-retry-period=200ms",
+)
+SHORT_LEASE = ("--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s")
+
 # Commands that are one process and start no other of their kind: these do not import everything anew each time.
 _WARM = ("archive", "controllers", "explain", "gc", "node", "sim")
 

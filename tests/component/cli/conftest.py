@@ -10,13 +10,7 @@ import aiohttp
 import pytest
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn import (
-    ADMIN,
-    Authenticator,
-    TokenFile,
-    UserInfo,
-    format_tokens,
-)
+from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile, UserInfo, format_tokens
 from podlife.apiserver.http import HttpServer
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
@@ -81,10 +75,5 @@ async def states(client: Client) -> States:
 @pytest.fixture
 async def proxy(server: Server) -> AsyncIterator[FaultyProxy]:
     async with proxied(server.session) as relay:
+        relay.flags = ["--server", relay.url, "--token", ADMIN_TOKEN]
         yield relay
-
-
-@pytest.fixture
-def through(proxy: FaultyProxy) -> list[str]:
-    """The flags that lead through the proxy, as the administrator."""
-    return ["--server", proxy.url, "--token", ADMIN_TOKEN]

@@ -73,12 +73,29 @@ class Truncate:
 Fault = Answer | Cut | Hang | Hold | Silence | Truncate
 
 
+class FirstDeletes:
+    """The fault for the first so many deletions; `met` is how many there were."""
+
+    def __init__(self, count: int, fault: Fault) -> None:
+        self._count = count
+        self._fault = fault
+        self.met = 0
+
+    def __call__(self, seen: Seen) -> Fault | None:
+        if seen.method != "DELETE" or self.met == self._count:
+            return None
+        self.met += 1
+        return self._fault
+
+
 class FaultyProxy:
     def __init__(self, open_session: Callable[[], aiohttp.ClientSession]) -> None:
         self._open_session = open_session
         self._session: aiohttp.ClientSession | None = None
         self._quit = asyncio.Event()
         self.port = 0
+        # Of a command that is to go through it.
+        self.flags: list[str] = []
         self.seen: list[Seen] = []
         self.fault: Callable[[Seen], Fault | None] = lambda _: None
         # Streams that are held back for as long as this says so; what came meanwhile is passed on afterwards.

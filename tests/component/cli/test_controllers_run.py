@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from podlife.client import EVENTS, LEASES, PODS, REPLICA_SETS, Client, PatchType
-from tests.component.cli.commands import Running, last_words, podlife, started
+from podlife.client import EVENTS, LEASES, PODS, REPLICA_SETS, Client
+from tests.component.cli.commands import LONG_LEASE, SHORT_LEASE, Running, last_words, podlife, started
 from tests.component.cli.conftest import Server
 from tests.component.cli.test_gc_run import fetch
 from tests.kit.real_parts import free_port
@@ -19,15 +19,7 @@ from tests.kit.wait import until
 
 ONE = ["--controllers=replicaset"]
 ALONE = [*ONE, "--leader-elect=false"]
-# Not lost because a machine is busy.
-ELECTION = [
-    *ONE,
-    "--leader-elect-lease-duration=120s",
-    "--leader-elect-renew-deadline=100s",
-    "--leader-elect-retry-period=200ms",
-]
-# One whose lease is over soon after its end.
-SHORT_LEASE = ["--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s"]
+ELECTION = [*ONE, *LONG_LEASE]
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
@@ -125,17 +117,6 @@ async def test_a_signal_in_the_middle_finishes_what_is_under_way_and_a_restart_g
         await until(has_status(client, 110))
         assert (await run.end()).code == 0
     assert await has_pods(client, 110)()
-
-
-async def test_losing_the_lease_is_the_end_with_one_line(server: Server, client: Client) -> None:
-    async with controlling(*ELECTION, *server.admin) as run:
-        await run.wait_for("became leader of lease")
-        lease = await client.get(LEASES, "podlife-controllers", "kube-system")
-        taken = {"spec": {**lease["spec"], "holderIdentity": "somebody-else"}}
-        await client.patch(LEASES, "podlife-controllers", taken, "kube-system", type=PatchType.MERGE)
-        result = await run.result()
-    assert result.code == 1
-    assert last_words(result) == "lease kube-system/podlife-controllers was taken by somebody-else"
 
 
 async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(

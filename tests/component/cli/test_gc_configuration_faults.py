@@ -46,56 +46,42 @@ async def test_no_configuration_at_all_says_how_to_give_one(tmp_path: Path, comm
     assert_one_line(result, "no API server is configured", "--kubeconfig")
 
 
-async def test_a_kubeconfig_that_is_missing_is_named(tmp_path: Path) -> None:
-    path = str(tmp_path / "none")
-    assert_one_line(await podlife("gc", "plan", "--kubeconfig", path), path, "No such file")
+def login(**plugin: object) -> str:
+    return config({"exec": {"apiVersion": "client.authentication.k8s.io/v1", **plugin}})
+
+
+FAILS = {
+    "command": "sh",
+    "args": ["-c", "echo the session has expired >&2; exit 3"],
+    "interactiveMode": "Never",
+}
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "command", "words"),
     [
-        ("clusters: [", "is not YAML"),
-        ("just words", "holds no mapping"),
-        ("clusters: [{name: a, cluster: 3}]", "an entry of clusters"),
-        ("apiVersion: v1\nkind: Config\n", "no current-context"),
+        (None, ["plan"], ["PATH", "No such file"]),
+        ("clusters: [", ["plan"], ["PATH", "is not YAML"]),
+        ("just words", ["plan"], ["PATH", "holds no mapping"]),
+        ("clusters: [{name: a, cluster: 3}]", ["plan"], ["PATH", "an entry of clusters"]),
+        ("apiVersion: v1\nkind: Config\n", ["plan"], ["PATH", "no current-context"]),
+        (config(), ["plan", "--context", "staging"], ["no context 'staging'", "dev, prod"]),
+        (login(**FAILS), ["plan"], ["failed with 3", "the session has expired", "log in again"]),
+        (login(command="no-such-login"), ["plan"], ["no-such-login", "No such file"]),
+        (config(cluster={"certificate-authority": "ca.crt"}), ["plan"], ["certificate authority", "PEM"]),
+        (config(), ["sweep"], ["no terminal to ask on", "--yes"]),
+    ],
+    ids=[
+        *("missing", "no YAML", "no mapping", "a broken entry", "no context", "an unknown context"),
+        *("a login that fails", "a login that is missing", "no PEM", "nobody to ask"),
     ],
 )
-async def test_a_broken_kubeconfig_is_named_with_what_is_wrong(tmp_path: Path, text: str, word: str) -> None:
-    path = write_kubeconfig(tmp_path / "config", text)
-    assert_one_line(await podlife("gc", "plan", "--kubeconfig", str(path)), str(path), word)
-
-
-async def test_an_unknown_context_is_told_which_there_are(tmp_path: Path) -> None:
-    path = write_kubeconfig(tmp_path / "config", config())
-    result = await podlife("gc", "plan", "--kubeconfig", str(path), "--context", "staging")
-    assert_one_line(result, "no context 'staging'", "dev, prod")
-
-
-async def test_a_login_program_that_fails_is_quoted(tmp_path: Path) -> None:
-    plugin = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "command": "sh",
-        "args": ["-c", "echo the session has expired >&2; exit 3"],
-        "interactiveMode": "Never",
-    }
-    path = write_kubeconfig(tmp_path / "config", config({"exec": plugin}))
-    result = await podlife("gc", "plan", "--kubeconfig", str(path))
-    assert_one_line(result, "failed with 3", "the session has expired", "log in again")
-
-
-async def test_a_login_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-login"}
-    path = write_kubeconfig(tmp_path / "config", config({"exec": plugin}))
-    assert_one_line(await podlife("gc", "plan", "--kubeconfig", str(path)), "no-such-login", "No such file")
-
-
-async def test_an_authority_that_is_not_pem_is_named(tmp_path: Path) -> None:
+async def test_a_kubeconfig_that_cannot_be_used_is_told_with_what_is_wrong(
+    tmp_path: Path, text: str | None, command: list[str], words: list[str]
+) -> None:
+    path = tmp_path / "config"
     (tmp_path / "ca.crt").write_text("nothing")
-    path = write_kubeconfig(tmp_path / "config", config(cluster={"certificate-authority": "ca.crt"}))
-    assert_one_line(await podlife("gc", "plan", "--kubeconfig", str(path)), "certificate authority", "PEM")
-
-
-async def test_without_a_terminal_a_sweep_wants_to_be_told_yes(tmp_path: Path) -> None:
-    path = write_kubeconfig(tmp_path / "config", config())
-    result = await podlife("gc", "sweep", "--kubeconfig", str(path))
-    assert_one_line(result, "no terminal to ask on", "--yes")
+    if text is not None:
+        write_kubeconfig(path, text)
+    result = await podlife("gc", *command, "--kubeconfig", str(path))
+    assert_one_line(result, *(str(path) if word == "PATH" else word for word in words))

@@ -7,42 +7,28 @@ from pathlib import Path
 from podlife.client import PODS, Client, DeleteOptions
 from tests.component.cli.commands import assert_one_line, on_terminal, podlife
 from tests.component.cli.conftest import Server
+from tests.kit.objects import pod
 from tests.real.podgc.cluster import find_pod, make_node
 
 BACKUP = "example.com/backup"
+REMOVE = ("gc", "finalizers", "remove", "--allow", BACKUP, "--quarantine", "0s")
 
 
 async def held(client: Client, name: str, namespace: str, node: str = "node-7") -> None:
-    pod = {
-        "metadata": {"name": name, "finalizers": [BACKUP]},
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
-    }
-    await client.create(PODS, pod, namespace)
+    await client.create(PODS, pod(name, metadata={"finalizers": [BACKUP]}, nodeName=node), namespace)
     await client.patch(PODS, name, {"status": {"phase": "Failed"}}, namespace, subresource="status")
     await client.delete(PODS, name, namespace, options=DeleteOptions(grace_period_seconds=0))
 
 
 async def test_without_a_terminal_somebody_has_to_have_said_yes(server: Server) -> None:
-    result = await podlife("gc", "finalizers", "remove", "p", "--allow", BACKUP, *server.admin)
+    result = await podlife(*REMOVE, "p", *server.admin)
     assert_one_line(result, "there is no terminal to ask on", "--yes")
 
 
 async def test_what_is_not_taken_off_is_told_with_its_reason(server: Server, client: Client) -> None:
     await make_node(client, "node-1")
     await held(client, "there", "default", "node-1")
-    words = (
-        "gc",
-        "finalizers",
-        "remove",
-        "there",
-        "missing",
-        "--allow",
-        BACKUP,
-        "--yes",
-        "--quarantine",
-        "0s",
-    )
-    result = await podlife(*words, *server.admin)
+    result = await podlife(*REMOVE, "there", "missing", "--yes", *server.admin)
     assert (result.code, result.out) == (1, "")
     missing, there = result.err.splitlines()
     assert missing.startswith("podlife: no pod default/missing is held by a finalizer: ")
@@ -51,8 +37,7 @@ async def test_what_is_not_taken_off_is_told_with_its_reason(server: Server, cli
 
 async def test_it_asks_first_and_does_nothing_without_a_yes(server: Server, client: Client) -> None:
     await held(client, "p", "default")
-    words = ("gc", "finalizers", "remove", "p", "--allow", BACKUP, "--quarantine", "0s", *server.admin)
-    async with on_terminal(*words) as terminal:
+    async with on_terminal(*REMOVE, "p", *server.admin) as terminal:
         await terminal.wait_for(f"Take {BACKUP} off 1 pod? [y/N]")
         terminal.type("n\n")
         await terminal.wait_for("Nothing was taken off.")
@@ -74,18 +59,7 @@ async def test_what_a_policy_protects_keeps_its_finalizers(
     await held(client, "p", "default")
     policy = tmp_path / "policy.yaml"
     policy.write_text("apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nprotect: {namespaces: [default]}\n")
-    words = (
-        "gc",
-        "finalizers",
-        "remove",
-        "p",
-        "--allow",
-        BACKUP,
-        "--quarantine",
-        "0s",
-        "--yes",
-        *server.admin,
-    )
+    words = (*REMOVE, "p", "--yes", *server.admin)
     result = await podlife(*words, "--policy", str(policy))
     assert_one_line(result, "nothing was taken off pod default/p: protected by namespace default")
     assert (await podlife(*words)).code == 0

@@ -13,12 +13,22 @@ import pytest
 from podlife.client import Client
 from tests.component.cli.commands import assert_one_line, last_words, on_terminal, podlife, started
 from tests.component.cli.conftest import Server
-from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Hang, Hold, Seen, Truncate
+from tests.component.cli.faulty_proxy import (
+    Answer,
+    Cut,
+    Fault,
+    FaultyProxy,
+    FirstDeletes,
+    Hang,
+    Hold,
+    Truncate,
+)
 from tests.kit.gc_states import FINALIZER, States
 from tests.kit.real_pki import Pki
 from tests.kit.server_process import running_server
 from tests.kit.wait import until
 
+SWEEP = ("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1")
 PODS = "/api/v1/pods"
 ONE_POD = "/api/v1/namespaces/gc/pods/[^/]+"
 
@@ -177,20 +187,18 @@ async def test_what_is_due_without_a_quarantine_is_planned_for_now(states: State
 async def test_what_a_finalizer_holds_is_not_counted_as_deleted(states: States, admin: list[str]) -> None:
     await states.pod("a-held", phase="Succeeded", finalizers=[FINALIZER])
     await states.terminated("b", "c")
-    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *admin)
+    result = await podlife(*SWEEP, *admin)
     assert (result.code, result.err) == (0, "")
     first, second = result.out.splitlines()
     assert first.startswith("1 pod deleted (1 terminated) in ")
     assert second == f"  1 pod held by {FINALIZER} (gc/a-held): gone when that is taken off"
 
 
-async def test_on_a_terminal_it_shows_how_far_it_is(
-    states: States, through: list[str], proxy: FaultyProxy
-) -> None:
+async def test_on_a_terminal_it_shows_how_far_it_is(states: States, proxy: FaultyProxy) -> None:
     await states.terminated("a", "b", "c")
     held = Hold(asyncio.Event())
     proxy.fault = lambda seen: held if seen.method == "DELETE" and seen.path.endswith("/b") else None
-    flags = ["--yes", "--terminated-pod-gc-threshold", "1", *through]
+    flags = ["--yes", "--terminated-pod-gc-threshold", "1", *proxy.flags]
     async with on_terminal("gc", "sweep", *flags) as terminal:
         await terminal.wait_for("1/2")
         held.until.set()
@@ -241,13 +249,13 @@ async def test_a_missing_right_names_verb_and_resource(
 
 
 async def test_a_right_that_is_missing_for_the_deletion_is_told_once(
-    proxy: FaultyProxy, through: list[str], states: States
+    proxy: FaultyProxy, states: States
 ) -> None:
     await states.terminated("a", "b", "c")
     message = 'pods "x" is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "gc"'
     status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": message}
     proxy.fault = lambda seen: Answer(403, json.dumps(status).encode()) if seen.method == "DELETE" else None
-    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    result = await podlife(*SWEEP, *proxy.flags)
     assert (result.code, result.out) == (1, "Nothing was deleted.\n")
     assert len(result.err.splitlines()) == 1
     assert "2 pods not deleted (gc/a, gc/b): user eve may not delete pods in namespace gc (403)" in result.err
@@ -255,13 +263,7 @@ async def test_a_right_that_is_missing_for_the_deletion_is_told_once(
 
 
 def overloaded(retry_after: str = "0") -> Answer:
-    body = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "reason": "TooManyRequests",
-        "code": 429,
-    }
+    body = {"kind": "Status", "status": "Failure", "reason": "TooManyRequests", "code": 429}
     return Answer(429, json.dumps(body).encode(), {"Retry-After": retry_after})
 
 
@@ -278,35 +280,33 @@ def overloaded(retry_after: str = "0") -> Answer:
     ids=["truncated", "html", "500", "429", "cut", "hang"],
 )
 async def test_a_list_that_cannot_be_had_is_one_line_and_nothing_is_deleted(
-    proxy: FaultyProxy, through: list[str], states: States, fault: Fault, words: list[str]
+    proxy: FaultyProxy, states: States, fault: Fault, words: list[str]
 ) -> None:
     await states.out_of_service("stuck")
     proxy.fault = lambda seen: fault if seen.path == PODS else None
-    result = await podlife("gc", "sweep", "--yes", "--request-timeout", "6s", *through)
+    result = await podlife("gc", "sweep", "--yes", "--request-timeout", "6s", *proxy.flags)
     assert_one_line(result, *words)
     assert proxy.count("DELETE", ".*") == 0
     assert await states.names() == {"stuck"}
 
 
-async def test_nodes_that_cannot_be_listed_delete_nobody(
-    proxy: FaultyProxy, through: list[str], states: States
-) -> None:
+async def test_nodes_that_cannot_be_listed_delete_nobody(proxy: FaultyProxy, states: States) -> None:
     """GC-06"""
     await states.terminated("a", "b")
     proxy.fault = lambda seen: Truncate() if seen.path == "/api/v1/nodes" else None
-    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    result = await podlife(*SWEEP, *proxy.flags)
     assert_one_line(result, "GET /api/v1/nodes")
     assert await states.names() == {"a", "b"}
 
 
 @pytest.mark.parametrize("fault", [Answer(500), Hang(), Answer(200, b"{")], ids=["500", "hang", "truncated"])
 async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
-    proxy: FaultyProxy, through: list[str], states: States, fault: Fault
+    proxy: FaultyProxy, states: States, fault: Fault
 ) -> None:
     """GC-52"""
     await states.orphaned("orphan")
     proxy.fault = lambda seen: fault if seen.path == "/api/v1/nodes/gc-gone" else None
-    flags = ["--quarantine", "0s", "--request-timeout", "6s", *through]
+    flags = ["--quarantine", "0s", "--request-timeout", "6s", *proxy.flags]
     result = await podlife("gc", "sweep", "--yes", *flags)
     assert (result.code, len(result.err.splitlines())) == (1, 1)
     assert "cannot get node gc-gone, keeping its pods" in result.err
@@ -314,56 +314,34 @@ async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
 
 
 async def test_a_storm_of_429_is_waited_out_and_everything_is_deleted(
-    proxy: FaultyProxy, through: list[str], states: States
+    proxy: FaultyProxy, states: States
 ) -> None:
     names = [f"p-{number:02}" for number in range(30)]
     await states.terminated(*names)
-    refused = 0
-
-    def storm(seen: Seen) -> Fault | None:
-        nonlocal refused
-        if seen.method == "DELETE" and refused < 60:
-            refused += 1
-            return overloaded()
-        return None
-
-    proxy.fault = storm
-    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    proxy.fault = storm = FirstDeletes(60, overloaded())
+    result = await podlife(*SWEEP, *proxy.flags)
     assert (result.code, result.err) == (0, "")
-    assert refused == 60
+    assert storm.met == 60
     assert await states.names() == {"p-29"}
 
 
-async def test_what_fails_is_told_and_the_rest_is_deleted(
-    proxy: FaultyProxy, through: list[str], states: States
-) -> None:
+async def test_what_fails_is_told_and_the_rest_is_deleted(proxy: FaultyProxy, states: States) -> None:
     await states.terminated("a", "b", "c")
     proxy.fault = lambda seen: (
         Answer(500, b"broken") if seen.method == "DELETE" and seen.path.endswith("/a") else None
     )
-    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    result = await podlife(*SWEEP, *proxy.flags)
     assert result.code == 1
     assert result.out.startswith("1 pod deleted (1 terminated)")
     assert "1 pod not deleted (gc/a)" in result.err
     assert await states.names() == {"a", "c"}
 
 
-async def test_an_answer_that_is_lost_is_no_second_victim(
-    proxy: FaultyProxy, through: list[str], states: States
-) -> None:
+async def test_an_answer_that_is_lost_is_no_second_victim(proxy: FaultyProxy, states: States) -> None:
     """The pod is deleted, the answer does not arrive, and somebody makes another under its name: that one lives."""
     await states.terminated("a", "b")
-    is_first = True
-
-    def lose_the_answer(seen: Seen) -> Fault | None:
-        nonlocal is_first
-        if seen.method == "DELETE" and is_first:
-            is_first = False
-            return Cut(after=True)
-        return None
-
-    proxy.fault = lose_the_answer
-    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    proxy.fault = FirstDeletes(1, Cut(after=True))
+    result = await podlife(*SWEEP, *proxy.flags)
     assert (result.code, result.err) == (0, "")
     assert "1 pod gone already" in result.out
     assert await states.names() == {"b"}
@@ -371,12 +349,12 @@ async def test_an_answer_that_is_lost_is_no_second_victim(
 
 @pytest.mark.parametrize("after", [0, 7, 18])
 async def test_killed_at_any_point_and_started_again_it_goes_on(
-    proxy: FaultyProxy, through: list[str], states: States, after: int
+    proxy: FaultyProxy, states: States, after: int
 ) -> None:
     names = [f"p-{number:02}" for number in range(20)]
     await states.terminated(*names)
     await states.pod("alive")
-    flags = ["gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through]
+    flags = [*SWEEP, *proxy.flags]
     proxy.fault = lambda _: Hang() if proxy.count("DELETE", ONE_POD) > after else None
     async with started(*flags) as sweep:
         await until(lambda: proxy.count("DELETE", ONE_POD) > after)
@@ -391,11 +369,11 @@ async def test_killed_at_any_point_and_started_again_it_goes_on(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_interrupted_it_finishes_the_calls_under_way_and_tells_what_was_done(
-    proxy: FaultyProxy, through: list[str], states: States, number: signal.Signals
+    proxy: FaultyProxy, states: States, number: signal.Signals
 ) -> None:
     await states.terminated("a", "b")
     await states.orphaned("orphan")
-    flags = ["--terminated-pod-gc-threshold", "1", "--quarantine", "1h", *through]
+    flags = ["--terminated-pod-gc-threshold", "1", "--quarantine", "1h", *proxy.flags]
     async with started("gc", "sweep", "--yes", *flags) as sweep:
         await until(lambda: proxy.count("DELETE", ONE_POD) == 1)
         result = await sweep.end(number)
@@ -406,12 +384,12 @@ async def test_interrupted_it_finishes_the_calls_under_way_and_tells_what_was_do
 
 
 async def test_interrupted_it_sends_nothing_more_and_counts_what_is_left(
-    proxy: FaultyProxy, through: list[str], states: States
+    proxy: FaultyProxy, states: States
 ) -> None:
     """Far more pods than calls at once: those that stand in line must not be sent after Ctrl-C."""
     await states.terminated(*(f"p-{number:02}" for number in range(40)))
     proxy.fault = lambda seen: Hang() if seen.method == "DELETE" else None
-    flags = ["--terminated-pod-gc-threshold", "1", "--request-timeout", "8s", *through]
+    flags = ["--terminated-pod-gc-threshold", "1", "--request-timeout", "8s", *proxy.flags]
     async with started("gc", "sweep", "--yes", *flags) as sweep:
         await until(lambda: proxy.count("DELETE", ONE_POD) == 16)
         result = await sweep.end(signal.SIGINT)
@@ -423,11 +401,11 @@ async def test_interrupted_it_sends_nothing_more_and_counts_what_is_left(
 
 
 async def test_interrupted_when_all_is_done_it_claims_nothing_to_be_left(
-    proxy: FaultyProxy, through: list[str], states: States
+    proxy: FaultyProxy, states: States
 ) -> None:
     await states.terminated("a", "b")
     proxy.fault = lambda seen: Hang() if seen.method == "POST" else None
-    flags = ["--terminated-pod-gc-threshold", "1", *through]
+    flags = ["--terminated-pod-gc-threshold", "1", *proxy.flags]
     async with started("gc", "sweep", "--yes", *flags) as sweep:
         await until(lambda: proxy.count("POST", ".*/events") == 1)
         result = await sweep.end(signal.SIGINT)
@@ -437,13 +415,11 @@ async def test_interrupted_when_all_is_done_it_claims_nothing_to_be_left(
 
 
 async def test_interrupted_twice_it_ends_at_once_and_tells_what_it_knows(
-    proxy: FaultyProxy, through: list[str], states: States
+    proxy: FaultyProxy, states: States
 ) -> None:
     await states.terminated("a", "b", "c")
     proxy.fault = lambda seen: Hang() if seen.method == "DELETE" and seen.path.endswith("/b") else None
-    async with on_terminal(
-        "gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through
-    ) as terminal:
+    async with on_terminal(*SWEEP, *proxy.flags) as terminal:
         await terminal.wait_for("1/2")
         terminal.interrupt()
         await terminal.wait_for("Stopping")
@@ -454,27 +430,33 @@ async def test_interrupted_twice_it_ends_at_once_and_tells_what_it_knows(
 
 
 async def test_interrupted_before_it_knows_what_to_do_it_says_that_nothing_was_done(
-    proxy: FaultyProxy, through: list[str]
+    proxy: FaultyProxy,
 ) -> None:
     proxy.fault = lambda seen: Hang() if seen.path == PODS else None
-    async with started("gc", "sweep", "--yes", *through) as sweep:
+    async with started("gc", "sweep", "--yes", *proxy.flags) as sweep:
         await until(lambda: proxy.count("GET", PODS))
         result = await sweep.end(signal.SIGINT)
     assert (result.code, result.out, result.err) == (130, "", "podlife: interrupted: nothing was deleted\n")
+
+
+def guarded(folder: Path, guards: str) -> list[str]:
+    """A policy under which one terminated pod may stay."""
+    policy = folder / "policy.yaml"
+    head = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nupstream: {terminated: {threshold: 1}}\n"
+    policy.write_text(f"{head}guards: {{{guards}}}\n")
+    return ["--policy", str(policy)]
 
 
 async def test_a_sweep_that_only_observes_ends_with_1_and_says_that_nothing_goes(
     states: States, admin: list[str], tmp_path: Path
 ) -> None:
     await states.terminated("a", "b", "c")
-    policy = tmp_path / "policy.yaml"
-    head = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nupstream: {terminated: {threshold: 1}}\n"
-    policy.write_text(head + "guards: {observeOnly: true}\n")
-    result = await podlife("gc", "sweep", "--yes", "--policy", str(policy), *admin)
+    policy = guarded(tmp_path, "observeOnly: true")
+    result = await podlife("gc", "sweep", "--yes", *policy, *admin)
     assert (result.code, result.err) == (1, "")
     assert "2 pods would be collected (observe-only): 2 terminated." in result.out
     assert "to collect now" not in result.out
-    assert (await podlife("gc", "sweep", "--dry-run", "--policy", str(policy), *admin)).code == 0
+    assert (await podlife("gc", "sweep", "--dry-run", *policy, *admin)).code == 0
     assert await states.names() == {"a", "b", "c"}
 
 
@@ -492,10 +474,7 @@ async def test_what_a_guard_holds_back_of_what_was_agreed_to_ends_with_1(
     states: States, admin: list[str], tmp_path: Path
 ) -> None:
     await states.terminated("a", "b", "c")
-    policy = tmp_path / "policy.yaml"
-    head = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nupstream: {terminated: {threshold: 1}}\n"
-    policy.write_text(head + "guards: {perPass: 1}\n")
-    async with on_terminal("gc", "sweep", "--policy", str(policy), *admin) as terminal:
+    async with on_terminal("gc", "sweep", *guarded(tmp_path, "perPass: 1"), *admin) as terminal:
         await terminal.wait_for("Delete 1 pod now (1 terminated)? [y/N]")
         terminal.type("y\n")
         await terminal.wait_for("1 pod held back (gc/b): at most 1 pods go in one pass")

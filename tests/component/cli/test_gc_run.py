@@ -15,9 +15,17 @@ import aiohttp
 import pytest
 
 from podlife.client import EVENTS, LEASES, PODS, Client, DeleteOptions, Flags, PatchType, load
-from tests.component.cli.commands import Running, assert_one_line, last_words, podlife, started
+from tests.component.cli.commands import (
+    LONG_LEASE,
+    SHORT_LEASE,
+    Running,
+    assert_one_line,
+    last_words,
+    podlife,
+    started,
+)
 from tests.component.cli.conftest import Server
-from tests.component.cli.faulty_proxy import Answer, Fault, FaultyProxy, Seen, Truncate
+from tests.component.cli.faulty_proxy import Answer, Fault, FaultyProxy, FirstDeletes, Seen, Truncate
 from tests.kit.gc_states import States
 from tests.kit.real_parts import free_port
 from tests.kit.server_process import running_server
@@ -25,15 +33,7 @@ from tests.kit.wait import until
 
 QUICK = ["--quarantine", "300ms", "--period", "300ms"]
 ALONE = ["--no-leader-elect", *QUICK]
-# Not lost because a machine is busy.
-ELECTION = [
-    "--leader-elect-lease-duration=120s",
-    "--leader-elect-renew-deadline=100s",
-    "--leader-elect-retry-period=200ms",
-    *QUICK,
-]
-# One whose lease is over soon after its end.
-SHORT_LEASE = ["--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s"]
+ELECTION = [*LONG_LEASE, *QUICK]
 GONE = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}'
 
 
@@ -98,10 +98,7 @@ async def is_told(client: Client, text: str) -> bool:
 
 
 async def fetch(port: int, path: str) -> tuple[int, str]:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"http://127.0.0.1:{port}/{path}") as answer,
-    ):
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/{path}") as answer:
         return answer.status, await answer.text()
 
 
@@ -134,9 +131,7 @@ async def test_the_api_server_may_be_killed_and_come_back(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("fault", [Answer(410, GONE), Truncate()], ids=["410", "truncated"])
-async def test_watches_that_break_are_begun_anew(
-    proxy: FaultyProxy, through: list[str], states: States, fault: Fault
-) -> None:
+async def test_watches_that_break_are_begun_anew(proxy: FaultyProxy, states: States, fault: Fault) -> None:
     broken = 0
 
     def break_every_other(seen: Seen) -> Fault | None:
@@ -149,7 +144,7 @@ async def test_watches_that_break_are_begun_anew(
     proxy.fault = break_every_other
     await states.pod("alive")
     await states.out_of_service("first")
-    async with collecting(*ALONE, *through) as run:
+    async with collecting(*ALONE, *proxy.flags) as run:
         await until(left(states, "alive"))
         await states.out_of_service("second")
         await until(left(states, "alive"))
@@ -157,31 +152,20 @@ async def test_watches_that_break_are_begun_anew(
     assert broken
 
 
-async def test_a_storm_of_429_is_waited_out(proxy: FaultyProxy, through: list[str], states: States) -> None:
-    refused = 0
-
-    def storm(seen: Seen) -> Fault | None:
-        nonlocal refused
-        if seen.method == "DELETE" and refused < 40:
-            refused += 1
-            return Answer(429, b"{}", {"Retry-After": "0"})
-        return None
-
-    proxy.fault = storm
+async def test_a_storm_of_429_is_waited_out(proxy: FaultyProxy, states: States) -> None:
+    proxy.fault = storm = FirstDeletes(40, Answer(429, b"{}", {"Retry-After": "0"}))
     await states.terminated(*(f"p-{number:02}" for number in range(12)))
-    async with collecting("--terminated-pod-gc-threshold", "1", *ALONE, *through) as run:
+    async with collecting("--terminated-pod-gc-threshold", "1", *ALONE, *proxy.flags) as run:
         await until(left(states, "p-11"))
         assert (await run.end()).code == 0
-    assert refused == 40
+    assert storm.met == 40
 
 
-async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
-    proxy: FaultyProxy, through: list[str], states: States
-) -> None:
+async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(proxy: FaultyProxy, states: States) -> None:
     """GC-52"""
     proxy.fault = lambda seen: Answer(503) if seen.path == "/api/v1/nodes/gc-gone" else None
     await states.orphaned("orphan")
-    async with collecting(*ALONE, "--request-timeout", "3s", *through) as run:
+    async with collecting(*ALONE, "--request-timeout", "3s", *proxy.flags) as run:
         await run.wait_for("cannot get node gc-gone, keeping its pods")
         assert await states.names() == {"orphan"}
         proxy.fault = lambda _: None
@@ -190,7 +174,7 @@ async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
 
 
 async def test_a_pod_made_anew_between_decision_and_deletion_lives(
-    proxy: FaultyProxy, through: list[str], states: States, client: Client
+    proxy: FaultyProxy, states: States, client: Client
 ) -> None:
     # The oldest pod goes first, whether or not a second passes between the two.
     await states.pod("other", phase="Failed")
@@ -205,7 +189,7 @@ async def test_a_pod_made_anew_between_decision_and_deletion_lives(
         )
 
     proxy.fault = hold_back
-    flags = ["--terminated-pod-gc-threshold", "1", *ALONE, *through]
+    flags = ["--terminated-pod-gc-threshold", "1", *ALONE, *proxy.flags]
     async with collecting(*flags) as run:
         await until(lambda: proxy.count("DELETE", ".*/pods/other"))
         options = DeleteOptions(grace_period_seconds=0)
@@ -219,15 +203,21 @@ async def test_a_pod_made_anew_between_decision_and_deletion_lives(
     assert (await states.get("other"))["status"]["phase"] == "Running"
 
 
-async def test_losing_the_lease_is_the_end_with_one_line(server: Server, client: Client) -> None:
-    async with collecting(*ELECTION, *server.admin) as run:
+@pytest.mark.parametrize(
+    "command", [["gc", "run"], ["controllers", "run", "--controllers=replicaset"]], ids=["gc", "controllers"]
+)
+async def test_losing_the_lease_is_the_end_with_one_line(
+    server: Server, client: Client, command: list[str]
+) -> None:
+    name = f"podlife-{command[0]}"
+    async with started(*command, *LONG_LEASE, *server.admin) as run:
         await run.wait_for("became leader of lease")
-        lease = await client.get(LEASES, "podlife-gc", "kube-system")
+        lease = await client.get(LEASES, name, "kube-system")
         taken = {"spec": {**lease["spec"], "holderIdentity": "somebody-else"}}
-        await client.patch(LEASES, "podlife-gc", taken, "kube-system", type=PatchType.MERGE)
+        await client.patch(LEASES, name, taken, "kube-system", type=PatchType.MERGE)
         result = await run.result()
     assert result.code == 1
-    assert last_words(result) == "lease kube-system/podlife-gc was taken by somebody-else"
+    assert last_words(result) == f"lease kube-system/{name} was taken by somebody-else"
 
 
 async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(

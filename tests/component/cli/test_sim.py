@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
+import pytest
+
+from podlife.cli.commands.sim_output import ConsoleReporter
 from podlife.client import LEASES, NODES, PODS, Client
+from podlife.daemons.simulation import Simulation, SimulationSettings
+from podlife.testing import virtual_time
+from podlife.wire import Handler, Request, Response
 from tests.component.cli.commands import assert_one_line, on_terminal, podlife, started
 from tests.component.cli.conftest import Server
+from tests.kit.embedded import connect, start
 from tests.kit.real_parts import free_port
 from tests.kit.wait import until
 
@@ -98,3 +106,22 @@ async def test_more_pods_than_the_nodes_take_are_refused_with_one_line() -> None
     result = await podlife("sim", "--pods=500", "--server", "http://x")
     assert result.code == 2
     assert "--pods 500 is more than --nodes 1 with --max-pods 110 take" in result.err
+
+
+@virtual_time
+async def test_pods_that_take_long_to_create_do_not_make_it_take_longer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Under virtual time: its duration bounds all that it does before it cleans up."""
+
+    async def slow(request: Request, handler: Handler) -> Response:
+        if request.method == "POST" and request.path.endswith("/pods"):
+            await asyncio.sleep(50)
+        return await handler(request)
+
+    async with connect(await start(), slow) as client:
+        began = asyncio.get_running_loop().time()
+        settings = SimulationSettings(pods=100, duration_seconds=3.0)
+        await Simulation(client, settings, ConsoleReporter(settings)).run()
+        assert asyncio.get_running_loop().time() - began < 10
+    assert "32 of 100 pods were asked for within 3s" in capsys.readouterr().err

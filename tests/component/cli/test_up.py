@@ -38,13 +38,17 @@ def pod(name: str, script: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
 
 
+def connected(kubeconfig: Path) -> Client:
+    return Client.connect(load(Flags(kubeconfig=str(kubeconfig))))
+
+
 async def create(up: UpProcess, made: dict[str, Any]) -> None:
-    async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client:
+    async with connected(up.kubeconfig) as client:
         await client.create(PODS, made, "default")
 
 
 async def read(up: UpProcess, name: str) -> dict[str, Any]:
-    async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client:
+    async with connected(up.kubeconfig) as client:
         return await client.get(PODS, name, "default")
 
 
@@ -53,7 +57,7 @@ async def until_running(up: UpProcess, name: str, *, restarts: int = 0) -> None:
         containers = status.get("containerStatuses") or [{"restartCount": -1, "state": {}}]
         return containers[0]["restartCount"] >= restarts and "running" in containers[0]["state"]
 
-    async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client, asyncio.timeout(60):
+    async with connected(up.kubeconfig) as client, asyncio.timeout(60):
         while not is_running((await client.get(PODS, name, "default"))["status"]):
             await asyncio.sleep(0.05)
 
@@ -116,7 +120,7 @@ async def test_a_node_of_another_process_joins_by_the_file(up: UpProcess, tmp_pa
             lambda: "node more joined the cluster" in (tmp_path / "log").read_text(), "it did not join"
         )
         assert stat.S_IMODE((data / "kubeconfig").stat().st_mode) == 0o600
-        async with Client.connect(load(Flags(kubeconfig=str(data / "kubeconfig")))) as client:
+        async with connected(data / "kubeconfig") as client:
             assert (await client.get(NODES, "more"))["metadata"]["name"] == "more"
     finally:
         node.terminate()

@@ -13,8 +13,7 @@ from podlife.apiserver.server import ServingInfo
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.client import LEASES, NODES, PODS, REPLICA_SETS, Client, Connection, Flags, load
 from podlife.daemons import apiserver, controllers, gc, node, simulation
-from podlife.daemons.election import ElectionSettings
-from podlife.daemons.service import ServiceSettings
+from podlife.daemons.service import ElectionSettings, ServiceSettings
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.hollow import HollowNodes
 from podlife.podgc import Settings as CollectorSettings

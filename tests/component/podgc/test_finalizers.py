@@ -12,8 +12,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from podlife.cli.commands.gc.finalizers_remove import told_of
-from podlife.cli.commands.gc.finalizers_show import format_held
+from podlife.cli.commands.gc.held_pods import format_held, told_of
 from podlife.client import EVENTS, JOBS, NAMESPACES, PODS, PatchType
 from podlife.daemons.gc import PodGarbageCollector
 from podlife.podgc import Settings

@@ -10,6 +10,15 @@ from tests.real.clients import objects
 from tests.real.clients.pair import Pair, manifest
 
 CAPACITY = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+SINCE = dict.fromkeys(("lastHeartbeatTime", "lastTransitionTime"), "2026-01-01T00:00:00Z")
+INFO = dict.fromkeys(("bootID", "machineID", "systemUUID", "kubeProxyVersion"), "") | {
+    "kubeletVersion": "v1.36.3",
+    "osImage": "Linux",
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "containerRuntimeVersion": "x://1",
+    "kernelVersion": "6",
+}
 
 
 @pytest.fixture
@@ -19,37 +28,9 @@ def node(pair: Pair) -> Iterator[str]:
     pair("create", "-f", "-", stdin=manifest(objects.node(name)))
     # Only kube-apiserver puts this taint on a new node, for a controller that takes it away again.
     pair.theirs("taint", "node", name, "node.kubernetes.io/not-ready-")
-    ready = {
-        "type": "Ready",
-        "status": "True",
-        "reason": "KubeletReady",
-        "message": "here",
-        "lastHeartbeatTime": "2026-01-01T00:00:00Z",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    info = {
-        "kubeletVersion": "v1.36.3",
-        "osImage": "Linux",
-        "architecture": "amd64",
-        "operatingSystem": "linux",
-    }
-    pair.set_status(
-        f"node/{name}",
-        {
-            "capacity": CAPACITY,
-            "allocatable": CAPACITY,
-            "conditions": [ready],
-            "nodeInfo": {
-                **info,
-                "bootID": "",
-                "containerRuntimeVersion": "x://1",
-                "kernelVersion": "6",
-                "kubeProxyVersion": "",
-                "machineID": "",
-                "systemUUID": "",
-            },
-        },
-    )
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "here", **SINCE}
+    status = {"capacity": CAPACITY, "allocatable": CAPACITY, "conditions": [ready], "nodeInfo": INFO}
+    pair.set_status(f"node/{name}", status)
     yield name
     pair("delete", "node", name)
 

@@ -26,8 +26,7 @@ def fill(pair: Pair) -> Pair:
     waiting = objects.pod("waiting", app="other", schedulerName="nobody")
     pair("create", "-f", "-", stdin=manifest(running, waiting, objects.config_map("settings", k="v")))
     pair.set_status(
-        "pod/running",
-        {"podIP": "192.0.2.7", "podIPs": [{"ip": "192.0.2.7"}], **objects.READY["status"]},
+        "pod/running", {"podIP": "192.0.2.7", "podIPs": [{"ip": "192.0.2.7"}], **objects.READY["status"]}
     )
     return pair
 

@@ -9,7 +9,12 @@ import pytest
 from tests.real.clients import objects
 from tests.real.clients.pair import Pair, manifest
 
-PROGRESSING = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "done"}
+PROGRESSING = dict.fromkeys(("lastUpdateTime", "lastTransitionTime"), "2026-01-01T00:00:00Z") | {
+    "type": "Progressing",
+    "status": "True",
+    "reason": "NewReplicaSetAvailable",
+    "message": "done",
+}
 
 
 @pytest.fixture
@@ -41,23 +46,9 @@ def revision(number: int, image: str, owner: str) -> dict[str, Any]:
 def test_status_tells_how_far_a_rollout_is(deployed: Pair) -> None:
     said = deployed("rollout", "status", "deployment/web", "--timeout=5s", code=1)
     assert "Waiting for deployment" in said.text
-    deployed.set_status(
-        "deployment/web",
-        {
-            "observedGeneration": 1,
-            "replicas": 2,
-            "updatedReplicas": 2,
-            "readyReplicas": 2,
-            "availableReplicas": 2,
-            "conditions": [
-                {
-                    **PROGRESSING,
-                    "lastUpdateTime": "2026-01-01T00:00:00Z",
-                    "lastTransitionTime": "2026-01-01T00:00:00Z",
-                }
-            ],
-        },
-    )
+    counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
+    status = {"observedGeneration": 1, **counts, "conditions": [PROGRESSING]}
+    deployed.set_status("deployment/web", status)
     assert "successfully rolled out" in deployed("rollout", "status", "deployment/web").out
     deployed("get", "deployment", "web", "-o", "wide")
     deployed("describe", "deployment", "web")

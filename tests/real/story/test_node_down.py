@@ -16,20 +16,8 @@ import pytest
 
 from podlife.client import Client, Flags, load
 from podlife.demo.recorder import ClusterRecorder, RecordedObject, condition
-from podlife.demo.scenario import (
-    is_ready,
-    is_terminating,
-    name_of,
-    node_of,
-    uid_of,
-)
-from podlife.demo.workloads import (
-    Journal,
-    deployment,
-    pod,
-    stateful_set,
-    template,
-)
+from podlife.demo.scenario import is_ready, is_terminating, name_of, node_of, uid_of
+from podlife.demo.workloads import Journal, deployment, pod, stateful_set, template
 from tests.kit.up_process import UpProcess, podlife, running_up
 from tests.real.conftest import Kubectl
 
@@ -158,10 +146,7 @@ async def down_and_stuck(story: Story, victim: Object, beside: Object) -> None:
     # Deleted before anybody knows that its node is down: it hangs all the same.
     await story.kubectl("delete", "pod", name, "--wait=false")
     unknown = await story.seen(
-        "Ready=Unknown",
-        node,
-        lambda seen: condition(seen.object, "Ready")["status"] == "Unknown",
-        since=down,
+        "Ready=Unknown", node, lambda seen: condition(seen.object, "Ready")["status"] == "Unknown", since=down
     )
     assert about(GRACE, since=down, at=unknown)
     tainted = await story.seen("NoExecute", node, lambda seen: has_taint(seen, "NoExecute"), since=down)

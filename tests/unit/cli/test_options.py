@@ -9,13 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from podlife.cli.options import (
-    GoCommand,
-    _parse_verbosity,
-    parse_duration,
-    parse_timeout,
-    with_groups,
-)
+from podlife.cli.connection import ConnectionOptions, load_connection
+from podlife.cli.options import GoCommand, _parse_verbosity, parse_duration, parse_timeout, with_groups
+from podlife.client import TokenAuth
+from podlife.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -125,3 +122,17 @@ def _switches(seen: list[tuple[bool, bool]]) -> typer.Typer:
 @pytest.mark.parametrize(("text", "level"), [("4", 4), ("=4", 4), ("0", 0)])
 def test_a_level_is_typed_as_for_kubectl(text: str, level: int) -> None:
     assert _parse_verbosity(text) == level
+
+
+def test_flags_make_a_connection_without_any_file() -> None:
+    options = ConnectionOptions(server="https://host:1", token="secret", request_as="eve")
+    connection = load_connection(options)
+    assert (connection.server, connection.auth) == ("https://host:1", TokenAuth("secret"))
+    assert connection.impersonation == (("Impersonate-User", "eve"),)
+
+
+def test_a_context_without_a_file_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("KUBECONFIG", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="no context 'dev'"):
+        load_connection(ConnectionOptions(context="dev"))

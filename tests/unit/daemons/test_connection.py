@@ -6,12 +6,7 @@ import pytest
 
 from podlife.client import Connection
 from podlife.daemons.connection import explained
-from podlife.errors import (
-    ApiError,
-    ForbiddenError,
-    TooManyRequestsError,
-    UnauthorizedError,
-)
+from podlife.errors import ApiError, ForbiddenError, TooManyRequestsError, UnauthorizedError
 
 CONNECTION = Connection("https://host:6443", origin="context 'dev' in /home/me/.kube/config")
 

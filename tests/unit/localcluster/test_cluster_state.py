@@ -123,7 +123,11 @@ def gone_after(state: ClusterState, *requests: AuditedRequest, **more: Any) -> s
 
 OWNER = {"kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": True}
 NODE_AGENT = asked("delete", "web-1-abcde", user="system:node:n1")
-CONTROLLERS_USER = "system:kube-controller-manager"
+
+
+def deleted_by(controller: str) -> AuditedRequest:
+    user = "system:kube-controller-manager"
+    return asked("delete", "web-1-abcde", user=user, agent=f"podlife/1/{controller}")
 
 
 @pytest.mark.parametrize(
@@ -138,55 +142,28 @@ CONTROLLERS_USER = "system:kube-controller-manager"
         (
             [
                 asked("patch", "web", "deployments", subresource="scale"),
-                asked(
-                    "delete", "web-1-abcde", user=CONTROLLERS_USER, agent="podlife/1/replicaset-controller"
-                ),
+                deleted_by("replicaset-controller"),
                 NODE_AGENT,
             ],
             {},
             "jane (kubectl) scaled its Deployment web",
         ),
-        (
-            [asked("delete", "web-1-abcde", user=CONTROLLERS_USER, agent="podlife/1/replicaset-controller")],
-            {},
-            "removed by ReplicaSet web-1",
-        ),
+        ([deleted_by("replicaset-controller")], {}, "removed by ReplicaSet web-1"),
         ([asked("delete", "web", "deployments")], {}, "jane (kubectl) deleted its Deployment web"),
         ([asked("delete", "default", "namespaces")], {}, "jane (kubectl) deleted its namespace"),
         ([NODE_AGENT], {}, "removed by its node after it had ended"),
         (
-            [
-                asked(
-                    "delete",
-                    "web-1-abcde",
-                    user=CONTROLLERS_USER,
-                    agent="podlife/1/taint-eviction-controller",
-                )
-            ],
+            [deleted_by("taint-eviction-controller")],
             {"conditions": disrupted("DeletionByTaintManager")},
             "evicted: its node has a taint that it does not tolerate",
         ),
         (
-            [
-                asked(
-                    "delete",
-                    "web-1-abcde",
-                    user=CONTROLLERS_USER,
-                    agent="podlife/1/pod-garbage-collector-controller",
-                )
-            ],
+            [deleted_by("pod-garbage-collector-controller")],
             {"conditions": [{**disrupted("DeletionByPodGC")[0], "message": "PodGC: node no longer exists"}]},
             "collected by pod GC: node no longer exists",
         ),
         (
-            [
-                asked(
-                    "delete",
-                    "web-1-abcde",
-                    user=CONTROLLERS_USER,
-                    agent="podlife/1/pod-garbage-collector-controller",
-                )
-            ],
+            [deleted_by("pod-garbage-collector-controller")],
             {"phase": "Succeeded"},
             "collected by pod GC: too many ended pods",
         ),

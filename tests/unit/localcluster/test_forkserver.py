@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -177,3 +179,15 @@ async def test_orders_that_the_fork_server_has_no_room_for_are_not_lost(componen
     finally:
         os.kill(components.fork_server.pid, signal.SIGCONT)
     await until(lambda: component.left == 5)
+
+
+@pytest.mark.parametrize(("runtime", "node"), [("process", "kubelet.kubelet"), ("sim", "kubelet.hollow")])
+def test_what_components_need_is_imported_before_they_are_forked(runtime: str, node: str) -> None:
+    program = (
+        "import sys; from podlife.localcluster.components import preload; "
+        f"preload({runtime!r}); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    loaded = set(done.stdout.split())
+    needed = ("apiserver.server", "daemons.controllers", "podgc", "scheduler", node)
+    assert {f"podlife.{name}" for name in needed} <= loaded, done.stderr

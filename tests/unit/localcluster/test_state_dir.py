@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 
 from podlife.errors import ConfigError
-from podlife.localcluster.state_dir import (
-    Holder,
-    StateDir,
-    age_seconds,
-    choose_state_dir,
-    started_at,
-)
+from podlife.localcluster.state_dir import Holder, StateDir, age_seconds, choose_state_dir, started_at
 
 
 def test_what_it_makes_is_for_its_owner_alone(tmp_path: Path) -> None:

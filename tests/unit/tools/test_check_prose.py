@@ -28,14 +28,7 @@ def limits_of(tree: Path) -> dict[str, int]:
     return read
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "x = 1  # done anew\n",
-        '"""Done\nanew."""\n',
-        "x = f'done {1} anew'\n",
-    ],
-)
+@pytest.mark.parametrize("source", ["x = 1  # done anew\n", '"""Done\nanew."""\n', "x = f'done {1} anew'\n"])
 def test_comments_docstrings_and_strings_are_counted(
     tree: Path, capsys: pytest.CaptureFixture[str], source: str
 ) -> None:

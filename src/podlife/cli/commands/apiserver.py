@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli.options import whole_number
+from podlife.cli.options import number_option, option
+from podlife.cli.output import counted
 from podlife.errors import ConfigError
 
 # The audit log on standard output.
@@ -38,13 +39,7 @@ def parse_host(text: str) -> str:
 
 
 DataOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        parser=parse_folder,
-        help="Data folder; default: ~/.local/share/podlife.",
-    ),
+    Path | None, option("DIR", "Data folder; default: ~/.local/share/podlife.", "--data", parser=parse_folder)
 ]
 
 
@@ -53,37 +48,31 @@ def parse_path(text: str) -> str:
     return text if text in ("", STDOUT) else str(Path(text).expanduser().absolute())
 
 
-def _bound(help_: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(metavar="N", parser=whole_number(0), help=help_)
-    return option
-
-
 LogPathOption = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
+    option(
+        "FILE",
+        "Write an audit log to this file; '-' is standard output.",
         parser=parse_path,
         show_default=False,
-        help="Write an audit log to this file; '-' is standard output.",
     ),
 ]
 PolicyFileOption = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
+    option(
+        "FILE",
+        "Audit policy (audit.k8s.io/v1): which requests are recorded, and how much of them.",
         parser=parse_path,
         show_default="writes only",
-        help="Audit policy (audit.k8s.io/v1): which requests are recorded, and how much of them.",
     ),
 ]
 MaxSizeOption = Annotated[
-    int,
-    typer.Option(
-        metavar="MB", parser=whole_number(1, 1 << 20), help="Size at which the audit log is rotated."
-    ),
+    int, number_option("Size at which the audit log is rotated.", 1, 1 << 20, metavar="MB")
 ]
-MaxAgeOption = Annotated[int, _bound("Days to keep rotated audit logs; 0 for any time.")]
-MaxBackupOption = Annotated[int, _bound("Rotated audit logs to keep; 0 for all.")]
+MaxAgeOption = Annotated[
+    int, number_option("Days to keep rotated audit logs; 0 for any time.", 0, metavar="N")
+]
+MaxBackupOption = Annotated[int, number_option("Rotated audit logs to keep; 0 for all.", 0, metavar="N")]
 
 
 @app.callback()
@@ -94,31 +83,20 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         bool, typer.Option("--memory", help="Keep objects in memory only: they end with the process.")
     ] = False,
     port: Annotated[
-        int,
-        typer.Option(
-            metavar="PORT", parser=whole_number(0, 65_535), help="Port to listen on; 0 for any free one."
-        ),
+        int, number_option("Port to listen on; 0 for any free one.", 0, 65_535, metavar="PORT")
     ] = 6443,
-    bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    bind: Annotated[str, option("ADDRESS", "Address to listen on.")] = "127.0.0.1",
     name: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="HOST",
-            parser=parse_host,
-            help="Another name or address clients reach this server by (repeatable).",
+        option(
+            "HOST", "Another name or address clients reach this server by (repeatable).", parser=parse_host
         ),
     ] = None,
     default_not_ready_toleration_seconds: Annotated[
-        int,
-        typer.Option(
-            metavar="N", parser=whole_number(0), help="How long pods stay on a node that is not ready."
-        ),
+        int, number_option("How long pods stay on a node that is not ready.", 0, metavar="N")
     ] = 300,
     default_unreachable_toleration_seconds: Annotated[
-        int,
-        typer.Option(
-            metavar="N", parser=whole_number(0), help="How long pods stay on a node that is unreachable."
-        ),
+        int, number_option("How long pods stay on a node that is unreachable.", 0, metavar="N")
     ] = 300,
     namespace_cleanup: Annotated[
         bool, typer.Option(help="Empty deleted namespaces; not needed beside kube-controller-manager.")
@@ -180,14 +158,10 @@ def _refuse_options_of_the_server(context: typer.Context) -> None:
 @app.command(short_help="Make a kubeconfig for a node or a user, or show the admin's.")
 def kubeconfig(
     data: DataOption = None,
-    node: Annotated[str | None, typer.Option(metavar="NAME", help="For the node of this name.")] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="For a user of this name.")] = None,
-    group: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A group of the user (repeatable).")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")
-    ] = None,
+    node: Annotated[str | None, option("NAME", "For the node of this name.")] = None,
+    user: Annotated[str | None, option("NAME", "For a user of this name.")] = None,
+    group: Annotated[list[str] | None, option("NAME", "A group of the user (repeatable).")] = None,
+    output: Annotated[Path | None, option("FILE", "Write to this file.", "-o", "--output")] = None,
 ) -> None:
     """Make a kubeconfig with a new client certificate for a node or a user; without either, show the admin's."""
     from podlife.daemons.kubeconfigs import make_kubeconfig
@@ -217,7 +191,7 @@ def backup(
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.backup(data or _default_folder(), target)
-    print(f"{_counted(report.records, 'object')} at revision {report.revision} written to {report.path}.")
+    print(f"{counted(report.records, 'object')} at revision {report.revision} written to {report.path}.")
 
 
 @app.command()
@@ -232,7 +206,7 @@ def restore(
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.restore(source, data or _default_folder())
-    restored = _counted(report.records, "object")
+    restored = counted(report.records, "object")
     print(f"{restored} restored to {report.folder}, which goes on at revision {report.revision}.")
     if report.remains is not None:
         print(f"What was there before is in {report.remains}.")
@@ -254,7 +228,7 @@ def salvage(
     for each in report.lost:
         print(each, file=sys.stderr)
     print(
-        f"{_counted(report.records, 'object')} saved to {report.path}, {_counted(len(report.lost), 'change')} lost. "
+        f"{counted(report.records, 'object')} saved to {report.path}, {counted(len(report.lost), 'change')} lost. "
         f"`podlife apiserver restore {report.path} --data {folder}` puts them in place of the damaged store."
     )
 
@@ -271,11 +245,7 @@ def check(data: DataOption = None) -> None:
         print(problem, file=sys.stderr)
     if not report.is_sound:
         raise ConfigError(f"{report.path} is not sound: replace it with `podlife apiserver restore FILE`")
-    print(f"{report.path} is sound: {_counted(report.records, 'object')} at revision {report.revision}.")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    print(f"{report.path} is sound: {counted(report.records, 'object')} at revision {report.revision}.")
 
 
 def _default_folder() -> Path:

@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli.options import GoCommand, with_groups
+from podlife.cli.options import GoCommand, command_group, with_groups
 
-app = typer.Typer(
-    help="Watch how pods end: a cluster of its own, real processes, shortened times, every step explained and checked.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = command_group(
+    "Watch how pods end: a cluster of its own, real processes, shortened times, every step explained and checked."
 )
 
 

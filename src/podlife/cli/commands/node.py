@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli.commands.apiserver import parse_folder
 from podlife.cli.connection import ConnectionOptions, load_connection
 from podlife.cli.options import (
-    RUNTIMES,
-    GoCommand,
+    RuntimeOption,
     VerbosityOption,
+    number_option,
+    option,
     parse_address,
-    parse_runtime,
-    whole_number,
     with_groups,
     words,
 )
@@ -35,12 +35,6 @@ def _parse_name(text: str) -> str:
     return text
 
 
-def _parse_folder(text: str) -> Path:
-    if not text:
-        raise typer.BadParameter("it is empty: name a folder")
-    return Path(text).expanduser().absolute()
-
-
 def _parse_ip(text: str) -> str:
     from ipaddress import ip_address
 
@@ -53,80 +47,45 @@ def _parse_ip(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
     name: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", parser=_parse_name, help="The node's name.", show_default="this machine's"
-        ),
+        str, option("NAME", "The node's name.", parser=_parse_name, show_default="this machine's")
     ] = ""
-    runtime: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(RUNTIMES),
-            parser=parse_runtime,
-            help="What runs containers: processes of this machine, containerd, or nothing at all.",
-        ),
-    ] = "process"
+    runtime: RuntimeOption = "process"
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            parser=_parse_folder,
-            help="Where pods, logs and keys are kept; ~/.local/share/podlife/nodes/NAME if not said.",
+        option(
+            "DIR",
+            "Where pods, logs and keys are kept; ~/.local/share/podlife/nodes/NAME if not said.",
+            parser=parse_folder,
         ),
     ] = None
     static_pods: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", parser=_parse_folder, help="Run the pods of the manifests in this folder."
-        ),
+        Path | None, option("DIR", "Run the pods of the manifests in this folder.", parser=parse_folder)
     ] = None
     listen: Annotated[
         str,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Where to serve logs, exec and metrics; port 0 is any free one.",
+        option(
+            "HOST:PORT",
+            "Where to serve logs, exec and metrics; port 0 is any free one.",
             show_default="the node's address, port 10250",
         ),
     ] = ""
     node_ip: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            parser=_parse_ip,
-            help="The node's address; the one the server sees if not said.",
-        ),
+        str, option("ADDRESS", "The node's address; the one the server sees if not said.", parser=_parse_ip)
     ] = ""
-    max_pods: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", parser=whole_number(1), help="How many pods the node takes."),
-    ] = 110
+    max_pods: Annotated[int, number_option("How many pods the node takes.", 1)] = 110
     labels: Annotated[
         list[str] | None,
-        typer.Option(
-            "--labels",
-            "--node-labels",
-            metavar="KEY=VALUE",
-            help="Labels of the node (with commas, or repeated).",
-        ),
+        option("KEY=VALUE", "Labels of the node (with commas, or repeated).", "--labels", "--node-labels"),
     ] = None
     register_with_taints: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE:EFFECT",
-            help="Taints that the node is registered with (with commas, or repeated).",
-        ),
+        option("KEY=VALUE:EFFECT", "Taints that the node is registered with (with commas, or repeated)."),
     ] = None
-    containerd_socket: Annotated[
-        Path,
-        typer.Option(metavar="FILE", parser=_parse_folder, help="Where containerd listens."),
-    ] = Path("/run/containerd/containerd.sock")
+    containerd_socket: Annotated[Path, option("FILE", "Where containerd listens.", parser=parse_folder)] = (
+        Path("/run/containerd/containerd.sock")
+    )
     node_lease_duration_seconds: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number(1),
-            help="For how long the node's lease holds; it is renewed after a quarter of that.",
-        ),
+        int, number_option("For how long the node's lease holds; it is renewed after a quarter of that.", 1)
     ] = 40
     take_over: Annotated[
         bool,
@@ -137,17 +96,13 @@ class NodeOptions:
     ] = False
     join: Annotated[
         str,
-        typer.Option(
-            metavar="FILE|URL",
-            help="Join a cluster: by the join file of `podlife up`, or by its URL with --token and --ca-hash.",
+        option(
+            "FILE|URL",
+            "Join a cluster: by the join file of `podlife up`, or by its URL with --token and --ca-hash.",
         ),
     ] = ""
     ca_hash: Annotated[
-        str,
-        typer.Option(
-            metavar="sha256:HASH",
-            help="The hash of the public key of the authority that the server must have.",
-        ),
+        str, option("sha256:HASH", "The hash of the public key of the authority that the server must have.")
     ] = ""
 
 
@@ -171,10 +126,6 @@ def _parse_taint(text: str) -> dict[str, str]:
             f"{', '.join(_EFFECTS)}"
         )
     return {"key": key, "effect": effect, **({"value": value} if value else {})}
-
-
-def register(app: typer.Typer) -> None:
-    app.command(cls=GoCommand)(node)
 
 
 @with_groups
@@ -208,7 +159,7 @@ def node(*, options: NodeOptions, connection: ConnectionOptions, v: VerbosityOpt
         static_pods=options.static_pods,
         lease_seconds=options.node_lease_duration_seconds,
         takes_over=options.take_over,
-        request_timeout_seconds=connection.request_timeout or 60.0,
+        request_timeout_seconds=connection.timeout_seconds,
     )
     set_up_logs(v)
     allow_many_open_files(daemon.MOST_OPEN_FILES)

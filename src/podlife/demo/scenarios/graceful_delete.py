@@ -8,14 +8,7 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, PODS, DeleteOptions, ListOptions
 from podlife.demo.narrator import DemoStep
 from podlife.demo.recorder import NotObservedError, RecordedObject
-from podlife.demo.scenario import (
-    DemoContext,
-    DemoScenario,
-    is_terminating,
-    listed,
-    node_of,
-    uid_of,
-)
+from podlife.demo.scenario import DemoContext, DemoScenario, is_terminating, listed, node_of, places, uid_of
 from podlife.demo.workloads import JournalEntry, pod, template
 from podlife.errors import NotFoundError
 
@@ -30,8 +23,6 @@ _LEAST_STOP_SECONDS = 2
 class GracefulDelete(DemoScenario):
     def __init__(self, context: DemoContext) -> None:
         super().__init__(context)
-        self._recorder = context.recorder
-        self._journal = context.journal
         self._pods: dict[str, Object] = {}
         self._deleted_at = 0.0
         self.facts |= {f"{name}_seconds": grace for name, grace in _GRACES.items()}
@@ -53,7 +44,7 @@ class GracefulDelete(DemoScenario):
             [self._pods[name]] = await self.context.until_pods_ready(name, 1)
             began = await self._line(name, "began")
             self.facts |= {f"{name}_node": began.node, f"{name}_pid": began.pid}
-        self.facts["places"] = listed([f"{name} on {node_of(each)}" for name, each in self._pods.items()])
+        self.facts["places"] = places(list(self._pods.values()))
 
     # polite
 
@@ -62,7 +53,7 @@ class GracefulDelete(DemoScenario):
         if not is_terminating(answer):
             raise NotObservedError("polite marked by the answer")
         metadata = (await self.context.client.get(PODS, "polite", "default"))["metadata"]
-        self._check_alive("polite")
+        self._check_running_on(self._pods["polite"])
         self.facts |= {
             "deletion_timestamp": metadata["deletionTimestamp"],
             "deletion_seconds": metadata["deletionGracePeriodSeconds"],
@@ -124,7 +115,7 @@ class GracefulDelete(DemoScenario):
         over = self._deleted_at + _GRACES["lonely"] + _HANGING_SECONDS
         while asyncio.get_running_loop().time() < over:
             await asyncio.sleep(0.1)
-            self._check_alive("lonely")
+            self._check_running_on(self._pods["lonely"])
         found = self._recorder.pod("lonely")
         if found is None or not is_terminating(found):
             raise NotObservedError("lonely Terminating")
@@ -164,10 +155,6 @@ class GracefulDelete(DemoScenario):
             await asyncio.sleep(0.1)
         raise NotObservedError(f"the event {reason} of {name}")
 
-    def _check_alive(self, name: str) -> None:
-        if not self._journal.alive(name, node_of(self._pods[name])):
-            raise NotObservedError(f"the process of {name} running on")
-
     async def _check_outcome(self, name: str, *, phase: str, code: int) -> None:
         def is_over(seen: RecordedObject) -> bool:
             return _exit_code(seen.object) is not None and seen.object["status"].get("phase") == phase
@@ -179,11 +166,10 @@ class GracefulDelete(DemoScenario):
 
     async def _check_removed(self, name: str) -> RecordedObject:
         """First the update, then the removal."""
-        uid = uid_of(self._pods[name])
-        gone = await self._recorder.until_seen(f"{name} gone", uid, lambda seen: seen.is_gone)
+        gone = await self._until_gone(self._pods[name])
         updated = [
             each
-            for each in self._recorder.history(uid)
+            for each in self._recorder.history(gone.uid)
             if not each.is_gone and each.object["metadata"].get("deletionGracePeriodSeconds") == 0
         ]
         if not updated:

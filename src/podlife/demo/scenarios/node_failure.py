@@ -17,6 +17,7 @@ from podlife.demo.scenario import (
     listed,
     name_of,
     node_of,
+    places,
     uid_of,
 )
 from podlife.demo.workloads import deployment, stateful_set, template
@@ -33,8 +34,6 @@ class NodeFailure(DemoScenario):
     def __init__(self, context: DemoContext) -> None:
         super().__init__(context)
         self.facts |= {"replicas": _REPLICAS, "stuck_seconds": _STUCK_SECONDS}
-        self._recorder = context.recorder
-        self._journal = context.journal
         self._node = ""
         self._node_uid = ""
         # The pods on that node: one of the StatefulSet, and those of the Deployment.
@@ -57,7 +56,7 @@ class NodeFailure(DemoScenario):
         webs = await self.context.until_pods_ready("web", _REPLICAS)
         self._choose(dbs, webs)
         self.facts |= {
-            "places": _places([*dbs, *webs]),
+            "places": places([*dbs, *webs]),
             "node": self._node,
             "db": name_of(self._db),
             "victims": listed([name_of(pod) for pod in self._victims]),
@@ -124,7 +123,7 @@ class NodeFailure(DemoScenario):
         there = {uid_of(pod) for pod in self._recorder.pods("web")}
         if not all(uid_of(pod) in there for pod in self._webs):
             raise NotObservedError("the old pod of web beside the new one")
-        self.facts["webs"] = _places(new)
+        self.facts["webs"] = places(new)
 
     async def stuck(self) -> None:
         over = self._evicted_at + _GRACE_SECONDS + _STUCK_SECONDS
@@ -143,8 +142,7 @@ class NodeFailure(DemoScenario):
         pod = self._recorder.pod(name_of(self._db))
         if pod is None or uid_of(pod) != uid_of(self._db) or not is_terminating(pod):
             raise NotObservedError(f"{name_of(self._db)} Terminating for ever")
-        if not self._journal.alive(name_of(self._db), self._node):
-            raise NotObservedError(f"the process of {name_of(self._db)} running on")
+        self._check_running_on(self._db)
 
     async def out_of_service(self) -> None:
         node = await self.context.client.get(NODES, self._node)
@@ -162,8 +160,7 @@ class NodeFailure(DemoScenario):
 
     async def collected(self) -> None:
         for pod in self._victims:
-            name = name_of(pod)
-            end = await self._recorder.until_seen(f"{name} gone", uid_of(pod), lambda seen: seen.is_gone)
+            end = await self._until_gone(pod)
             self.facts["last_phase"] = end.object["status"].get("phase")
 
     async def successor(self) -> None:
@@ -217,10 +214,6 @@ class NodeFailure(DemoScenario):
         for app in ("db", "web"):
             for pod in await self.context.until_pods_ready(app, _REPLICAS):
                 await self.context.until_process(pod)
-
-
-def _places(pods: list[Object]) -> str:
-    return listed([f"{name_of(pod)} on {node_of(pod)}" for pod in pods])
 
 
 def _has_taint(node: Object, key: str, effect: str = "") -> bool:

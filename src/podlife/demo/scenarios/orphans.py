@@ -7,16 +7,8 @@ import asyncio
 from podlife.api.codec import Object
 from podlife.client import DEPLOYMENTS, NODES, DeleteOptions
 from podlife.demo.narrator import DemoStep
-from podlife.demo.recorder import NotObservedError, RecordedObject, condition
-from podlife.demo.scenario import (
-    DemoContext,
-    DemoScenario,
-    is_ready,
-    listed,
-    name_of,
-    node_of,
-    uid_of,
-)
+from podlife.demo.recorder import NotObservedError, condition
+from podlife.demo.scenario import DemoContext, DemoScenario, is_ready, name_of, node_of, places, uid_of
 from podlife.demo.workloads import deployment, template
 
 _REPLICAS = 3
@@ -29,8 +21,6 @@ class Orphans(DemoScenario):
     def __init__(self, context: DemoContext) -> None:
         super().__init__(context)
         self.facts["replicas"] = _REPLICAS
-        self._recorder = context.recorder
-        self._journal = context.journal
         self._quarantine_seconds = context.cluster.times.quarantine_seconds
         self._pod: Object = {}
         self._gone_at = 0.0
@@ -45,7 +35,7 @@ class Orphans(DemoScenario):
         pods = await self.context.until_pods_ready("web", _REPLICAS)
         self._pod = pods[0]
         self.facts |= {
-            "places": _places(pods),
+            "places": places(pods),
             "pod": name_of(self._pod),
             "node": self._node,
             "pid": await self.context.until_process(self._pod),
@@ -75,9 +65,7 @@ class Orphans(DemoScenario):
         self.facts["phase"] = self._pod["status"]["phase"]
 
     async def collected(self) -> None:
-        gone = await self._recorder.until_seen(
-            f"{name_of(self._pod)} gone", uid_of(self._pod), lambda seen: seen.is_gone, seconds=60
-        )
+        gone = await self._until_gone(self._pod, seconds=60)
         after = gone.at - self._gone_at
         # The collector may have seen the deletion a moment before the demo did.
         if after < self._quarantine_seconds - 0.5:
@@ -97,7 +85,7 @@ class Orphans(DemoScenario):
         if any(node_of(pod) == self._node for pod in pods):
             raise NotObservedError(f"nothing on {self._node}")
         self._check_process()
-        self.facts["new_places"] = _places(pods)
+        self.facts["new_places"] = places(pods)
 
     async def cleaned(self) -> None:
         name, node = name_of(self._pod), self._node
@@ -122,14 +110,9 @@ class Orphans(DemoScenario):
     async def _delete_node(self) -> str:
         """The UID of the one that was deleted."""
         node = await self.context.client.get(NODES, self._node)
-        uid = uid_of(node)
-        await self.context.client.delete(NODES, self._node, options=DeleteOptions(uid=uid))
-
-        def is_gone(seen: RecordedObject) -> bool:
-            return seen.is_gone
-
-        self._gone_at = (await self._recorder.until_seen(f"{self._node} gone", uid, is_gone)).at
-        return uid
+        await self.context.client.delete(NODES, self._node, options=DeleteOptions(uid=uid_of(node)))
+        self._gone_at = (await self._until_gone(node)).at
+        return uid_of(node)
 
     def _check_kept(self) -> None:
         pod = self._recorder.pod(name_of(self._pod))
@@ -144,10 +127,6 @@ class Orphans(DemoScenario):
         if len(pids) != 1:
             raise NotObservedError(f"{name_of(self._pod)} as exactly one process")
         return pids[0]
-
-
-def _places(pods: list[Object]) -> str:
-    return listed([f"{name_of(pod)} on {node_of(pod)}" for pod in pods])
 
 
 SCENARIO = Orphans

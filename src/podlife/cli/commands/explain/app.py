@@ -1,4 +1,5 @@
-"""`podlife explain`: why a pod or a node is where it is, and the command that would unblock it."""
+"""`podlife explain`: why a pod or a node is where it is, and the command that would unblock it; `podlife stuck`: all
+pods that are stuck."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ import typer
 from typer.core import TyperGroup
 
 from podlife.cli import completions
-from podlife.cli.archive_target import ARCHIVE_ENV, parse_target
+from podlife.cli.archive_options import ARCHIVE_ENV, ARCHIVE_METAVAR, parse_target
 from podlife.cli.connection import ConnectionOptions
-from podlife.cli.options import GoCommand, checked_namespace, format_option, with_groups
+from podlife.cli.namespaces import PodNamespaceOption, checked_namespace
+from podlife.cli.options import GoCommand, command_group, format_option, option, with_groups
 
 if TYPE_CHECKING:
     from podlife.podgc import Settings
@@ -35,57 +37,40 @@ class _KindGroup(TyperGroup):
         return super().resolve_command(ctx, words)
 
 
-app = typer.Typer(
+app = command_group(
+    "Why a pod or a node is where it is, what will act on it, and what would unblock it. Only reads.",
     cls=_KindGroup,
-    help="Why a pod or a node is where it is, what will act on it, and what would unblock it. Only reads.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 FormatOption = Annotated[str, format_option("text", "json", "yaml")]
-NamespaceOption = Annotated[
-    str,
-    typer.Option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        help="The namespace of the pod.",
-        autocompletion=completions.namespaces,
-        show_default="that of the context",
-    ),
-]
-
 PolicyOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
+    option(
+        "FILE",
+        "The policy of podlife's collector: also tell which rule acts and when, and what keeps it from it.",
         envvar="PODLIFE_GC_POLICY",
-        help="The policy of podlife's collector: also tell which rule acts and when, and what keeps it from it.",
     ),
 ]
-
 ArchiveOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="FOLDER|s3://BUCKET/PREFIX",
+    option(
+        ARCHIVE_METAVAR,
+        "The archive of podlife's collector: of a pod that is gone, also tell what was kept there.",
         envvar=ARCHIVE_ENV,
-        help="The archive of podlife's collector: of a pod that is gone, also tell what was kept there.",
     ),
 ]
-
-
 AuditLogOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
+    option(
+        "FILE",
+        "Audit log of the API server, with its rotated files: tells who asked; '-' is standard input.",
         envvar="PODLIFE_AUDIT_LOG",
         show_default="that of podlife up, if it is the server",
-        help="Audit log of the API server, with its rotated files: tells who asked; '-' is standard input.",
     ),
 ]
 
 
-def settings_of(policy: Path | None) -> Settings | None:
+def _settings_of(policy: Path | None) -> Settings | None:
     """None without a policy. One that cannot be read ends the command with all that is wrong with it."""
     from podlife.cli.commands.gc.options import PolicyOptions
 
@@ -109,7 +94,7 @@ def pod(
         str, typer.Argument(metavar="NAME", help="The pod's name.", autocompletion=completions.pods)
     ],
     connection: ConnectionOptions,
-    namespace: NamespaceOption = "",
+    namespace: PodNamespaceOption = None,
     policy: PolicyOption = None,
     archive: ArchiveOption = None,
     audit_log: AuditLogOption = None,
@@ -121,7 +106,7 @@ def pod(
 
     wanted = checked_namespace(namespace), _checked_name(name, "pod")
     target = None if archive is None else parse_target(archive)
-    sys.exit(show_pod(connection, *wanted, output, settings_of(policy), target, audit_log))
+    sys.exit(show_pod(connection, *wanted, output, _settings_of(policy), target, audit_log))
 
 
 @app.command(cls=GoCommand)
@@ -138,3 +123,21 @@ def node(
     from podlife.cli.commands.explain.show import show_node
 
     sys.exit(show_node(connection, _checked_name(name, "node"), output, audit_log))
+
+
+@with_groups
+def stuck(
+    connection: ConnectionOptions,
+    namespace: PodNamespaceOption = None,
+    all_namespaces: Annotated[
+        bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace.")
+    ] = False,
+    policy: PolicyOption = None,
+    output: FormatOption = "text",
+) -> None:
+    """List the pods that are stuck, the longest first, with cause and age. Only reads."""
+    from podlife.cli.commands.explain.show import show_stuck
+
+    wanted = checked_namespace(namespace, is_everywhere=all_namespaces)
+    settings = _settings_of(policy)
+    sys.exit(show_stuck(connection, wanted, output, is_everywhere=all_namespaces, settings=settings))

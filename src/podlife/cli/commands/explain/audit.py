@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from podlife.cli.output import counted
 from podlife.client import Connection
 from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError
@@ -26,43 +27,45 @@ _MOST_LINE_BYTES = 16 << 20
 
 
 def read_audit(
-    source: str, namespace: str, pod: str = "", *, node: str = ""
+    source: str | None, connection: Connection, namespace: str, pod: str = "", *, node: str = ""
 ) -> tuple[list[AuditedRequest], list[str]]:
-    """What the log tells of a pod or a node, the oldest first, and what of it could not be read. Raises ConfigError for
-    a file that is not there or may not be read."""
+    """What the log tells of a pod or a node, the oldest first, and what of it could not be read.
+
+    None is the log of a server on this machine, if there is one: it was not named, so it is only reported when it
+    cannot be read. Otherwise ConfigError is raised for a file that is not there or may not be read."""
+    named = find_own_log(connection) if source is None else source
     found = AuditCollection(namespace, pod, node=node)
-    unread = []
-    if source == STDIN:
-        _feed(found, sys.stdin.buffer.readline)
-    else:
-        path = Path(source)
-        for each in (*siblings_of(path), path):
-            try:
-                with _opened(each) as file:
-                    _feed(found, file.readline)
-            except (OSError, EOFError, zlib.error) as error:
-                why = getattr(error, "strerror", None) or str(error)
-                if each == path:
-                    raise ConfigError(f"cannot read the audit log {path}: {why}") from None
-                # A sibling may have been removed by a rotation.
-                unread += [] if isinstance(error, FileNotFoundError) else [f"{each}: {why}"]
+    try:
+        unread = _read(found, named) if named else []
+    except ConfigError as error:
+        if source is not None:
+            raise
+        return [], [str(error)]
     if found.unreadable:
-        many = "1 line" if found.unreadable == 1 else f"{found.unreadable} lines"
-        unread.append(f"{many} of the audit log {source} not readable as audit events")
+        unread.append(
+            f"{counted(found.unreadable, 'line')} of the audit log {named} not readable as audit events"
+        )
     return list(found.requests), unread
 
 
-def read_own_audit(
-    connection: Connection, namespace: str, pod: str = "", *, node: str = ""
-) -> tuple[list[AuditedRequest], list[str]]:
-    """The same for a log that is found without being named: one that cannot be read is only reported."""
-    source = find_own_log(connection)
-    if not source:
-        return [], []
-    try:
-        return read_audit(source, namespace, pod, node=node)
-    except ConfigError as error:
-        return [], [str(error)]
+def _read(found: AuditCollection, source: str) -> list[str]:
+    """Feed the log, with its rotated files; what could not be read."""
+    if source == STDIN:
+        _feed(found, sys.stdin.buffer.readline)
+        return []
+    unread = []
+    path = Path(source)
+    for each in (*siblings_of(path), path):
+        try:
+            with _opened(each) as file:
+                _feed(found, file.readline)
+        except (OSError, EOFError, zlib.error) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            if each == path:
+                raise ConfigError(f"cannot read the audit log {path}: {why}") from None
+            # A sibling may have been removed by a rotation.
+            unread += [] if isinstance(error, FileNotFoundError) else [f"{each}: {why}"]
+    return unread
 
 
 def siblings_of(path: Path) -> list[Path]:

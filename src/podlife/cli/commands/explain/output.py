@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from podlife.api.durations import format_duration
-from podlife.cli.output import STRUCTURED, structured
-from podlife.cli.printable import printable
+from podlife.cli.output import STRUCTURED, printable, structured, table
 from podlife.explain import Cause, Explanation, UpcomingAction, as_dict
 
 # As many of what happened as fit on a screen; `-o json` has all.
@@ -90,16 +89,7 @@ def format_stuck(
         age = "?" if first.since is None else format_duration((now - first.since).total_seconds())
         rows.append((each.namespace, each.name, each.stage, first.name, age, first.text))
     where = f"in namespace {namespace}; -A looks in every namespace" if namespace else "in any namespace"
-    lines = _table(rows) if found else [f"No pod is stuck {where}."]
-    lines += [f"Could not be read, and may matter: {each}" for each in unread]
-    if found:
-        lines += ["", "`podlife explain pod NAME -n NAMESPACE` shows what would unblock one."]
-    return "\n".join(map(printable, lines)) + "\n"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return [
-        "   ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in rows
-    ]
+    shown = table(rows) if found else f"No pod is stuck {where}.\n"
+    shown += "".join(f"Could not be read, and may matter: {printable(each)}\n" for each in unread)
+    more = "\n`podlife explain pod NAME -n NAMESPACE` shows what would unblock one.\n"
+    return shown + (more if found else "")

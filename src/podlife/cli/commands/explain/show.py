@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from podlife.cli.archive_target import ArchiveTarget
-from podlife.cli.commands.explain.archive import with_archived
-from podlife.cli.commands.explain.audit import read_audit, read_own_audit
+from podlife.cli.archive_options import ArchiveTarget
+from podlife.cli.commands.explain.audit import read_audit
 from podlife.cli.commands.explain.output import format_explanation, format_stuck
-from podlife.cli.commands.explain.policy import PolicyVerdicts
-from podlife.cli.commands.explain.rules import acting_rules
-from podlife.cli.commands.explain.server import for_this_server
+from podlife.cli.commands.explain.rules import PolicyVerdicts, acting_rules
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.client import Client
 from podlife.clock import Clock, SystemClock
 from podlife.daemons import event_loop
-from podlife.errors import NotFoundError
+from podlife.errors import NotFoundError, PodlifeError
 from podlife.explain import (
-    ActionRules,
     AuditedRequest,
+    Cause,
     ClusterSnapshot,
     Explanation,
+    Happening,
     SnapshotReader,
     explain_absent,
     explain_gone_node,
@@ -32,8 +32,14 @@ from podlife.explain import (
     pod_causes,
 )
 from podlife.podgc import Settings
+from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
 
 _RIGHTS = "the role view, with nodes and leases,"
+# Pods of one name, as a StatefulSet creates them.
+_MOST_ENTRIES = 5
+
+# At its beginning, after a pipe, or quoted within a sentence.
+_KUBECTL = re.compile(r"(^|\| |`)kubectl ")
 _Look = Callable[[Client, Clock], Awaitable[Explanation]]
 
 
@@ -49,24 +55,18 @@ def show_pod(
     """The exit code: 0, even for a pod that is stuck; 1 when nothing is known of it."""
     connection = load_connection(options)
     namespace = namespace or connection.namespace
-    if audit_log is None:
-        audited, unread = read_own_audit(connection, namespace, name)
-    else:
-        audited, unread = read_audit(audit_log, namespace, name)
+    audited, unread = read_audit(audit_log, connection, namespace, name)
 
     async def look(client: Client, clock: Clock) -> Explanation:
         found = await look_at_pod(client, clock, namespace, name, settings, audited)
         found = replace(found, unread=(*found.unread, *unread))
-        return found if found.uid or archive is None else await with_archived(found, archive, clock)
+        return found if found.uid or archive is None else await _with_archived(found, archive, clock)
 
     return _show(options, look, output)
 
 
 def show_node(options: ConnectionOptions, name: str, output: str, audit_log: str | None = None) -> int:
-    if audit_log is None:
-        audited, unread = read_own_audit(load_connection(options), "", node=name)
-    else:
-        audited, unread = read_audit(audit_log, "", node=name)
+    audited, unread = read_audit(audit_log, load_connection(options), "", node=name)
 
     async def look(client: Client, clock: Clock) -> Explanation:
         found = await look_at_node(client, clock, name, audited)
@@ -77,15 +77,15 @@ def show_node(options: ConnectionOptions, name: str, output: str, audit_log: str
 
 def _show(options: ConnectionOptions, look: _Look, output: str) -> int:
     clock = SystemClock()
-    found = for_this_server(event_loop.run(_asked(options, clock, look)), options)
+
+    async def ask() -> Explanation:
+        async with connected(options, load_connection(options), rights=_RIGHTS) as client:
+            return await look(client, clock)
+
+    found = for_this_server(event_loop.run(ask()), options)
     sys.stdout.write(format_explanation(found, output, clock.now()))
     is_known = bool(found.uid or found.timeline or found.causes)
     return 0 if is_known else 1
-
-
-async def _asked(options: ConnectionOptions, clock: Clock, look: _Look) -> Explanation:
-    async with connected(options, load_connection(options), rights=_RIGHTS) as client:
-        return await look(client, clock)
 
 
 async def look_at_pod(
@@ -98,7 +98,7 @@ async def look_at_pod(
 ) -> Explanation:
     """With settings that have a policy, the verdict of the policy too."""
     verdicts = await _verdicts(client, clock, settings)
-    reader = SnapshotReader(client, clock, _rules(settings, verdicts))
+    reader = SnapshotReader(client, clock, acting_rules(settings, verdicts))
     try:
         world, pod = await reader.pod(namespace, name)
     except NotFoundError:
@@ -118,8 +118,24 @@ async def _verdicts(client: Client, clock: Clock, settings: Settings | None) -> 
     return verdicts
 
 
-def _rules(settings: Settings | None, verdicts: PolicyVerdicts | None) -> ActionRules:
-    return acting_rules(settings) if verdicts is None else acting_rules(settings, verdicts)
+async def _with_archived(found: Explanation, target: ArchiveTarget, clock: Clock) -> Explanation:
+    """With entries of an archive in the timeline; one that cannot be read is listed under what could not be read."""
+    try:
+        async with target.reader(clock) as reader:
+            entries = await find(reader, found.name, found.namespace)
+    except PodlifeError as error:
+        return replace(found, unread=(*found.unread, str(error)))
+    kept = [_happening(each, target) for each in entries if isinstance(each, ArchivedEntry)][:_MOST_ENTRIES]
+    unread = [f"{target}/{each.place}: {each.why}" for each in entries if isinstance(each, DamagedEntry)]
+    timeline = sorted((*found.timeline, *kept), key=lambda each: each.at)
+    return replace(found, timeline=tuple(timeline), unread=(*found.unread, *unread))
+
+
+def _happening(item: ArchivedEntry, target: ArchiveTarget) -> Happening:
+    header = item.header
+    why = f", {header.reason}: {header.why}" if header.reason else ""
+    command = f"podlife archive show {header.uid} --archive {shlex.quote(str(target))}"
+    return Happening(header.archived_at, f"archived before its deletion{why}; `{command}`", "podlife gc")
 
 
 async def look_at_node(
@@ -156,13 +172,42 @@ async def find_stuck(
 ) -> tuple[ClusterSnapshot, Sequence[Explanation]]:
     """All stuck pods of a namespace or of all, the longest first."""
     verdicts = await _verdicts(client, clock, settings)
-    world = await SnapshotReader(client, clock, _rules(settings, verdicts)).everything(namespace)
+    world = await SnapshotReader(client, clock, acting_rules(settings, verdicts)).everything(namespace)
     if verdicts is not None:
         world = replace(world, unread=(*world.unread, *verdicts.unread))
     stuck = [pod for pod in world.pods if any(cause.is_stuck for cause in pod_causes(world, pod))]
     found = (explain_pod(world, pod) for pod in stuck)
-    return world, sorted(found, key=lambda each: _since(each, world.now))
+
+    def since(each: Explanation) -> datetime:
+        return next(cause.since for cause in each.causes if cause.is_stuck) or world.now
+
+    return world, sorted(found, key=since)
 
 
-def _since(found: Explanation, now: datetime) -> datetime:
-    return next(cause.since for cause in found.causes if cause.is_stuck) or now
+def for_this_server(found: Explanation, options: ConnectionOptions) -> Explanation:
+    """Suggested commands get the flags of the cluster that was explained, but no token."""
+    flags = _flags(options)
+    if not flags:
+        return found
+    return replace(found, causes=tuple(_with_flags(cause, flags) for cause in found.causes))
+
+
+def _flags(options: ConnectionOptions) -> str:
+    given = {
+        "--kubeconfig": options.kubeconfig,
+        "--context": options.context,
+        "--server": options.server,
+        "--certificate-authority": options.certificate_authority,
+        "--as": options.request_as,
+    }
+    words = [shlex.quote(f"{flag}={value}") for flag, value in given.items() if value]
+    words += ["--insecure-skip-tls-verify"] if options.insecure_skip_tls_verify else []
+    return " ".join(words)
+
+
+def _with_flags(cause: Cause, flags: str) -> Cause:
+    def put(text: str) -> str:
+        return _KUBECTL.sub(lambda match: f"{match[1]}kubectl {flags} ", text)
+
+    remedies = tuple(replace(each, command=put(each.command)) for each in cause.remedies)
+    return replace(cause, text=put(cause.text), remedies=remedies)

@@ -8,32 +8,27 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli.archive_options import ArchiveOptions
 from podlife.cli.commands.gc import finalizers as gc_finalizers
 from podlife.cli.commands.gc import policy as gc_policy
-from podlife.cli.commands.gc.archive_options import ArchiveOptions
 from podlife.cli.commands.gc.finalizers import FinalizerOptions
-from podlife.cli.commands.gc.guard_options import GuardOptions
-from podlife.cli.commands.gc.options import PolicyOptions, SelectionOptions
+from podlife.cli.commands.gc.options import GuardOptions, PolicyOptions, SelectionOptions, check_period
 from podlife.cli.connection import ConnectionOptions, load_connection
 from podlife.cli.options import (
     ElectionOptions,
     GoCommand,
     ListenOption,
     VerbosityOption,
+    command_group,
+    duration_option,
     format_option,
     parse_address,
-    parse_duration,
     with_groups,
 )
 
-app = typer.Typer(
-    help="Find, explain and remove terminated, orphaned, stuck and never-scheduled pods.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Find, explain and remove terminated, orphaned, stuck and never-scheduled pods.")
 app.add_typer(gc_policy.app, name="policy")
 app.add_typer(gc_finalizers.app, name="finalizers")
-
 
 FormatOption = Annotated[str, format_option("table", "wide", "json", "yaml", "name")]
 
@@ -54,8 +49,6 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """Whether it deletes."""
-
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Delete without asking.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False
 
@@ -91,15 +84,10 @@ def sweep(
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How it runs."""
-
     period: Annotated[
         float,
-        typer.Option(
-            metavar="DURATION",
-            parser=parse_duration,
-            show_default="20s",
-            help="Look at everything again this long after the last look; what changes is seen at once.",
+        duration_option(
+            "Look at everything again this long after the last look; what changes is seen at once.", "20s"
         ),
     ] = 20.0
     listen: ListenOption = ""
@@ -118,7 +106,6 @@ def run(
     how: RunOptions,
 ) -> None:
     """Collect for as long as it runs. Ctrl-C or SIGTERM ends it after the calls that are under way."""
-    from podlife.cli.commands.gc.options import check_period
     from podlife.clock import SystemClock
     from podlife.daemons import event_loop, gc
     from podlife.daemons.logs import set_up_logs
@@ -130,15 +117,8 @@ def run(
     elected, archiving, removed = election.settings(), archive.archiving(), finalizers.names()
     # The archive is opened before anything is connected to.
     archived = None if archiving is None else gc.PodArchive(archiving.open(SystemClock()), archiving.logs)
-    service = ServiceSettings(
-        load_connection(connection), elected, address, connection.request_timeout or 60.0
-    )
+    service = ServiceSettings(load_connection(connection), elected, address, connection.timeout_seconds)
     set_up_logs(how.v)
-    settings = gc.GcDaemonSettings(
-        service,
-        collector,
-        archived,
-        removed,
-        gc.ReloadedPolicy(policy.policy, flags) if policy.policy is not None else None,
-    )
+    reloaded = None if policy.policy is None else gc.ReloadedPolicy(policy.policy, flags)
+    settings = gc.GcDaemonSettings(service, collector, archived, removed, reloaded)
     event_loop.run(gc.run(settings, shutdown=event_loop.stopped_by_signals))

@@ -8,11 +8,16 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli import completions
-from podlife.cli.commands.gc.archive_options import ArchiveOptions
-from podlife.cli.commands.gc.options import PolicyFileOption, given_policy, parse_quarantine
+from podlife.cli.archive_options import ArchiveOptions
+from podlife.cli.commands.gc.options import PolicyFileOption, given_policy, quarantine_option
 from podlife.cli.connection import ConnectionOptions
-from podlife.cli.options import GoCommand, checked_namespace, format_option, with_groups, words
+from podlife.cli.namespaces import (
+    EveryNamespaceOption,
+    OneNamespaceOption,
+    checked_namespace,
+    namespace_option,
+)
+from podlife.cli.options import GoCommand, format_option, option, with_groups, words
 
 app = typer.Typer(
     help="Show pods that were deleted and are held by finalizers, longest first; take chosen ones off.",
@@ -20,29 +25,15 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-FormatOption = Annotated[str, format_option("table", "json")]
-NamespaceOption = Annotated[
-    str | None,
-    typer.Option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        help="Only pods of this namespace.",
-        autocompletion=completions.namespaces,
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FinalizerOptions:
-    """Of a sweep and of a collector that runs."""
-
     remove_finalizer: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
+        option(
+            "NAME",
+            "Take this finalizer off pods that were deleted and whose node is gone (with commas, or repeated).",
             show_default="none",
-            help="Take this finalizer off pods that were deleted and whose node is gone (with commas, or repeated).",
         ),
     ] = None
 
@@ -64,70 +55,40 @@ def checked_finalizers(given: list[str] | None, option: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _checked(namespace: str | None, *, is_everywhere: bool) -> str:
-    if namespace == "":
-        raise typer.BadParameter("-n is empty: name a namespace, or leave it out for all of them")
-    if namespace and is_everywhere:
-        raise typer.BadParameter("one namespace (-n) and every namespace (-A) exclude each other")
-    return checked_namespace(namespace or "")
-
-
 @app.callback()
 @with_groups
 def finalizers(
     ctx: typer.Context,
     connection: ConnectionOptions,
-    namespace: NamespaceOption = None,
-    all_namespaces: Annotated[
-        bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace, as without -n.")
-    ] = False,
-    output: FormatOption = "table",
+    namespace: OneNamespaceOption = None,
+    all_namespaces: EveryNamespaceOption = False,
+    output: Annotated[str, format_option("table", "json")] = "table",
 ) -> None:
     """Show pods that were deleted, whose grace is over, and that only finalizers hold: which, since when, set by whom,
     and whether their node is there. Only reads."""
-    wanted = _checked(namespace, is_everywhere=all_namespaces)
+    wanted = checked_namespace(namespace, is_everywhere=all_namespaces)
     if ctx.invoked_subcommand is not None:
         if wanted or all_namespaces or connection != ConnectionOptions():
             raise typer.BadParameter(f"options of {ctx.invoked_subcommand} stand after it")
         return
-    from podlife.cli.commands.gc.finalizers_show import show_held
+    from podlife.cli.commands.gc.held_pods import show_held
 
     show_held(connection, wanted, output)
 
 
 @dataclass(frozen=True, slots=True)
 class RemovalOptions:
-    """What may be taken off, and when."""
-
     allow: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FINALIZER",
-            help="What may be taken off, by its whole name (with commas, or repeated); nothing else is.",
+        option(
+            "FINALIZER",
+            "What may be taken off, by its whole name (with commas, or repeated); nothing else is.",
         ),
     ] = None
     namespace: Annotated[
-        str | None,
-        typer.Option(
-            "-n",
-            "--namespace",
-            metavar="NAME",
-            help="The namespace of the pods.",
-            autocompletion=completions.namespaces,
-            show_default="that of the context",
-        ),
+        str | None, namespace_option("The namespace of the pods.", show_default="that of the context")
     ] = None
-    quarantine: Annotated[
-        float,
-        typer.Option(
-            "--pod-gc-quarantine",
-            "--quarantine",
-            metavar="DURATION",
-            parser=parse_quarantine,
-            show_default="40s",
-            help="How long their node must be gone before.",
-        ),
-    ] = 40.0
+    quarantine: Annotated[float, quarantine_option("How long their node must be gone before.")] = 40.0
     policy: PolicyFileOption = None
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Take them off without asking.")] = False
     dry_run: Annotated[
@@ -147,7 +108,7 @@ def remove(
 
     Whoever set a finalizer wanted something done first: that is left undone."""
     from podlife.api.names import check_dns_subdomain
-    from podlife.cli.commands.gc.finalizers_remove import Wanted, run_removal
+    from podlife.cli.commands.gc.held_pods import Wanted, run_removal
     from podlife.podgc import Settings
 
     allowed = checked_finalizers(removal.allow, "--allow")
@@ -159,7 +120,7 @@ def remove(
     for name in pods:
         if problems := check_dns_subdomain(name):
             raise typer.BadParameter(f"{name!r} is no name of a pod: {problems[0]}")
-    namespace = _checked(removal.namespace, is_everywhere=False)
+    namespace = checked_namespace(removal.namespace)
     settings = replace(Settings(), policy=given_policy(removal.policy))
     wanted = Wanted(pods, namespace, allowed, removal.quarantine, removal.dry_run, settings)
     sys.exit(run_removal(connection, wanted, archive.archiving(), is_confirmed=removal.yes))

@@ -1,7 +1,9 @@
-"""Context managers of one-off commands: an event recorder, and the archive step."""
+"""What one-off commands share: the prompt, an event recorder, and the archive step."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -9,11 +11,33 @@ from typing import TYPE_CHECKING
 from podlife.aio import cancel_and_wait, spawn
 from podlife.client import Client
 from podlife.clock import SystemClock
+from podlife.errors import ConfigError
 from podlife.events import Recorder
 
 if TYPE_CHECKING:
-    from podlife.cli.commands.gc.archive_options import Archiving
+    from podlife.cli.archive_options import Archiving
     from podlife.podgc.archive import Archive, ArchiveStep
+
+
+def prepare_to_ask(*, is_confirmed: bool) -> None:
+    """Raises ConfigError without a terminal to ask on. From here on errors are not logged: the report at the end has
+    them."""
+    if not is_confirmed and not sys.stdin.isatty():
+        raise ConfigError("there is no terminal to ask on: give --yes, or look first with --dry-run")
+    logging.getLogger("podlife").addHandler(logging.NullHandler())
+
+
+def is_agreed(question: str) -> bool:
+    try:
+        answer = input(f"\n{question} [y/N] ")
+    except EOFError:
+        print()
+        return False
+    except KeyboardInterrupt:
+        # The next message starts on a new line.
+        print()
+        raise
+    return answer.strip().lower() in ("y", "yes")
 
 
 @asynccontextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podlife.cli import completions
-from podlife.cli.options import parse_boolean, parse_duration, whole_number, words
+from podlife.cli.namespaces import EveryNamespaceOption, OneNamespaceOption, checked_namespace
+from podlife.cli.options import duration_option, not_negative, number_option, option, parse_boolean, words
 
 if TYPE_CHECKING:
     from podlife.podgc import Selection, Settings
@@ -25,13 +25,11 @@ GATES = {
 }
 
 
-def parse_quarantine(text: str | float) -> float:
-    seconds = parse_duration(text)
-    if seconds < 0:
-        raise typer.BadParameter(
-            f"{text!r} lies in the past: write how long a node must be gone, 0s for no time"
-        )
-    return seconds
+_parse_quarantine = not_negative("lies in the past: write how long a node must be gone, 0s for no time")
+
+
+def quarantine_option(help_: str) -> Any:
+    return duration_option(help_, "40s", "--pod-gc-quarantine", "--quarantine", parser=_parse_quarantine)
 
 
 def _parse_policy(text: str | Path) -> Path:
@@ -42,12 +40,12 @@ def _parse_policy(text: str | Path) -> Path:
 
 PolicyFileOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
+    option(
+        "FILE",
+        "Rules, protections and guards; `podlife gc policy` is about such files.",
         envvar="PODLIFE_GC_POLICY",
         parser=_parse_policy,
         show_default="upstream's",
-        help="Rules, protections and guards; `podlife gc policy` is about such files.",
     ),
 ]
 
@@ -70,87 +68,53 @@ def given_policy(path: Path | None) -> Policy | None:
 class SelectionOptions:
     """Which of the pods that are to be collected; which those are is always decided over the whole cluster."""
 
-    # None is not said; said and empty, as a script's variable may be, must not mean every pod there is.
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "-n",
-            "--namespace",
-            metavar="NAME",
-            help="Only pods of this namespace.",
-            autocompletion=completions.namespaces,
-        ),
-    ] = None
-    all_namespaces: Annotated[
-        bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace, as without -n.")
-    ] = False
-    selector: Annotated[
-        str | None, typer.Option("-l", "--selector", metavar="LABELS", help="Only pods with these labels.")
-    ] = None
+    namespace: OneNamespaceOption = None
+    all_namespaces: EveryNamespaceOption = False
+    selector: Annotated[str | None, option("LABELS", "Only pods with these labels.", "-l", "--selector")] = (
+        None
+    )
 
     def selection(self) -> Selection:
         """Which pods are meant; raises BadParameter when that contradicts itself or cannot be read."""
+        from podlife.api.selectors import parse_label_selector
         from podlife.podgc import Selection
 
-        if self.namespace == "":
-            raise typer.BadParameter("-n is empty: name a namespace, or leave it out for all of them")
-        if self.selector is not None and not self.selector.strip():
+        namespace = checked_namespace(self.namespace, is_everywhere=self.all_namespaces)
+        if self.selector is None:
+            return Selection(namespace)
+        # As with an empty namespace: it must not mean every pod there is.
+        if not self.selector.strip():
             raise typer.BadParameter("-l is empty: name labels, or leave it out for all pods")
-        if self.namespace and self.all_namespaces:
-            raise typer.BadParameter("one namespace (-n) and every namespace (-A) exclude each other")
-        if self.namespace:
-            from podlife.api.names import check_dns_label
-
-            if problems := check_dns_label(self.namespace):
-                raise typer.BadParameter(f"{self.namespace!r} is no name of a namespace: {problems[0]}")
-        if self.selector:
-            from podlife.api.selectors import parse_label_selector
-
-            try:
-                parse_label_selector(self.selector)
-            except ValueError as error:
-                raise typer.BadParameter(f"-l {self.selector!r} cannot be read: {error}") from None
-        return Selection(self.namespace or "", self.selector or "")
+        try:
+            parse_label_selector(self.selector)
+        except ValueError as error:
+            raise typer.BadParameter(f"-l {self.selector!r} cannot be read: {error}") from None
+        return Selection(namespace, self.selector)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """What makes a pod collectable."""
-
     policy: PolicyFileOption = None
     terminated_pod_gc_threshold: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number(),
-            help="How many terminated pods may stay in the cluster; 0 or less keeps all of them.",
-        ),
+        int, number_option("How many terminated pods may stay in the cluster; 0 or less keeps all of them.")
     ] = 12_500
     quarantine: Annotated[
-        float,
-        typer.Option(
-            "--pod-gc-quarantine",
-            "--quarantine",
-            metavar="DURATION",
-            parser=parse_quarantine,
-            show_default="40s",
-            help="How long a node must be gone before its pods are collected.",
-        ),
+        float, quarantine_option("How long a node must be gone before its pods are collected.")
     ] = 40.0
     collect: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="REASONS",
+        option(
+            "REASONS",
+            f"What to collect, of {', '.join(REASONS)} (with commas, or repeated).",
             show_default="all",
-            help=f"What to collect, of {', '.join(REASONS)} (with commas, or repeated).",
         ),
     ] = None
     feature_gates: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="GATE=BOOL",
+        option(
+            "GATE=BOOL",
+            f"Older behaviour, of {', '.join(GATES)} (with commas, or repeated).",
             show_default="all true",
-            help=f"Older behaviour, of {', '.join(GATES)} (with commas, or repeated).",
         ),
     ] = None
 
@@ -196,3 +160,35 @@ def check_period(seconds: float) -> float:
     if seconds <= 0:
         raise typer.BadParameter("--period must be longer than 0")
     return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class GuardOptions:
+    """Guards beside those of a policy, or without one."""
+
+    max_per_minute: Annotated[
+        int | None,
+        number_option(
+            "Never delete more pods than this in a minute, nor more than the policy allows.",
+            1,
+            show_default="no bound",
+        ),
+    ] = None
+    observe: Annotated[
+        bool, typer.Option("--observe", help="Decide and tell everything, change nothing.")
+    ] = False
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Go on where the policy's share of a namespace or of the cluster would stop it."
+        ),
+    ] = False
+
+    def on(self, flags: Settings) -> Settings:
+        """The settings with these; with nothing said they are as they were."""
+        if self.max_per_minute is None and not self.observe:
+            return replace(flags, is_forced=self.force)
+        from podlife.podgc.policy.model import Guards
+
+        guards = Guards(per_minute=self.max_per_minute, is_observing=self.observe)
+        return replace(flags, guards=guards, is_forced=self.force)

@@ -10,7 +10,7 @@ from typing import Any
 
 from podlife.api.codec import format_time
 from podlife.api.durations import format_duration
-from podlife.cli.printable import printable
+from podlife.cli.output import as_json, counted, printable, table
 from podlife.podgc.plan import Guard, HeldBack, Later, Plan, Upcoming, Victim, WaitingVictim
 from podlife.podgc.reasons import Reason, RuleReason
 from podlife.podgc.settings import Settings
@@ -31,9 +31,7 @@ def format_plan(plan: Plan, output: str, now: datetime, shown: Shown | None = No
     if output == "name":
         return "".join(f"{_name(victim.pod, bool(shown.namespace))}\n" for victim in plan.victims)
     if output == "json":
-        import json
-
-        return json.dumps(plan_as_dict(plan), indent=2) + "\n"
+        return as_json(plan_as_dict(plan))
     if output == "yaml":
         import yaml
 
@@ -46,10 +44,6 @@ def format_plan(plan: Plan, output: str, now: datetime, shown: Shown | None = No
     waiting = _waiting(plan.waiting, now)
     parts = [victims, _held_back(plan.held_back, is_wide=is_wide), waiting, later, _held(plan.held, now)]
     return "\n".join(part for part in parts if part)
-
-
-def counted(number: int, noun: str = "pod") -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def reasons_of(victims: Iterable[Victim]) -> str:
@@ -93,38 +87,19 @@ def _victims(plan: Plan, now: datetime, shown: Shown, *, is_wide: bool) -> str:
         few = below_threshold(plan.terminated, shown.settings)
         return f"Nothing to collect now {where_of(shown.namespace)}.{few}\n"
     has_rules = any(victim.rule for victim in victims)
-    header = [
-        "NAMESPACE",
-        "NAME",
-        *(["RULE"] if has_rules else []),
-        "REASON",
-        "AGE",
-        *(["PHASE", "NODE", "ACTION", "UID"] if is_wide else []),
-        "WHY",
-    ]
-    rows = [header]
+    wide = ("PHASE", "NODE", "ACTION", "UID") if is_wide else ()
+    rows = [("NAMESPACE", "NAME", *(("RULE",) if has_rules else ()), "REASON", "AGE", *wide, "WHY")]
     for victim in victims:
         pod, metadata = victim.pod, victim.pod.metadata
-        wide = [
-            pod.status.phase or "<none>",
-            pod.spec.node_name or "<none>",
-            str(victim.action),
-            metadata.uid,
-        ]
+        rule = (victim.rule,) if has_rules else ()
         age = _since(metadata.creation_timestamp, now)
-        row = [
-            metadata.namespace,
-            metadata.name,
-            *([victim.rule] if has_rules else ()),
-            str(victim.reason),
-            age,
-            *(wide if is_wide else ()),
-            victim.why,
-        ]
-        rows.append(row)
+        if is_wide:
+            where = pod.spec.node_name or "<none>"
+            wide = (pod.status.phase or "<none>", where, str(victim.action), metadata.uid)
+        rows.append((metadata.namespace, metadata.name, *rule, str(victim.reason), age, *wide, victim.why))
     what = "would be collected (observe-only)" if observed else "to collect now"
     total = f"{counted(len(victims))} {what}: {reasons_of(victims)}."
-    return f"{columns(rows)}\n{total}\n"
+    return f"{table(rows)}\n{total}\n"
 
 
 def _later(later: Sequence[Later], upcoming: Sequence[Upcoming], where: str) -> str:
@@ -138,7 +113,7 @@ def _later(later: Sequence[Later], upcoming: Sequence[Upcoming], where: str) -> 
         when = f"in {format_duration(each.seconds)}"
         why = f"by rule {each.rule}{where}, first {each.next[0].pod.key}"
         rows.append([when, str(each.count), str(each.reason), why])
-    return columns(rows)
+    return table(rows)
 
 
 def _waiting(waiting: Sequence[WaitingVictim], now: datetime) -> str:
@@ -148,7 +123,7 @@ def _waiting(waiting: Sequence[WaitingVictim], now: datetime) -> str:
     for each in waiting:
         left = format_duration(max(0.0, (each.until - now).total_seconds()))
         rows.append([each.victim.pod.key, each.victim.rule, left, each.what])
-    return columns(rows)
+    return table(rows)
 
 
 def _held(held: Sequence[Pod], now: datetime) -> str:
@@ -160,7 +135,7 @@ def _held(held: Sequence[Pod], now: datetime) -> str:
         since = _since(metadata.deletion_timestamp, now)
         rows.append([f"{metadata.namespace}/{metadata.name}", since, ",".join(metadata.finalizers)])
     rest = f"{counted(len(held))} deleted already: whoever set the finalizer must take it off."
-    return f"{columns(rows)}\n{rest}\n"
+    return f"{table(rows)}\n{rest}\n"
 
 
 def _held_back(held_back: Sequence[HeldBack], *, is_wide: bool) -> str:
@@ -184,14 +159,6 @@ def _is_observed(item: HeldBack) -> bool:
 
 def _since(moment: datetime | None, now: datetime) -> str:
     return format_duration((now - moment).total_seconds()) if moment else "<unknown>"
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Aligned as kubectl aligns; the last column is as long as it is."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) + 3 for column in zip(*rows, strict=True)]
-    lines = ("".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def plan_as_dict(plan: Plan) -> dict[str, Any]:

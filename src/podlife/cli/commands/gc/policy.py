@@ -9,16 +9,12 @@ import typer
 
 from podlife.cli.commands.gc.options import PolicyOptions
 from podlife.cli.connection import ConnectionOptions
-from podlife.cli.options import format_option, with_groups
+from podlife.cli.options import command_group, format_option, option, with_groups
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-app = typer.Typer(
-    help="Check, show and try out a policy of the collector.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Check, show and try out a policy of the collector.")
 
 
 def _file_name(text: str) -> str:
@@ -37,13 +33,7 @@ FileArgument = Annotated[
         show_default=False,
     ),
 ]
-FormOption = Annotated[str, format_option("text", "yaml", "json")]
-PlanOption = Annotated[
-    str,
-    format_option(
-        "table", "wide", "json", "yaml", "name", "list", help_="How to show it; list is for --expect."
-    ),
-]
+_PLAN_FORMATS = ("table", "wide", "json", "yaml", "name", "list")
 
 
 @app.command()
@@ -64,7 +54,7 @@ def check(
 def show(
     policy: PolicyOptions,
     file: FileArgument = None,
-    output: FormOption = "text",
+    output: Annotated[str, format_option("text", "yaml", "json")] = "text",
 ) -> None:
     """Show the policy in force with all that it does not say: what is left out of the file, and the flags."""
     from podlife.cli.commands.gc.policy_show import show_policy
@@ -80,25 +70,25 @@ def try_out(
     file: FileArgument = None,
     pods: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "What `kubectl get pods,nodes,namespaces -A -o json` prints; - is standard input. Repeatable.",
             show_default="those of the cluster",
-            help="What `kubectl get pods,nodes,namespaces -A -o json` prints; - is standard input. Repeatable.",
         ),
     ] = None,
-    now: Annotated[
-        str, typer.Option(metavar="TIME", show_default="now", help="At what time, as 2030-01-01T00:00:00Z.")
-    ] = "",
+    now: Annotated[str, option("TIME", "At what time, as 2030-01-01T00:00:00Z.", show_default="now")] = "",
     expect: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            parser=_file_name,
-            help="Lines NAMESPACE/NAME RULE, as -o list prints them: show only what differs, and end with 1 if "
+        option(
+            "FILE",
+            "Lines NAMESPACE/NAME RULE, as -o list prints them: show only what differs, and end with 1 if "
             "something does.",
+            parser=_file_name,
         ),
     ] = None,
-    output: PlanOption = "table",
+    output: Annotated[
+        str, format_option(*_PLAN_FORMATS, help_="How to show it; list is for --expect.")
+    ] = "table",
 ) -> None:
     """Show what the policy would delete, and by which rule. Changes nothing."""
     from podlife.cli.commands.gc.policy_trial import Trial, run_trial

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,15 +9,10 @@ from pathlib import Path
 import yaml
 
 from podlife.cli.commands.gc.options import PolicyOptions
+from podlife.cli.output import as_json, counted
 from podlife.podgc.policy import Policy
-from podlife.podgc.policy.parse import (
-    MOST_BYTES,
-    PolicyError,
-    load_policy,
-    read_policy_bytes,
-)
+from podlife.podgc.policy.parse import MOST_BYTES, PolicyError, load_policy, read_policy_bytes
 from podlife.podgc.policy.schema import policy_schema
-from podlife.podgc.policy_printing import as_document, in_words
 
 _STANDARD_INPUT = "-"
 
@@ -56,18 +50,17 @@ def show_policy(options: PolicyOptions, name: str, output: str) -> int:
         return 0
     document = as_document(policy or Policy(), settings)
     if output == "json":
-        print(json.dumps(document, indent=2))
+        sys.stdout.write(as_json(document))
     else:
         sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
     return 0
 
 
 def show_schema() -> None:
-    print(json.dumps(policy_schema(), indent=2))
+    sys.stdout.write(as_json(policy_schema()))
 
 
 def _counted(policy: Policy) -> str:
-    number = len(policy.rules)
     off = sum(not rule.is_on for rule in policy.rules)
-    rules = f"{number} rule{'' if number == 1 else 's'}" + (f", {off} of them off" if off else "")
+    rules = counted(len(policy.rules), "rule") + (f", {off} of them off" if off else "")
     return f"good: {rules}" + ("; it only observes" if policy.guards.is_observing else "")

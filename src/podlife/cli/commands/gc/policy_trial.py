@@ -17,10 +17,10 @@ import msgspec
 
 from podlife.api.yaml_documents import yaml_to_json
 from podlife.cli.commands.gc.options import PolicyOptions
-from podlife.cli.commands.gc.output import Shown, counted, format_plan
+from podlife.cli.commands.gc.output import Shown, format_plan
 from podlife.cli.commands.gc.policy_show import read_given
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
-from podlife.client import Connection
+from podlife.cli.output import counted
 from podlife.clock import ManualClock, SystemClock
 from podlife.daemons import event_loop
 from podlife.errors import ConfigError
@@ -44,8 +44,6 @@ _KINDS = ("Pod", "Node", "Namespace")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What was asked for."""
-
     # A file; "" is that of the flags.
     policy: str
     # Files; none is the cluster.
@@ -88,14 +86,12 @@ def _lines(plan: Plan) -> dict[str, str]:
 
 def _from_cluster(options: ConnectionOptions, settings: Settings, now: datetime) -> Plan:
     connection = load_connection(options)
-    return event_loop.run(_plan(options, connection, settings, now))
 
+    async def plan() -> Plan:
+        async with connected(options, connection) as client:
+            return await candidates(GcSession(client, settings, clock=ManualClock(now)))
 
-async def _plan(
-    options: ConnectionOptions, connection: Connection, settings: Settings, now: datetime
-) -> Plan:
-    async with connected(options, connection) as client:
-        return await candidates(GcSession(client, settings, clock=ManualClock(now)))
+    return event_loop.run(plan())
 
 
 def _from_files(names: Sequence[str], settings: Settings, now: datetime) -> Plan:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from podlife.cli.commands.gc.output import counted
+from podlife.cli.output import counted
 from podlife.podgc.summary import Progress
 
 # Whoever reads a build log wonders no earlier why nothing happens.

@@ -9,13 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from podlife.cli.commands.gc.output import (
-    Shown,
-    below_threshold,
-    counted,
-    reasons_of,
-    where_of,
-)
+from podlife.cli.commands.gc.output import Shown, below_threshold, reasons_of, where_of
+from podlife.cli.output import counted
 from podlife.client import Connection
 from podlife.daemons.connection import explained
 from podlife.errors import ApiError, PodlifeError

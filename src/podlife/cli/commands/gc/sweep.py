@@ -7,7 +7,6 @@ in flight finish and sends nothing more, a second one exits immediately. Results
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,23 +15,17 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.cli.commands.gc.archive_options import Archiving
-from podlife.cli.commands.gc.finalizers_remove import problems_of, told_of
-from podlife.cli.commands.gc.once import archiving_steps, recording
-from podlife.cli.commands.gc.output import (
-    Shown,
-    counted,
-    format_plan,
-    reasons_of,
-)
+from podlife.cli.archive_options import Archiving
+from podlife.cli.commands.gc.held_pods import problems_of, told_of
+from podlife.cli.commands.gc.once import archiving_steps, is_agreed, prepare_to_ask, recording
+from podlife.cli.commands.gc.output import Shown, format_plan, reasons_of
 from podlife.cli.commands.gc.progress import shown_progress
 from podlife.cli.commands.gc.summary import Result, tell
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
-from podlife.cli.printable import printable
+from podlife.cli.output import counted, printable
 from podlife.client import Client, Connection, WithdrawnError
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop
-from podlife.errors import ConfigError
 from podlife.events import Recorder
 from podlife.podgc import (
     Deletions,
@@ -113,10 +106,7 @@ def run_sweep(
     remove_finalizers: frozenset[str] = frozenset(),
 ) -> int:
     """Sweep once; returns the exit code. Raises PodlifeError if it cannot start."""
-    if not is_confirmed and not sys.stdin.isatty():
-        raise ConfigError("there is no terminal to ask on: give --yes, or look first with --dry-run")
-    # The summary has all errors.
-    logging.getLogger("podlife").addHandler(logging.NullHandler())
+    prepare_to_ask(is_confirmed=is_confirmed)
     connection = load_connection(options)
     # Before the prompt: an archive that cannot be used keeps every pod.
     archive = archiving.open(SystemClock()) if archiving else None
@@ -176,16 +166,7 @@ def _confirm(plan: Plan, sweep: _Sweep) -> bool:
         names = ", ".join(sorted(sweep.finalizers))
         asked.append(f"take {names} off {counted(len(plan.finalizers))} of nodes that are gone")
     question = ", and ".join(asked)
-    try:
-        answer = input(f"\n{question[0].upper()}{question[1:]}? [y/N] ")
-    except EOFError:
-        print()
-        return False
-    except KeyboardInterrupt:
-        # The next message starts on a new line.
-        print()
-        raise
-    return answer.strip().lower() in ("y", "yes")
+    return is_agreed(f"{question[0].upper()}{question[1:]}?")
 
 
 async def _swept(sweep: _Sweep, confirmed: Plan | None, result: Result) -> None:

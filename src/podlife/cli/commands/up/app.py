@@ -1,4 +1,6 @@
-"""`podlife up`: a whole cluster on this machine, for as long as the command runs."""
+"""`podlife up`: a whole cluster on this machine, for as long as the command runs. `podlife down` ends it from another
+terminal, `podlife status` shows it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,11 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podlife.cli import completions, local_completions
+from podlife.cli import completions
 from podlife.cli.commands.apiserver import (
     DataOption,
     MaxAgeOption,
@@ -22,15 +24,17 @@ from podlife.cli.commands.apiserver import (
     parse_host,
     parse_path,
 )
-from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-from podlife.cli.commands.gc.options import parse_quarantine
+from podlife.cli.commands.gc.options import quarantine_option
+from podlife.cli.commands.nodehealth_options import NodeHealthOptions
 from podlife.cli.options import (
-    RUNTIMES,
-    GoCommand,
+    RuntimeOption,
     VerbosityOption,
-    parse_duration,
-    parse_runtime,
-    whole_number,
+    duration_option,
+    format_option,
+    not_negative,
+    number_option,
+    option,
+    parse_timeout,
     with_groups,
     words,
 )
@@ -44,133 +48,75 @@ def _parse_audit_log(text: str | None) -> str | None:
     return "" if text == "none" else text and parse_path(text)
 
 
-def _parse_grace(text: str | float) -> float:
-    seconds = parse_duration(text)
-    if seconds < 0:
-        raise typer.BadParameter(f"{text!r} lies in the past: write how long to wait, as 30s")
-    return seconds
+_parse_grace = not_negative("lies in the past: write how long to wait, as 30s")
 
 
-def _tolerated(what: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        metavar="N", parser=whole_number(0), help=f"How many seconds pods stay on a node that is {what}."
-    )
-    return option
+def _tolerated(what: str) -> Any:
+    return number_option(f"How many seconds pods stay on a node that is {what}.", 0, metavar="N")
 
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    nodes: Annotated[
-        int, typer.Option(metavar="NUMBER", parser=whole_number(0, 1000), help="How many nodes to run.")
-    ] = 3
-    runtime: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(RUNTIMES),
-            parser=parse_runtime,
-            autocompletion=local_completions.one_of(*RUNTIMES),
-            help="What runs containers: processes of this machine, containerd, or nothing at all.",
-        ),
-    ] = "process"
+    nodes: Annotated[int, number_option("How many nodes to run.", 0, 1000)] = 3
+    runtime: RuntimeOption = "process"
     data: DataOption = None
     port: Annotated[
-        int,
-        typer.Option(
-            metavar="PORT",
-            parser=whole_number(0, 65_535),
-            help="Port of the API server; 0 for any free one.",
-        ),
+        int, number_option("Port of the API server; 0 for any free one.", 0, 65_535, metavar="PORT")
     ] = 6443
     bind: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", help="Address of the API server: nodes of other machines need one they reach."
-        ),
+        str, option("ADDRESS", "Address of the API server: nodes of other machines need one they reach.")
     ] = "127.0.0.1"
     name: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST", parser=parse_host, help="Another name of the API server (repeatable)."),
+        list[str] | None, option("HOST", "Another name of the API server (repeatable).", parser=parse_host)
     ] = None
     controllers: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAMES",
+        option(
+            "NAMES",
+            "Which controllers: names as `podlife controllers list` has them, -name to leave one out.",
             show_default="*,scheduler",
             autocompletion=completions.controllers,
-            help="Which controllers: names as `podlife controllers list` has them, -name to leave one out.",
         ),
     ] = None
-    max_pods: Annotated[
-        int, typer.Option(metavar="NUMBER", parser=whole_number(1), help="How many pods a node takes.")
-    ] = 110
+    max_pods: Annotated[int, number_option("How many pods a node takes.", 1)] = 110
     terminated_pod_gc_threshold: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number(),
-            help="How many terminated pods may stay; 0 or less keeps all.",
-        ),
+        int, number_option("How many terminated pods may stay; 0 or less keeps all.")
     ] = 12_500
     pod_gc_quarantine: Annotated[
-        float,
-        typer.Option(
-            "--pod-gc-quarantine",
-            "--quarantine",
-            metavar="DURATION",
-            parser=parse_quarantine,
-            show_default="40s",
-            help="How long a node must be gone before the pods on it are collected.",
-        ),
+        float, quarantine_option("How long a node must be gone before the pods on it are collected.")
     ] = 40.0
     node_lease_duration_seconds: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number(1),
-            help="For how long a node's lease holds; it is renewed after a quarter of that.",
-        ),
+        int, number_option("For how long a node's lease holds; it is renewed after a quarter of that.", 1)
     ] = 40
     default_not_ready_toleration_seconds: Annotated[int, _tolerated("not ready")] = 300
     default_unreachable_toleration_seconds: Annotated[int, _tolerated("unreachable")] = 300
     stop_timeout: Annotated[
         float,
-        typer.Option(
-            metavar="DURATION",
-            parser=_parse_grace,
-            show_default="30s",
-            help="How long pods may take to end when it is stopped.",
-        ),
+        duration_option("How long pods may take to end when it is stopped.", "30s", parser=_parse_grace),
     ] = 30.0
-    containerd_socket: Annotated[
-        Path, typer.Option(metavar="FILE", parser=parse_folder, help="Where containerd listens.")
-    ] = Path("/run/containerd/containerd.sock")
+    containerd_socket: Annotated[Path, option("FILE", "Where containerd listens.", parser=parse_folder)] = (
+        Path("/run/containerd/containerd.sock")
+    )
     detach: Annotated[
         bool,
         typer.Option("--detach", help="Come back when it is up, and leave it running in the background."),
     ] = False
     scenario: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", parser=parse_folder, help="What happens to simulated nodes and their pods."
-        ),
+        Path | None, option("FILE", "What happens to simulated nodes and their pods.", parser=parse_folder)
     ] = None
     audit_log_path: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "Write the audit log to this file; 'none' for no log.",
             parser=_parse_audit_log,
             show_default="DIR/audit/audit.log",
-            help="Write the audit log to this file; 'none' for no log.",
         ),
     ] = None
     audit_policy_file: PolicyFileOption = ""
     audit_log_maxsize: MaxSizeOption = 10
     audit_log_maxage: MaxAgeOption = 0
     audit_log_maxbackup: MaxBackupOption = 3
-
-
-def register(app: typer.Typer) -> None:
-    app.command(cls=GoCommand)(up)
 
 
 @with_groups
@@ -191,9 +137,7 @@ def up(
     """Run a cluster on this machine: API server, controllers, scheduler and nodes. Ctrl-C stops it, with its pods; the
     next `up` goes on where it was. With names of nodes: start those again that `podlife down NODE` has stopped."""
     if node:
-        from podlife.cli.commands.up.node_orders import order_nodes
-
-        order_nodes(options.data, "start", node)
+        _order_nodes(options.data, "start", node)
         return
     if sys.platform != "linux":
         raise ConfigError(
@@ -213,6 +157,61 @@ def up(
 
     state_dir = StateDir(options.data or default_data_dir())
     session.run(_settings(options, node_health, chosen, v), state_dir, Screen(), guard)
+
+
+def down(
+    node: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NODE]...",
+            help="Stop only the agents of these nodes, as if their machines were silent.",
+            autocompletion=completions.nodes_of_up,
+        ),
+    ] = None,
+    data: DataOption = None,
+    now: Annotated[bool, typer.Option("--now", help="End the pods at once, without their grace.")] = False,
+    timeout: Annotated[
+        float, duration_option("How long to wait for its end.", "2m", parser=parse_timeout)
+    ] = 120.0,
+) -> None:
+    """End a running `podlife up` and its pods; what it keeps stays, for the next one. With names of nodes: stop only
+    their agents, whose pods run on; `podlife up NODE` starts them again."""
+    if node:
+        _order_nodes(data, "stop", node)
+        return
+    from podlife.cli.commands.up.down import end_cluster
+    from podlife.localcluster.state_dir import choose_state_dir
+
+    end_cluster(choose_state_dir(data), timeout, is_at_once=now)
+
+
+def status(
+    data: DataOption = None, output: Annotated[str, format_option("table", "json", "yaml")] = "table"
+) -> None:
+    """Show what a running `podlife up` consists of: components, nodes, pods. The exit code is 1 where none runs."""
+    from podlife.cli.commands.up.status import show_status
+    from podlife.localcluster.state_dir import choose_state_dir
+
+    show_status(choose_state_dir(data), output)
+
+
+def _order_nodes(data: Path | None, order: str, nodes: list[str]) -> None:
+    """`start` or `stop` nodes of a running `up`, and print the outcome."""
+    from podlife.localcluster.control_socket import ask
+    from podlife.localcluster.state_dir import choose_state_dir
+
+    state_dir = choose_state_dir(data)
+    for node in nodes:
+        is_new = ask(state_dir, {"do": order, "node": node}).get("is_new", True)
+        match order, is_new:
+            case "start", True:
+                print(f"{node} is started")
+            case "start", False:
+                print(f"{node} runs already")
+            case _, True:
+                print(f"{node} is stopped; its pods run on")
+            case _:
+                print(f"{node} is stopped already; its pods run on")
 
 
 def _settings(

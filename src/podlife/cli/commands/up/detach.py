@@ -8,8 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from podlife.cli.commands.up.lines import LAST_WORDS
-from podlife.cli.program import command_for
+from podlife.cli.commands.up.lines import LAST_WORDS, command_for
 from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError, PodlifeError
 from podlife.localcluster.state_dir import StateDir

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from podlife.daemons.xdg import default_data_dir
 from podlife.localcluster.cluster_state import ClusterState
+from podlife.localcluster.state_dir import StateDir
 
 if TYPE_CHECKING:
     from podlife.localcluster.session import StartedCluster
@@ -98,3 +104,26 @@ def _describe_node(name: str, state: ClusterState) -> str:
         return f"node {name} is gone"
     why = f": {node.ready.message}" if not node.is_ready and node.ready.message else ""
     return f"node {name} is {node.state}{why}"
+
+
+# How a user calls this program again, for messages that say what to do next.
+
+
+def command_for(state_dir: StateDir, verb: str) -> str:
+    """A command for the cluster of this state directory and no other."""
+    is_default = state_dir.path.resolve() == default_data_dir().resolve()
+    data = "" if is_default else f" --data {shlex.quote(str(state_dir.path))}"
+    return f"{program()} {verb}{data}"
+
+
+def program() -> str:
+    """`podlife` if the shell finds this program under that name; otherwise its path. After `make up` it is in a virtual
+    environment that is not on PATH, or another podlife is."""
+    script = Path(sys.executable).with_name("podlife")
+    if not script.exists():
+        return f"{shlex.quote(sys.executable)} -m podlife"
+    found = shutil.which("podlife")
+    if found is not None and Path(found).samefile(script):
+        return "podlife"
+    here = os.path.relpath(script)
+    return shlex.quote(str(script) if here.startswith("..") else here)

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from podlife.cli.commands.up.lines import (
     ChangeLines,
     Welcome,
+    command_for,
     in_order,
+    program,
     states_of,
     summary_of,
 )
 from podlife.cli.commands.up.terminal import QuietTerminal
-from podlife.cli.program import command_for, program
+from podlife.cli.output import counted
 from podlife.localcluster.cluster_state import ClusterState, why_terminating
 from podlife.localcluster.state_dir import StateDir, age_seconds
 
@@ -54,7 +56,7 @@ class Screen:
         self.say("stopping: pods are given their grace; Ctrl-C once more ends them at once")
 
     def pods_left(self, count: int) -> None:
-        self.say(f"{count} pod{'' if count == 1 else 's'} to end")
+        self.say(f"{counted(count)} to end")
 
     def stopped(self, state_dir: StateDir) -> None:
         self.say(f"stopped; `{command_for(state_dir, 'up')}` goes on where it was (data: {state_dir.path})")
@@ -110,7 +112,6 @@ class Screen:
 
 
 def draw(state: ClusterState) -> RenderableType:
-    """The current state."""
     from rich.console import Group
     from rich.text import Text
 

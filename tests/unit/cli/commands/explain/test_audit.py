@@ -12,20 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.commands.explain.audit import (
-    find_own_log,
-    read_audit,
-    read_own_audit,
-    siblings_of,
-)
+from podlife.cli.commands.explain.audit import find_own_log, read_audit, siblings_of
 from podlife.client import Connection
 from podlife.errors import ConfigError
-from podlife.localcluster.audit_tail import AuditTail
+from podlife.localcluster.cluster_state import AuditTail
 from tests.unit.explain.test_audit_log import line
+
+SERVER = Connection("https://127.0.0.1:7443")
 
 
 def users(path: Path | str) -> list[str]:
-    return [each.user for each in read_audit(str(path), "shop", "web")[0]]
+    return [each.user for each in read_audit(str(path), SERVER, "shop", "web")[0]]
 
 
 def put(path: Path, data: bytes, age: int = 0) -> Path:
@@ -42,7 +39,7 @@ def test_rotated_and_compressed_files_are_read_with_the_one_that_is_named(tmp_pa
     put(tmp_path / "audit.log.1", line("delete", "web", user="logrotate", minutes=4), 30)
     put(tmp_path / "other.log", line("delete", "web", user="other"))
     assert users(log) == ["logrotate", "packed", "before", "now"]
-    assert read_audit(str(log), "shop", "web")[1] == []
+    assert read_audit(str(log), SERVER, "shop", "web")[1] == []
 
 
 @pytest.mark.parametrize("name", ["audit", "audit[1].log", "*"])
@@ -66,14 +63,14 @@ def test_a_log_from_a_pipe_is_read_from_its_first_byte(
     os.mkfifo(pipe)
     with ThreadPoolExecutor() as pool:
         written = pool.submit(pipe.write_bytes, pack(line("delete", "web")))
-        found, unread = read_audit(str(pipe), "shop", "web")
+        found, unread = read_audit(str(pipe), SERVER, "shop", "web")
         written.result(timeout=10)
     assert ([each.user for each in found], unread) == (["jane"], [])
 
 
 def test_lines_that_cannot_be_read_are_counted_and_told(tmp_path: Path) -> None:
     log = put(tmp_path / "audit.log", b"junk\n" + line("delete", "web") + b'{"shop ResponseComplete')
-    found, unread = read_audit(str(log), "shop", "web")
+    found, unread = read_audit(str(log), SERVER, "shop", "web")
     assert len(found) == 1
     assert unread == [f"2 lines of the audit log {log} not readable as audit events"]
 
@@ -81,18 +78,18 @@ def test_lines_that_cannot_be_read_are_counted_and_told(tmp_path: Path) -> None:
 def test_a_line_without_an_end_in_sight_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("podlife.cli.commands.explain.audit._MOST_LINE_BYTES", 2000)
     log = put(tmp_path / "audit.log", b"{" * 100_000 + b"\n" + line("delete", "web"))
-    found, unread = read_audit(str(log), "shop", "web")
+    found, unread = read_audit(str(log), SERVER, "shop", "web")
     assert (len(found), unread[0][:6]) == (1, "1 line")
 
 
 def test_a_broken_sibling_is_told_and_a_missing_log_is_one_line(tmp_path: Path) -> None:
     log = put(tmp_path / "audit.log", line("delete", "web"))
     put(tmp_path / "audit.log.2.gz", gzip.compress(line("delete", "web"))[:-20])
-    found, [unread] = read_audit(str(log), "shop", "web")
+    found, [unread] = read_audit(str(log), SERVER, "shop", "web")
     assert len(found) == 1
     assert unread.startswith(f"{tmp_path / 'audit.log.2.gz'}: ")
     with pytest.raises(ConfigError, match=r"cannot read the audit log .*: No such file or directory"):
-        read_audit(str(tmp_path / "absent"), "shop", "web")
+        read_audit(str(tmp_path / "absent"), SERVER, "shop", "web")
 
 
 def test_the_log_of_the_cluster_on_this_machine_is_found_by_its_kubeconfig(
@@ -117,7 +114,7 @@ def test_a_log_that_was_not_named_and_cannot_be_read_is_only_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("podlife.cli.commands.explain.audit.find_own_log", lambda connection: str(tmp_path))
-    found, [unread] = read_own_audit(Connection("https://127.0.0.1:7443"), "shop", "web")
+    found, [unread] = read_audit(None, SERVER, "shop", "web")
     assert found == []
     assert unread == f"cannot read the audit log {tmp_path}: Is a directory"
 
@@ -150,7 +147,7 @@ def test_of_a_flood_between_two_looks_the_end_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = line("delete", "web")
-    monkeypatch.setattr("podlife.localcluster.audit_tail._MOST_BYTES", 3 * len(one) + 10)
+    monkeypatch.setattr("podlife.localcluster.cluster_state._MOST_LOG_BYTES", 3 * len(one) + 10)
     log = put(tmp_path / "audit.log", b"")
     tail = AuditTail(log)
     put(log, one * 100)

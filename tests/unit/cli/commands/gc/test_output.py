@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from podlife.cli.commands.gc.output import Shown, counted, format_plan
+from podlife.cli.commands.gc.output import Shown, format_plan
 from podlife.podgc import Policy, Reason, Settings
 from podlife.podgc.classifier import RuleVerdict
 from podlife.podgc.plan import Action, Guard, HeldBack, Later, Plan, Refusal, Upcoming, Victim
@@ -67,19 +67,7 @@ ns/stuck   1m30s   example/hold
 
 def test_a_wide_table_also_shows_where_it_is_and_what_is_done_to_it() -> None:
     line = format_plan(PLAN, "wide", NOW).splitlines()[1]
-    assert line.split() == [
-        "ns",
-        "old",
-        "terminated",
-        "5h3m",
-        "Failed",
-        "n1",
-        "delete",
-        "uid-old",
-        "2",
-        "too",
-        "many",
-    ]
+    assert " ".join(line.split()) == "ns old terminated 5h3m Failed n1 delete uid-old 2 too many"
 
 
 def test_a_wide_table_names_whom_a_guard_holds_back() -> None:
@@ -178,7 +166,3 @@ def test_names_are_what_kubectl_takes_in_one_namespace_and_unmistakable_in_sever
     assert format_plan(PLAN, "name", NOW, Shown(namespace="ns")) == "pod/old\npod/a-longer-name\n"
     assert format_plan(PLAN, "name", NOW) == "ns/pod/old\nns/pod/a-longer-name\n"
     assert format_plan(Plan(), "name", NOW) == ""
-
-
-def test_one_is_not_many() -> None:
-    assert (counted(1), counted(0), counted(2, "node")) == ("1 pod", "0 pods", "2 nodes")

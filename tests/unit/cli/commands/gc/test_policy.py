@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from podlife.api.codec import Object
 from podlife.cli.app import app
 from podlife.cli.commands.gc.options import PolicyOptions
 from podlife.errors import ConfigError
 from podlife.podgc.policy.parse import load_policy
+from tests.kit.objects import ended, pod, stored
 from tests.kit.real_parts import ROOT
-from tests.unit.cli.test_main import imports_of
 
 HEAD = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\n"
 RULE = "rules:\n- {name: failed, select: {phase: [Failed]}, ttlAfterFinished: 10m}\n"
@@ -22,15 +24,16 @@ RULE = "rules:\n- {name: failed, select: {phase: [Failed]}, ttlAfterFinished: 10
 
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
-    path = tmp_path / "good.yaml"
-    path.write_text(HEAD + RULE)
-    return path
+    return written(tmp_path / "good.yaml", RULE)
 
 
 @pytest.fixture
 def bad(tmp_path: Path) -> Path:
-    path = tmp_path / "bad.yaml"
-    path.write_text(HEAD + "rule: []\nguards: {perPass: 0}\n")
+    return written(tmp_path / "bad.yaml", "rule: []\nguards: {perPass: 0}\n")
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(HEAD + text)
     return path
 
 
@@ -40,11 +43,6 @@ def run(*arguments: str | Path, given: str = "") -> tuple[int, str, str]:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr
-
-
-def test_its_help_loads_nothing_heavy() -> None:
-    heavy = {"aiohttp", "asyncio", "msgspec", "structlog", "yaml"}
-    assert not heavy & imports_of("gc", "policy", "test", "--help")
 
 
 def test_good_files_have_a_line_each_and_bad_ones_a_line_for_each_mistake(good: Path, bad: Path) -> None:
@@ -67,8 +65,7 @@ def test_what_comes_in_on_standard_input_is_called_so() -> None:
 
 
 def test_rules_that_are_off_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text(HEAD + RULE.replace("name: failed", "name: failed, enabled: false"))
+    path = written(tmp_path / "p.yaml", RULE.replace("name: failed", "name: failed, enabled: false"))
     assert run("check", path)[1] == f"{path}: good: 1 rule, 1 of them off\n"
 
 
@@ -124,8 +121,8 @@ def test_who_acts_by_a_policy_with_mistakes_is_told_of_all_of_them(bad: Path) ->
 
 
 def test_a_file_never_collects_what_the_flags_leave_out(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text(HEAD + "upstream: {terminated: {enabled: false}, unscheduled: {enabled: true}}\n")
+    text = "upstream: {terminated: {enabled: false}, unscheduled: {enabled: true}}\n"
+    path = written(tmp_path / "p.yaml", text)
     settings = PolicyOptions(policy=path, collect=["orphaned,terminated"]).settings()
     assert settings.collect == {"orphaned"}
 
@@ -138,25 +135,14 @@ def test_the_schema_is_printed() -> None:
 # Trying it out
 
 
-def pod(name: str, ended: str, **status: str) -> dict[str, object]:
-    return {
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "team",
-            "uid": name,
-            "creationTimestamp": "2030-01-01T00:00:00Z",
-        },
-        "spec": {"nodeName": "n1"},
-        "status": {
-            "phase": "Failed",
-            **status,
-            "containerStatuses": [{"state": {"terminated": {"exitCode": 1, "finishedAt": ended}}}],
-        },
-    }
+def failed(name: str, at: datetime) -> Object:
+    made = pod(name, nodeName="n1", status={"phase": "Failed", "containerStatuses": [ended(1, at)]})
+    return {"kind": "Pod", **stored(made, "team", creationTimestamp="2030-01-01T00:00:00Z")}
 
 
-PODS = [pod("old", "2030-01-01T01:00:00Z"), pod("new", "2030-01-01T01:30:00Z")]
+PODS = [
+    failed(name, datetime(2030, 1, 1, 1, minute, tzinfo=UTC)) for name, minute in (("old", 0), ("new", 30))
+]
 NOW = ("--now", "2030-01-01T01:35:00Z")
 
 
@@ -221,8 +207,8 @@ def test_what_is_not_in_the_file_is_told_and_taken_to_be_there(good: Path, pods:
 
 
 def test_namespaces_in_the_file_count_with_their_labels(tmp_path: Path, pods: Path) -> None:
-    policy = tmp_path / "labels.yaml"
-    policy.write_text(HEAD + RULE.replace("phase: [Failed]", "namespaces: {labels: clean=yes}"))
+    rule = RULE.replace("phase: [Failed]", "namespaces: {labels: clean=yes}")
+    policy = written(tmp_path / "labels.yaml", rule)
     others = tmp_path / "others.json"
     for value, gone in (("yes", "team/old failed\n"), ("no", "")):
         namespace = {"kind": "Namespace", "metadata": {"name": "team", "labels": {"clean": value}}}

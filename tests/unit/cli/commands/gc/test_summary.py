@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from podlife.cli.commands.gc.progress import describe, told_waits
@@ -9,7 +11,7 @@ from podlife.cli.commands.gc.summary import Result, tell
 from podlife.client import Connection
 from podlife.errors import UnreachableError
 from podlife.podgc import Reason
-from podlife.podgc.plan import Action, Victim
+from podlife.podgc.plan import Action, Victim, WaitingVictim
 from podlife.podgc.removal import Outcome, Removal
 from podlife.podgc.summary import Failure, Progress, Summary
 from tests.unit.cli.commands.gc.test_output import pod
@@ -106,3 +108,16 @@ def test_where_there_is_no_terminal_each_kind_of_long_wait_is_told_once() -> Non
     ):
         show(progress)
     assert said == ["Quarantine of 2 pods ends in 40 s", "No more may go in a minute: 4 pods wait 60 s"]
+
+
+def test_pods_that_wait_for_their_owner_are_told_and_are_no_failure() -> None:
+    until = datetime(2030, 1, 1, tzinfo=UTC)
+    waiting = tuple(
+        WaitingVictim(victim(name), "Job sum has not counted it yet", until) for name in ("a", "b")
+    )
+    told = tell(Result(Summary(waiting=waiting), has_begun=True), CONNECTION)
+    assert told.said == [
+        "Nothing to collect in any namespace.",
+        "  2 pods not to go before the owner has seen the end (ns/a, ns/b): Job sum has not counted it yet",
+    ]
+    assert (told.problems, told.code) == ([], 0)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
-from podlife.cli.main import main
+from podlife.cli.commands.out_of_service_options import OutOfServiceOptions
 from podlife.client import Client, InProcessTransport
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose
@@ -25,27 +22,10 @@ from podlife.nodehealth.out_of_service import (
 )
 from podlife.wire import Request, Response
 from tests.kit.real_parts import ROOT
+from tests.unit.cli.conftest import Refused
 from tests.unit.cli.test_main import podlife
 
 NAMED = "--controllers=out-of-service"
-
-
-Refused = Callable[..., str]
-
-
-@pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """What a command says that is refused as a wrong use, in one line; in this process, which is quicker."""
-
-    def run(*words: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["podlife", *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert (end.value.code, out, len(err.splitlines())) == (2, "", 1), err
-        return err
-
-    return run
 
 
 async def _refuse(_: Request) -> Response:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podlife.cli.options import parse_duration, whole_number
+from podlife.cli.options import duration_option, number_option, option, parse_duration
 
 if TYPE_CHECKING:
     from podlife.nodehealth import NodeHealthSettings
@@ -25,14 +25,18 @@ def _time(text: str | float) -> float:
 def _number(what: str, most: float) -> Callable[[str | float], float]:
     def parse(text: str | float) -> float:
         try:
-            number = float(text)
+            found = float(text)
         except ValueError:
-            number = math.nan
-        if not 0 <= number <= most:
+            found = math.nan
+        if not 0 <= found <= most:
             raise typer.BadParameter(f"{text!r} is no {what}: write it as 0.1")
-        return number
+        return found
 
     return parse
+
+
+def _wait(help_: str, shown: str) -> Any:
+    return duration_option(help_, shown, parser=_time)
 
 
 _rate = _number("rate, so many nodes a second", 1e6)
@@ -43,57 +47,29 @@ _share = _number("share between 0 and 1", 1)
 class NodeHealthOptions:
     """The names are kube-controller-manager's."""
 
-    node_monitor_period: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION",
-            parser=_time,
-            show_default="5s",
-            help="How long between two looks at all nodes.",
-        ),
-    ] = 5.0
+    node_monitor_period: Annotated[float, _wait("How long between two looks at all nodes.", "5s")] = 5.0
     node_monitor_grace_period: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION",
-            parser=_time,
-            show_default="40s",
-            help="How long a node may be silent before it is shown as not ready.",
-        ),
+        float, _wait("How long a node may be silent before it is shown as not ready.", "40s")
     ] = 40.0
     node_startup_grace_period: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION",
-            parser=_time,
-            show_default="1m",
-            help="The same for a node that has never said anything.",
-        ),
+        float, _wait("The same for a node that has never said anything.", "1m")
     ] = 60.0
     node_eviction_rate: Annotated[
-        float,
-        typer.Option(
-            metavar="NUMBER", parser=_rate, help="How many silent nodes of a zone are evicted in a second."
-        ),
+        float, option("NUMBER", "How many silent nodes of a zone are evicted in a second.", parser=_rate)
     ] = 0.1
     secondary_node_eviction_rate: Annotated[
-        float,
-        typer.Option(metavar="NUMBER", parser=_rate, help="The same in a large zone that is partly down."),
+        float, option("NUMBER", "The same in a large zone that is partly down.", parser=_rate)
     ] = 0.01
     large_cluster_size_threshold: Annotated[
         int,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number(0),
-            help="A zone with more nodes is large; in a smaller one that is partly down nobody is evicted.",
+        number_option(
+            "A zone with more nodes is large; in a smaller one that is partly down nobody is evicted.", 0
         ),
     ] = 50
     unhealthy_zone_threshold: Annotated[
         float,
-        typer.Option(
-            metavar="NUMBER",
-            parser=_share,
-            help="From which share of its nodes, and at least 3, a zone is partly down.",
+        option(
+            "NUMBER", "From which share of its nodes, and at least 3, a zone is partly down.", parser=_share
         ),
     ] = 0.55
 

@@ -1,38 +1,91 @@
-"""`podlife gc finalizers remove`: ask, wait for the quarantine, take off, and say what came of it."""
+"""Pods that finalizers hold. `podlife gc finalizers` shows them; `podlife gc finalizers remove` asks, waits for the
+quarantine, takes finalizers off, and reports the outcome."""
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from podlife.cli.commands.gc.archive_options import Archiving
-from podlife.cli.commands.gc.finalizers_show import format_held
-from podlife.cli.commands.gc.once import archiving_steps, recording
-from podlife.cli.commands.gc.output import counted
-from podlife.cli.connection import (
-    ConnectionOptions,
-    connected,
-    load_connection,
-)
-from podlife.cli.printable import printable
+from podlife.api.codec import format_time
+from podlife.api.durations import format_duration
+from podlife.cli.archive_options import Archiving
+from podlife.cli.commands.gc.once import archiving_steps, is_agreed, prepare_to_ask, recording
+from podlife.cli.commands.gc.output import where_of
+from podlife.cli.connection import ConnectionOptions, connected, load_connection
+from podlife.cli.output import as_json, counted, printable, table
 from podlife.client import Connection
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.daemons.connection import explained
-from podlife.errors import ApiError, ConfigError
+from podlife.errors import ApiError, PodlifeError
 from podlife.podgc import Settings
 from podlife.podgc.archive import Archive
 from podlife.podgc.finalizers.held_pods import held_pods
 from podlife.podgc.finalizers.remover import FinalizerRemover, event_of
 from podlife.podgc.finalizers.round import FinalizerRound
-from podlife.podgc.plan import HeldPod
+from podlife.podgc.plan import HeldPod, NodeState
 from podlife.podgc.summary import FinalizerRemoval, FinalizerSummary
 
 RIGHTS = "deploy/gc/finalizers/rbac.yaml"
 _FLUSH_SECONDS = 5.0
 _INTERRUPTED = 130
+
+
+def show_held(options: ConnectionOptions, namespace: str, output: str) -> None:
+    """Raises PodlifeError when it cannot be read."""
+    connection, clock = load_connection(options), SystemClock()
+
+    async def read() -> list[HeldPod]:
+        async with connected(options, connection) as client:
+            return await held_pods(client, clock.now(), namespace)
+
+    sys.stdout.write(format_held(loop.run(read()), output, clock.now(), namespace))
+
+
+def format_held(held: Sequence[HeldPod], output: str, now: datetime, namespace: str = "") -> str:
+    if output == "json":
+        return as_json({"pods": [_as_dict(pod, now) for pod in held]})
+    if not held:
+        return f"No pod is held by a finalizer {where_of(namespace)}.\n"
+    rows = [("NAMESPACE", "NAME", "HELD FOR", "NODE", "FINALIZER", "SET BY", "LAST WRITTEN")]
+    for pod in held:
+        node = "<none>" if pod.node_state is NodeState.NONE else f"{pod.node} ({pod.node_state})"
+        for number, each in enumerate(pod.finalizers):
+            # A pod's own columns stand once.
+            own = (pod.namespace, pod.name, _age(pod.since, now), node) if number == 0 else ("",) * 4
+            written = "<unknown>" if each.set_at is None else f"{_age(each.set_at, now)} ago"
+            rows.append((*own, each.name, each.manager or "<unknown>", written))
+    gone = sum(pod.node_state is NodeState.GONE for pod in held)
+    told = f"{counted(len(held))} held by finalizers, {gone} of them of nodes that are gone."
+    return f"{table(rows)}\n{told}\n"
+
+
+def _age(since: datetime, now: datetime) -> str:
+    return format_duration((now - since).total_seconds())
+
+
+def _as_dict(pod: HeldPod, now: datetime) -> dict[str, Any]:
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "heldSince": format_time(pod.since),
+        "heldSeconds": round((now - pod.since).total_seconds(), 3),
+        "nodeName": pod.node,
+        "node": str(pod.node_state),
+        "owner": pod.owner,
+        "finalizers": [
+            {
+                "name": each.name,
+                "manager": each.manager,
+                "lastWritten": None if each.set_at is None else format_time(each.set_at),
+            }
+            for each in pod.finalizers
+        ],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +103,7 @@ def run_removal(
     options: ConnectionOptions, wanted: Wanted, archiving: Archiving | None, *, is_confirmed: bool
 ) -> int:
     """The exit code. Raises PodlifeError when it cannot even begin."""
-    if not (is_confirmed or wanted.is_dry) and not sys.stdin.isatty():
-        raise ConfigError("there is no terminal to ask on: give --yes, or look first with --dry-run")
-    # What goes wrong is in what is told at the end.
-    logging.getLogger("podlife").addHandler(logging.NullHandler())
+    prepare_to_ask(is_confirmed=is_confirmed or wanted.is_dry)
     connection = load_connection(options)
     archive = archiving.open(SystemClock()) if archiving and not wanted.is_dry else None
     namespace = wanted.namespace or connection.namespace
@@ -92,12 +142,7 @@ def run_removal(
 
 def _is_agreed(pods: Sequence[HeldPod], wanted: Wanted) -> bool:
     sys.stdout.write(format_held(pods, "table", SystemClock().now()))
-    try:
-        answer = input(f"\nTake {', '.join(sorted(wanted.allowed))} off {counted(len(pods))}? [y/N] ")
-    except EOFError:
-        print()
-        return False
-    return answer.strip().lower() in ("y", "yes")
+    return is_agreed(f"Take {', '.join(sorted(wanted.allowed))} off {counted(len(pods))}?")
 
 
 async def _removed(
@@ -144,13 +189,14 @@ def told_of(result: FinalizerSummary, *, is_dry: bool = False) -> Iterator[str]:
 
 
 def problems_of(result: FinalizerSummary, connection: Connection) -> Iterator[str]:
-    if (error := result.error) is not None:
-        why = explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
-        yield f"no finalizer was taken off: {why}"
+    def why(error: PodlifeError) -> PodlifeError:
+        return explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
+
+    if result.error is not None:
+        yield f"no finalizer was taken off: {why(result.error)}"
     for kept in result.kept:
         yield f"nothing was taken off pod {kept.key}: {kept.why}"
     for pod, error in result.failures:
-        why = explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
-        yield f"nothing was taken off pod {pod.key}: {why}"
+        yield f"nothing was taken off pod {pod.key}: {why(error)}"
     if result.left:
         yield f"interrupted: {counted(result.left)} left as they are"

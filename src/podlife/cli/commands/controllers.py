@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from podlife.cli import completions
-from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
-from podlife.cli.commands.gc.options import parse_quarantine
+from podlife.cli.commands.gc.options import quarantine_option
+from podlife.cli.commands.nodehealth_options import NodeHealthOptions
+from podlife.cli.commands.out_of_service_options import OutOfServiceOptions
 from podlife.cli.connection import ConnectionOptions, load_connection
 from podlife.cli.options import (
     ElectionOptions,
     GoCommand,
     ListenOption,
     VerbosityOption,
+    command_group,
+    number_option,
+    option,
     parse_address,
-    whole_number,
     with_groups,
     words,
 )
 from podlife.errors import ConfigError
 
-app = typer.Typer(
-    help="Run Kubernetes' own controllers: ReplicaSets, Deployments, Jobs, garbage collection and more.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = command_group(
+    "Run Kubernetes' own controllers: ReplicaSets, Deployments, Jobs, garbage collection and more."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ControllersElection(ElectionOptions):
-    leader_elect_resource_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The name of the lease.")
-    ] = "podlife-controllers"
-
-
-def _syncs(of: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        metavar="NUMBER", parser=whole_number(1), help=f"How many {of} are worked on at once."
+    leader_elect_resource_name: Annotated[str, option("NAME", "The name of the lease.")] = (
+        "podlife-controllers"
     )
-    return option
+
+
+def _syncs(of: str) -> Any:
+    return number_option(f"How many {of} are worked on at once.", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +55,13 @@ class SyncOptions:
     concurrent_deployment_syncs: Annotated[int, _syncs("Deployments")] = 5
     concurrent_gc_syncs: Annotated[int, _syncs("owned objects")] = 20
     terminated_pod_gc_threshold: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number(),
-            help="How many terminated pods may stay in the cluster; 0 or less keeps all of them.",
-        ),
+        int, number_option("How many terminated pods may stay in the cluster; 0 or less keeps all of them.")
     ] = 12_500
     pod_gc_quarantine: Annotated[
-        float,
-        typer.Option(
-            "--pod-gc-quarantine",
-            "--quarantine",
-            metavar="DURATION",
-            parser=parse_quarantine,
-            show_default="40s",
-            help="How long a node must be gone before the pods on it are collected.",
-        ),
+        float, quarantine_option("How long a node must be gone before the pods on it are collected.")
     ] = 40.0
     scheduler_name: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The scheduler schedules the pods that ask for one of this name."),
+        str, option("NAME", "The scheduler schedules the pods that ask for one of this name.")
     ] = "default-scheduler"
 
     def of(self, name: str) -> dict[str, int | float | str]:
@@ -100,12 +84,12 @@ class SyncOptions:
 def run(  # noqa: PLR0913 - groups of flags, each of its own part
     controllers: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAMES",
+        option(
+            "NAMES",
+            "Which: names (see `podlife controllers list`), * for all but the scheduler and "
+            "out-of-service, -name for all but that (with commas, or repeated).",
             show_default="*",
             autocompletion=completions.controllers,
-            help="Which: names (see `podlife controllers list`), * for all but the scheduler and "
-            "out-of-service, -name for all but that (with commas, or repeated).",
         ),
     ] = None,
     *,
@@ -133,9 +117,7 @@ def run(  # noqa: PLR0913 - groups of flags, each of its own part
     from podlife.daemons.logs import set_up_logs
     from podlife.daemons.service import ServiceSettings
 
-    service = ServiceSettings(
-        load_connection(connection), elected, address, connection.request_timeout or 60.0
-    )
+    service = ServiceSettings(load_connection(connection), elected, address, connection.timeout_seconds)
     set_up_logs(v)
     options = {name: {**syncs.of(name), **node_health.of(name), **out_of_service.of(name)} for name in names}
     settings = daemon.ControllersSettings(service, names, options)
@@ -147,13 +129,12 @@ def list_controllers(
     names: Annotated[bool, typer.Option("--names", help="Only the names, one a line.")] = False,
 ) -> None:
     """Show the controllers there are."""
+    from podlife.cli.output import table
     from podlife.daemons.catalog import known_controllers
 
     known = known_controllers()
     if names:
         print("\n".join(each.name for each in known))
         return
-    rows = [("NAME", "SHORT", "WHAT IT KEEPS"), *((each.name, each.short, each.about) for each in known)]
-    widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    for name, short, about in rows:
-        print(f"{name:<{widths[0]}}   {short:<{widths[1]}}   {about}".rstrip())
+    titles = ("NAME", "SHORT", "WHAT IT KEEPS")
+    sys.stdout.write(table([titles, *((each.name, each.short, each.about) for each in known)]))

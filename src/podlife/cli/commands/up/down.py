@@ -1,4 +1,4 @@
-"""`podlife down`: end a running `podlife up` from elsewhere, or silence one of its nodes.
+"""`podlife down`: end a running `podlife up` from elsewhere.
 
 A process is only signalled when it is the one that holds the data folder: same number, started at the same moment.
 """
@@ -8,61 +8,17 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from podlife.cli import completions
-from podlife.cli.commands.apiserver import DataOption
-from podlife.cli.options import parse_timeout
+from podlife.cli.commands.up.lines import command_for
+from podlife.cli.output import counted
 from podlife.errors import ConfigError, PodlifeError
-
-if TYPE_CHECKING:
-    from podlife.localcluster.state_dir import Holder, StateDir
+from podlife.localcluster.state_dir import Holder, StateDir, started_at
 
 # So long a second signal is taken for the first one, heard twice.
 _APART_SECONDS = 0.5
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(down)
-
-
-def down(
-    node: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NODE]...",
-            help="Stop only the agents of these nodes, as if their machines were silent.",
-            autocompletion=completions.nodes_of_up,
-        ),
-    ] = None,
-    data: DataOption = None,
-    now: Annotated[bool, typer.Option("--now", help="End the pods at once, without their grace.")] = False,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION", parser=parse_timeout, show_default="2m", help="How long to wait for its end."
-        ),
-    ] = 120.0,
-) -> None:
-    """End a running `podlife up` and its pods; what it keeps stays, for the next one. With names of nodes: stop only
-    their agents, whose pods run on; `podlife up NODE` starts them again."""
-    if node:
-        from podlife.cli.commands.up.node_orders import order_nodes
-
-        order_nodes(data, "stop", node)
-        return
-    from podlife.localcluster.state_dir import choose_state_dir
-
-    _end(choose_state_dir(data), timeout, is_at_once=now)
-
-
-def _end(state_dir: StateDir, seconds: float, *, is_at_once: bool) -> None:
-    from podlife.cli.program import command_for
-    from podlife.localcluster.state_dir import started_at
-
+def end_cluster(state_dir: StateDir, seconds: float, *, is_at_once: bool) -> None:
     path, holder = state_dir.path, state_dir.holder()
     if holder is None or holder.pid == 0:
         print(f"no `podlife up` runs on {path}")
@@ -100,7 +56,7 @@ def _end_leftovers(state_dir: StateDir, holder: Holder, seconds: float, *, is_at
 
     print(f"`podlife up` on {state_dir.path} was killed: ending what it has left running", flush=True)
     ended = event_loop.run(end_leftovers(state_dir, holder, seconds, is_at_once=is_at_once))
-    print(f"stopped ({ended} pod{'' if ended == 1 else 's'} ended)")
+    print(f"stopped ({counted(ended)} ended)")
 
 
 def _signal(process: int, pid: int) -> None:
@@ -113,7 +69,6 @@ def _signal(process: int, pid: int) -> None:
 
 
 def _has_ended(process: int, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
     poll = select.poll()
     poll.register(process, select.POLLIN)
-    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+    return bool(poll.poll(seconds * 1000))

@@ -1,4 +1,4 @@
-"""`deploy/gc/archive`, a component of `deploy/gc`: it fits what it changes, and the command takes what it adds."""
+"""The components `archive` and `policy` of `deploy/gc`: each fits what it changes, and the command takes its flags."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pytest
 import yaml
 
 from podlife.podgc.archive import step
+from podlife.podgc.policy.parse import read_policy
 from tests.unit.cli.test_main import podlife
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 GC, ARCHIVE = DEPLOY / "gc", DEPLOY / "gc" / "archive"
+DEPLOYMENT = ("Deployment", "podlife-gc")
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
@@ -33,17 +35,31 @@ def added_argument() -> str:
 )
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The Deployment that kubectl would apply, and with which components."""
+    return {"components": request.param, **kustomized(request.param, tmp_path_factory)[DEPLOYMENT]}
+
+
+Objects = dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(
+    scope="module", params=["[policy]", "[owners, policy]", "[archive, policy]", "[policy, archive]"]
+)
+def with_policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    return kustomized(request.param, tmp_path_factory)
+
+
+def kustomized(components: str, folders: pytest.TempPathFactory) -> Objects:
+    """What kubectl would apply, by kind and name."""
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
-    copy = tmp_path_factory.mktemp("deploy") / "gc"
+    copy = folders.mktemp("deploy") / "gc"
     shutil.copytree(GC, copy)
     with (copy / "kustomization.yaml").open("a") as file:
-        file.write(f"components: {request.param}\n")
+        file.write(f"components: {components}\n")
     made = subprocess.run(
         ["kubectl", "kustomize", str(copy)], capture_output=True, text=True, timeout=60, check=True
     )
-    [deployment] = [each for each in yaml.safe_load_all(made.stdout) if each["kind"] == "Deployment"]
-    return {"components": request.param, **deployment}
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(made.stdout)}
 
 
 def test_every_file_is_in_the_component() -> None:
@@ -110,3 +126,34 @@ def test_the_command_takes_the_arguments(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "cannot be reached" in result.stderr
     assert (tmp_path / "pods").is_dir()
+
+
+def test_the_policy_is_the_example_and_only_observes() -> None:
+    text = (GC / "policy" / "policy.yaml").read_text(encoding="utf-8")
+    example = (DEPLOY.parent / "examples" / "policies" / "managed-cluster.yaml").read_text(encoding="utf-8")
+    # But for the first line, which says where the schema is.
+    assert text.partition("\n")[2] == example.partition("\n")[2]
+    assert read_policy(text, "policy.yaml").guards.is_observing
+
+
+def test_the_collector_is_given_the_policy_where_it_is_mounted(with_policy: Objects) -> None:
+    pod = with_policy[DEPLOYMENT]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["args"][:2] == ["gc", "run"]
+    assert "--policy=/etc/podlife/policy.yaml" in container["args"]
+    (mount,) = [each for each in container["volumeMounts"] if each["name"] == "policy"]
+    # Mounted as a file of its own it would never change.
+    assert mount == {"name": "policy", "mountPath": "/etc/podlife", "readOnly": True}
+    assert {"name": "policy", "configMap": {"name": "podlife-gc-policy"}} in pod["volumes"]
+    config = with_policy["ConfigMap", "podlife-gc-policy"]
+    assert config["metadata"]["namespace"] == with_policy[DEPLOYMENT]["metadata"]["namespace"]
+    assert read_policy(config["data"]["policy.yaml"], "policy.yaml").rules
+
+
+def test_its_rights_are_bound_to_the_account_of_the_collector(with_policy: Objects) -> None:
+    account = with_policy[DEPLOYMENT]["spec"]["template"]["spec"]["serviceAccountName"]
+    binding = with_policy["ClusterRoleBinding", "podlife-gc:policy"]
+    assert binding["roleRef"]["name"] == "podlife-gc:policy"
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "podlife-system"}
+    assert binding["subjects"] == [subject]
+    assert ("ClusterRole", "podlife-gc:policy") in with_policy

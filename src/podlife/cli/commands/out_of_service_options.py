@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from podlife.cli.options import parse_duration
+from podlife.cli.options import duration_option, option, parse_duration
 
 if TYPE_CHECKING:
     from podlife.nodehealth.out_of_service import FenceCheck, Portion
@@ -42,63 +42,62 @@ def _percent(text: str) -> float | None:
     return None if match is None or float(match[1]) > 100 else float(match[1])
 
 
-def _share(text: str) -> str:
-    if not _percent(text):
-        raise typer.BadParameter(
-            f"{text!r} is no share of the nodes: write it as 10%, more than 0% and up to 100%"
-        )
-    return text
+def _text(is_fit: Callable[[str], bool], complaint: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not is_fit(text):
+            raise typer.BadParameter(f"{text!r} is {complaint}")
+        return text
+
+    return parse
 
 
-def _share_or_number(text: str) -> str:
-    if _percent(text) is None and not _NUMBER.fullmatch(text):
-        raise typer.BadParameter(f"{text!r} is neither a share nor a number of nodes: write it as 50% or 3")
-    return text
+def _is_number(text: str, least: int = 0) -> bool:
+    return _NUMBER.fullmatch(text) is not None and int(text) >= least
 
 
-def _all_or_number(text: str) -> str:
-    if text != "all" and (not _NUMBER.fullmatch(text) or int(text) < 1):
-        raise typer.BadParameter(
-            f"{text!r} is neither all nor a number of fence checks: write all, or 1 or more"
-        )
-    return text
+_share = _text(
+    lambda text: bool(_percent(text)),
+    "no share of the nodes: write it as 10%, more than 0% and up to 100%",
+)
+_share_or_number = _text(
+    lambda text: _percent(text) is not None or _is_number(text),
+    "neither a share nor a number of nodes: write it as 50% or 3",
+)
+_all_or_number = _text(
+    lambda text: text == "all" or _is_number(text, least=1),
+    "neither all nor a number of fence checks: write all, or 1 or more",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class OutOfServiceOptions:
     out_of_service_after: Annotated[
         float,
-        typer.Option(
-            metavar="DURATION",
+        duration_option(
+            "out-of-service: how long a node is not ready, and its agent silent, before fence checks are asked.",
+            "5m",
             parser=_time(1, "5m"),
-            show_default="5m",
-            help="out-of-service: how long a node is not ready, and its agent silent, before fence checks are asked.",
         ),
     ] = 300.0
     out_of_service_most_share: Annotated[
         str,
-        typer.Option(
-            metavar="SHARE",
+        option(
+            "SHARE",
+            "How many of the nodes may be out of service at once, at least one; if more are dead, nobody is.",
             parser=_share,
-            help="How many of the nodes may be out of service at once, at least one; if more are dead, nobody is.",
         ),
     ] = "10%"
     out_of_service_min_healthy: Annotated[
         str,
-        typer.Option(
-            metavar="SHARE|NUMBER",
+        option(
+            "SHARE|NUMBER",
+            "How many of the nodes have to be ready; if fewer are, nobody is tainted.",
             parser=_share_or_number,
-            help="How many of the nodes have to be ready; if fewer are, nobody is tainted.",
         ),
     ] = "50%"
     out_of_service_cool_down: Annotated[
         float,
-        typer.Option(
-            metavar="DURATION",
-            parser=_time(0, "10m"),
-            show_default="10m",
-            help="How long a node that has come back is left alone.",
-        ),
+        duration_option("How long a node that has come back is left alone.", "10m", parser=_time(0, "10m")),
     ] = 600.0
     out_of_service_control_plane: Annotated[
         bool, typer.Option("--out-of-service-control-plane", help="Nodes of the control plane, too.")
@@ -108,45 +107,33 @@ class OutOfServiceOptions:
     ] = False
     fence_command: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="A program that ends with 0 if the machine is dead; given NAME UID PROVIDER-ID IPS (may be repeated).",
+        option(
+            "COMMAND",
+            "A program that ends with 0 if the machine is dead; given NAME UID PROVIDER-ID IPS (may be repeated).",
         ),
     ] = None
     fence_webhook: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help='Asked with a POST, answers {"dead": true} (may be repeated).'),
+        list[str] | None, option("URL", 'Asked with a POST, answers {"dead": true} (may be repeated).')
     ] = None
     fence_provider_gone: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="A program that is given a providerID and prints gone or exists (may be repeated).",
+        option(
+            "COMMAND", "A program that is given a providerID and prints gone or exists (may be repeated)."
         ),
     ] = None
     fence_require: Annotated[
-        str,
-        typer.Option(
-            metavar="NUMBER|all", parser=_all_or_number, help="How many fence checks have to confirm it."
-        ),
+        str, option("NUMBER|all", "How many fence checks have to confirm it.", parser=_all_or_number)
     ] = "all"
     fence_timeout: Annotated[
         float,
-        typer.Option(
-            metavar="DURATION",
+        duration_option(
+            "How long a fence check may take; one that takes longer has confirmed nothing.",
+            "10s",
             parser=_time(0.1, "10s"),
-            show_default="10s",
-            help="How long a fence check may take; one that takes longer has confirmed nothing.",
         ),
     ] = 10.0
     fence_every: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION",
-            parser=_time(1, "30s"),
-            show_default="30s",
-            help="No node is asked about more often than this.",
-        ),
+        float, duration_option("No node is asked about more often than this.", "30s", parser=_time(1, "30s"))
     ] = 30.0
 
     @property
@@ -175,9 +162,9 @@ class OutOfServiceOptions:
                 f"--fence-require {self.fence_require} is more than there are: {self._count} fence checks are given"
             )
         for text in self.fence_command or ():
-            _argv("--fence-command", text)
+            _check_program("--fence-command", text)
         for text in self.fence_provider_gone or ():
-            _argv("--fence-provider-gone", text)
+            _check_program("--fence-provider-gone", text)
         for url in self.fence_webhook or ():
             _check_url(url)
 
@@ -207,15 +194,17 @@ class OutOfServiceOptions:
         from podlife.nodehealth.out_of_service import CommandCheck, ProviderGoneCheck, WebhookCheck
 
         seconds = self.fence_timeout
-        commands = (CommandCheck(shlex.split(text), seconds=seconds) for text in self.fence_command or ())
-        webhooks = (WebhookCheck(url, seconds=seconds) for url in self.fence_webhook or ())
-        gone = (
-            ProviderGoneCheck(shlex.split(text), seconds=seconds) for text in self.fence_provider_gone or ()
-        )
-        return [*commands, *webhooks, *gone]
+        return [
+            *(CommandCheck(shlex.split(text), seconds=seconds) for text in self.fence_command or ()),
+            *(WebhookCheck(url, seconds=seconds) for url in self.fence_webhook or ()),
+            *(
+                ProviderGoneCheck(shlex.split(text), seconds=seconds)
+                for text in self.fence_provider_gone or ()
+            ),
+        ]
 
 
-def _argv(flag: str, text: str) -> Sequence[str]:
+def _check_program(flag: str, text: str) -> None:
     try:
         argv = shlex.split(text)
     except ValueError as error:
@@ -228,7 +217,6 @@ def _argv(flag: str, text: str) -> Sequence[str]:
         raise typer.BadParameter(
             f"{flag}: there is no program {argv[0]!r} that could be run here: write where it is"
         )
-    return argv
 
 
 def _check_url(url: str) -> None:

@@ -5,44 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 
 from podlife.api.durations import format_duration
+from podlife.cli.output import counted
 from podlife.daemons.simulation import SimulationSettings
-from podlife.kubelet.hollow import (
-    HollowNodes,
-    HollowProgress,
-    Scenario,
-    percentile,
-)
+from podlife.kubelet.hollow import HollowNodes, HollowProgress, Scenario, percentile
 
 # Back to the beginning of a terminal's line, and nothing on it.
-CLEAR = "\r\x1b[K"
+_CLEAR = "\r\x1b[K"
 _TERMINAL_SECONDS, _LINE_SECONDS = 0.25, 10.0
-
-
-def counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-async def show_progress(describe: Callable[[], str]) -> None:
-    """Until it is cancelled; on anything but a terminal only what has changed, and not often."""
-    is_terminal = sys.stderr.isatty()
-    last = ""
-    try:
-        while True:
-            await asyncio.sleep(_TERMINAL_SECONDS if is_terminal else _LINE_SECONDS)
-            line = describe()
-            if is_terminal:
-                sys.stderr.write(f"{CLEAR}{line}")
-                sys.stderr.flush()
-            elif line != last:
-                print(line, file=sys.stderr, flush=True)
-            last = line
-    finally:
-        if is_terminal and last:
-            sys.stderr.write(CLEAR)
-            sys.stderr.flush()
 
 
 class ConsoleReporter:
@@ -52,7 +23,23 @@ class ConsoleReporter:
         self._settings = settings
 
     async def show_progress(self, fleet: HollowNodes) -> None:
-        await show_progress(lambda: state_of(fleet))
+        """Run until cancelled. On anything but a terminal, print only what has changed, and not often."""
+        is_terminal = sys.stderr.isatty()
+        last = ""
+        try:
+            while True:
+                await asyncio.sleep(_TERMINAL_SECONDS if is_terminal else _LINE_SECONDS)
+                line = state_of(fleet)
+                if is_terminal:
+                    sys.stderr.write(f"{_CLEAR}{line}")
+                    sys.stderr.flush()
+                elif line != last:
+                    print(line, file=sys.stderr, flush=True)
+                last = line
+        finally:
+            if is_terminal and last:
+                sys.stderr.write(_CLEAR)
+                sys.stderr.flush()
 
     def nodes_ready(self) -> None:
         nodes = self._settings.nodes
@@ -82,7 +69,7 @@ class ConsoleReporter:
 
 def _say(line: str) -> None:
     # On a terminal the progress is on the line where this one goes.
-    print(f"{CLEAR if sys.stderr.isatty() else ''}{line}", file=sys.stderr, flush=True)
+    print(f"{_CLEAR if sys.stderr.isatty() else ''}{line}", file=sys.stderr, flush=True)
 
 
 def state_of(fleet: HollowNodes) -> str:
@@ -114,10 +101,6 @@ def summary_of(tally: HollowProgress, nodes: int, created: int, seconds: float) 
 
 
 def describe_scenario(scenario: Scenario) -> str:
-    rules = (
-        (len(scenario.pods), "rule", "for pods"),
-        (len(scenario.images), "rule", "for images"),
-        (len(scenario.nodes), "rule", "for nodes"),
-    )
-    told = [f"{counted(number, what)} {about}" for number, what, about in rules if number]
+    rules = {"pods": scenario.pods, "images": scenario.images, "nodes": scenario.nodes}
+    told = [f"{counted(len(each), 'rule')} for {of}" for of, each in rules.items() if each]
     return f"no mistakes: {', '.join(told) or 'nothing happens'}; seed {scenario.seed}"

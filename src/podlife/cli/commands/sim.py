@@ -8,9 +8,16 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli import completions
 from podlife.cli.connection import ConnectionOptions, load_connection
-from podlife.cli.options import VerbosityOption, parse_timeout, whole_number, with_groups
+from podlife.cli.namespaces import namespace_option
+from podlife.cli.options import (
+    VerbosityOption,
+    duration_option,
+    number_option,
+    option,
+    parse_timeout,
+    with_groups,
+)
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -28,54 +35,30 @@ def _parse_name(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SimOptions:
-    nodes: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", parser=whole_number(1, 100_000), help="How many nodes to be."),
-    ] = 1
+    nodes: Annotated[int, number_option("How many nodes to be.", 1, 100_000)] = 1
     pods: Annotated[
         int,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number(0, 10_000_000),
-            help="How many pods to create on them; more may come from anywhere else.",
-        ),
+        number_option("How many pods to create on them; more may come from anywhere else.", 0, 10_000_000),
     ] = 0
     scenario: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What is to happen: slow starts, crashes, nodes that stop."),
+        Path | None, option("FILE", "What is to happen: slow starts, crashes, nodes that stop.")
     ] = None
     duration: Annotated[
         float,
-        typer.Option(
-            metavar="DURATION",
+        duration_option(
+            "For how long; the clock runs from when all nodes are ready.",
+            "until Ctrl-C",
             parser=parse_timeout,
-            show_default="until Ctrl-C",
-            help="For how long; the clock runs from when all nodes are ready.",
         ),
     ] = 0.0
     name: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", parser=_parse_name, help="What the nodes are named after: NAME-0, NAME-1 …"
-        ),
+        str, option("NAME", "What the nodes are named after: NAME-0, NAME-1 …", parser=_parse_name)
     ] = "sim"
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "-n",
-            "--namespace",
-            metavar="NAME",
-            help="Where to create pods.",
-            autocompletion=completions.namespaces,
-        ),
-    ] = "default"
-    max_pods: Annotated[
-        int, typer.Option(metavar="NUMBER", parser=whole_number(1), help="How many pods a node takes.")
-    ] = 110
+    namespace: Annotated[str, namespace_option("Where to create pods.")] = "default"
+    max_pods: Annotated[int, number_option("How many pods a node takes.", 1)] = 110
     events: Annotated[bool, typer.Option("--events", help="Send the events of a real node too.")] = False
     quick_ends: Annotated[
-        bool,
-        typer.Option("--quick-ends", help="Remove deleted pods without telling first how they ended."),
+        bool, typer.Option("--quick-ends", help="Remove deleted pods without telling first how they ended.")
     ] = False
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the nodes and pods that were made when it ends.")
@@ -98,7 +81,7 @@ def sim(
         )
     import logging
 
-    from podlife.cli.commands.sim.output import ConsoleReporter
+    from podlife.cli.commands.sim_output import ConsoleReporter
     from podlife.daemons import event_loop, simulation
     from podlife.daemons.logs import set_up_logs
     from podlife.kubelet.hollow import Scenario, load_scenario
@@ -122,7 +105,7 @@ def sim(
         has_quick_ends=options.quick_ends,
         is_kept=options.keep,
     )
-    settings = simulation.SimulationDaemonSettings(loaded, simulated, connection.request_timeout or 60.0)
+    settings = simulation.SimulationDaemonSettings(loaded, simulated, connection.timeout_seconds)
     event_loop.run(
         simulation.run(settings, ConsoleReporter(simulated), shutdown=event_loop.stopped_by_signals)
     )
@@ -133,7 +116,7 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario.", show_default=False)],
 ) -> None:
     """Look for mistakes in a scenario, and say what would happen."""
-    from podlife.cli.commands.sim.output import describe_scenario
+    from podlife.cli.commands.sim_output import describe_scenario
     from podlife.kubelet.hollow import load_scenario
 
     print(describe_scenario(load_scenario(file)))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from podlife.api.durations import format_duration
 from podlife.cli.commands.up.lines import in_order, states_of
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
-from podlife.cli.output import STRUCTURED, structured
-from podlife.cli.printable import printable
+from podlife.cli.output import STRUCTURED, structured, table
 from podlife.client import NODES, PODS
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop
@@ -38,11 +37,11 @@ def show_status(state_dir: StateDir, output: str) -> None:
     if output in STRUCTURED:
         print(structured(facts, output), end="")
         return
-    print(f"{found['url']} (data: {state_dir.path})\n\n{table_of(_component_rows(parts))}")
+    print(f"{found['url']} (data: {state_dir.path})\n\n{table(_component_rows(parts))}", end="")
     if state is None:
         print(f"podlife: the API server does not answer: {found['error']}", file=sys.stderr)
         return
-    print(f"\n{table_of(_node_rows(state))}\n\n{table_of(_pod_rows(state))}")
+    print(f"\n{table(_node_rows(state))}\n{table(_pod_rows(state))}", end="")
 
 
 async def _read_state(state_dir: StateDir) -> ClusterState:
@@ -94,11 +93,3 @@ def _pod_rows(state: ClusterState) -> _Rows:
         for pod in sorted(state.terminating.values(), key=lambda each: each.name)
     ]
     return rows
-
-
-def table_of(rows: Sequence[tuple[str, ...]]) -> str:
-    """Columns as wide as their longest cell."""
-    rows = [tuple(map(printable, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)

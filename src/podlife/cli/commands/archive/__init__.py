@@ -1,1 +1,0 @@
-"""`podlife archive`: the commands and their output."""

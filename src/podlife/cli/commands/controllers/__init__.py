@@ -1,1 +1,0 @@
-"""`podlife controllers`: the commands and their options."""

@@ -1,1 +1,0 @@
-"""`podlife sim`: the commands and their output."""
