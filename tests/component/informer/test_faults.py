@@ -11,7 +11,7 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.api.views import Metadata
-from podlife.apiserver.storage.state import HistoryLimits
+from podlife.apiserver.storage import HistoryLimits
 from podlife.errors import (
     ApiError,
     ForbiddenError,

@@ -11,18 +11,18 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from podlife.apiserver.storage.checksums import seal
 from podlife.apiserver.storage.database import (
     LOG,
     ROWS_PER_STATEMENT,
     Database,
+    as_written,
     first_meta,
     insert_sealed,
+    seal,
     write_meta,
 )
-from podlife.apiserver.storage.inspection import Inspection
-from podlife.apiserver.storage.state import Row
-from podlife.apiserver.storage.store import StoreError
+from podlife.apiserver.storage.records import StoreError
+from podlife.apiserver.storage.verification import Inspection
 
 
 def upgrade(path: Path) -> bool:
@@ -51,7 +51,7 @@ def _add_checksums(connection: sqlite3.Connection, compacted: int) -> None:
     )
     meta = first_meta() | {"compacted": compacted}
     chain = 0
-    while some := [_as_written(row) for row in islice(rows, ROWS_PER_STATEMENT)]:
+    while some := [as_written(row) for row in islice(rows, ROWS_PER_STATEMENT)]:
         sealed = seal(some, chain)
         insert_sealed(connection, sealed)
         for revision, *_, checksum, chain, _ in sealed:
@@ -60,8 +60,3 @@ def _add_checksums(connection: sqlite3.Connection, compacted: int) -> None:
                 meta["chain"] = chain
     connection.execute("DROP TABLE old_log")
     write_meta(connection, meta)
-
-
-def _as_written(row: tuple[int, bytes, bytes, bytes, int, int, bytes]) -> Row:
-    revision, resource, namespace, name, deleted, previous, value = row
-    return revision, resource.decode(), namespace.decode(), name.decode(), deleted, previous, value
