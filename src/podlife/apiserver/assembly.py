@@ -11,7 +11,7 @@ from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.audit import Auditor
 from podlife.apiserver.authn import Authenticator
-from podlife.apiserver.authz.node_view import StoreNodeView
+from podlife.apiserver.authz.node_authorizer import StoreNodeView
 from podlife.apiserver.endpoints import ApiHandler, PodConnecter
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics

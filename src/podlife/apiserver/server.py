@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.audit.options import start_audit
+from podlife.apiserver.audit import start_audit
 from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.http import HttpLimits, HttpServer

@@ -4,9 +4,8 @@
 `cryptography`: import it where a certificate is made.
 """
 
-from podlife.pki.ca import CertificateAuthority, names_for
+from podlife.pki.ca import CertificateAuthority, names_for, write_private
 from podlife.pki.kubeconfig import ClusterAccess, format_kubeconfig
-from podlife.pki.private_files import write_private
 from podlife.pki.types import KeyPair, Subject, node_subject
 
 __all__ = [

@@ -222,14 +222,11 @@ def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[st
 def _without_managers(obj: Any, config: RequestAuditConfig) -> Any:
     if not config.omit_managed_fields or not isinstance(obj, dict):
         return obj
-    for each in (obj, *_dicts(obj.get("items"))):
-        if isinstance(each.get("metadata"), dict):
+    items = obj.get("items")
+    for each in (obj, *(items if isinstance(items, list) else ())):
+        if isinstance(each, dict) and isinstance(each.get("metadata"), dict):
             each["metadata"].pop("managedFields", None)
     return obj
-
-
-def _dicts(value: Any) -> list[Object]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _escaped(value: Any) -> Any:

@@ -20,6 +20,7 @@ from podlife.apiserver.endpoints import certificate_signing_requests, non_resour
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.impersonation import act_as
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
+from podlife.apiserver.endpoints.non_resource_urls import not_allowed
 from podlife.apiserver.namespace import delete_namespace
 from podlife.apiserver.registry import Registry, RequestScope, create, delete, get, patch, update, watch
 from podlife.apiserver.registry.request_body import with_json
@@ -80,7 +81,7 @@ class ApiHandler:
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
-        audit = None if self.auditor is None else self.auditor.begin(request)
+        audit = None if self.auditor is None else AuditContext(self.auditor, request)
         verb = resource = ""
         try:
             info = request_info.parse(request.path)
@@ -134,7 +135,7 @@ class ApiHandler:
         self._authorize(user, attributes, audit)
         resource = info.resource
         if resource is None:
-            raise _not_offered(info) or _no_such_resource()
+            raise _not_offered(info) or non_resource_urls.not_found()
         request = await with_json(request)
         if audit is not None:
             audit.read(request)
@@ -180,7 +181,7 @@ class ApiHandler:
     async def _run(self, scope: RequestScope) -> Response:
         resource, verb, subresource = scope.resource, scope.verb, scope.subresource
         if not subresource and verb not in resource.verbs:
-            raise _not_allowed()
+            raise not_allowed()
         if resource.key == "bindings" or subresource == "binding":
             pods = find("", "v1", "pods")
             assert pods is not None
@@ -203,17 +204,17 @@ class ApiHandler:
         if subresource and subresource not in _VIEWS:
             special = _SPECIAL.get((subresource, verb))
             if special is None:
-                raise _not_allowed()
+                raise not_allowed()
             return await special(self.registry, scope)
         if subresource and verb not in (
             ("update",) if subresource == "finalize" else ("get", "update", "patch")
         ):
-            raise _not_allowed()
+            raise not_allowed()
         is_whole = verb in ("create", "deletecollection")
         if is_whole and (scope.name or (resource.namespaced and not scope.namespace)):
-            raise _not_allowed()
+            raise not_allowed()
         if verb in ("update", "patch") and not scope.name:
-            raise _not_allowed()
+            raise not_allowed()
         run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
         return await run(self.registry, scope)
 
@@ -222,10 +223,10 @@ class ApiHandler:
             raise ApiError("this server cannot reach kubelets", code=503, reason="ServiceUnavailable")
         if scope.subresource == "log":
             if scope.verb != "get":
-                raise _not_allowed()
+                raise not_allowed()
             return await self.kubelet_proxy.log(scope.request, scope.namespace, scope.name)
         if scope.verb not in ("get", "create"):
-            raise _not_allowed()
+            raise not_allowed()
         return await self.kubelet_proxy.exec(scope.request, scope.namespace, scope.name)
 
 
@@ -264,17 +265,4 @@ def _not_offered(info: request_info.RequestInfo) -> ApiError | None:
         return None
     return NotFoundError(
         f"{info.subresource} is not offered by this server: {_INSTEAD[info.subresource]}", details={}
-    )
-
-
-def _no_such_resource() -> ApiError:
-    return NotFoundError("the server could not find the requested resource", details={})
-
-
-def _not_allowed() -> ApiError:
-    return ApiError(
-        "the server does not allow this method on the requested resource",
-        code=405,
-        reason="MethodNotAllowed",
-        details={},
     )

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, decode_object, format_time
 from podlife.apiserver.authn import CONTROLLERS
-from podlife.apiserver.namespace.conditions import NamespaceContents, conditions_of
 from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.delete import delete_record
 from podlife.apiserver.registry.graceful_deletion import DeleteOptions
-from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.update import commit_change
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import STORED
@@ -42,6 +43,34 @@ _IN_BACKGROUND = DeleteOptions(propagation="Background")
 _CONTENTS = tuple(resource for resource in STORED if resource.namespaced and not resource.stored_as)
 _PODS = tuple(resource for resource in _CONTENTS if resource.key == "pods")
 _OTHERS = tuple(resource for resource in _CONTENTS if resource.key != "pods")
+
+# Each condition, in the words of upstream, with its reason and message while nothing is wrong.
+_WELL = {
+    "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": ("ContentRemoved", "All content successfully removed"),
+}
+
+
+@dataclass(slots=True)
+class NamespaceContents:
+    """What one pass left in a namespace: objects by resource (`pods.`), their finalizers, and failed deletes."""
+
+    objects: Counter[str] = field(default_factory=Counter)
+    finalizers: Counter[str] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.objects and not self.errors
 
 
 class NamespaceController:
@@ -112,7 +141,7 @@ class NamespaceController:
         record = self._registry.store.get(Key(_NAMESPACES, "", name))
         if record is None or b'"Terminating"' not in record.value:
             return False
-        obj = decode_stored(record.value)
+        obj = decode_object(record.value)
         return "deletionTimestamp" in obj["metadata"] and _FINALIZER in _finalizers(obj)
 
     async def _delete_contents(self, name: str) -> NamespaceContents:
@@ -147,7 +176,7 @@ class NamespaceController:
             record = self._registry.store.get(key)
             if record is None:
                 return
-            old, new = decode_stored(record.value), decode_stored(record.value)
+            old, new = decode_object(record.value), decode_object(record.value)
             status = new.setdefault("status", {})
             known = status.get("conditions") or ()
             status["conditions"] = conditions_of(contents, known, self._registry.clock.now())
@@ -164,7 +193,7 @@ def _finalizers(namespace: Object) -> list[str]:
 def _finalizers_of(record: Record) -> list[str]:
     if b'"finalizers"' not in record.value:
         return []
-    return decode_stored(record.value)["metadata"].get("finalizers") or []
+    return decode_object(record.value)["metadata"].get("finalizers") or []
 
 
 def _note_failure(contents: NamespaceContents, resource: Resource, key: Key, error: Exception) -> None:
@@ -173,3 +202,41 @@ def _note_failure(contents: NamespaceContents, resource: Resource, key: Key, err
         contents.errors.append(told)
     trace = None if isinstance(error, ApiError | StoreError) else error
     log.warning("namespace %s is not empty yet: %s", key.namespace, told, exc_info=trace)
+
+
+def conditions_of(contents: NamespaceContents, old: Sequence[Object], now: datetime) -> list[Object]:
+    """Return the namespace's conditions after a pass. Unchanged conditions keep their transition time; conditions set
+    by others are kept."""
+    known = {each.get("type"): each for each in old}
+    trouble = {type_: (reason, message) for type_, reason, message in _trouble(contents)}
+    for type_, well in _WELL.items():
+        status = "True" if type_ in trouble else "False"
+        reason, message = trouble.get(type_, well)
+        before = known.get(type_, {})
+        since = before.get("lastTransitionTime") if before.get("status") == status else None
+        known[type_] = {
+            "type": type_,
+            "status": status,
+            "lastTransitionTime": since or format_time(now),
+            "reason": reason,
+            "message": message,
+        }
+    return list(known.values())
+
+
+def _trouble(contents: NamespaceContents) -> Iterator[tuple[str, str, str]]:
+    if contents.errors:
+        told = f"{len(contents.errors)} remaining: {', '.join(sorted(contents.errors))}"
+        yield (
+            "NamespaceDeletionContentFailure",
+            "ContentDeletionFailed",
+            f"Failed to delete all resource types, {told}",
+        )
+    if contents.objects:
+        left = sorted(f"{name} has {count} resource instances" for name, count in contents.objects.items())
+        told = f"Some resources are remaining: {', '.join(left)}"
+        yield "NamespaceContentRemaining", "SomeResourcesRemain", told
+    if contents.finalizers:
+        left = sorted(f"{name} in {count} resource instances" for name, count in contents.finalizers.items())
+        told = f"Some finalizers are remaining: {', '.join(left)}"
+        yield "NamespaceFinalizersRemaining", "SomeFinalizerRemain", told

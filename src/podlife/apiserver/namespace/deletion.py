@@ -6,14 +6,14 @@ controller (here, or kube-controller-manager's) requests through `finalize`.
 
 from __future__ import annotations
 
-from podlife.api.codec import Object, format_time
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.api.codec import Object, decode_object, format_time
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.registry import Registry, RequestScope, response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.delete import delete_record, read_options
 from podlife.apiserver.registry.graceful_deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
+from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource_table import find
 from podlife.apiserver.storage import Key, Put, Record
@@ -36,7 +36,7 @@ async def delete_namespace(registry: Registry, scope: RequestScope) -> Response:
     check_options(options)
     async with registry.store.locked(scope.key):
         record = scope.find(registry)
-        obj = decode_stored(record.value)
+        obj = decode_object(record.value)
         _check_preconditions(scope, obj["metadata"], options)
         if "deletionTimestamp" not in obj["metadata"]:
             obj = await _begin(registry, scope, record, obj, options)
@@ -59,11 +59,7 @@ def _check_preconditions(scope: RequestScope, meta: Object, options: DeleteOptio
 async def _begin(
     registry: Registry, scope: RequestScope, record: Record, obj: Object, options: DeleteOptions
 ) -> Object:
-    registry.admission.admit(
-        AdmissionRequest(
-            Operation.DELETE, scope.user, scope.resource, "", scope.name, old=decode_stored(record.value)
-        )
-    )
+    registry.admission.admit(scope.admission(Operation.DELETE, old=decode_object(record.value)))
     meta = obj["metadata"]
     meta["deletionTimestamp"] = format_time(registry.clock.now())
     obj.setdefault("status", {})["phase"] = "Terminating"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.metadata import (
@@ -15,7 +15,7 @@ from podlife.apiserver.registry.metadata import (
     clean_for_create,
     give_identity,
 )
-from podlife.apiserver.registry.object_codec import encoder
+from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, check_bytes, read_object
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
@@ -54,7 +54,7 @@ async def create_object(registry: Registry, scope: RequestScope, obj: Object, *,
         await run_in_thread(lambda: _make_ready(registry, scope, obj, asked_for, now))
         check_bytes(encode(obj))
         # Time has passed: the namespace may be terminating by now.
-        namespace_lifecycle(_attributes(scope, obj, asked_for), registry.store.get)
+        namespace_lifecycle(scope.admission(Operation.CREATE, name=asked_for, new=obj), registry.store.get)
     for _ in range(_NAME_DRAWS):
         try:
             return await _store(registry, scope, obj, dry_run=dry_run)
@@ -69,18 +69,10 @@ async def create_object(registry: Registry, scope: RequestScope, obj: Object, *,
 
 def _make_ready(registry: Registry, scope: RequestScope, obj: Object, asked_for: str, now: datetime) -> None:
     """Prepare and check a new object before it is stored."""
-    scope.strategy.default(obj)
-    give_identity(obj["metadata"], now, registry.chance)
-    registry.admission.admit(_attributes(scope, obj, asked_for))
-    _prepare(scope, obj)
-
-
-def _attributes(scope: RequestScope, obj: Object, name: str) -> AdmissionRequest:
-    return AdmissionRequest(Operation.CREATE, scope.user, scope.resource, scope.namespace, name, new=obj)
-
-
-def _prepare(scope: RequestScope, obj: Object) -> None:
     strategy = scope.strategy
+    strategy.default(obj)
+    give_identity(obj["metadata"], now, registry.chance)
+    registry.admission.admit(scope.admission(Operation.CREATE, name=asked_for, new=obj))
     strategy.prepare_create(obj)
     if strategy.has_generation:
         obj["metadata"]["generation"] = 1
@@ -93,6 +85,6 @@ async def _store(registry: Registry, scope: RequestScope, obj: Object, *, dry_ru
     if dry_run:
         if registry.store.get(key) is not None:
             raise MismatchError("exists")
-        return response.unsaved(obj)
+        return encode_stored(obj)
     [record] = await registry.store.commit(Put(key, encoder(obj), expected=0))
     return record.value

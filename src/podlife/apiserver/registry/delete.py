@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from podlife.api import schema, status
-from podlife.api.codec import Object, encode
-from podlife.api.integers import parse_int64
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.api.codec import Object, decode_object, encode
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.graceful_deletion import (
     DeleteOptions,
@@ -15,7 +14,8 @@ from podlife.apiserver.registry.graceful_deletion import (
     before_delete,
     check_options,
 )
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
+from podlife.apiserver.registry.list_options import integer_parameter
+from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, decode_body, unregistered
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
@@ -35,11 +35,8 @@ async def delete(registry: Registry, scope: RequestScope) -> Response:
         record = scope.find(registry)
         obj, is_gone = await delete_record(registry, scope, record, options)
     resource = scope.resource
-    if (
-        resource.strategy.deletion_warning
-        and options.propagation is None
-        and options.orphan_dependents is None
-    ):
+    has_policy = options.propagation is not None or options.orphan_dependents is not None
+    if resource.strategy.deletion_warning and not has_policy:
         scope.warnings.append(resource.strategy.deletion_warning)
     code = 202 if not is_gone and options.orphan_dependents is False else 200  # GD-81: 202 is for old clients
     if resource.strategy.returns_deleted_object or not is_gone:
@@ -49,8 +46,7 @@ async def delete(registry: Registry, scope: RequestScope) -> Response:
 
 
 def read_options(request: Request) -> DeleteOptions:
-    """Read the options from the body, or without one from the query (GD-08: neither means empty options, not
-    none)."""
+    """Read the options from the body, or without one from the query (GD-08: neither means empty options)."""
     if not request.body:
         return _options_from_query(request)
     try:
@@ -69,11 +65,8 @@ def read_options(request: Request) -> DeleteOptions:
 def _options_from_query(request: Request) -> DeleteOptions:
     query = request.query
     body: Object = {"dryRun": query.all("dryRun")}
-    try:
-        if grace := query.get("gracePeriodSeconds"):
-            body["gracePeriodSeconds"] = parse_int64(grace)
-    except ValueError as error:
-        raise bad_request(str(error)) from None
+    if (grace := integer_parameter(query, "gracePeriodSeconds")) is not None:
+        body["gracePeriodSeconds"] = grace
     if policy := query.get("propagationPolicy"):
         body["propagationPolicy"] = policy
     if orphan := query.get("orphanDependents"):
@@ -88,17 +81,14 @@ async def delete_record(
 
     The caller holds the lock of the key.
     """
-    obj, old = decode_stored(record.value), decode_stored(record.value)
+    obj, old = decode_object(record.value), decode_object(record.value)
     resource = scope.resource
-    registry.admission.admit(
-        AdmissionRequest(Operation.DELETE, scope.user, resource, scope.namespace, record.key.name, old=old)
-    )
+    registry.admission.admit(scope.admission(Operation.DELETE, name=record.key.name, old=old))
     outcome = before_delete(
         obj, options, resource.strategy, registry.clock.now(), kind=resource.kind, group=resource.group
     )
-    is_marked_already = (
-        outcome is DeleteOutcome.MARKED and obj == old
-    )  # waits for its finalizers, deleted again
+    # It waits for its finalizers, and was deleted again.
+    is_marked_already = outcome is DeleteOutcome.MARKED and obj == old
     if not options.is_dry_run and not is_marked_already:
         await _write(registry, record, obj, outcome)
     return obj, outcome in (DeleteOutcome.REMOVED, DeleteOutcome.MARKED_AND_REMOVED)

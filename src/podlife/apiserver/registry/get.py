@@ -66,17 +66,13 @@ async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int
 
 async def reach(registry: Registry, revision: int | None) -> None:
     if revision and not await registry.store.wait_for_revision(revision, seconds=_FRESHNESS_SECONDS):
-        raise _too_large(revision, registry.store.revision)
-
-
-def _too_large(asked: int, current: int) -> ApiError:
-    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-    return ApiError(
-        f"Timeout: Too large resource version: {asked}, current: {current}",
-        code=504,
-        reason="Timeout",
-        details={"causes": [cause], "retryAfterSeconds": 1},
-    )
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        raise ApiError(
+            f"Timeout: Too large resource version: {revision}, current: {registry.store.revision}",
+            code=504,
+            reason="Timeout",
+            details={"causes": [cause], "retryAfterSeconds": 1},
+        )
 
 
 def expired(error: CompactedError, *, is_page: bool = False) -> ExpiredError:

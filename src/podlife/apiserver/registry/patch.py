@@ -22,6 +22,7 @@ from podlife.apiserver.registry import response
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import (
     bad_request,
+    check_name,
     check_size,
     media_type,
     unsupported_media_type,
@@ -104,10 +105,7 @@ class Patch:
             raise bad_request("the object is nested too deeply after the patch") from None
         del result["kind"], result["apiVersion"]
         name = result.setdefault("metadata", {}).get("name", "")
-        if name != scope.name:
-            raise bad_request(
-                f"the name of the object ({name}) does not match the name on the URL ({scope.name})"
-            )
+        check_name(scope, name)
         return result
 
     def _applied(self, obj: Object, kind: str, api_version: str) -> Object:

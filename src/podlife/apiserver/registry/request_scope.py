@@ -8,7 +8,7 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, invalid, not_supported
-from podlife.apiserver.admission import AdmissionChain
+from podlife.apiserver.admission import AdmissionChain, AdmissionRequest, Operation
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Key, Record, Store
@@ -70,6 +70,20 @@ class RequestScope:
         if errors:
             raise invalid(options_kind, "meta.k8s.io", "", errors)
         return bool(values)
+
+    def admission(
+        self,
+        operation: Operation,
+        *,
+        name: str | None = None,
+        subresource: str = "",
+        new: Object | None = None,
+        old: Object | None = None,
+    ) -> AdmissionRequest:
+        name = self.name if name is None else name
+        return AdmissionRequest(
+            operation, self.user, self.resource, self.namespace, name, subresource, new, old
+        )
 
     def details(self, name: str | None = None, **more: Any) -> Object:
         details = {"name": self.name if name is None else name, "group": self.resource.group}

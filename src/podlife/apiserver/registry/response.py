@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from podlife.api.codec import Object, encode
+from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.registry.negotiation import JSON, YAML, Representation, negotiate, to_yaml
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, envelope, list_body, whole
+from podlife.apiserver.registry.object_codec import envelope, list_body, whole
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.table import convert, convert_list, not_a_list
 from podlife.apiserver.registry.worker_threads import offload, run_in_thread
@@ -41,11 +41,6 @@ def representation(
     ):
         return _PLAIN
     return negotiate(accept, request.query, user_agent=agent, streaming=streaming, has_tables=has_tables)
-
-
-def unsaved(obj: Object) -> bytes:
-    """Encode an object that a dry run did not store."""
-    return encode_stored(obj)
 
 
 async def one(registry: Registry, scope: RequestScope, value: bytes, *, status: int = 200) -> Response:
@@ -94,7 +89,7 @@ async def _yaml_list(resource: Resource, values: Sequence[bytes], meta: Object) 
 
 
 def _yaml_items(resource: Resource, values: Sequence[bytes]) -> bytes:
-    items = map(decode_stored, values)
+    items = map(decode_object, values)
     return to_yaml(list(items if resource.from_stored is None else map(resource.from_stored, items)))
 
 
@@ -154,7 +149,6 @@ class WatchEncoder:
         # A table describes its columns in its first event, so no two watchers of tables share bytes.
         self.key: object = object() if to.kind == "Table" else (resource.key, to)
         self._object = b'","object":' + envelope(resource)
-        self.content_type = JSON
 
     def frame(self, type_: EventType, value: bytes) -> bytes:
         if not self._to.kind and self._resource.from_stored is None:

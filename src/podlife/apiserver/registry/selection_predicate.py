@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, decode_object
 from podlife.api.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
-from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.worker_threads import run_in_thread
@@ -119,7 +118,7 @@ class SelectionPredicate:
         selectable = self.resource.selectable
         derived = _Derived.of(record)
         if derived.by is not selectable:
-            obj = decode_stored(record.value)
+            obj = decode_object(record.value)
             derived.by, derived.fields = selectable, {path: value(obj) for path, value in selectable.items()}
         return derived.fields
 

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podlife.api.codec import Object, encode
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.api.codec import Object, decode_object, encode
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
-from podlife.apiserver.registry.request_body import bad_request, check_bytes, check_size, read_object
+from podlife.apiserver.registry.object_codec import encode_stored, encoder
+from podlife.apiserver.registry.request_body import (
+    bad_request,
+    check_bytes,
+    check_name,
+    check_size,
+    read_object,
+)
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
-from podlife.apiserver.storage import Change, Delete, Put, Record
+from podlife.apiserver.storage import Delete, Put, Record
 from podlife.errors import InvalidError
 from podlife.wire import Response
 
@@ -31,16 +37,7 @@ async def update(registry: Registry, scope: RequestScope) -> Response:
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
     meta = obj["metadata"]
-    if not meta.get("name"):
-        raise (
-            bad_request("the name of the object (based on URL) was undeterminable")
-            if not scope.name
-            else (bad_request(f"the name of the object () does not match the name on the URL ({scope.name})"))
-        )
-    if meta["name"] != scope.name:
-        raise bad_request(
-            f"the name of the object ({meta['name']}) does not match the name on the URL ({scope.name})"
-        )
+    check_name(scope, meta.get("name") or "")
     async with registry.store.locked(scope.key):
         record = registry.store.get(scope.key)
         if record is None:
@@ -51,7 +48,7 @@ async def update(registry: Registry, scope: RequestScope) -> Response:
 
 
 def _check_uid(scope: RequestScope, uid: str, record: Record) -> None:
-    stored = decode_stored(record.value)["metadata"]["uid"] if uid else ""
+    stored = decode_object(record.value)["metadata"]["uid"] if uid else ""
     if uid and uid != stored:
         path = f"/registry/{scope.resource.plural}/{record.key.path}"
         raise scope.conflict(
@@ -109,23 +106,13 @@ def _changed(
     registry: Registry, scope: RequestScope, record: Record, transform: Transform
 ) -> tuple[Object, Object]:
     """The object as it will be, by all the rules, and as it was."""
-    old = decode_stored(record.value)
+    old = decode_object(record.value)
     new = transform(old)
     _check_version(scope, new["metadata"], record)
     adopt_namespace(scope, new["metadata"])
     scope.strategy.default(new)
-    registry.admission.admit(
-        AdmissionRequest(
-            Operation.UPDATE,
-            scope.user,
-            scope.resource,
-            scope.namespace,
-            scope.name,
-            scope.subresource,
-            new,
-            old,
-        )
-    )
+    attributes = scope.admission(Operation.UPDATE, subresource=scope.subresource, new=new, old=old)
+    registry.admission.admit(attributes)
     _prepare(scope, new, old)
     return new, old
 
@@ -134,18 +121,11 @@ def _check_version(scope: RequestScope, meta: Object, record: Record) -> None:
     given = meta.get("resourceVersion", "")
     if given in ("", "0"):
         if not scope.strategy.unconditional_update:
+            field, problem = "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+            cause = {"reason": "FieldValueInvalid", "message": problem, "field": field}
             raise InvalidError(
-                f'{scope.resource.key} "{scope.name}" is invalid: metadata.resourceVersion: Invalid value: 0: '
-                "must be specified for an update",
-                details=scope.details(
-                    causes=[
-                        {
-                            "reason": "FieldValueInvalid",
-                            "message": "Invalid value: 0: must be specified for an update",
-                            "field": "metadata.resourceVersion",
-                        }
-                    ]
-                ),
+                f'{scope.resource.key} "{scope.name}" is invalid: {field}: {problem}',
+                details=scope.details(causes=[cause]),
             )
         meta["resourceVersion"] = str(record.revision)
     elif given != str(record.revision):
@@ -184,6 +164,5 @@ async def commit_change(
         return encode_stored(new)
     if new == old:
         return record.value
-    change: Change = Put(record.key, encoder(new), expected=record.revision)
-    [written] = await registry.store.commit(change)
+    [written] = await registry.store.commit(Put(record.key, encoder(new), expected=record.revision))
     return written.value

@@ -12,10 +12,11 @@ import random
 from collections.abc import AsyncIterator, Sequence
 
 from podlife.api import status
+from podlife.api.codec import decode_object
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.get import expired, reach
 from podlife.apiserver.registry.list_options import ListOptions
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored
+from podlife.apiserver.registry.object_codec import encode_stored
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.response import WatchEncoder
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
@@ -37,7 +38,7 @@ async def watch(registry: Registry, scope: RequestScope) -> Response:
     if options.send_initial_events:
         await reach(registry, options.revision)
     stream = _stream(registry, scope, options, selection, encoding)
-    return Response(body=stream, content_type=encoding.content_type, headers=response.headers(scope))
+    return Response(body=stream, headers=response.headers(scope))
 
 
 async def _stream(
@@ -158,6 +159,6 @@ def _frame(event: Event, selection: SelectionPredicate, encoding: WatchEncoder) 
     if event.type is EventType.DELETED:
         return encoding.frame(EventType.DELETED, event.record.value)
     # It left the selection: its watchers see a deletion with the last matching state.
-    left = decode_stored(event.previous.value)
+    left = decode_object(event.previous.value)
     left["metadata"]["resourceVersion"] = str(event.revision)
     return encoding.frame(EventType.DELETED, encode_stored(left))

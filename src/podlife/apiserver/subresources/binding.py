@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from podlife.api import status
-from podlife.api.codec import Object, encode, format_time
+from podlife.api.codec import Object, decode_object, encode, format_time
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.metadata import adopt_namespace
-from podlife.apiserver.registry.object_codec import decode_stored, encoder
+from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import Put
@@ -23,14 +23,10 @@ async def bind(registry: Registry, scope: RequestScope) -> Response:
     scope.name = scope.name or binding["metadata"].get("name", "")
     if not scope.name:
         raise bad_request("Name parameter required.")
-    registry.admission.admit(
-        AdmissionRequest(
-            Operation.CREATE, scope.user, scope.resource, scope.namespace, scope.name, "binding", binding
-        )
-    )
+    registry.admission.admit(scope.admission(Operation.CREATE, subresource="binding", new=binding))
     async with registry.store.locked(scope.key):
         record = scope.find(registry)
-        pod = decode_stored(record.value)
+        pod = decode_object(record.value)
         _assign(scope, pod, binding, format_time(registry.clock.now()))
         if not dry_run:
             await registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))

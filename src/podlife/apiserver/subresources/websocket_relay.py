@@ -14,6 +14,7 @@ from typing import NamedTuple
 import aiohttp
 
 from podlife.api.codec import decode_object
+from podlife.apiserver.registry.request_body import bad_request
 from podlife.errors import ApiError
 from podlife.wire import Channel, Request
 
@@ -42,8 +43,7 @@ def exec_protocols(request: Request) -> ExecProtocols:
 
 
 def log_protocols(request: Request) -> tuple[str, ...] | None:
-    """Return the subprotocol for a log, empty for none; None if no WebSocket is requested. Raises ApiError with
-    400."""
+    """Return the subprotocol for a log, empty for none; None if no WebSocket is requested. Raises 400."""
     if request.headers.get("Upgrade", "").lower() != "websocket":
         return None
     wanted = _wanted(request)
@@ -59,7 +59,7 @@ def _wanted(request: Request) -> set[str]:
 
 def _none_supported(known: tuple[str, ...]) -> ApiError:
     text = f"unable to upgrade: none of the requested protocols is supported, only [{' '.join(known)}]"
-    return ApiError(text, code=400, reason="BadRequest")
+    return bad_request(text)
 
 
 class ExecRelay:

@@ -10,7 +10,7 @@ from podlife.api import status
 from podlife.api.codec import encode
 from podlife.apiserver.authn import ADMIN, ANONYMOUS, CONTROLLERS, UserInfo
 from podlife.apiserver.authz import Attributes, authorize, forbidden
-from podlife.apiserver.authz.node_view import StoreNodeView
+from podlife.apiserver.authz.node_authorizer import StoreNodeView
 from podlife.apiserver.storage import Key, MemoryStore, Put
 
 NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))
