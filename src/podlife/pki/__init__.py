@@ -5,8 +5,7 @@
 """
 
 from podlife.pki.ca import CertificateAuthority, names_for, write_private
-from podlife.pki.kubeconfig import ClusterAccess, format_kubeconfig
-from podlife.pki.types import KeyPair, Subject, node_subject
+from podlife.pki.credentials import ClusterAccess, KeyPair, Subject, format_kubeconfig, node_subject
 
 __all__ = [
     "CertificateAuthority",

@@ -25,7 +25,7 @@ from pathlib import Path
 from podlife.api.codec import format_time, parse_time
 from podlife.clock import Clock
 from podlife.errors import ConfigError
-from podlife.pki.types import KeyPair, Subject, node_subject
+from podlife.pki.credentials import KeyPair, Subject, node_subject
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Key, Record, Store
 from podlife.apiserver.strategies.strategy import Strategy
 from podlife.clock import Clock
-from podlife.errors import AlreadyExistsError, ApiError, ConflictError, ForbiddenError, NotFoundError
+from podlife.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
 from podlife.wire import Request
 
 
@@ -85,34 +85,26 @@ class RequestScope:
             operation, self.user, self.resource, self.namespace, name, subresource, new, old
         )
 
-    def details(self, name: str | None = None, **more: Any) -> Object:
-        details = {"name": self.name if name is None else name, "group": self.resource.group}
+    def details(self, name: str = "", **more: Any) -> Object:
+        details = {"name": name or self.name, "group": self.resource.group}
         details |= {"kind": self.resource.plural, **more}
         return {key: value for key, value in details.items() if value}
 
-    def not_found(self, name: str | None = None) -> ApiError:
-        name = self.name if name is None else name
-        return NotFoundError(f'{self.resource.key} "{name}" not found', details=self.details(name))
+    def not_found(self) -> ApiError:
+        return NotFoundError(f'{self.resource.key} "{self.name}" not found', details=self.details())
 
     def already_exists(self, name: str, note: str = "") -> ApiError:
-        return AlreadyExistsError(
-            f'{self.resource.key} "{name}" already exists{note}', details=self.details(name)
-        )
+        message = f'{self.resource.key} "{name}" already exists{note}'
+        return AlreadyExistsError(message, details=self.details(name))
 
-    def conflict(self, why: str, name: str | None = None) -> ApiError:
-        name = self.name if name is None else name
-        message = f'Operation cannot be fulfilled on {self.resource.key} "{name}": {why}'
-        return ConflictError(message, details=self.details(name))
+    def conflict(self, why: str) -> ApiError:
+        message = f'Operation cannot be fulfilled on {self.resource.key} "{self.name}": {why}'
+        return ConflictError(message, details=self.details())
 
-    def modified(self) -> ApiError:
+    def precondition_failed(self, what: str, meant: str, found: str, *, prefix: str = "") -> ApiError:
         return self.conflict(
-            "the object has been modified; please apply your changes to the latest version and try again"
+            f"{prefix}Precondition failed: {what} in precondition: {meant}, {what} in object meta: {found}"
         )
-
-    def forbidden(self, why: str, name: str | None = None, **more: Any) -> ApiError:
-        name = self.name if name is None else name
-        named = f'{self.resource.key} "{name}"' if name else self.resource.key
-        return ForbiddenError(f"{named} is forbidden: {why}", details=self.details(name, **more))
 
     def find(self, registry: Registry) -> Record:
         """Return the requested object as stored; raises NotFoundError."""

@@ -51,10 +51,10 @@ def _check_uid(scope: RequestScope, uid: str, record: Record) -> None:
     stored = decode_object(record.value)["metadata"]["uid"] if uid else ""
     if uid and uid != stored:
         path = f"/registry/{scope.resource.plural}/{record.key.path}"
-        raise scope.conflict(
+        prefix = (
             f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
         )
+        raise scope.precondition_failed("UID", uid, stored, prefix=prefix)
 
 
 async def _create_by_update(
@@ -131,7 +131,9 @@ def _check_version(scope: RequestScope, meta: Object, record: Record) -> None:
     elif given != str(record.revision):
         if not (given.isascii() and given.isdigit()):
             raise bad_request(f'invalid resource version "{given}": must be a number')
-        raise scope.modified()
+        raise scope.conflict(
+            "the object has been modified; please apply your changes to the latest version and try again"
+        )
 
 
 def _prepare(scope: RequestScope, new: Object, old: Object) -> None:

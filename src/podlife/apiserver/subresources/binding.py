@@ -57,9 +57,7 @@ def _check_target(name: str, target: Object) -> None:
 def _assign(scope: RequestScope, pod: Object, binding: Object, now: str) -> None:
     meta, spec = pod["metadata"], pod["spec"]
     if (uid := binding["metadata"].get("uid")) and uid != meta["uid"]:
-        raise scope.conflict(
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
-        )
+        raise scope.precondition_failed("UID", uid, meta["uid"])
     node = binding["target"]["name"]
     name = scope.name
     if "deletionTimestamp" in meta:

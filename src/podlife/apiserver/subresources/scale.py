@@ -43,9 +43,7 @@ async def _apply(registry: Registry, scope: RequestScope, change: Transform, *, 
             raise invalid(_KIND, "autoscaling", scope.name, errors)
         found = old["metadata"]["uid"]
         if (uid := after.get("metadata", {}).get("uid")) and uid != found:
-            raise scope.conflict(
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-            )
+            raise scope.precondition_failed("UID", uid, found)
         obj = deepcopy(old)
         obj["spec"]["replicas"] = replicas
         obj["metadata"]["resourceVersion"] = after.get("metadata", {}).get("resourceVersion", "")

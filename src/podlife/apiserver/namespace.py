@@ -1,8 +1,11 @@
-"""Namespace controller: empties namespaces that are being deleted, and finalizes them.
+"""Namespaces: their deletion in two steps, the controller that empties them, and those every cluster has.
 
-Upstream runs this in kube-controller-manager; without it `kubectl delete namespace` would hang on a server that runs
-alone. It follows the store's events: a namespace that becomes Terminating is emptied at once, its pods first. Objects
-that need time (a pod in its grace period, an object with finalizers) are checked again with backoff. Remaining
+A deleted namespace first becomes Terminating. It is removed when its `spec.finalizers` are empty, which the namespace
+controller (here, or kube-controller-manager's) requests through `finalize`.
+
+Upstream runs the controller in kube-controller-manager; without it `kubectl delete namespace` would hang on a server
+that runs alone. It follows the store's events: a namespace that becomes Terminating is emptied at once, its pods first.
+Objects that need time (a pod in its grace period, an object with finalizers) are checked again with backoff. Remaining
 objects and failed deletes are reported in the namespace's conditions. An object that cannot be deleted delays its own
 namespace and no other. Running beside upstream's controller does no harm: both only finish what has begun.
 """
@@ -17,19 +20,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from podlife.api.codec import Object, decode_object, format_time
-from podlife.apiserver.authn import CONTROLLERS
-from podlife.apiserver.registry import Registry, RequestScope
-from podlife.apiserver.registry.delete import delete_record
-from podlife.apiserver.registry.graceful_deletion import DeleteOptions
+from podlife.apiserver.admission import Operation
+from podlife.apiserver.authn import CONTROLLERS, UserInfo
+from podlife.apiserver.registry import Registry, RequestScope, response
+from podlife.apiserver.registry.create import create_object
+from podlife.apiserver.registry.delete import delete_record, read_options
+from podlife.apiserver.registry.graceful_deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
+from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.update import commit_change
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import STORED
-from podlife.apiserver.storage import CompactedError, EventType, Key, Record, StoreError
+from podlife.apiserver.resource_table import STORED, find
+from podlife.apiserver.storage import CompactedError, EventType, Key, Put, Record, StoreError
 from podlife.errors import ApiError
-from podlife.wire import Request
+from podlife.wire import Request, Response
 
 log = logging.getLogger(__name__)
 
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _NAMESPACES = "namespaces"
 _FINALIZER = "kubernetes"
 _FIRST_PAUSE_SECONDS = 0.1
@@ -58,6 +66,53 @@ _WELL = {
     "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
     "NamespaceFinalizersRemaining": ("ContentRemoved", "All content successfully removed"),
 }
+
+
+async def create_system_namespaces(registry: Registry, user: UserInfo) -> None:
+    resource = find("", "v1", "namespaces")
+    assert resource is not None
+    for name in SYSTEM_NAMESPACES:
+        if registry.store.get(Key(resource.storage_key, "", name)) is None:
+            scope = RequestScope(Request("POST", "/api/v1/namespaces"), user, resource, "create", name=name)
+            await create_object(registry, scope, {"metadata": {"name": name}}, dry_run=False)
+
+
+async def delete_namespace(registry: Registry, scope: RequestScope) -> Response:
+    options = await offload(lambda: read_options(scope.request), scope.request.body)
+    check_options(options)
+    async with registry.store.locked(scope.key):
+        record = scope.find(registry)
+        obj = decode_object(record.value)
+        _check_preconditions(scope, obj["metadata"], options)
+        if "deletionTimestamp" not in obj["metadata"]:
+            obj = await _begin(registry, scope, record, obj, options)
+        elif not obj.get("spec", {}).get("finalizers"):
+            obj, _ = await delete_record(registry, scope, record, options)
+    return await response.one(registry, scope, encode_stored(obj))
+
+
+def _check_preconditions(scope: RequestScope, meta: Object, options: DeleteOptions) -> None:
+    for what, meant, found in (
+        ("UID", options.uid, meta["uid"]),
+        ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
+    ):
+        if meant is not None and meant != found:
+            raise scope.precondition_failed(what, meant, found)
+
+
+async def _begin(
+    registry: Registry, scope: RequestScope, record: Record, obj: Object, options: DeleteOptions
+) -> Object:
+    registry.admission.admit(scope.admission(Operation.DELETE, old=decode_object(record.value)))
+    meta = obj["metadata"]
+    meta["deletionTimestamp"] = format_time(registry.clock.now())
+    obj.setdefault("status", {})["phase"] = "Terminating"
+    wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation or "")
+    if wanted and wanted not in meta.get("finalizers", []):
+        meta["finalizers"] = [*meta.get("finalizers", []), wanted]
+    if not options.is_dry_run:
+        await registry.store.commit(Put(record.key, encoder(obj), expected=record.revision))
+    return obj
 
 
 @dataclass(slots=True)
