@@ -149,7 +149,8 @@ class Authenticator:
             if request.path in _OPEN_PATHS:
                 return ANONYMOUS
             raise UnauthorizedError("Unauthorized")
-        user = self.find_token(_bearer_token(header))
+        scheme, _, token = header.strip().partition(" ")
+        user = self.find_token(token.strip() if scheme.lower() == "bearer" else "")
         if user is None:
             raise UnauthorizedError("Unauthorized")
         return user
@@ -157,8 +158,3 @@ class Authenticator:
     def find_token(self, token: str) -> UserInfo | None:
         """Return the user that a token belongs to, as TokenReview does."""
         return self._tokens.find(token) if self._tokens and token else None
-
-
-def _bearer_token(header: str) -> str:
-    scheme, _, token = header.strip().partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""

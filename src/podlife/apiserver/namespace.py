@@ -73,22 +73,23 @@ async def create_system_namespaces(registry: Registry, user: UserInfo) -> None:
     assert resource is not None
     for name in SYSTEM_NAMESPACES:
         if registry.store.get(Key(resource.storage_key, "", name)) is None:
-            scope = RequestScope(Request("POST", "/api/v1/namespaces"), user, resource, "create", name=name)
-            await create_object(registry, scope, {"metadata": {"name": name}}, dry_run=False)
+            request = Request("POST", "/api/v1/namespaces")
+            scope = RequestScope(registry, request, user, resource, "create", name=name)
+            await create_object(scope, {"metadata": {"name": name}}, dry_run=False)
 
 
-async def delete_namespace(registry: Registry, scope: RequestScope) -> Response:
+async def delete_namespace(scope: RequestScope) -> Response:
     options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
-    async with registry.store.locked(scope.key):
-        record = scope.find(registry)
+    async with scope.registry.store.locked(scope.key):
+        record = scope.find()
         obj = decode_object(record.value)
         _check_preconditions(scope, obj["metadata"], options)
         if "deletionTimestamp" not in obj["metadata"]:
-            obj = await _begin(registry, scope, record, obj, options)
+            obj = await _begin(scope, record, obj, options)
         elif not obj.get("spec", {}).get("finalizers"):
-            obj, _ = await delete_record(registry, scope, record, options)
-    return await response.one(registry, scope, encode_stored(obj))
+            obj, _ = await delete_record(scope, record, options)
+    return await response.one(scope, encode_stored(obj))
 
 
 def _check_preconditions(scope: RequestScope, meta: Object, options: DeleteOptions) -> None:
@@ -100,18 +101,16 @@ def _check_preconditions(scope: RequestScope, meta: Object, options: DeleteOptio
             raise scope.precondition_failed(what, meant, found)
 
 
-async def _begin(
-    registry: Registry, scope: RequestScope, record: Record, obj: Object, options: DeleteOptions
-) -> Object:
-    registry.admission.admit(scope.admission(Operation.DELETE, old=decode_object(record.value)))
+async def _begin(scope: RequestScope, record: Record, obj: Object, options: DeleteOptions) -> Object:
+    scope.registry.admission.admit(scope.admission(Operation.DELETE, old=decode_object(record.value)))
     meta = obj["metadata"]
-    meta["deletionTimestamp"] = format_time(registry.clock.now())
+    meta["deletionTimestamp"] = format_time(scope.registry.clock.now())
     obj.setdefault("status", {})["phase"] = "Terminating"
     wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation or "")
     if wanted and wanted not in meta.get("finalizers", []):
         meta["finalizers"] = [*meta.get("finalizers", []), wanted]
     if not options.is_dry_run:
-        await registry.store.commit(Put(record.key, encoder(obj), expected=record.revision))
+        await scope.registry.store.commit(Put(record.key, encoder(obj), expected=record.revision))
     return obj
 
 
@@ -218,11 +217,14 @@ class NamespaceController:
         return contents
 
     async def _delete(self, resource: Resource, key: Key) -> None:
-        scope = RequestScope(Request("DELETE", ""), CONTROLLERS, resource, "delete", key.namespace, key.name)
+        request = Request("DELETE", "")
+        scope = RequestScope(
+            self._registry, request, CONTROLLERS, resource, "delete", key.namespace, key.name
+        )
         async with self._registry.store.locked(key):
             current = self._registry.store.get(key)
             if current is not None:
-                await delete_record(self._registry, scope, current, _IN_BACKGROUND)
+                await delete_record(scope, current, _IN_BACKGROUND)
 
     async def _write(self, name: str, contents: NamespaceContents) -> None:
         """Report what is left; if nothing is, finalize the namespace."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -36,16 +37,14 @@ _STATUS = b'{"kind":"Status"'
 # Approximate size of an entry beside its bodies.
 _ENTRY_BYTES = 2048
 
-Sink = Callable[[AuditEntry], None]
 
-
+@dataclass(frozen=True, slots=True)
 class Auditor:
     """Asks the policy, and sends entries to `sink`, which must not block."""
 
-    def __init__(self, policy: AuditPolicy, sink: Sink, clock: Clock) -> None:
-        self.policy = policy
-        self.sink = sink
-        self.clock = clock
+    policy: AuditPolicy
+    sink: Callable[[AuditEntry], None]
+    clock: Clock
 
     def identified(
         self, request: Request, attributes: Attributes, authenticate: Callable[[Request], UserInfo]

@@ -33,7 +33,7 @@ from podlife.wire import Request, Response
 
 log = logging.getLogger(__name__)
 
-Verb = Callable[[Registry, RequestScope], Awaitable[Response]]
+Verb = Callable[[RequestScope], Awaitable[Response]]
 
 _VERBS: dict[str, Verb] = {
     "get": get.get,
@@ -140,6 +140,7 @@ class ApiHandler:
         if audit is not None:
             audit.read(request)
         scope = RequestScope(
+            self.registry,
             request,
             user,
             resource,
@@ -190,14 +191,12 @@ class ApiHandler:
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
             now = self.registry.clock.now()
             return await offload(
-                lambda: reviews.answer(scope, self.authenticator, self.nodes, now),
-                scope.request.body,
+                lambda: reviews.answer(scope, self.authenticator, self.nodes, now), scope.request.body
             )
         elif resource.group == "certificates.k8s.io":
             now, sign = self.registry.clock.now(), self.sign_node_request
             return await offload(
-                lambda: certificate_signing_requests.answer(self.registry, scope, sign, now),
-                scope.request.body,
+                lambda: certificate_signing_requests.answer(scope, sign, now), scope.request.body
             )
         if subresource in ("log", "exec"):
             return await self._connect(scope)
@@ -205,7 +204,7 @@ class ApiHandler:
             special = _SPECIAL.get((subresource, verb))
             if special is None:
                 raise not_allowed()
-            return await special(self.registry, scope)
+            return await special(scope)
         if subresource and verb not in (
             ("update",) if subresource == "finalize" else ("get", "update", "patch")
         ):
@@ -216,18 +215,16 @@ class ApiHandler:
         if verb in ("update", "patch") and not scope.name:
             raise not_allowed()
         run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
-        return await run(self.registry, scope)
+        return await run(scope)
 
     async def _connect(self, scope: RequestScope) -> Response:
         if self.kubelet_proxy is None:
             raise ApiError("this server cannot reach kubelets", code=503, reason="ServiceUnavailable")
-        if scope.subresource == "log":
-            if scope.verb != "get":
-                raise not_allowed()
-            return await self.kubelet_proxy.log(scope.request, scope.namespace, scope.name)
-        if scope.verb not in ("get", "create"):
+        is_log = scope.subresource == "log"
+        if scope.verb not in (("get",) if is_log else ("get", "create")):
             raise not_allowed()
-        return await self.kubelet_proxy.exec(scope.request, scope.namespace, scope.name)
+        connect = self.kubelet_proxy.log if is_log else self.kubelet_proxy.exec
+        return await connect(scope.request, scope.namespace, scope.name)
 
 
 def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attributes:

@@ -28,7 +28,7 @@ from podlife.apiserver.registry.request_body import (
     unsupported_media_type,
     why_not_convertible,
 )
-from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.update import apply_change
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.errors import ApiError, InvalidError
@@ -40,7 +40,7 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
-async def patch(registry: Registry, scope: RequestScope) -> Response:
+async def patch(scope: RequestScope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
     resource = scope.resource
     change = await offload(lambda: Patch.from_request(scope), scope.request.body)
@@ -50,12 +50,10 @@ async def patch(registry: Registry, scope: RequestScope) -> Response:
         obj = change.apply(scope, with_type(resource, obj))
         return resource.to_stored(obj) if resource.to_stored is not None else obj
 
-    async with registry.store.locked(scope.key):
-        record = scope.find(registry)
-        value = await apply_change(
-            registry, scope, record, transform, dry_run=dry_run, may_grow=change.copies
-        )
-    return await response.one(registry, scope, value)
+    async with scope.registry.store.locked(scope.key):
+        record = scope.find()
+        value = await apply_change(scope, record, transform, dry_run=dry_run, may_grow=change.copies)
+    return await response.one(scope, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class Registry:
 class RequestScope:
     """One request, after authentication and routing."""
 
+    registry: Registry
     request: Request
     user: UserInfo
     resource: Resource
@@ -106,9 +107,9 @@ class RequestScope:
             f"{prefix}Precondition failed: {what} in precondition: {meant}, {what} in object meta: {found}"
         )
 
-    def find(self, registry: Registry) -> Record:
+    def find(self) -> Record:
         """Return the requested object as stored; raises NotFoundError."""
-        record = registry.store.get(self.key)
+        record = self.registry.store.get(self.key)
         if record is None:
             raise self.not_found()
         return record

@@ -43,21 +43,21 @@ def representation(
     return negotiate(accept, request.query, user_agent=agent, streaming=streaming, has_tables=has_tables)
 
 
-async def one(registry: Registry, scope: RequestScope, value: bytes, *, status: int = 200) -> Response:
+async def one(scope: RequestScope, value: bytes, *, status: int = 200) -> Response:
     to = representation(scope)
     body = whole(scope.resource, value)
     if not to.is_plain:
-        now = registry.clock.now().timestamp()
+        now = scope.registry.clock.now().timestamp()
         body = await offload(lambda: to.finish(convert(scope.resource, body, to, now=now)), body)
     return Response(status, body, to.media_type, headers(scope))
 
 
-def many(registry: Registry, scope: RequestScope, values: Sequence[bytes], meta: Object) -> Response:
+def many(scope: RequestScope, values: Sequence[bytes], meta: Object) -> Response:
     to = representation(scope)
     resource = scope.resource
     if to.is_plain and resource.from_stored is None:
         return Response(200, list_body(resource, values, meta), to.media_type, headers(scope))
-    now = registry.clock.now().timestamp()
+    now = scope.registry.clock.now().timestamp()
 
     def make() -> bytes:
         if not to.kind:
@@ -174,9 +174,9 @@ class WatchEncoder:
         return convert(self._resource, body, self._to, now=now, headers=is_first)
 
 
-def watch_encoding(registry: Registry, scope: RequestScope) -> WatchEncoder:
+def watch_encoding(scope: RequestScope) -> WatchEncoder:
     """Raise ApiError with 406 if events were requested as lists."""
     to = representation(scope, streaming=True)
     if to.kind == "PartialObjectMetadataList":
         raise not_a_list(scope.resource, to)
-    return WatchEncoder(registry, scope.resource, to)
+    return WatchEncoder(scope.registry, scope.resource, to)

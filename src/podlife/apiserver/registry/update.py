@@ -31,20 +31,20 @@ Transform = Callable[[Object], Object]
 """Makes the wanted object from the stored one, which it must neither change nor share."""
 
 
-async def update(registry: Registry, scope: RequestScope) -> Response:
+async def update(scope: RequestScope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
     obj = await offload(lambda: read_object(scope), scope.request.body)
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
     meta = obj["metadata"]
     check_name(scope, meta.get("name") or "")
-    async with registry.store.locked(scope.key):
-        record = registry.store.get(scope.key)
+    async with scope.registry.store.locked(scope.key):
+        record = scope.registry.store.get(scope.key)
         if record is None:
-            return await _create_by_update(registry, scope, obj, dry_run=dry_run)
+            return await _create_by_update(scope, obj, dry_run=dry_run)
         _check_uid(scope, meta.get("uid", ""), record)
-        value = await apply_change(registry, scope, record, lambda _: obj, dry_run=dry_run)
-    return await response.one(registry, scope, value)
+        value = await apply_change(scope, record, lambda _: obj, dry_run=dry_run)
+    return await response.one(scope, value)
 
 
 def _check_uid(scope: RequestScope, uid: str, record: Record) -> None:
@@ -57,23 +57,15 @@ def _check_uid(scope: RequestScope, uid: str, record: Record) -> None:
         raise scope.precondition_failed("UID", uid, stored, prefix=prefix)
 
 
-async def _create_by_update(
-    registry: Registry, scope: RequestScope, obj: Object, *, dry_run: bool
-) -> Response:
+async def _create_by_update(scope: RequestScope, obj: Object, *, dry_run: bool) -> Response:
     if not scope.strategy.creates_on_update or scope.subresource or obj["metadata"].get("uid"):
         raise scope.not_found()
-    value = await create_object(registry, scope, obj, dry_run=dry_run)
-    return await response.one(registry, scope, value, status=201)
+    value = await create_object(scope, obj, dry_run=dry_run)
+    return await response.one(scope, value, status=201)
 
 
 async def apply_change(
-    registry: Registry,
-    scope: RequestScope,
-    record: Record,
-    transform: Transform,
-    *,
-    dry_run: bool,
-    may_grow: bool = False,
+    scope: RequestScope, record: Record, transform: Transform, *, dry_run: bool, may_grow: bool = False
 ) -> bytes:
     """Change the stored object by the rules of its resource and subresource; returns the resulting bytes.
 
@@ -81,15 +73,13 @@ async def apply_change(
     lock of the key.
     """
     if may_grow or is_large(scope.request.body, record.value):
-        new, old = await run_in_thread(lambda: _bounded_change(registry, scope, record, transform))
+        new, old = await run_in_thread(lambda: _bounded_change(scope, record, transform))
     else:
-        new, old = _changed(registry, scope, record, transform)
-    return await commit_change(registry, record, new, old, dry_run=dry_run)
+        new, old = _changed(scope, record, transform)
+    return await commit_change(scope.registry, record, new, old, dry_run=dry_run)
 
 
-def _bounded_change(
-    registry: Registry, scope: RequestScope, record: Record, transform: Transform
-) -> tuple[Object, Object]:
+def _bounded_change(scope: RequestScope, record: Record, transform: Transform) -> tuple[Object, Object]:
     """As `_changed`, but rejects a result larger than an object may be, before the work and before the store."""
 
     def bounded(stored: Object) -> Object:
@@ -97,14 +87,12 @@ def _bounded_change(
         check_size(encode(obj))
         return obj
 
-    new, old = _changed(registry, scope, record, bounded)
+    new, old = _changed(scope, record, bounded)
     check_bytes(encode(new))
     return new, old
 
 
-def _changed(
-    registry: Registry, scope: RequestScope, record: Record, transform: Transform
-) -> tuple[Object, Object]:
+def _changed(scope: RequestScope, record: Record, transform: Transform) -> tuple[Object, Object]:
     """The object as it will be, by all the rules, and as it was."""
     old = decode_object(record.value)
     new = transform(old)
@@ -112,7 +100,7 @@ def _changed(
     adopt_namespace(scope, new["metadata"])
     scope.strategy.default(new)
     attributes = scope.admission(Operation.UPDATE, subresource=scope.subresource, new=new, old=old)
-    registry.admission.admit(attributes)
+    scope.registry.admission.admit(attributes)
     _prepare(scope, new, old)
     return new, old
 

@@ -118,7 +118,9 @@ def restore(source: Path, folder: Path) -> RestoreReport:
                 copy.compact(report.compacted, newest + RESTORE_SKIPS)
                 restored = copy.revision()
             remains = data.set_aside()
-        _write_mark(data)
+        with closing(Database(data.database)) as database:
+            mark = HighWaterMark(database.meta()["identity"], database.revision(), database.newest_chain())
+        MarkFile(data.mark, mark).close()
         return RestoreReport(folder, restored, report.records, remains)
     finally:
         data.release()
@@ -205,12 +207,6 @@ def _copy(source: Database, target: Path) -> None:
         source.connection.backup(copy)
         # A copy is one file: it needs no write-ahead log.
         copy.execute("PRAGMA journal_mode = DELETE")
-
-
-def _write_mark(folder: DataDir) -> None:
-    with closing(Database(folder.database)) as database:
-        mark = HighWaterMark(database.meta()["identity"], database.revision(), database.newest_chain())
-    MarkFile(folder.mark, mark).close()
 
 
 class _Salvage:

@@ -35,18 +35,18 @@ _TOO_MANY_BUDGETS = (
 )
 
 
-async def evict(registry: Registry, scope: RequestScope) -> Response:
+async def evict(scope: RequestScope) -> Response:
     scope.dry_run("CreateOptions")
     options = await offload(lambda: _read_options(scope), scope.request.body)
-    registry.admission.admit(scope.admission(Operation.CREATE, subresource="eviction"))
+    scope.registry.admission.admit(scope.admission(Operation.CREATE, subresource="eviction"))
     held: set[Key] = set()
     while True:
-        async with registry.store.locked(scope.key, *held):
-            record = scope.find(registry)
-            budgets = await _concerned_budgets(registry, scope.namespace, decode_object(record.value))
+        async with scope.registry.store.locked(scope.key, *held):
+            record = scope.find()
+            budgets = await _concerned_budgets(scope, decode_object(record.value))
             concerned = {each.key for each in budgets}
             if concerned <= held:
-                return Response(201, encode(await _evict_locked(registry, scope, record, budgets, options)))
+                return Response(201, encode(await _evict_locked(scope, record, budgets, options)))
         # A budget that has come to match the pod in the meantime must be locked before it is spent: locks are taken
         # together.
         held = concerned
@@ -62,11 +62,8 @@ def _read_options(scope: RequestScope) -> DeleteOptions:
         why = "can not be set for pod eviction, try after removing the option"
         # EV-03: not for evictions
         raise invalid("Eviction", "policy", scope.name, [bad_value(field, True, why)])
-    return _with_dry_run(options, tuple(scope.request.query.all("dryRun")))
-
-
-def _with_dry_run(options: DeleteOptions, asked: tuple[str, ...]) -> DeleteOptions:
-    """EV-04: dry run may be requested in the query, in the options, or in both alike."""
+    # EV-04: dry run may be requested in the query, in the options, or in both alike.
+    asked = tuple(scope.request.query.all("dryRun"))
     if options.dry_run and asked and options.dry_run != asked:
         shown = f"[{' '.join(asked)}] and [{' '.join(options.dry_run)}]"
         raise ApiError(f"Non-matching dry-run options in request and content: {shown}", code=500, reason="")
@@ -74,10 +71,10 @@ def _with_dry_run(options: DeleteOptions, asked: tuple[str, ...]) -> DeleteOptio
 
 
 async def _evict_locked(
-    registry: Registry, scope: RequestScope, record: Record, budgets: Sequence[Record], options: DeleteOptions
+    scope: RequestScope, record: Record, budgets: Sequence[Record], options: DeleteOptions
 ) -> Object:
     pod = decode_object(record.value)
-    now = format_time(registry.clock.now())
+    now = format_time(scope.registry.clock.now())
     if len(budgets) > 1:
         # EV-11: the subresource supports one budget per pod
         raise ApiError(_TOO_MANY_BUDGETS, code=500, reason="")
@@ -86,8 +83,8 @@ async def _evict_locked(
     check_options(options)
     check_preconditions(pod["metadata"], options, kind="Pod")
     if not options.is_dry_run:
-        record, options = await _write(registry, record, pod, spent, options)
-    await delete_record(registry, scope, record, options)
+        record, options = await _write(scope.registry, record, pod, spent, options)
+    await delete_record(scope, record, options)
     return {**status.success(), "code": 201}
 
 
@@ -97,7 +94,7 @@ def _ignores_budgets(pod: Object) -> bool:
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
 
-async def _concerned_budgets(registry: Registry, namespace: str, pod: Object) -> Sequence[Record]:
+async def _concerned_budgets(scope: RequestScope, pod: Object) -> Sequence[Record]:
     """EV-12: the budgets that select the pod. Many budgets, or long selectors, are matched in a worker thread."""
     if _ignores_budgets(pod):
         return []
@@ -108,7 +105,7 @@ async def _concerned_budgets(registry: Registry, namespace: str, pod: Object) ->
         selector = decode_object(record.value).get("spec", {}).get("selector")
         return selector is not None and selector_matches(selector, labels)
 
-    budgets = registry.store.list(_BUDGETS, namespace)
+    budgets = scope.registry.store.list(_BUDGETS, scope.namespace)
     return await offload(lambda: list(filter(matches, budgets)), *[record.value for record in budgets])
 
 

@@ -14,6 +14,7 @@ import os
 import re
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -25,11 +26,12 @@ from podlife.apiserver.registry.list_options import boolean_parameter, integer_p
 from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.storage import Key, Record
 from podlife.apiserver.subresources.websocket_relay import (
-    ExecRelay,
-    LogRelay,
+    KubeletSocket,
     exec_protocols,
     log_protocols,
     read_log,
+    relay_exec,
+    relay_log,
 )
 from podlife.errors import ApiError, NotFoundError
 from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Query, Request, Response, Upgrade
@@ -70,7 +72,7 @@ class KubeletProxy:
         if not 200 <= answer.status <= 206:
             raise await _refusal(answer, name)
         if protocols is not None:
-            return Response(101, upgrade=Upgrade(protocols, LogRelay(answer).run))
+            return Response(101, upgrade=Upgrade(protocols, partial(relay_log, answer)))
         return Response(body=read_log(answer), content_type="text/plain")
 
     async def exec(self, request: Request, namespace: str, name: str) -> Response:
@@ -84,12 +86,11 @@ class KubeletProxy:
             raise await self._refuse_upgrade(wanted, url, _node_name(pod))
         spoken = exec_protocols(request)
         agent = await self._connect(url, _node_name(pod), spoken.with_agent)
-        if spoken.with_client is None:
-            return Response(
-                101, upgrade=Upgrade((agent.protocol or spoken.with_agent[0],), ExecRelay(agent).run)
-            )
-        relay = ExecRelay(agent, has_plain_errors=True)
-        return Response(101, upgrade=Upgrade(spoken.with_client, relay.run))
+        relay = partial(relay_exec, agent, has_plain_errors=spoken.with_client is not None)
+        protocols = spoken.with_client
+        if protocols is None:
+            protocols = (agent.protocol or spoken.with_agent[0],)
+        return Response(101, upgrade=Upgrade(protocols, relay))
 
     async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:
         """Explain why the upgrade failed. kubectl retries over SPDY whatever prevented the WebSocket, and shows only
@@ -145,9 +146,7 @@ class KubeletProxy:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(url, error) from None
 
-    async def _connect(
-        self, url: str, node_name: str, protocols: tuple[str, ...]
-    ) -> aiohttp.ClientWebSocketResponse[bool]:
+    async def _connect(self, url: str, node_name: str, protocols: tuple[str, ...]) -> KubeletSocket:
         try:
             async with asyncio.timeout(self._connect_seconds * 2):
                 return await self._client().ws_connect(
