@@ -19,6 +19,7 @@ LONG = 300_000_000_000
         pytest.param(7, {}, 7, id="GD-01: G absent -> S"),
         pytest.param(30, {"gracePeriodSeconds": -1}, 1, id="GD-04: G=-1 on a scheduled pod"),
         pytest.param(-1, {}, 1, id="GD-05f: created with a negative grace"),
+        pytest.param(60, {"gracePeriodSeconds": 30}, 30, id="GD-05a: pending, on a node"),
         pytest.param(30, {"gracePeriodSeconds": 32}, 32, id="GD-71: longer than the pod's own"),
         pytest.param(30, {"body": {}}, 30, id="GD-70: empty options"),
         # Any int64 is a valid grace; this one reaches past the last moment that can be written.
@@ -31,7 +32,8 @@ async def test_scheduled_pod_is_marked_with_the_requested_grace_or_else_its_own(
     world: World, own: int, options: dict[str, Any], grace: int
 ) -> None:
     """GD-07: the first delete sets the time and bumps the generation."""
-    created = await world.pod(phase="Running", terminationGracePeriodSeconds=own)
+    created = await world.pod(terminationGracePeriodSeconds=own)
+    assert created["status"]["phase"] == "Pending"
     answer = await world.delete("p", **options)
     assert answer.code == 200
     for meta in (answer.meta, (await world.get("p"))["metadata"]):
@@ -55,42 +57,24 @@ async def test_pod_that_was_stored_without_any_grace_goes_at_once(world: World) 
 @pytest.mark.parametrize(
     "options", [{}, {"body": {}}, {"gracePeriodSeconds": 30}, {"gracePeriodSeconds": -1}]
 )
-async def test_unscheduled_pod_goes_at_once_whatever_is_asked(world: World, options: dict[str, Any]) -> None:
-    """GD-02, GD-75. GD-04 too: on an unscheduled pod a negative grace is 0, not 1."""
-    await world.pod(node="", terminationGracePeriodSeconds=60)
-    answer = await world.delete("p", **options)
-    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 0)
-    assert await world.is_gone("p")
-
-
-@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-@pytest.mark.parametrize("options", [{}, {"gracePeriodSeconds": 30}])
-async def test_pod_that_is_over_goes_at_once_whatever_is_asked(
-    world: World, phase: str, options: dict[str, Any]
-) -> None:
-    """GD-03."""
-    await world.pod(phase=phase, terminationGracePeriodSeconds=60)
-    answer = await world.delete("p", **options)
-    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 0)
-    assert await world.is_gone("p")
-
-
 @pytest.mark.parametrize(
-    ("phase", "node", "grace"),
+    ("phase", "node"),
     [
-        pytest.param("Pending", "n", 30, id="GD-05a"),
-        pytest.param("Failed", "n", 0, id="GD-05b"),
-        pytest.param("Pending", "", 0, id="GD-05c"),
-        pytest.param("Succeeded", "", 0, id="GD-05d"),
+        pytest.param("", "", id="GD-02, GD-75: unscheduled"),
+        pytest.param("Pending", "", id="GD-05c"),
+        pytest.param("Succeeded", "", id="GD-05d"),
+        pytest.param("Succeeded", "n", id="GD-03: over"),
+        pytest.param("Failed", "n", id="GD-03, GD-05b: over"),
     ],
 )
-async def test_thirty_seconds_are_granted_only_where_something_runs(
-    world: World, phase: str, node: str, grace: int
+async def test_pod_that_runs_nowhere_goes_at_once_whatever_is_asked(
+    world: World, phase: str, node: str, options: dict[str, Any]
 ) -> None:
-    await world.pod(node=node, phase=phase)
-    answer = await world.delete("p", gracePeriodSeconds=30)
-    assert answer.meta["deletionGracePeriodSeconds"] == grace
-    assert await world.is_gone("p") is (grace == 0)
+    """GD-04 too: on an unscheduled pod a negative grace is 0, not 1."""
+    await world.pod(node=node, phase=phase, terminationGracePeriodSeconds=60)
+    answer = await world.delete("p", **options)
+    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 0)
+    assert await world.is_gone("p")
 
 
 async def test_pod_without_phase_and_node_goes_at_once(world: World) -> None:
