@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from podlife.api.codec import Object
 from podlife.errors import ConfigError, UnauthorizedError
 from podlife.wire import Request
 
@@ -45,6 +46,11 @@ class UserInfo:
         if self.name.startswith("system:node:") and "system:nodes" in self.groups:
             return self.name.removeprefix("system:node:")
         return ""
+
+    def to_object(self) -> Object:
+        """As reviews, certificate requests and audit events show a user: without what is empty."""
+        found: Object = {"username": self.name, "uid": self.uid, "groups": list(self.groups)}
+        return {key: value for key, value in found.items() if value}
 
     def authenticated(self) -> UserInfo:
         """Return this user as a member of `system:authenticated`."""

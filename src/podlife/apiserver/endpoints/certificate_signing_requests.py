@@ -49,8 +49,7 @@ def answer(scope: RequestScope, sign: SignRequest | None, at: datetime) -> Respo
     give_identity(metadata, at, scope.registry.chance)
     for field in ("username", "uid", "groups", "extra"):
         spec.pop(field, None)
-    asked_by = {"username": scope.user.name, "uid": scope.user.uid, "groups": list(scope.user.groups)}
-    spec.update({field: value for field, value in asked_by.items() if value})
+    spec.update(scope.user.to_object())
     now = format_time(at)
     body["status"] = {} if dry_run else _decision(scope.user, spec, metadata["name"], sign, now)
     return Response(201, encode(body), headers=response.headers(scope))

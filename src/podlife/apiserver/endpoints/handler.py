@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from podlife.api import status
 from podlife.api.codec import encode
@@ -30,6 +30,10 @@ from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError,
 from podlife.apiserver.subresources import bind, evict, get_scale, patch_scale, update_scale
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
 from podlife.wire import Request, Response
+
+if TYPE_CHECKING:
+    # Loads an HTTP client, which a handler without a socket does not need.
+    from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +63,6 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
 _VIEWS = ("status", "ephemeralcontainers", "finalize", "resize")
 
 
-class PodConnecter(Protocol):
-    """Proxies `log` and `exec` to the kubelet of the pod's node."""
-
-    async def log(self, request: Request, namespace: str, name: str) -> Response: ...
-
-    async def exec(self, request: Request, namespace: str, name: str) -> Response: ...
-
-
 @dataclass(slots=True)
 class ApiHandler:
     """Answers requests. Has no tasks of its own; a response may stream."""
@@ -74,7 +70,7 @@ class ApiHandler:
     registry: Registry
     authenticator: Authenticator
     nodes: NodeView
-    kubelet_proxy: PodConnecter | None
+    kubelet_proxy: KubeletProxy | None
     metrics: ApiServerMetrics
     sign_node_request: SignRequest | None = None
     auditor: Auditor | None = None
@@ -86,11 +82,9 @@ class ApiHandler:
         try:
             info = request_info.parse(request.path)
             attributes = _attributes(request, info)
-            if info is None:
-                response = await self._answer_non_resource(request, attributes, audit)
-            else:
+            if info is not None:
                 verb, resource = attributes.verb, attributes.resource
-                response = await self._answer(request, info, attributes, audit)
+            response = await self._answer(request, info, attributes, audit)
         except ApiError as error:
             response = _failure(error)
         except MismatchError as error:
@@ -116,23 +110,18 @@ class ApiHandler:
         self.metrics.end(started, verb, resource, response.status)
         return response if audit is None else audit.answered(response)
 
-    async def _answer_non_resource(
-        self, request: Request, attributes: Attributes, audit: AuditContext | None
-    ) -> Response:
-        user = self._identify(request, attributes, audit)
-        if not non_resource_urls.is_public(request.path):
-            self._authorize(user, attributes, audit)
-        return non_resource_urls.answer(request, self.registry.store, self.metrics)
-
     async def _answer(
         self,
         request: Request,
-        info: request_info.RequestInfo,
+        info: request_info.RequestInfo | None,
         attributes: Attributes,
         audit: AuditContext | None,
     ) -> Response:
         user = self._identify(request, attributes, audit)
-        self._authorize(user, attributes, audit)
+        if info is not None or not non_resource_urls.is_public(request.path):
+            self._authorize(user, attributes, audit)
+        if info is None:
+            return non_resource_urls.answer(request, self.registry.store, self.metrics)
         resource = info.resource
         if resource is None:
             raise _not_offered(info) or non_resource_urls.not_found()

@@ -57,25 +57,13 @@ class ApiServerMetrics:
         lines += _described("apiserver_storage_objects", "gauge", "Objects stored, by resource.")
         stored = sorted({resource.storage_key for resource in STORED})
         lines += [f'apiserver_storage_objects{{resource="{key}"}} {store.count(key)}' for key in stored]
-        for name, text, value in (
-            ("revision", "The last committed revision.", store.revision),
-            (
-                "set_aside",
-                "Damaged rows found when the store was opened, which are not served.",
-                len(store.set_aside),
-            ),
-            (
-                "full",
-                "Whether there is no room on the disk for new objects.",
-                int(store.trouble == DISK_FULL),
-            ),
-            (
-                "lost",
-                "Whether files were removed or changed under the server: it refuses writes.",
-                int(store.trouble not in ("", DISK_FULL)),
-            ),
-        ):
-            lines += _gauge(f"podlife_storage_{name}", text, value)
+        lines += _gauge("podlife_storage_revision", "The last committed revision.", store.revision)
+        text = "Damaged rows found when the store was opened, which are not served."
+        lines += _gauge("podlife_storage_set_aside", text, len(store.set_aside))
+        text = "Whether there is no room on the disk for new objects."
+        lines += _gauge("podlife_storage_full", text, int(store.trouble == DISK_FULL))
+        text = "Whether files were removed or changed under the server: it refuses writes."
+        lines += _gauge("podlife_storage_lost", text, int(store.trouble not in ("", DISK_FULL)))
         lines += [line for other in self.others for line in other()]
         lines.append("")
         return "\n".join(lines).encode()

@@ -103,7 +103,7 @@ def review_self(user: UserInfo, now: datetime) -> Object:
         "kind": "SelfSubjectReview",
         "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"creationTimestamp": format_time(now)},
-        "status": {"userInfo": _user_info(user)},
+        "status": {"userInfo": user.to_object()},
     }
 
 
@@ -115,7 +115,7 @@ def review_token(body: Object, authenticator: Authenticator) -> Object:
     user = authenticator.find_token(token)
     if user is None:
         return _with_status(body, {"user": {}, "error": "invalid bearer token"})
-    return _with_status(body, {"authenticated": True, "user": _user_info(user)})
+    return _with_status(body, {"authenticated": True, "user": user.to_object()})
 
 
 def _asked(spec: Object) -> Attributes:
@@ -179,8 +179,3 @@ def _check(kind: str, errors: list[FieldError]) -> None:
 def _with_status(body: Object, status: Object) -> Object:
     kept = {field: body.get(field) or {} for field in ("metadata", "spec")}
     return {"kind": body.get("kind"), "apiVersion": body.get("apiVersion"), **kept, "status": status}
-
-
-def _user_info(user: UserInfo) -> Object:
-    info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
-    return {key: value for key, value in info.items() if value}
