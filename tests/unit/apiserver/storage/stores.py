@@ -1,15 +1,14 @@
-"""What the tests of a durable store share: a store for a block, keys and values, and access to its file."""
+"""What the tests of a durable store share: a store for a block, values, and access to its file."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from podlife.apiserver.storage import HistoryLimits, Key, SqliteStore
+from podlife.apiserver.storage import HistoryLimits, SqliteStore
 
 
 @asynccontextmanager
@@ -19,10 +18,6 @@ async def opened(folder: Path, *, limits: HistoryLimits | None = None) -> AsyncI
         yield store
     finally:
         await store.close()
-
-
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
 
 
 def value(content: str | int = "x") -> Callable[[int], bytes]:
@@ -36,8 +31,3 @@ def execute(store: Path, statement: str) -> Any:
     with closing(sqlite3.connect(store / "store.db" if store.is_dir() else store)) as connection, connection:
         row = connection.execute(statement).fetchone()
     return row and row[0]
-
-
-def start(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """A task of the test's own, which awaits it before it ends."""
-    return asyncio.get_running_loop().create_task(coroutine)

@@ -12,7 +12,8 @@ from podlife.apiserver.storage import CompactedError, Delete, Key, Put, SqliteSt
 from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.storage.maintenance import backup, check, restore, salvage
 from podlife.errors import ConfigError
-from tests.unit.apiserver.storage.stores import execute, opened, pod, value
+from tests.conformance.storage.storage_kit import pod
+from tests.unit.apiserver.storage.stores import execute, opened, value
 
 TEXT = "a text that stands in a value"
 VALUE = value(TEXT)

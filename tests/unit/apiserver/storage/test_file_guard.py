@@ -13,7 +13,8 @@ import pytest
 from podlife.apiserver.storage import HistoryLimits, Put, SqliteStore, StoreError, StoreLostError
 from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.maintenance import check
-from tests.unit.apiserver.storage.stores import opened, pod, value
+from tests.conformance.storage.storage_kit import pod
+from tests.unit.apiserver.storage.stores import opened, value
 
 STORE, WAL = "store.db", "store.db-wal"
 SINCE = "while the server was running"

@@ -4,7 +4,7 @@ import asyncio
 
 from podlife.apiserver.storage import Key
 from podlife.apiserver.storage.key_locks import KeyLocks
-from tests.unit.apiserver.storage.stores import start
+from tests.conformance.storage.storage_kit import start
 
 A, B = Key("pods", "default", "a"), Key("pods", "default", "b")
 

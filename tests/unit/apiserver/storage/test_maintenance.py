@@ -14,7 +14,8 @@ import pytest
 from podlife.apiserver.storage import CompactedError, Delete, Put, SqliteStore, StoreError
 from podlife.apiserver.storage.maintenance import backup, check, restore
 from podlife.errors import ConfigError
-from tests.unit.apiserver.storage.stores import execute, opened, pod, value
+from tests.conformance.storage.storage_kit import pod
+from tests.unit.apiserver.storage.stores import execute, opened, value
 
 VALUE = value()
 

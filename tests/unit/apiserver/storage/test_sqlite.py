@@ -24,7 +24,8 @@ from podlife.apiserver.storage import (
 from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.maintenance import check
 from podlife.errors import ConfigError
-from tests.unit.apiserver.storage.stores import execute, opened, pod, start, value
+from tests.conformance.storage.storage_kit import pod, start
+from tests.unit.apiserver.storage.stores import execute, opened, value
 
 
 async def put(store: SqliteStore, name: str, content: str = "x"):

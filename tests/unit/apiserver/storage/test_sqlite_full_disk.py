@@ -12,7 +12,8 @@ import pytest
 
 from podlife.apiserver.storage import Put, StoreError
 from podlife.apiserver.storage.maintenance import check
-from tests.unit.apiserver.storage.stores import opened, pod, start, value
+from tests.conformance.storage.storage_kit import pod, start
+from tests.unit.apiserver.storage.stores import opened, value
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import asyncio
 
 from podlife.apiserver.storage import Key, MemoryStore, Put
 from podlife.apiserver.storage.watch_cache import RUNS_KEPT
-from tests.unit.apiserver.storage.stores import start
+from tests.conformance.storage.storage_kit import start
 
 POD = Key("pods", "default", "a")
 
