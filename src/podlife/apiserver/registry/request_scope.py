@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, invalid, not_supported
+from podlife.api.field_errors import FieldError, invalid, not_supported, too_long
 from podlife.apiserver.admission import AdmissionChain, AdmissionRequest, Operation
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.resource import Resource
@@ -65,8 +65,6 @@ class RequestScope:
             supported = ["", "Ignore", "Strict", "Warn"]
             errors.append(not_supported("fieldValidation", validation, supported))
         if len(query.get("fieldManager")) > 128:
-            from podlife.api.field_errors import too_long
-
             errors.append(too_long("fieldManager", 128))
         if errors:
             raise invalid(options_kind, "meta.k8s.io", "", errors)

@@ -34,11 +34,8 @@ def representation(
     request = scope.request
     accept = request.headers.get("Accept", "")
     agent = request.headers.get("User-Agent", "")
-    if (
-        accept in ("", "*/*", JSON)
-        and not request.query.raw
-        and not agent.startswith(("curl", "Wget", "Moz"))
-    ):
+    is_viewer = agent.startswith(("curl", "Wget", "Moz"))
+    if accept in ("", "*/*", JSON) and not request.query.raw and not is_viewer:
         return _PLAIN
     return negotiate(accept, request.query, user_agent=agent, streaming=streaming, has_tables=has_tables)
 

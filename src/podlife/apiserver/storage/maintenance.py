@@ -25,7 +25,7 @@ from podlife.apiserver.storage.database import (
 )
 from podlife.apiserver.storage.high_water_mark import HighWaterMark, MarkFile, MarkReading, read_mark
 from podlife.apiserver.storage.records import StoreError
-from podlife.apiserver.storage.upgrade import upgrade
+from podlife.apiserver.storage.sqlite import upgrade
 from podlife.apiserver.storage.verification import Inspection, Verification, judge, title_of
 from podlife.errors import ConfigError
 

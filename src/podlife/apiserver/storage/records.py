@@ -54,16 +54,14 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Record:
     """One stored version of an object. Immutable; `cache` is for values that are costly to derive from it."""
 
-    __slots__ = ("cache", "key", "revision", "value")
-
-    def __init__(self, key: Key, revision: int, value: bytes) -> None:
-        self.key = key
-        self.revision = revision
-        self.value = value
-        self.cache: object = None
+    key: Key
+    revision: int
+    value: bytes
+    cache: object = None
 
 
 class EventType(StrEnum):

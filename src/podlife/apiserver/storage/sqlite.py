@@ -16,10 +16,22 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 from podlife.apiserver.storage.data_dir import DataDir
-from podlife.apiserver.storage.database import Database, NotAStoreError, is_full
+from podlife.apiserver.storage.database import (
+    LOG,
+    ROWS_PER_STATEMENT,
+    Database,
+    NotAStoreError,
+    as_written,
+    first_meta,
+    insert_sealed,
+    is_full,
+    seal,
+    write_meta,
+)
 from podlife.apiserver.storage.high_water_mark import HighWaterMark, MarkFile, MarkReading, read_mark
 from podlife.apiserver.storage.records import (
     DISK_FULL,
@@ -31,8 +43,7 @@ from podlife.apiserver.storage.records import (
     StoreLostError,
 )
 from podlife.apiserver.storage.store import HistoryLimits, Store
-from podlife.apiserver.storage.upgrade import upgrade
-from podlife.apiserver.storage.verification import DamageAssessment, Verification
+from podlife.apiserver.storage.verification import DamageAssessment, Inspection, Verification
 from podlife.apiserver.storage.writer import Commit, CommitWriter, DiskReserve, StoreFiles
 
 log = logging.getLogger(__name__)
@@ -196,3 +207,44 @@ def _what_to_do(folder: DataDir) -> str:
         f"`{command} check {data}` shows all of it, `{command} restore FILE {data}` replaces it by a backup; without "
         f"one, `{command} salvage FILE {data}` writes a backup of what is sound"
     )
+
+
+def upgrade(path: Path) -> bool:
+    """Upgrade a store of the earlier format, without checksums, and return whether it was one.
+
+    Damage that the earlier format cannot show (a flipped byte inside a text) gets a checksum like everything else.
+    Raises StoreError if the log breaks a rule; the file is then unchanged.
+    """
+    with closing(Database(path)) as database:
+        if database.has_checksums:
+            return False
+        inspection = Inspection(database.compacted())
+        for row in database.rows():
+            inspection.visit(row)
+    if inspection.problems:
+        raise StoreError(f"{path} is damaged, nothing was upgraded: {inspection.problems[0]}")
+    try:
+        with closing(Database(path, writes=True)) as database, database.transaction():
+            _add_checksums(database.connection, inspection.compacted)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} could not be upgraded and is as it was: {error}") from error
+    return True
+
+
+def _add_checksums(connection: sqlite3.Connection, compacted: int) -> None:
+    connection.execute("ALTER TABLE log RENAME TO old_log")
+    connection.execute(LOG)
+    rows = connection.execute(
+        "SELECT revision, resource, namespace, name, deleted, previous, value FROM old_log ORDER BY revision"
+    )
+    meta = first_meta() | {"compacted": compacted}
+    chain = 0
+    while some := [as_written(row) for row in islice(rows, ROWS_PER_STATEMENT)]:
+        sealed = seal(some, chain)
+        insert_sealed(connection, sealed)
+        for revision, *_, checksum, chain, _ in sealed:
+            if revision <= compacted:
+                meta["standing"] += checksum
+                meta["chain"] = chain
+    connection.execute("DROP TABLE old_log")
+    write_meta(connection, meta)
