@@ -23,7 +23,10 @@ def _stored(
     plural = others.pop("plural", f"{kind.lower()}s")
     selectable = SELECTABLE.get(f"{plural}.{group}" if group else plural, {})
     return Resource(
-        *(group, "v1", kind, plural),
+        group,
+        "v1",
+        kind,
+        plural,
         strategy=strategy,
         printer=printer,
         selectable=selectable,
@@ -49,7 +52,8 @@ _authentication = partial(_created, "authentication.k8s.io")
 _authorization = partial(_created, "authorization.k8s.io")
 
 _STATUS: dict[str, Any] = {"subresources": ("status",)}
-_WORKLOAD: dict[str, Any] = {"categories": ("all",), "subresources": ("status",)}
+# `kubectl get all` shows the category `all`.
+_IN_ALL: dict[str, Any] = {"categories": ("all",), "subresources": ("status",)}
 _SCALABLE: dict[str, Any] = {"categories": ("all",), "subresources": ("scale", "status")}
 
 RESOURCES: tuple[Resource, ...] = (
@@ -105,9 +109,9 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     _core("Secret", strategies.SECRETS, printers.SECRETS),
     _core("ServiceAccount", strategies.SERVICE_ACCOUNTS, printers.SERVICE_ACCOUNTS, "sa"),
-    _core("Service", strategies.SERVICES, printers.SERVICES, "svc", **_WORKLOAD),
+    _core("Service", strategies.SERVICES, printers.SERVICES, "svc", **_IN_ALL),
     _apps("ControllerRevision", strategies.CONTROLLER_REVISIONS, printers.CONTROLLER_REVISIONS),
-    _apps("DaemonSet", strategies.DAEMON_SETS, printers.DAEMON_SETS, "ds", **_WORKLOAD),
+    _apps("DaemonSet", strategies.DAEMON_SETS, printers.DAEMON_SETS, "ds", **_IN_ALL),
     _apps("Deployment", strategies.DEPLOYMENTS, printers.DEPLOYMENTS, "deploy", **_SCALABLE),
     _apps("ReplicaSet", strategies.REPLICA_SETS, printers.REPLICA_SETS, "rs", **_SCALABLE),
     _apps("StatefulSet", strategies.STATEFUL_SETS, printers.STATEFUL_SETS, "sts", **_SCALABLE),
@@ -127,8 +131,8 @@ RESOURCES: tuple[Resource, ...] = (
     _authorization("SelfSubjectAccessReview"),
     _authorization("SelfSubjectRulesReview"),
     _authorization("SubjectAccessReview"),
-    _batch("CronJob", strategies.CRON_JOBS, printers.CRON_JOBS, "cj", **_WORKLOAD),
-    _batch("Job", strategies.JOBS, printers.JOBS, **_WORKLOAD),
+    _batch("CronJob", strategies.CRON_JOBS, printers.CRON_JOBS, "cj", **_IN_ALL),
+    _batch("Job", strategies.JOBS, printers.JOBS, **_IN_ALL),
     _created("certificates.k8s.io", "CertificateSigningRequest", short_names=("csr",)),
     _stored(
         "policy",
