@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podlife.apiserver.storage import Delete, HistoryLimits, Key, Put, SqliteStore
+from tests.unit.apiserver.storage.stores import value
 
 PAGE = 8192
 FRAME = PAGE + 24
@@ -34,25 +35,20 @@ class Known:
     revision: int = 0
 
 
-def encode(size: int, mark: int) -> Callable[[int], bytes]:
-    return lambda revision: (
-        b'{"metadata":{"resourceVersion":"%d"},"x":"%s"}' % (revision, b"%07d" % mark * (size // 7))
-    )
-
-
 async def fill(folder: Path, seed: int) -> Known:
     """A store as a killed process leaves it: its files are copied while it is open."""
     chance = random.Random(seed)
     known = Known()
     store = await SqliteStore.open(folder / "live", limits=LIMITS)
     for turn in range(chance.randint(200, 500)):
-        key = Key(
-            chance.choice(RESOURCES), chance.choice(["default", "kube-system"]), f"o{chance.randrange(40)}"
-        )
+        resource, namespace = chance.choice(RESOURCES), chance.choice(["default", "kube-system"])
+        key = Key(resource, namespace, f"o{chance.randrange(40)}")
         found = store.get(key)
         change = Delete if found is not None and chance.random() < 0.3 else Put
         size = chance.choice([7, 300, 2_400, 20_000])
-        (record,) = await store.commit(change(key, encode(size, turn), found.revision if found else 0))
+        (record,) = await store.commit(
+            change(key, value(f"{turn:07}" * (size // 7)), found.revision if found else 0)
+        )
         if change is Delete:
             del known.standing[key]
         else:
@@ -80,23 +76,6 @@ def _copy(source: Path, target: Path) -> None:
         # The index of the write-ahead log goes with the process.
         if not file.name.endswith("-shm"):
             shutil.copy2(file, target / file.name)
-
-
-def damages() -> dict[str, Damage]:
-    return {
-        "flip a bit": flip_a_bit,
-        "overwrite bytes": overwrite_bytes,
-        "zero a page": zero_a_page,
-        "fill a page with noise": fill_a_page_with_noise,
-        "swap two pages": swap_two_pages,
-        "put a page back": put_a_page_back,
-        "cut a file": cut_a_file,
-        "empty a file": empty_a_file,
-        "remove a file": remove_a_file,
-        "cut the write-ahead log": cut_the_wal,
-        "damage a frame": damage_a_frame,
-        "put a file back": put_a_file_back,
-    }
 
 
 def flip_a_bit(folder: Path, chance: random.Random) -> str:
@@ -190,11 +169,8 @@ def put_a_file_back(folder: Path, chance: random.Random) -> str:
 
 
 def _some_file(folder: Path, chance: random.Random) -> Path:
-    files = (
-        [folder / "store.db"] * 4
-        + [folder / "store.db-wal"] * 3
-        + [folder / "store.mark", folder / "store.lock"]
-    )
+    names = [*["store.db"] * 4, *["store.db-wal"] * 3, "store.mark", "store.lock"]
+    files = [folder / name for name in names]
     return chance.choice([file for file in files if file.exists() and file.stat().st_size])
 
 
@@ -209,3 +185,9 @@ def _change(file: Path, position: int, change: Callable[[bytes], bytes], count: 
         old = open_file.read(count)
         open_file.seek(position)
         open_file.write(change(old) if old else b"")
+
+
+DAMAGES: tuple[Damage, ...] = (
+    *(cut_a_file, cut_the_wal, damage_a_frame, empty_a_file, fill_a_page_with_noise, flip_a_bit),
+    *(overwrite_bytes, put_a_file_back, put_a_page_back, remove_a_file, swap_two_pages, zero_a_page),
+)

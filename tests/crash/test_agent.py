@@ -20,6 +20,7 @@ from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, Flags, Pa
 from podlife.errors import NotFoundError
 from tests.kit.agent_process import AgentProcess, running_agent
 from tests.kit.server_process import ServerProcess, running_server
+from tests.kit.wait import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
@@ -51,6 +52,18 @@ class World:
         spec = {"nodeName": "n1", "containers": list(containers), "restartPolicy": "Never", **spec}
         await self.client.create(PODS, {"metadata": metadata, "spec": spec}, "default")
 
+    async def delete(self, grace_seconds: int | None = None) -> None:
+        options = DeleteOptions(grace_period_seconds=grace_seconds)
+        await self.client.delete(PODS, "web", "default", options=options)
+
+    async def patch(self, **metadata: Any) -> None:
+        change = {"metadata": metadata}
+        await self.client.patch(PODS, "web", change, "default", type=PatchType.MERGE)
+
+    def restart_agent(self) -> None:
+        self.agent.kill()
+        self.agent.start()
+
     async def until(self, is_so: Callable[[Object], bool]) -> Object:
         seen: Object = {}
         try:
@@ -62,38 +75,31 @@ class World:
         return seen
 
     async def until_file(self, name: str) -> None:
-        async with asyncio.timeout(SECONDS):
-            while not (self.folder / name).exists():
-                await asyncio.sleep(0.01)
+        await until((self.folder / name).exists, seconds=SECONDS)
 
     async def until_running(self, *names: str) -> Object:
         """The cluster says so, and these containers (`main`, where none is named) have said that they began."""
         pod = await self.until(is_running)
-        async with asyncio.timeout(SECONDS):
-            while not set(names or ("main",)) <= self.starts().keys():
-                await asyncio.sleep(0.01)
+        await until(lambda: set(names or ("main",)) <= self.starts().keys(), seconds=SECONDS)
         return pod
 
     async def until_finished(self) -> Object:
         """The node has finished with the deleted pod: only what holds it is left. Answers its last state."""
         pod = await self.until(lambda each: each["metadata"].get("deletionGracePeriodSeconds") == 0)
-        await self.client.patch(
-            PODS, "web", {"metadata": {"finalizers": None}}, "default", type=PatchType.MERGE
-        )
+        await self.patch(finalizers=None)
         return pod
+
+    def _witnessed(self) -> list[list[str]]:
+        path = self.folder / "witness"
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def starts(self) -> Counter[str]:
         """How often each container began."""
-        path = self.folder / "witness"
-        return (
-            Counter(line.split()[0] for line in path.read_text().splitlines()) if path.exists() else Counter()
-        )
+        return Counter(name for name, _ in self._witnessed())
 
     def alive(self) -> list[int]:
         """Processes that containers left running."""
-        path = self.folder / "witness"
-        pids = [int(line.split()[1]) for line in path.read_text().splitlines()] if path.exists() else []
-        return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+        return [int(pid) for _, pid in self._witnessed() if Path(f"/proc/{pid}").exists()]
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +135,15 @@ def state(pod: Object, name: str = "main") -> Object:
     return found
 
 
+def refusal_of(agent: AgentProcess) -> str:
+    ended = subprocess.run(
+        agent.command, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
+    )
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
 def is_running(pod: Object) -> bool:
     return pod["status"].get("phase") == "Running" and "running" in state(pod)
 
@@ -144,12 +159,11 @@ async def test_an_agent_killed_while_a_pod_starts_starts_what_is_left_and_nothin
         terminationGracePeriodSeconds=1,
     )
     await world.until_file("first")
-    world.agent.kill()
-    world.agent.start()
+    world.restart_agent()
     pod = await world.until_running("first", "main", "other")
     assert world.starts() == {"first": 1, "main": 1, "other": 1}
     assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0, 0]
-    await world.client.delete(PODS, "web", "default")
+    await world.delete()
     await world.until_finished()
     assert not world.alive()
 
@@ -169,23 +183,20 @@ async def test_what_ended_while_there_was_no_agent_is_told_with_its_exit_code(
     pod = await world.until(lambda each: each["status"].get("phase") == "Failed")
     assert state(pod)["terminated"]["exitCode"] == 7
     assert world.starts() == {"main": 1}
-    await world.client.delete(PODS, "web", "default")
+    await world.delete()
     await world.until_finished()
 
 
 async def test_a_running_pod_does_not_notice_that_its_agent_was_killed(world: World, tmp_path: Path) -> None:
     await world.create(world.container("main", "exec sleep 1000"), restartPolicy="Always")
     before = await world.until_running()
-    world.agent.kill()
-    world.agent.start()
-    await world.client.patch(
-        PODS, "web", {"metadata": {"labels": {"seen": "again"}}}, "default", type=PatchType.MERGE
-    )
+    world.restart_agent()
+    await world.patch(labels={"seen": "again"})
     await asyncio.sleep(0.5)
     after = await world.client.get(PODS, "web", "default")
     assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
     assert world.starts() == {"main": 1}
-    await world.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=1))
+    await world.delete(1)
     await world.until_finished()
 
 
@@ -195,7 +206,7 @@ async def test_an_agent_killed_in_a_hook_ends_the_pod_all_the_same(world: World,
     main = world.container("main", LOOP, on_term="exit 3", lifecycle=handler)
     await world.create(main, terminationGracePeriodSeconds=60)
     await world.until_running()
-    await world.client.delete(PODS, "web", "default")
+    await world.delete()
     await world.until_file("hook")
     world.agent.kill()
     (tmp_path / "go").touch()
@@ -213,10 +224,9 @@ async def test_an_agent_killed_between_the_request_to_end_and_the_end_sees_it_th
     main = world.container("main", LOOP, on_term=f"touch {tmp_path}/asked")
     await world.create(main, terminationGracePeriodSeconds=2)
     await world.until_running()
-    await world.client.delete(PODS, "web", "default")
+    await world.delete()
     await world.until_file("asked")
-    world.agent.kill()
-    world.agent.start()
+    world.restart_agent()
     pod = await world.until_finished()
     assert state(pod)["terminated"]["exitCode"] == 137
     assert world.starts() == {"main": 1}
@@ -229,13 +239,11 @@ async def test_an_agent_killed_before_it_could_tell_of_the_end_tells_it_when_it_
     main = world.container("main", LOOP, on_term=f"touch {tmp_path}/asked; sleep 0.3; exit 5")
     await world.create(main, terminationGracePeriodSeconds=60)
     await world.until_running()
-    await world.client.delete(PODS, "web", "default")
+    await world.delete()
     await world.until_file("asked")
     os.kill(world.server.pid, signal.SIGSTOP)
     try:
-        async with asyncio.timeout(SECONDS):
-            while world.alive():
-                await asyncio.sleep(0.01)
+        await until(lambda: not world.alive(), seconds=SECONDS)
         world.agent.kill()
     finally:
         os.kill(world.server.pid, signal.SIGCONT)
@@ -252,16 +260,13 @@ async def test_a_pod_that_was_deleted_at_once_while_there_was_no_agent_is_ended_
     await world.create(world.container("main", "exec sleep 1000"))
     await world.until_running()
     world.agent.kill()
-    patch = {"metadata": {"finalizers": None}}
-    await world.client.patch(PODS, "web", patch, "default", type=PatchType.MERGE)
-    await world.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=0))
+    await world.patch(finalizers=None)
+    await world.delete(0)
     with pytest.raises(NotFoundError):
         await world.client.get(PODS, "web", "default")
     assert world.alive()
     world.agent.start()
-    async with asyncio.timeout(SECONDS):
-        while world.alive():
-            await asyncio.sleep(0.02)
+    await until(lambda: not world.alive(), seconds=SECONDS)
 
 
 async def test_an_agent_told_to_stop_leaves_its_pods_running_and_a_second_one_is_refused(
@@ -269,16 +274,12 @@ async def test_an_agent_told_to_stop_leaves_its_pods_running_and_a_second_one_is
 ) -> None:
     await world.create(world.container("main", "exec sleep 1000"), terminationGracePeriodSeconds=1)
     await world.until_running()
-    second = subprocess.run(
-        world.agent.command, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
-    )
-    assert second.returncode == 1
-    assert len(second.stderr.splitlines()) == 1, second.stderr
-    assert "another node's agent has" in second.stderr
+    [line] = refusal_of(world.agent).splitlines()
+    assert "another node's agent has" in line
     assert world.agent.stop() == 0
     assert world.alive()
     world.agent.start()
-    await world.client.delete(PODS, "web", "default")
+    await world.delete()
     await world.until_finished()
     assert not world.alive()
 
@@ -287,12 +288,8 @@ def test_an_agent_with_the_credentials_of_another_node_is_told_so(
     server: ServerProcess, tmp_path: Path
 ) -> None:
     other = AgentProcess(tmp_path, server.data / "node.kubeconfig", name="n2")
-    ended = subprocess.run(
-        other.command, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
-    )
-    assert ended.returncode == 1
-    assert len(ended.stderr.splitlines()) == 1, ended.stderr
-    assert "are not those of node n2 (403)" in ended.stderr
+    [line] = refusal_of(other).splitlines()
+    assert "are not those of node n2 (403)" in line
 
 
 async def test_a_second_agent_under_the_name_of_a_live_one_is_refused_and_runs_nothing(
@@ -301,13 +298,9 @@ async def test_a_second_agent_under_the_name_of_a_live_one_is_refused_and_runs_n
     await world.create(world.container("main", LOOP))
     await world.until_running()
     other = AgentProcess(tmp_path / "other", server.data / "node.kubeconfig")
-    ended = await asyncio.to_thread(
-        subprocess.run, other.command, capture_output=True, text=True, timeout=SECONDS
-    )
-    assert ended.returncode == 1
-    assert "Traceback" not in ended.stderr
-    assert "node 'n1' is already served by another agent" in ended.stderr.splitlines()[-1]
+    refused = await asyncio.to_thread(refusal_of, other)
+    assert "node 'n1' is already served by another agent" in refused.splitlines()[-1]
     assert world.starts() == Counter({"main": 1})
     assert world.agent.is_running
-    await world.client.delete(PODS, "web", "default")
+    await world.delete()
     await world.until_finished()

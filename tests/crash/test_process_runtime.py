@@ -32,8 +32,8 @@ from podlife.kubelet.runtime import (
     SandboxConfig,
 )
 from podlife.kubelet.runtimes.process import ProcessRuntime
-
-from .process_agent import container, settings_of
+from tests.crash.process_agent import container, settings_of
+from tests.kit.wait import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
@@ -95,13 +95,8 @@ def runs(pid: int) -> bool:
 
 async def until_none_runs(pids: Iterable[int]) -> None:
     """One that was killed is no longer there when the kernel has got round to it, and that takes its time."""
-    left = set(pids)
-    try:
-        async with asyncio.timeout(_SECONDS):
-            while left := {pid for pid in left if runs(pid)}:
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"processes {sorted(left)} still run") from None
+    known = set(pids)
+    await until(lambda: not any(map(runs, known)), f"some of {sorted(known)} still run", seconds=_SECONDS)
 
 
 async def ended(runtime: Runtime, container_id: str) -> ContainerStatus:
@@ -113,10 +108,8 @@ async def ended(runtime: Runtime, container_id: str) -> ContainerStatus:
 
 async def witness_of(folder: Path, container_id: str) -> int:
     """The process of a container that runs; it may not have got to its first line yet."""
-    async with asyncio.timeout(_SECONDS):
-        while container_id not in dict(witnessed(folder)):
-            await asyncio.sleep(0.01)
-    return dict(witnessed(folder))[container_id]
+    pid = await until(lambda: dict(witnessed(folder)).get(container_id), seconds=_SECONDS)
+    return int(pid)
 
 
 async def check_what_was_left(folder: Path) -> None:
@@ -185,8 +178,11 @@ async def started_one(runtime: Runtime, config: ContainerConfig) -> str:
 
 def supervisor_of(folder: Path, container_id: str) -> int:
     started = json.loads((folder / "runtime" / "containers" / container_id / "started.json").read_text())
-    stat = Path(f"/proc/{started['pid']}/stat").read_text()
-    return int(stat.rpartition(") ")[2].split()[1])
+    return parent_of(started["pid"])
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
 
 
 @asynccontextmanager
@@ -205,11 +201,8 @@ def control_groups(pid: int, container_id: str) -> list[Path]:
     """The folders of a container's own groups, wherever they are mounted; none where none can be made."""
     lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     own = [line.rpartition(":")[2] for line in lines if line.endswith(container_id)]
-    mounts = [
-        line.split()[4]
-        for line in Path("/proc/self/mountinfo").read_text().splitlines()
-        if " - cgroup" in line
-    ]
+    mountinfo = Path("/proc/self/mountinfo").read_text().splitlines()
+    mounts = [line.split()[4] for line in mountinfo if " - cgroup" in line]
     return [folder for mount in mounts for group in own if (folder := Path(mount + group)).exists()]
 
 
@@ -250,10 +243,7 @@ async def test_a_killed_launcher_is_started_again(tmp_path: Path) -> None:
     async with next_agent(tmp_path) as runtime:
         first = await started_one(runtime, container(tmp_path, "first", "exec sleep 1000"))
         sandbox_id = (await runtime.container_status(first)).sandbox_id
-        parent = (
-            Path(f"/proc/{supervisor_of(tmp_path, first)}/stat").read_text().rpartition(") ")[2].split()[1]
-        )
-        async with gone(int(parent)) as launcher:
+        async with gone(parent_of(supervisor_of(tmp_path, first))) as launcher:
             os.kill(launcher, signal.SIGKILL)
         second = await runtime.create_container(sandbox_id, container(tmp_path, "second", "exec sleep 1000"))
         await runtime.start_container(second)
@@ -287,10 +277,8 @@ async def test_launchers_and_starting_supervisors_killed_again_and_again_start_n
     async with next_agent(tmp_path) as runtime:
         sandbox_id = await runtime.run_sandbox(SANDBOX)
         for number in range(_ROUNDS):
-            name = f"c{number}"
-            container_id = await runtime.create_container(
-                sandbox_id, container(tmp_path, name, "exec sleep 1000")
-            )
+            config = container(tmp_path, f"c{number}", "exec sleep 1000")
+            container_id = await runtime.create_container(sandbox_id, config)
             start = asyncio.gather(runtime.start_container(container_id), return_exceptions=True)
             await asyncio.sleep(number % 10 / 1000)
             for pid in launchers(tmp_path):

@@ -16,7 +16,7 @@ import pytest
 from podlife.apiserver.storage import SqliteStore
 from podlife.apiserver.storage.maintenance import check
 from podlife.errors import PodlifeError
-from tests.crash.store_damage import LIMITS, RESOURCES, Known, damages, fill
+from tests.crash.store_damage import DAMAGES, LIMITS, RESOURCES, Known, fill
 
 ROUNDS = int(os.environ.get("PODLIFE_DAMAGE_ROUNDS", "40"))
 ROUNDS_PER_STORE = 25
@@ -71,8 +71,8 @@ async def one_round(folder: Path, known: Known, seed: int) -> str:
     damaged = folder / f"damaged-{seed}"
     shutil.copytree(folder / chance.choice(["killed", "killed", "closed"]), damaged)
     before = {file.name: file.read_bytes() for file in damaged.iterdir()}
-    name = chance.choice(sorted(damages()))
-    what = damages()[name](damaged, chance)
+    damage = chance.choice(DAMAGES)
+    what = damage(damaged, chance)
     if {file.name: file.read_bytes() for file in damaged.iterdir()} == before:
         return "nothing changed"
     problems = checked(damaged)

@@ -27,6 +27,7 @@ from podlife.apiserver.storage import (
     Subscription,
 )
 from podlife.apiserver.storage.maintenance import check
+from tests.unit.apiserver.storage.stores import value
 
 LIMITS = HistoryLimits(seconds=100, events=20, value_bytes=2_000)
 KEYS = [
@@ -74,10 +75,6 @@ class Model:
         self.at[self.revision] = dict(self.standing)
 
 
-def encode(size: int, revision: int) -> bytes:
-    return b'{"metadata":{"resourceVersion":"%d"},"x":"%s"}' % (revision, b"x" * size)
-
-
 class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -89,9 +86,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.model = Model()
         self.subscriptions: list[tuple[str, int, Subscription]] = []
         # Small steps, so that the file is compacted in the length of a test.
-        self.patches = [patch("podlife.apiserver.storage.writer.COMPACT_REVISIONS", 3)]
-        for each in self.patches:
-            each.start()
+        self.patch = patch("podlife.apiserver.storage.writer.COMPACT_REVISIONS", 3)
+        self.patch.start()
         self.store = self.runner.run(self.open())
 
     async def open(self) -> Store:
@@ -103,8 +99,7 @@ class StoreMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.runner.run(self.store.close())
         self.runner.close()
-        for each in self.patches:
-            each.stop()
+        self.patch.stop()
         shutil.rmtree(self.folder)
 
     @rule(wanted=st.lists(changes, min_size=1, max_size=4))
@@ -117,27 +112,27 @@ class StoreMachine(RuleBasedStateMachine):
             holds = holds and off == 0 and not (is_delete and not standing[key])
             standing[key] = not is_delete
             change = Delete if is_delete else Put
-            made.append(change(key, lambda revision, size=size: encode(size, revision), expected))
+            made.append(change(key, value(size), expected))
         if not holds:
             with pytest.raises(MismatchError):
                 self.runner.run(self.store.commit(*made))
             return
         records = self.runner.run(self.store.commit(*made))
         for record, (key, is_delete, _, size) in zip(records, wanted, strict=True):
-            self.model.apply(key, is_delete=is_delete, value=encode(size, self.model.revision + 1))
+            self.model.apply(key, is_delete=is_delete, value=value(size)(self.model.revision + 1))
             assert (record.key, record.revision) == (key, self.model.revision)
 
     @rule(size=st.integers(1, 5))
     def commit_to_every_key_at_once(self, size: int) -> None:
         async def put(key: Key) -> int:
-            change = Put(key, lambda revision: encode(size, revision), self.model.expected(key))
+            change = Put(key, value(size), self.model.expected(key))
             return (await self.store.commit(change))[0].revision
 
         async def put_all() -> list[int]:
             return await asyncio.gather(*(put(key) for key in KEYS))
 
         for _, key in sorted(zip(self.runner.run(put_all()), KEYS, strict=True)):
-            self.model.apply(key, is_delete=False, value=encode(size, self.model.revision + 1))
+            self.model.apply(key, is_delete=False, value=value(size)(self.model.revision + 1))
 
     @rule(resource=st.sampled_from(RESOURCES), namespace=st.sampled_from(["", "a", "a-b"]), data=st.data())
     def list_at_some_revision(self, resource: str, namespace: str, data: st.DataObject) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 from podlife.apiserver.admission import AdmissionChain
 from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
@@ -11,13 +12,16 @@ from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.audit import Auditor
 from podlife.apiserver.authn import Authenticator
-from podlife.apiserver.authz.node_view import StoreNodeView
-from podlife.apiserver.endpoints import ApiHandler, PodConnecter
+from podlife.apiserver.authz.node_authorizer import StoreNodeView
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
 from podlife.apiserver.registry import Registry
 from podlife.apiserver.storage import Store
 from podlife.clock import Clock
+
+if TYPE_CHECKING:
+    from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
 
 
 def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
@@ -25,7 +29,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     *,
     clock: Clock,
     authenticator: Authenticator,
-    kubelet_proxy: PodConnecter | None = None,
+    kubelet_proxy: KubeletProxy | None = None,
     sign_node_request: SignRequest | None = None,
     chance: random.Random | None = None,
     not_ready_toleration_seconds: int = 300,

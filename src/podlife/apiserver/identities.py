@@ -9,7 +9,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from podlife.apiserver.authn import ADMIN, CONTROLLERS, UserInfo, format_tokens, read_token
+from podlife.apiserver.authn import ADMIN, CONTROLLERS, format_tokens, read_token
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.clock import Clock
 from podlife.errors import ConfigError
@@ -61,11 +61,7 @@ def write_kubeconfigs(folder: Path, url: str, identities: Identities) -> None:
     authority = identities.ca.authority_file.read_bytes()
     for identity, user in _USERS.items():
         path = folder / f"{identity}.kubeconfig"
-        text = _kubeconfig(url, authority, user, identities.tokens_file).encode()
+        token = read_token(identities.tokens_file, user.name)
+        text = format_kubeconfig(ClusterAccess(url, authority, user.name, token=token)).encode()
         if not path.exists() or path.read_bytes() != text:
             write_private(path, text)
-
-
-def _kubeconfig(url: str, authority: bytes, user: UserInfo, tokens_file: Path) -> str:
-    token = read_token(tokens_file, user.name)
-    return format_kubeconfig(ClusterAccess(url, authority, user.name, token=token))

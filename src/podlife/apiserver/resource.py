@@ -42,7 +42,6 @@ class Resource:
     kind: str
     plural: str
     namespaced: bool = True
-    singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     strategy: Strategy = field(default_factory=Strategy)

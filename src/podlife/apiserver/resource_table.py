@@ -7,100 +7,94 @@ name (events), the first one is meant.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from podlife.apiserver import printers, strategies
-from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource import Printer, Resource
 from podlife.apiserver.strategies import SELECTABLE
 from podlife.apiserver.strategies.core.events import from_core, to_core
+from podlife.apiserver.strategies.strategy import Strategy
 
-_core = partial(Resource, "", "v1")
-_apps = partial(Resource, "apps", "v1")
-_events = partial(Resource, "events.k8s.io", "v1")
-_authentication = partial(Resource, "authentication.k8s.io", "v1")
-_authorization = partial(Resource, "authorization.k8s.io", "v1")
-_batch = partial(Resource, "batch", "v1")
-_certificates = partial(Resource, "certificates.k8s.io", "v1")
-_policy = partial(Resource, "policy", "v1")
-_coordination = partial(Resource, "coordination.k8s.io", "v1")
 
-_ALL = ("all",)
-_CREATE = ("create",)
-# Namespaces have no deletecollection: each must be emptied first.
-_NAMESPACE_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
-_POD_SUBRESOURCES = ("binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status")
+def _stored(
+    group: str, kind: str, strategy: Strategy, printer: Printer, *short_names: str, **others: Any
+) -> Resource:
+    """A resource named as its kind, in lower case and with an `s`, unless `plural` is given."""
+    plural = others.pop("plural", f"{kind.lower()}s")
+    selectable = SELECTABLE.get(f"{plural}.{group}" if group else plural, {})
+    return Resource(
+        group,
+        "v1",
+        kind,
+        plural,
+        strategy=strategy,
+        printer=printer,
+        selectable=selectable,
+        short_names=short_names,
+        **others,
+    )
+
+
+def _created(
+    group: str, kind: str, *, namespaced: bool = False, short_names: tuple[str, ...] = ()
+) -> Resource:
+    """A resource whose objects are answered and never stored."""
+    plural = f"{kind.lower()}s"
+    return Resource(
+        group, "v1", kind, plural, namespaced=namespaced, short_names=short_names, verbs=("create",)
+    )
+
+
+_core = partial(_stored, "")
+_apps = partial(_stored, "apps")
+_batch = partial(_stored, "batch")
+_authentication = partial(_created, "authentication.k8s.io")
+_authorization = partial(_created, "authorization.k8s.io")
+
+_STATUS: dict[str, Any] = {"subresources": ("status",)}
+# `kubectl get all` shows the category `all`.
+_IN_ALL: dict[str, Any] = {"categories": ("all",), "subresources": ("status",)}
+_SCALABLE: dict[str, Any] = {"categories": ("all",), "subresources": ("scale", "status")}
 
 RESOURCES: tuple[Resource, ...] = (
-    _core("Binding", "bindings", verbs=_CREATE),
-    _core(
-        "ConfigMap",
-        "configmaps",
-        strategy=strategies.CONFIG_MAPS,
-        printer=printers.CONFIG_MAPS,
-        short_names=("cm",),
-    ),
-    _core(
-        "Endpoints",
-        "endpoints",
-        strategy=strategies.ENDPOINTS,
-        printer=printers.ENDPOINTS,
-        short_names=("ep",),
-    ),
-    _core(
-        "Event",
-        "events",
-        strategy=strategies.EVENTS,
-        selectable=SELECTABLE["events"],
-        printer=printers.EVENTS,
-        short_names=("ev",),
-    ),
+    _created("", "Binding", namespaced=True),
+    _core("ConfigMap", strategies.CONFIG_MAPS, printers.CONFIG_MAPS, "cm"),
+    _core("Endpoints", strategies.ENDPOINTS, printers.ENDPOINTS, "ep", plural="endpoints"),
+    _core("Event", strategies.EVENTS, printers.EVENTS, "ev"),
     _core(
         "Namespace",
-        "namespaces",
-        strategy=strategies.NAMESPACES,
-        selectable=SELECTABLE["namespaces"],
-        printer=printers.NAMESPACES,
+        strategies.NAMESPACES,
+        printers.NAMESPACES,
+        "ns",
         namespaced=False,
-        short_names=("ns",),
         subresources=("finalize", "status"),
         subresource_strategies={"finalize": strategies.NAMESPACE_FINALIZE},
-        verbs=_NAMESPACE_VERBS,
+        # No deletecollection: each must be emptied first.
+        verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     ),
-    _core(
-        "Node",
-        "nodes",
-        strategy=strategies.NODES,
-        selectable=SELECTABLE["nodes"],
-        printer=printers.NODES,
-        namespaced=False,
-        short_names=("no",),
-        subresources=("status",),
-    ),
+    _core("Node", strategies.NODES, printers.NODES, "no", namespaced=False, **_STATUS),
     _core(
         "PersistentVolumeClaim",
-        "persistentvolumeclaims",
-        strategy=strategies.PERSISTENT_VOLUME_CLAIMS,
-        printer=printers.PERSISTENT_VOLUME_CLAIMS,
-        short_names=("pvc",),
-        subresources=("status",),
+        strategies.PERSISTENT_VOLUME_CLAIMS,
+        printers.PERSISTENT_VOLUME_CLAIMS,
+        "pvc",
+        **_STATUS,
     ),
     _core(
         "PersistentVolume",
-        "persistentvolumes",
-        strategy=strategies.PERSISTENT_VOLUMES,
-        printer=printers.PERSISTENT_VOLUMES,
+        strategies.PERSISTENT_VOLUMES,
+        printers.PERSISTENT_VOLUMES,
+        "pv",
         namespaced=False,
-        short_names=("pv",),
-        subresources=("status",),
+        **_STATUS,
     ),
     _core(
         "Pod",
-        "pods",
-        strategy=strategies.PODS,
-        selectable=SELECTABLE["pods"],
-        printer=printers.PODS,
-        short_names=("po",),
-        categories=_ALL,
-        subresources=_POD_SUBRESOURCES,
+        strategies.PODS,
+        printers.PODS,
+        "po",
+        categories=("all",),
+        subresources=("binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status"),
         subresource_strategies={
             "ephemeralcontainers": strategies.POD_EPHEMERAL_CONTAINERS,
             "resize": strategies.POD_RESIZE,
@@ -108,131 +102,47 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     _core(
         "ReplicationController",
-        "replicationcontrollers",
-        strategy=strategies.REPLICATION_CONTROLLERS,
-        selectable=SELECTABLE["replicationcontrollers"],
-        printer=printers.REPLICATION_CONTROLLERS,
-        short_names=("rc",),
-        categories=_ALL,
-        subresources=("scale", "status"),
+        strategies.REPLICATION_CONTROLLERS,
+        printers.REPLICATION_CONTROLLERS,
+        "rc",
+        **_SCALABLE,
     ),
-    _core(
-        "Secret",
-        "secrets",
-        strategy=strategies.SECRETS,
-        selectable=SELECTABLE["secrets"],
-        printer=printers.SECRETS,
-    ),
-    _core(
-        "ServiceAccount",
-        "serviceaccounts",
-        strategy=strategies.SERVICE_ACCOUNTS,
-        printer=printers.SERVICE_ACCOUNTS,
-        short_names=("sa",),
-    ),
-    _core(
-        "Service",
-        "services",
-        strategy=strategies.SERVICES,
-        selectable=SELECTABLE["services"],
-        printer=printers.SERVICES,
-        short_names=("svc",),
-        categories=_ALL,
-        subresources=("status",),
-    ),
-    _apps(
-        "ControllerRevision",
-        "controllerrevisions",
-        strategy=strategies.CONTROLLER_REVISIONS,
-        printer=printers.CONTROLLER_REVISIONS,
-    ),
-    _apps(
-        "DaemonSet",
-        "daemonsets",
-        strategy=strategies.DAEMON_SETS,
-        printer=printers.DAEMON_SETS,
-        short_names=("ds",),
-        categories=_ALL,
-        subresources=("status",),
-    ),
-    _apps(
-        "Deployment",
-        "deployments",
-        strategy=strategies.DEPLOYMENTS,
-        printer=printers.DEPLOYMENTS,
-        short_names=("deploy",),
-        categories=_ALL,
-        subresources=("scale", "status"),
-    ),
-    _apps(
-        "ReplicaSet",
-        "replicasets",
-        strategy=strategies.REPLICA_SETS,
-        printer=printers.REPLICA_SETS,
-        short_names=("rs",),
-        categories=_ALL,
-        subresources=("scale", "status"),
-    ),
-    _apps(
-        "StatefulSet",
-        "statefulsets",
-        strategy=strategies.STATEFUL_SETS,
-        printer=printers.STATEFUL_SETS,
-        short_names=("sts",),
-        categories=_ALL,
-        subresources=("scale", "status"),
-    ),
-    _events(
+    _core("Secret", strategies.SECRETS, printers.SECRETS),
+    _core("ServiceAccount", strategies.SERVICE_ACCOUNTS, printers.SERVICE_ACCOUNTS, "sa"),
+    _core("Service", strategies.SERVICES, printers.SERVICES, "svc", **_IN_ALL),
+    _apps("ControllerRevision", strategies.CONTROLLER_REVISIONS, printers.CONTROLLER_REVISIONS),
+    _apps("DaemonSet", strategies.DAEMON_SETS, printers.DAEMON_SETS, "ds", **_IN_ALL),
+    _apps("Deployment", strategies.DEPLOYMENTS, printers.DEPLOYMENTS, "deploy", **_SCALABLE),
+    _apps("ReplicaSet", strategies.REPLICA_SETS, printers.REPLICA_SETS, "rs", **_SCALABLE),
+    _apps("StatefulSet", strategies.STATEFUL_SETS, printers.STATEFUL_SETS, "sts", **_SCALABLE),
+    _stored(
+        "events.k8s.io",
         "Event",
-        "events",
-        strategy=strategies.EVENTS_V1,
-        selectable=SELECTABLE["events.events.k8s.io"],
-        printer=printers.EVENTS,
-        short_names=("ev",),
+        strategies.EVENTS_V1,
+        printers.EVENTS,
+        "ev",
         stored_as="events",
         from_stored=from_core,
         to_stored=to_core,
     ),
-    _authentication("SelfSubjectReview", "selfsubjectreviews", namespaced=False, verbs=_CREATE),
-    _authentication("TokenReview", "tokenreviews", namespaced=False, verbs=_CREATE),
-    _authorization("LocalSubjectAccessReview", "localsubjectaccessreviews", verbs=_CREATE),
-    _authorization("SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False, verbs=_CREATE),
-    _authorization("SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False, verbs=_CREATE),
-    _authorization("SubjectAccessReview", "subjectaccessreviews", namespaced=False, verbs=_CREATE),
-    _batch(
-        "CronJob",
-        "cronjobs",
-        strategy=strategies.CRON_JOBS,
-        printer=printers.CRON_JOBS,
-        short_names=("cj",),
-        categories=_ALL,
-        subresources=("status",),
-    ),
-    _batch(
-        "Job",
-        "jobs",
-        strategy=strategies.JOBS,
-        selectable=SELECTABLE["jobs.batch"],
-        printer=printers.JOBS,
-        categories=_ALL,
-        subresources=("status",),
-    ),
-    _certificates(
-        "CertificateSigningRequest",
-        "certificatesigningrequests",
-        namespaced=False,
-        short_names=("csr",),
-        verbs=_CREATE,
-    ),
-    _policy(
+    _authentication("SelfSubjectReview"),
+    _authentication("TokenReview"),
+    _authorization("LocalSubjectAccessReview", namespaced=True),
+    _authorization("SelfSubjectAccessReview"),
+    _authorization("SelfSubjectRulesReview"),
+    _authorization("SubjectAccessReview"),
+    _batch("CronJob", strategies.CRON_JOBS, printers.CRON_JOBS, "cj", **_IN_ALL),
+    _batch("Job", strategies.JOBS, printers.JOBS, **_IN_ALL),
+    _created("certificates.k8s.io", "CertificateSigningRequest", short_names=("csr",)),
+    _stored(
+        "policy",
         "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        strategy=strategies.POD_DISRUPTION_BUDGETS,
-        printer=printers.POD_DISRUPTION_BUDGETS,
-        short_names=("pdb",),
-        subresources=("status",),
+        strategies.POD_DISRUPTION_BUDGETS,
+        printers.POD_DISRUPTION_BUDGETS,
+        "pdb",
+        **_STATUS,
     ),
-    _coordination("Lease", "leases", strategy=strategies.LEASES, printer=printers.LEASES),
+    _stored("coordination.k8s.io", "Lease", strategies.LEASES, printers.LEASES),
 )
 
 STORED: tuple[Resource, ...] = tuple(row for row in RESOURCES if "list" in row.verbs)

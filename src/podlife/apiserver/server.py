@@ -19,14 +19,15 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.audit.options import start_audit
+from podlife.apiserver.audit import start_audit
 from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
 from podlife.apiserver.namespace import NamespaceController, create_system_namespaces
 from podlife.apiserver.settings import ApiServerSettings
-from podlife.apiserver.storage import Store
+from podlife.apiserver.storage import MemoryStore, SqliteStore, Store
+from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
@@ -110,13 +111,8 @@ class ApiServer:
 
     async def _open_store(self, folder: Path) -> Store:
         if self._settings.in_memory or self._settings.data is None:
-            from podlife.apiserver.storage import MemoryStore
-            from podlife.apiserver.storage.data_dir import DataDir
-
             DataDir(folder).prepare(in_memory=True)
             return MemoryStore()
-        from podlife.apiserver.storage import SqliteStore
-
         return await SqliteStore.open(folder)
 
     async def _bind(self, http_server: HttpServer) -> None:

@@ -4,10 +4,8 @@
 `cryptography`: import it where a certificate is made.
 """
 
-from podlife.pki.ca import CertificateAuthority, names_for
-from podlife.pki.kubeconfig import ClusterAccess, format_kubeconfig
-from podlife.pki.private_files import write_private
-from podlife.pki.types import KeyPair, Subject, node_subject
+from podlife.pki.ca import CertificateAuthority, names_for, write_private
+from podlife.pki.credentials import ClusterAccess, KeyPair, Subject, format_kubeconfig, node_subject
 
 __all__ = [
     "CertificateAuthority",

@@ -12,6 +12,7 @@ that), so that a server whose files are in order starts without loading a crypto
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import socket
 import ssl
@@ -24,8 +25,7 @@ from pathlib import Path
 from podlife.api.codec import format_time, parse_time
 from podlife.clock import Clock
 from podlife.errors import ConfigError
-from podlife.pki.private_files import write_private
-from podlife.pki.types import KeyPair, Subject, node_subject
+from podlife.pki.credentials import KeyPair, Subject, node_subject
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,8 @@ class CertificateAuthority:
         elif not self._is_valid(_read_header(self._authority_pem)):
             self._check_authority()
             self._make_authority()
-        certificate = _certificate_in(self._check_authority())
+        pem = self._check_authority()
+        certificate = pem[pem.index(b"-----BEGIN CERTIFICATE-----") :]
         if not self.authority_file.exists() or self.authority_file.read_bytes() != certificate:
             write_private(self.authority_file, certificate, mode=0o644)
 
@@ -214,6 +215,16 @@ def _is_intact(path: Path) -> bool:
     return b"\n-----BEGIN CERTIFICATE-----" in content and bool(header.get("authority"))
 
 
-def _certificate_in(pem: bytes) -> bytes:
-    start = pem.index(b"-----BEGIN CERTIFICATE-----")
-    return pem[start:]
+def write_private(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Write a file atomically and durably; unless `mode` allows it, others can never read it."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.api.names import check_dns_subdomain
-from podlife.pki.types import KeyPair, Subject, node_subject
+from podlife.pki.credentials import KeyPair, Subject, node_subject
 
 _AUTHORITY_NAME = "podlife-ca"
 _NODE = "system:node:"

@@ -10,7 +10,7 @@ from typing import Protocol
 from podlife.api.codec import Object
 from podlife.client import Client, Ref
 from podlife.errors import PodlifeError
-from podlife.pki.types import KeyPair, Subject, node_subject
+from podlife.pki.credentials import KeyPair, Subject, node_subject
 
 SIGNING_REQUESTS = Ref(
     "certificates.k8s.io",

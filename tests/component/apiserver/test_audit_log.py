@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.component.apiserver.requests import PODS
 from tests.component.apiserver.test_server import server
-
-PODS = "/api/v1/namespaces/default/pods"
-POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+from tests.kit import objects
 
 
 def events(path: Path) -> list[dict[str, Any]]:
@@ -24,7 +23,7 @@ def events(path: Path) -> list[dict[str, Any]]:
 def test_what_was_asked_is_in_a_private_file_once_the_server_has_ended(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "audit.log"
     with server("--data", str(tmp_path / "data"), "--port", "0", "--audit-log-path", str(log)) as process:
-        process.request(PODS, method="POST", body=POD)
+        process.request(PODS, method="POST", body=objects.pod())
         assert process.request(f"{PODS}/web")[0] == 200
         assert process.request(f"{PODS}/web", method="DELETE")[0] == 200
         metrics = process.request("/metrics")[1].decode()

@@ -11,11 +11,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from podlife.apiserver.server import ApiServer, ServingInfo
+from podlife.apiserver.server import ApiServer
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.cli.apiserver_exec import prepare
 from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import PodlifeError
+from tests.kit import objects
 from tests.kit.server_process import running_server
 
 FILES = (
@@ -54,13 +55,9 @@ async def serve_once(folder: Path) -> str:
     """Start a server and stop it as soon as it serves; returns the error it failed with, if any."""
     settings = ApiServerSettings(data=folder, port=0)
     server = ApiServer(settings)
-
-    def stop(serving: ServingInfo) -> None:
-        server.stop()
-
     try:
         prepare(settings, folder)
-        await server.run(stop)
+        await server.run(lambda _: server.stop())
     except PodlifeError as error:
         return str(error)
     return ""
@@ -107,7 +104,7 @@ async def test_four_bytes_overwritten_in_a_pod_stop_the_server_with_one_line_tha
     tmp_path: Path,
 ) -> None:
     """Without the check, lists would be invalid JSON, and deleting the pod would fail with 500."""
-    pod = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "sentinel-image"}]}}
+    pod = objects.pod("web", objects.container(image="sentinel-image"))
     with running_server(tmp_path) as server:
         async with server.session() as session:
             await create(session, pod)
@@ -144,9 +141,7 @@ async def test_a_server_whose_store_was_lost_starts_again_from_a_backup_with_its
 ) -> None:
     with running_server(tmp_path) as server:
         async with server.session() as session:
-            await create(
-                session, {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-            )
+            await create(session, objects.pod())
         assert server.run("backup", str(tmp_path / "saved.db")).returncode == 0
         server.kill()
         (server.data / "store.db").write_bytes(b"")

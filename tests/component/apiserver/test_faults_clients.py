@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from tests.component.apiserver.requests import CONFIG_MAPS
 from tests.kit.server_process import ServerProcess, running_server
 
 IDLE_WATCHES = 1_000
-MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @pytest.fixture
@@ -62,16 +62,21 @@ class Client:
         size = len(body) + len(missing)
         self.socket.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode() + body)
 
-    def answer(self) -> tuple[int, Any]:
+    def head(self) -> tuple[int, dict[str, str]]:
         status = int(self.file.readline().split()[1])
-        headers = dict(self._header_lines())
+        headers = {}
+        while (line := self.file.readline()) not in (b"\r\n", b""):
+            name, _, value = line.decode().partition(":")
+            headers[name.lower()] = value.strip()
+        return status, headers
+
+    def answer(self) -> tuple[int, Any]:
+        status, headers = self.head()
         return status, json.loads(self.file.read(int(headers["content-length"])))
 
-    def begin_stream(self) -> int:
-        status = int(self.file.readline().split()[1])
-        for _ in self._header_lines():
-            pass
-        return status
+    def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, Any]:
+        self.send(method, path, body)
+        return self.answer()
 
     def chunk(self) -> bytes:
         """The next piece of a stream; empty at its orderly end."""
@@ -82,11 +87,6 @@ class Client:
     def close(self) -> None:
         self.file.close()
         self.socket.close()
-
-    def _header_lines(self) -> Iterator[tuple[str, str]]:
-        while (line := self.file.readline()) not in (b"\r\n", b""):
-            name, _, value = line.decode().partition(":")
-            yield name.lower(), value.strip()
 
 
 class Clients:
@@ -104,7 +104,7 @@ class Clients:
     def watch(self, path: str, receive_buffer: int = 0) -> Client:
         client = self.open(receive_buffer)
         client.send("GET", f"{path}?watch=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=false")
-        assert client.begin_stream() == 200
+        assert client.head()[0] == 200
         return client
 
 
@@ -122,16 +122,14 @@ def test_a_thousand_idle_watches_cost_little_and_all_see_the_next_event(
     server: ServerProcess, clients: Clients
 ) -> None:
     writer = clients.open()
-    writer.send("GET", MAPS)
-    assert writer.answer()[0] == 200
+    assert writer.ask("GET", CONFIG_MAPS)[0] == 200
     before = server.resident_bytes
-    watches = [clients.watch(MAPS) for _ in range(IDLE_WATCHES)]
+    watches = [clients.watch(CONFIG_MAPS) for _ in range(IDLE_WATCHES)]
     cost = (server.resident_bytes - before) / IDLE_WATCHES
     print(f"{IDLE_WATCHES} idle watches: {cost / 1024:.0f} KiB each")  # noqa: T201 - a figure, for who looks
     assert cost < 96 * 1024
 
-    writer.send("POST", MAPS, config_map("news"))
-    assert writer.answer()[0] == 201
+    assert writer.ask("POST", CONFIG_MAPS, config_map("news"))[0] == 201
     for watch in watches:
         event = json.loads(watch.chunk())
         assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "news")
@@ -141,24 +139,22 @@ def test_watches_that_nobody_reads_are_bounded_and_told_when_history_has_gone_on
     server: ServerProcess, clients: Clients
 ) -> None:
     writer = clients.open()
-    writer.send("POST", MAPS, config_map("m"))
-    code, first = writer.answer()
+    code, first = writer.ask("POST", CONFIG_MAPS, config_map("m"))
     assert code == 201
     before = server.resident_bytes
-    silent = [clients.watch(MAPS, receive_buffer=4096) for _ in range(20)]
+    silent = [clients.watch(CONFIG_MAPS, receive_buffer=4096) for _ in range(20)]
     many, size = 100, 900_000
     for number in range(many):
         body = {"metadata": {"name": "m"}, "data": {"x": str(number % 10) * size}}
-        writer.send("PUT", f"{MAPS}/m", json.dumps(body).encode())
-        assert writer.answer()[0] == 200
+        assert writer.ask("PUT", f"{CONFIG_MAPS}/m", json.dumps(body).encode())[0] == 200
     grown = server.resident_bytes - before
     print(f"{len(silent)} silent watches, {many * size >> 20} MiB of events: {grown >> 20} MiB")  # noqa: T201
     # History holds 64 MiB; each watcher unread for itself would be twenty times what was written.
     assert grown < 256 << 20
 
     late = clients.open()
-    late.send("GET", f"{MAPS}?watch=1&resourceVersion={first['metadata']['resourceVersion']}")
-    assert late.begin_stream() == 200
+    late.send("GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={first['metadata']['resourceVersion']}")
+    assert late.head()[0] == 200
     event = json.loads(late.chunk())
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
@@ -174,19 +170,18 @@ def test_half_open_and_slow_clients_keep_nobody_from_being_served(
             elif number % 3 == 1:
                 clients.open().socket.sendall(b"GET /api HTT")
             else:
-                clients.open().send("POST", MAPS, b'{"metadata":', missing=b'{"name":"never"}}')
+                clients.open().send("POST", CONFIG_MAPS, b'{"metadata":', missing=b'{"name":"never"}}')
         client = clients.open()
         for number in range(20):
-            client.send("POST", MAPS, config_map(f"served{number}"))
-            assert client.answer()[0] == 201
+            assert client.ask("POST", CONFIG_MAPS, config_map(f"served{number}"))[0] == 201
 
 
 async def test_told_to_stop_it_finishes_what_was_begun_and_ends_watches_in_order(
     server: ServerProcess, clients: Clients
 ) -> None:
-    begun, watch = clients.open(), clients.watch(MAPS)
+    begun, watch = clients.open(), clients.watch(CONFIG_MAPS)
     body = config_map("begun", 1000)
-    begun.send("POST", MAPS, body[:500], missing=body[500:])
+    begun.send("POST", CONFIG_MAPS, body[:500], missing=body[500:])
     other = clients.open()
     other.send("GET", "/readyz/")
     # The server has answered a later request, so it has begun to read the earlier one.
@@ -202,5 +197,5 @@ async def test_told_to_stop_it_finishes_what_was_begun_and_ends_watches_in_order
     assert await stopping == 0
 
     server.start()
-    async with server.session() as session, session.get(f"{MAPS}/begun") as answer:
+    async with server.session() as session, session.get(f"{CONFIG_MAPS}/begun") as answer:
         assert answer.status == 200

@@ -16,9 +16,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.component.apiserver.requests import CONFIG_MAPS
 from tests.kit.server_process import ServerProcess, running_server
-
-MAPS = "/api/v1/namespaces/default/configmaps"
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="bounds another process as only Linux can")
 
@@ -28,12 +27,17 @@ def config_map(name: str, size: int = 200_000) -> dict[str, Any]:
 
 
 async def create(session: aiohttp.ClientSession, name: str) -> tuple[int, dict[str, Any]]:
-    async with session.post(MAPS, json=config_map(name)) as answer:
+    async with session.post(CONFIG_MAPS, json=config_map(name)) as answer:
         return answer.status, await answer.json()
 
 
+async def get(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
+    async with session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
 async def names(session: aiohttp.ClientSession) -> set[str]:
-    async with session.get(MAPS) as answer:
+    async with session.get(CONFIG_MAPS) as answer:
         assert answer.status == 200
         return {item["metadata"]["name"] for item in (await answer.json())["items"]} - {"kube-root-ca.crt"}
 
@@ -57,29 +61,32 @@ async def verify_files_that_may_not_grow(server: ServerProcess, session: aiohttp
     assert "could not be written" in refusal["message"]
     assert str(server.data) in refusal["message"]
     assert await names(session) == acknowledged
-    async with session.delete(f"{MAPS}/m0") as answer:
+    async with session.delete(f"{CONFIG_MAPS}/m0") as answer:
         # A small change may still fit: what counts is that the answer is the truth.
         assert answer.status in (200, 500)
         if answer.status == 200:
             acknowledged.discard("m0")
     assert await names(session) == acknowledged
-    async with session.delete(MAPS) as answer:
+    async with session.delete(CONFIG_MAPS) as answer:
         assert answer.status == 500
         assert "could not be written" in (await answer.json())["message"]
     kept = await names(session)
     assert kept <= acknowledged
-    async with session.get("/readyz") as answer:
-        assert answer.status == 200
+    assert (await get(session, "/readyz"))[0] == 200
     return kept
+
+
+def stop_and_check(server: ServerProcess) -> None:
+    assert server.stop() == 0
+    report = server.run("check")
+    assert report.returncode == 0, report.stderr
 
 
 async def verify_recovery(server: ServerProcess, session: aiohttp.ClientSession, kept: set[str]) -> None:
     assert (await create(session, "afterwards"))[0] == 201
     kept = kept | {"afterwards"}
     assert await names(session) == kept
-    assert server.stop() == 0
-    report = server.run("check")
-    assert report.returncode == 0, report.stderr
+    stop_and_check(server)
     server.start()
     async with server.session() as again:
         assert await names(again) == kept
@@ -116,34 +123,25 @@ async def test_on_a_full_disk_objects_can_still_be_changed_and_deleted_which_mak
         async with server.session() as session:
             kept, refusal = await fill(session)
             assert (refusal["kind"], refusal["code"]) == ("Status", 507)
-            assert (
-                "the disk is full: only changes and deletions of what exists are accepted"
-                in refusal["message"]
-            )
-            async with session.get("/readyz") as answer:
-                assert (answer.status, "[-]storage failed: the disk is full" in await answer.text()) == (
-                    500,
-                    True,
-                )
-            async with session.get("/livez") as answer:
-                assert answer.status == 200
-            async with session.get("/metrics") as answer:
-                assert "podlife_storage_full 1" in await answer.text()
+            accepted = "only changes and deletions of what exists are accepted"
+            assert f"the disk is full: {accepted}" in refusal["message"]
+            code, report = await get(session, "/readyz")
+            assert (code, "[-]storage failed: the disk is full" in report) == (500, True)
+            assert (await get(session, "/livez"))[0] == 200
+            assert "podlife_storage_full 1" in (await get(session, "/metrics"))[1]
             patch = {"Content-Type": "application/merge-patch+json"}
-            async with session.patch(f"{MAPS}/m0", data=b'{"data":{"y":"y"}}', headers=patch) as answer:
+            async with session.patch(
+                f"{CONFIG_MAPS}/m0", data=b'{"data":{"y":"y"}}', headers=patch
+            ) as answer:
                 assert answer.status == 200, await answer.text()
             for name in sorted(kept):
-                async with session.delete(f"{MAPS}/{name}") as answer:
+                async with session.delete(f"{CONFIG_MAPS}/{name}") as answer:
                     assert answer.status == 200, await answer.text()
             assert await names(session) == set()
-            assert (await create(session, "again"))[0] == 201, (
-                "what was deleted makes room, on a disk as full as before"
-            )
-            async with session.get("/readyz") as answer:
-                assert answer.status == 200
-        assert server.stop() == 0
-        report = server.run("check")
-        assert report.returncode == 0, report.stderr
+            # What was deleted makes room, on a disk as full as before.
+            assert (await create(session, "again"))[0] == 201
+            assert (await get(session, "/readyz"))[0] == 200
+        stop_and_check(server)
 
 
 async def test_when_there_is_room_on_a_full_disk_again_new_objects_are_accepted(
@@ -192,12 +190,10 @@ async def test_a_store_that_is_removed_under_the_server_refuses_writes_and_stays
                 assert (code, refusal["reason"]) == (500, "InternalError")
                 assert "store.db was removed while the server was running" in refusal["message"]
             assert await names(session) == {"kept"}
-            async with session.get("/readyz") as answer:
-                assert answer.status == 500
-                assert "[-]storage failed: store.db was removed" in await answer.text()
-            async with session.get("/metrics") as answer:
-                metrics = await answer.text()
-                assert "podlife_storage_lost 1" in metrics
-                assert "podlife_storage_full 0" in metrics
+            code, report = await get(session, "/readyz")
+            assert (code, "[-]storage failed: store.db was removed" in report) == (500, True)
+            _, metrics = await get(session, "/metrics")
+            assert "podlife_storage_lost 1" in metrics
+            assert "podlife_storage_full 0" in metrics
         assert server.log.read_text().count("store.db was removed") == 1
         assert server.stop() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ import pytest
 from podlife.api.codec import format_time
 from podlife.apiserver.server import ApiServer, ApiServerSettings, ServingInfo
 from podlife.clock import SystemClock
+from tests.component.apiserver.requests import CONFIG_MAPS, PODS, TABLE
+from tests.kit import objects
 from tests.kit.server_process import ServerProcess, running_server
 
-MAPS = "/api/v1/namespaces/default/configmaps"
-PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -42,60 +43,55 @@ async def send(session: aiohttp.ClientSession, method: str, path: str, body: Any
 
 
 async def test_of_conflicting_updates_exactly_one_wins_each_revision(session: aiohttp.ClientSession) -> None:
-    _, obj = await send(session, "POST", MAPS, {"metadata": {"name": "contested"}, "data": {}})
+    _, obj = await send(session, "POST", CONFIG_MAPS, {"metadata": {"name": "contested"}, "data": {}})
     for number in range(20):
         rivals = [{**obj, "data": {"winner": f"{number}-{rival}"}} for rival in range(16)]
         answers = await asyncio.gather(
-            *(send(session, "PUT", f"{MAPS}/contested", rival) for rival in rivals)
+            *(send(session, "PUT", f"{CONFIG_MAPS}/contested", rival) for rival in rivals)
         )
         assert Counter(code for code, _ in answers) == {200: 1, 409: 15}
         [won] = [body for code, body in answers if code == 200]
-        _, obj = await send(session, "GET", f"{MAPS}/contested")
+        _, obj = await send(session, "GET", f"{CONFIG_MAPS}/contested")
         assert obj == won
 
 
 async def test_no_patch_of_any_format_is_lost_among_others(session: aiohttp.ClientSession) -> None:
     meta = {"name": "patched", "annotations": {"first": "yes"}}
-    assert (await send(session, "POST", MAPS, {"metadata": meta}))[0] == 201
+    assert (await send(session, "POST", CONFIG_MAPS, {"metadata": meta}))[0] == 201
 
     def patch(number: int) -> tuple[str, Any]:
-        name = f"n{number}"
-        match number % 3:
-            case 0:
-                return MERGE, {"metadata": {"annotations": {name: "yes"}}}
-            case 1:
-                return STRATEGIC, {"metadata": {"annotations": {name: "yes"}}}
-            case _:
-                return JSON_PATCH, [{"op": "add", "path": f"/metadata/annotations/{name}", "value": "yes"}]
+        if number % 3 == 0:
+            path = f"/metadata/annotations/n{number}"
+            return JSON_PATCH, [{"op": "add", "path": path, "value": "yes"}]
+        return (MERGE, STRATEGIC)[number % 2], {"metadata": {"annotations": {f"n{number}": "yes"}}}
 
-    answers = await asyncio.gather(
-        *(
-            send(session, "PATCH", f"{MAPS}/patched", body, content_type=content_type)
-            for content_type, body in map(patch, range(300))
-        )
-    )
-    assert {code for code, _ in answers} == {200}
-    _, obj = await send(session, "GET", f"{MAPS}/patched")
+    async def apply(number: int) -> int:
+        content_type, body = patch(number)
+        code, _ = await send(session, "PATCH", f"{CONFIG_MAPS}/patched", body, content_type=content_type)
+        return int(code)
+
+    assert set(await asyncio.gather(*map(apply, range(300)))) == {200}
+    _, obj = await send(session, "GET", f"{CONFIG_MAPS}/patched")
     assert obj["metadata"]["annotations"] == {"first": "yes"} | {f"n{n}": "yes" for n in range(300)}
 
 
 async def test_who_reads_and_writes_again_after_a_conflict_loses_no_update(
     session: aiohttp.ClientSession,
 ) -> None:
-    await send(session, "POST", MAPS, {"metadata": {"name": "counter"}, "data": {"count": "0"}})
+    await send(session, "POST", CONFIG_MAPS, {"metadata": {"name": "counter"}, "data": {"count": "0"}})
 
     async def count() -> None:
         for _ in range(10):
             code = 409
             while code == 409:
-                _, obj = await send(session, "GET", f"{MAPS}/counter")
+                _, obj = await send(session, "GET", f"{CONFIG_MAPS}/counter")
                 obj["data"]["count"] = str(int(obj["data"]["count"]) + 1)
-                code, _ = await send(session, "PUT", f"{MAPS}/counter", obj)
+                code, _ = await send(session, "PUT", f"{CONFIG_MAPS}/counter", obj)
             assert code == 200
 
     async with asyncio.timeout(180):
         await asyncio.gather(*(count() for _ in range(8)))
-    _, obj = await send(session, "GET", f"{MAPS}/counter")
+    _, obj = await send(session, "GET", f"{CONFIG_MAPS}/counter")
     assert obj["data"]["count"] == "80"
 
 
@@ -108,14 +104,14 @@ async def test_a_collection_of_thousands_is_deleted_whole_and_every_end_is_seen(
     async def create() -> None:
         for number in remaining:
             body = {"metadata": {"name": f"m{number:05}", "labels": {"fate": "doomed"}}}
-            assert (await send(session, "POST", MAPS, body))[0] == 201
+            assert (await send(session, "POST", CONFIG_MAPS, body))[0] == 201
 
     await asyncio.gather(*(create() for _ in range(32)))
-    await send(session, "POST", MAPS, {"metadata": {"name": "spared"}})
-    _, before = await send(session, "GET", MAPS)
+    await send(session, "POST", CONFIG_MAPS, {"metadata": {"name": "spared"}})
+    _, before = await send(session, "GET", CONFIG_MAPS)
     query = {"watch": "1", "resourceVersion": before["metadata"]["resourceVersion"]}
-    async with session.get(MAPS, params=query) as watch:
-        code, answer = await send(session, "DELETE", MAPS, params={"labelSelector": "fate=doomed"})
+    async with session.get(CONFIG_MAPS, params=query) as watch:
+        code, answer = await send(session, "DELETE", CONFIG_MAPS, params={"labelSelector": "fate=doomed"})
         assert (code, len(answer["items"])) == (200, many)
         ended = []
         while len(ended) < many:
@@ -125,17 +121,16 @@ async def test_a_collection_of_thousands_is_deleted_whole_and_every_end_is_seen(
     revisions = [int(meta["resourceVersion"]) for meta in ended]
     assert revisions == sorted(set(revisions))
     assert len({meta["name"] for meta in ended}) == many
-    _, after = await send(session, "GET", MAPS)
+    _, after = await send(session, "GET", CONFIG_MAPS)
     assert "spared" in {item["metadata"]["name"] for item in after["items"]}
     assert not any("labels" in item["metadata"] for item in after["items"])
 
 
+@dataclass
 class TurnedClock:
-    """A clock that can be set, in either direction."""
+    """It can be set in either direction, and starts with the true time, by which clients judge certificates."""
 
-    def __init__(self) -> None:
-        # It starts with the true time, by which clients judge the server's certificate.
-        self.time = SystemClock().now()
+    time: datetime = field(default_factory=SystemClock().now)
 
     def now(self) -> datetime:
         return self.time
@@ -156,12 +151,11 @@ async def test_a_clock_that_is_turned_back_stops_nothing(tmp_path: Path) -> None
 
 
 async def live_through_a_turned_clock(session: aiohttp.ClientSession, clock: TurnedClock) -> None:
-    spec = {"nodeName": "n", "containers": [{"name": "main", "image": "i"}]}
-    _, first = await send(session, "POST", PODS, {"metadata": {"name": "first"}, "spec": spec})
+    _, first = await send(session, "POST", PODS, objects.pod("first", nodeName="n"))
     query = {"watch": "1", "resourceVersion": first["metadata"]["resourceVersion"]}
     async with session.get(PODS, params=query) as watch:
         clock.time -= timedelta(hours=1)
-        code, second = await send(session, "POST", PODS, {"metadata": {"name": "second"}, "spec": spec})
+        code, second = await send(session, "POST", PODS, objects.pod("second", nodeName="n"))
         assert code == 201
         assert second["metadata"]["creationTimestamp"] < first["metadata"]["creationTimestamp"]
         assert int(second["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
@@ -178,9 +172,8 @@ async def live_through_a_turned_clock(session: aiohttp.ClientSession, clock: Tur
         assert (await send(session, "DELETE", f"{PODS}/first?gracePeriodSeconds=0"))[0] == 200
         assert (await send(session, "GET", f"{PODS}/first"))[0] == 404
 
-        table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
         clock.time -= timedelta(hours=1)
-        async with session.get(PODS, headers=table) as answer:
+        async with session.get(PODS, headers={"Accept": TABLE}) as answer:
             assert answer.status == 200
         seen = [msgspec.json.decode(await watch.content.readline()) for _ in range(5)]
     assert [(event["type"], event["object"]["metadata"]["name"]) for event in seen] == [

@@ -8,7 +8,6 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -21,6 +20,7 @@ from podlife.errors import UnauthorizedError
 from podlife.pki import CertificateAuthority, Subject, names_for
 from podlife.wire import Channel, Handler, Request, Response, Upgrade
 from tests.kit.moved_time import heard, pass_time
+from tests.kit.wait import until
 
 LIMITS = HttpLimits(lingering_seconds=0.5)
 DEADLINE = 60.0
@@ -55,6 +55,18 @@ class Client:
         return await asyncio.open_connection(
             "127.0.0.1", self.face.port, ssl=client_tls(self.pki), server_hostname="localhost"
         )
+
+    async def ask(self, sent: bytes) -> bytes:
+        """Everything that the server answers on one connection, until it closes that."""
+        reader, writer = await self.connect()
+        writer.write(sent)
+        async with within():
+            answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def until_connections(self, most: int, *, seconds: float = 10.0) -> None:
+        await until(lambda: self.face.connections <= most, seconds=seconds)
 
 
 Serve = Callable[..., Awaitable[Client]]
@@ -93,10 +105,15 @@ async def echo(request: Request) -> Response:
     return Response(body=json.dumps(told).encode())
 
 
-@asynccontextmanager
-async def within(seconds: float = DEADLINE) -> AsyncIterator[None]:
-    async with asyncio.timeout(seconds):
-        yield
+def within(seconds: float = DEADLINE) -> asyncio.Timeout:
+    return asyncio.timeout(seconds)
+
+
+def answering(make: Callable[[Request], Response]) -> Handler:
+    async def handler(request: Request) -> Response:
+        return make(request)
+
+    return handler
 
 
 # --- translation -----------------------------------------------------------------------------------------
@@ -104,13 +121,11 @@ async def within(seconds: float = DEADLINE) -> AsyncIterator[None]:
 
 async def test_a_request_arrives_with_its_path_decoded_and_its_query_as_it_was_sent(serve: Serve) -> None:
     client = await serve(echo)
-    _, writer = reader_writer = await client.connect()
-    writer.write(
+    answer = await client.ask(
         b"POST /api/v1/pods/a%20b?labelSelector=x%3Dy&x HTTP/1.1\r\nHost: h\r\nACCEPT: text/x\r\n"
         b"Content-Length: 2\r\nConnection: close\r\n\r\n{}"
     )
-    told = json.loads((await reader_writer[0].read()).partition(b"\r\n\r\n")[2])
-    assert told == {
+    assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {
         "method": "POST",
         "path": "/api/v1/pods/a b",
         "query": "labelSelector=x%3Dy&x",
@@ -118,16 +133,13 @@ async def test_a_request_arrives_with_its_path_decoded_and_its_query_as_it_was_s
         "body": "{}",
         "peer": None,
     }
-    writer.close()
 
 
 async def test_a_request_line_with_a_whole_address_means_its_path(serve: Serve) -> None:
     client = await serve(echo)
-    reader, writer = await client.connect()
-    writer.write(b"GET http://other/api/v1?a=b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-    told = json.loads((await reader.read()).partition(b"\r\n\r\n")[2])
+    answer = await client.ask(b"GET http://other/api/v1?a=b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    told = json.loads(answer.partition(b"\r\n\r\n")[2])
     assert (told["path"], told["query"]) == ("/api/v1", "a=b")
-    writer.close()
 
 
 async def test_a_client_certificate_is_passed_on_as_the_peer(serve: Serve, pki: CertificateAuthority) -> None:
@@ -138,20 +150,15 @@ async def test_a_client_certificate_is_passed_on_as_the_peer(serve: Serve, pki: 
         assert (await answer.json())["peer"] == ["system:node:n1", "system:nodes", "more"]
 
 
-async def test_a_certificate_of_another_authority_is_refused(serve: Serve, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_ours", [False, True], ids=["of another authority", "for serving"])
+async def test_a_certificate_that_is_no_identity_is_refused(
+    serve: Serve, tmp_path: Path, is_ours: bool
+) -> None:
     client = await serve(echo)
     other = CertificateAuthority(tmp_path, SystemClock())
+    foreign = other.ensure("client.pem", Subject("admin", ("system:masters",)))
     tls = client_tls(client.pki)
-    tls.load_cert_chain(other.ensure("client.pem", Subject("admin", ("system:masters",))))
-    with pytest.raises((aiohttp.ClientError, ConnectionError)):
-        async with client.session.get(client.url, ssl=tls) as answer:
-            await answer.read()
-
-
-async def test_a_serving_certificate_is_no_identity(serve: Serve, pki: CertificateAuthority) -> None:
-    client = await serve(echo)
-    tls = client_tls(pki)
-    tls.load_cert_chain(pki.authority_file.parent / "server.pem")
+    tls.load_cert_chain(client.pki.authority_file.parent / "server.pem" if is_ours else foreign)
     with pytest.raises((aiohttp.ClientError, ConnectionError)):
         async with client.session.get(client.url, ssl=tls) as answer:
             await answer.read()
@@ -167,10 +174,8 @@ async def test_only_http_1_1_is_offered(serve: Serve, pki: CertificateAuthority)
 
 
 async def test_an_answer_has_its_code_type_headers_and_length(serve: Serve) -> None:
-    async def handler(request: Request) -> Response:
-        return Response(201, b"made", "text/plain", {"Warning": '299 - "old"'})
-
-    client = await serve(handler)
+    made = Response(201, b"made", "text/plain", {"Warning": '299 - "old"'})
+    client = await serve(answering(lambda _: made))
     async with client.session.post(client.url) as answer:
         assert answer.status == 201
         assert answer.headers["Content-Type"] == "text/plain"
@@ -182,16 +187,11 @@ async def test_an_answer_has_its_code_type_headers_and_length(serve: Serve) -> N
 
 @pytest.mark.parametrize("body", [b"12345", [b"123", b"45"]])
 async def test_head_is_answered_with_the_length_but_no_body(serve: Serve, body: bytes | list[bytes]) -> None:
-    async def handler(request: Request) -> Response:
-        return Response(body=body)
-
-    client = await serve(handler)
-    reader, writer = await client.connect()
-    writer.write(b"HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-    head, _, rest = (await reader.read()).partition(b"\r\n\r\n")
+    client = await serve(answering(lambda _: Response(body=body)))
+    answer = await client.ask(b"HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    head, _, rest = answer.partition(b"\r\n\r\n")
     assert b"Content-Length: 5" in head
     assert rest == b""
-    writer.close()
 
 
 async def test_a_connection_serves_one_request_after_the_other(serve: Serve) -> None:
@@ -230,10 +230,7 @@ async def test_a_failure_in_the_midst_of_a_stream_cuts_it_off_and_is_logged(
         yield b"first\n"
         raise RuntimeError("out of cheese")
 
-    async def handler(request: Request) -> Response:
-        return Response(body=items())
-
-    client = await serve(handler)
+    client = await serve(answering(lambda _: Response(body=items())))
     async with client.session.get(f"{client.url}/stream") as answer:
         with pytest.raises(aiohttp.ClientPayloadError):
             await answer.read()
@@ -245,10 +242,7 @@ async def test_a_failure_in_the_midst_of_a_stream_cuts_it_off_and_is_logged(
 
 
 async def test_a_body_of_the_full_size_is_taken(serve: Serve) -> None:
-    async def handler(request: Request) -> Response:
-        return Response(body=str(len(request.body)).encode())
-
-    client = await serve(handler)
+    client = await serve(answering(lambda request: Response(body=str(len(request.body)).encode())))
     async with client.session.post(client.url, data=io.BytesIO(b"x" * LIMITS.body_bytes)) as answer:
         assert await answer.text() == "3145728"
 
@@ -307,12 +301,8 @@ async def test_a_client_that_asks_first_is_told_to_send_its_body(serve: Serve) -
 
 async def test_a_body_that_does_not_come_is_given_up(serve: Serve) -> None:
     client = await serve(echo, HttpLimits(body_seconds=0.05, lingering_seconds=0.05))
-    reader, writer = await client.connect()
-    writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12")
-    async with within():
-        answer = await reader.read()
+    answer = await client.ask(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12")
     assert answer.startswith(b"HTTP/1.1 408 ")
-    writer.close()
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: h\r\nX-Slow: "])
@@ -342,24 +332,17 @@ async def test_a_client_that_does_not_finish_its_headers_is_cut_off(serve: Serve
 )
 async def test_what_is_not_http_is_a_400_and_the_end_of_the_connection(serve: Serve, sent: bytes) -> None:
     client = await serve(echo)
-    reader, writer = await client.connect()
-    writer.write(sent)
-    async with within():
-        assert (await reader.read()).split(b"\r\n")[0] == b"HTTP/1.0 400 Bad Request"
-    writer.close()
+    assert (await client.ask(sent)).split(b"\r\n")[0] == b"HTTP/1.0 400 Bad Request"
 
 
 async def test_connections_over_the_limit_are_refused_and_the_others_go_on(serve: Serve) -> None:
     client = await serve(echo, HttpLimits(connections=2))
     kept = [await client.connect() for _ in range(2)]
-    reader, writer = await client.connect()
-    async with within():
-        assert await reader.read() == b""
+    assert await client.ask(b"") == b""
     for number, (kept_reader, kept_writer) in enumerate(kept):
         kept_writer.write(b"GET /%d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" % number)
         assert b"200 OK" in await kept_reader.read()
         kept_writer.close()
-    writer.close()
 
 
 async def test_of_clients_that_nobody_knows_the_oldest_makes_room_for_another(serve: Serve) -> None:
@@ -392,9 +375,7 @@ async def _silent(client: Client) -> ssl.SSLSocket:
 async def test_a_client_that_made_room_keeps_nothing_though_it_does_not_agree_to_that(serve: Serve) -> None:
     client = await serve(echo, HttpLimits(unauthenticated_connections=1))
     first, second = await _silent(client), await _silent(client)
-    async with within(10.0):
-        while client.face.connections > 1:
-            await asyncio.sleep(0.01)
+    await client.until_connections(1)
     first.close()
     second.close()
 
@@ -404,9 +385,7 @@ async def test_a_client_that_was_refused_does_not_hold_its_connection_open(serve
     refused = await _silent(client)
     head = b"GET / HTTP/1.1\r\nHost: h\r\n" + b"X: " + b"x" * 62_000 + b"\r\nY: " + b"x" * 10_000
     await asyncio.to_thread(refused.sendall, head)
-    async with within(10.0):
-        while client.face.connections:
-            await asyncio.sleep(0.01)
+    await client.until_connections(0)
     refused.close()
 
 
@@ -426,22 +405,15 @@ async def test_a_head_larger_than_all_of_its_headers_may_be_is_a_431(serve: Serv
 
 async def test_a_list_in_pieces_arrives_whole_with_its_length(serve: Serve) -> None:
     pieces = [b"%06d," % number for number in range(300_000)]
-
-    async def handler(request: Request) -> Response:
-        return Response(body=pieces)
-
-    client = await serve(handler)
+    client = await serve(answering(lambda _: Response(body=pieces)))
     async with client.session.get(client.url) as answer:
         assert answer.headers["Content-Length"] == "2100000"
         assert await answer.read() == b"".join(pieces)
 
 
 async def test_a_list_nobody_reads_neither_blocks_others_nor_piles_up(serve: Serve) -> None:
-    piece = b"x" * 100_000
-
-    async def handler(request: Request) -> Response:
-        return Response(body=[piece] * 1000 if request.path == "/list" else b"{}")
-
+    body = [b"x" * 100_000] * 1000
+    handler = answering(lambda request: Response(body=body if request.path == "/list" else b"{}"))
     client = await serve(handler, HttpLimits(stall_seconds=0.2))
     reader, writer = await client.connect()
     writer.write(b"GET /list HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -449,9 +421,7 @@ async def test_a_list_nobody_reads_neither_blocks_others_nor_piles_up(serve: Ser
     async with within(), client.session.get(f"{client.url}/other") as answer:
         assert answer.status == 200
     # The reader stands still, so the server cuts it off long before the 100 MB are written.
-    async with within():
-        while client.face.connections > 1:
-            await asyncio.sleep(0.01)
+    await client.until_connections(1, seconds=DEADLINE)
     writer.close()
 
 
@@ -462,10 +432,7 @@ async def test_a_stream_shows_its_headers_at_once_and_each_item_when_it_comes(se
         while (item := await items.get()) is not None:
             yield item
 
-    async def handler(request: Request) -> Response:
-        return Response(body=stream())
-
-    client = await serve(handler)
+    client = await serve(answering(lambda _: Response(body=stream())))
     async with within(), client.session.get(client.url) as answer:
         assert answer.headers["Transfer-Encoding"] == "chunked"
         for item in (b"one\n", b"two\n"):
@@ -493,11 +460,7 @@ class Endless:
 
 async def test_a_stream_is_closed_as_soon_as_its_reader_has_gone(serve: Serve) -> None:
     endless = Endless(b"first\n")
-
-    async def handler(request: Request) -> Response:
-        return Response(body=endless.stream())
-
-    client = await serve(handler)
+    client = await serve(answering(lambda _: Response(body=endless.stream())))
     reader, writer = await client.connect()
     writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
     await reader.readuntil(b"first\n")
@@ -508,10 +471,7 @@ async def test_a_stream_is_closed_as_soon_as_its_reader_has_gone(serve: Serve) -
 
 async def test_a_stream_whose_reader_stands_still_is_cut_off(serve: Serve) -> None:
     endless = Endless(*[b"x" * 1_000_000] * 100)
-
-    async def handler(request: Request) -> Response:
-        return Response(body=endless.stream())
-
+    handler = answering(lambda _: Response(body=endless.stream()))
     client = await serve(handler, HttpLimits(stall_seconds=0.1))
     _, writer = await client.connect()
     writer.transport.pause_reading()
@@ -528,10 +488,8 @@ async def test_a_slow_reader_that_goes_on_reading_gets_everything(serve: Serve, 
     async def stream() -> AsyncIterator[bytes]:
         yield piece
 
-    async def handler(request: Request) -> Response:
-        return Response(body={"/stream": stream(), "/list": [piece], "/whole": piece}[path])
-
-    client = await serve(handler, HttpLimits(stall_seconds=60))
+    bodies = {"/stream": stream(), "/list": [piece], "/whole": piece}
+    client = await serve(answering(lambda _: Response(body=bodies[path])), HttpLimits(stall_seconds=60))
     reader, writer = await client.connect()
     writer.write(b"GET %b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" % path.encode())
     size = 0
@@ -559,11 +517,7 @@ async def test_a_stream_asked_with_head_is_closed_unread(serve: Serve) -> None:
             self.was_closed = True
 
     unread = Unread()
-
-    async def handler(request: Request) -> Response:
-        return Response(body=unread)
-
-    client = await serve(handler)
+    client = await serve(answering(lambda _: Response(body=unread)))
     async with within(), client.session.head(client.url) as answer:
         assert answer.status == 200
     assert unread.was_closed
@@ -583,10 +537,7 @@ def upgrading(seen: list[bytes | None]) -> Handler:
                 return
             await channel.send(channel.protocol.encode() + b" " + message)
 
-    async def handler(request: Request) -> Response:
-        return Response(101, upgrade=Upgrade(PROTOCOLS, relay))
-
-    return handler
+    return answering(lambda _: Response(101, upgrade=Upgrade(PROTOCOLS, relay)))
 
 
 async def test_an_upgrade_speaks_the_protocol_both_sides_know(serve: Serve) -> None:
@@ -595,9 +546,7 @@ async def test_an_upgrade_speaks_the_protocol_both_sides_know(serve: Serve) -> N
     async with client.session.ws_connect(client.url, protocols=("x", "v4.channel.k8s.io")) as socket:
         await socket.send_bytes(b"\x00in")
         assert await socket.receive_bytes() == b"v4.channel.k8s.io \x00in"
-    async with within():
-        while seen[-1] is not None:
-            await asyncio.sleep(0.01)
+    await until(lambda: seen[-1] is None, seconds=DEADLINE)
     assert seen == [b"\x00in", None]
 
 
@@ -639,9 +588,7 @@ async def test_the_relay_learns_that_the_client_is_gone(serve: Serve) -> None:
     transport = socket.get_extra_info("socket")
     assert transport is not None
     await client.session.close()
-    async with within():
-        while seen[-1] is not None:
-            await asyncio.sleep(0.01)
+    await until(lambda: seen[-1] is None, seconds=DEADLINE)
 
 
 # --- stopping --------------------------------------------------------------------------------------------

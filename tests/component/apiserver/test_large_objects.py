@@ -1,48 +1,28 @@
-"""Objects of the largest request size: rejected or stored without delaying other requests."""
+"""Objects and selectors of the largest size: rejected, stored or matched without delaying other requests."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import threading
+from typing import Any
 
 import pytest
 
-from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn import ADMIN, UserInfo
-from podlife.apiserver.namespace import create_system_namespaces
-from podlife.apiserver.storage import MemoryStore
-from podlife.clock import SystemClock
-from podlife.wire import Handler, Query, Request, Response
+from podlife.apiserver.subresources import eviction
+from podlife.wire import Handler
+from tests.component.apiserver.requests import CONFIG_MAPS, PODS, TABLE, ask, send
+from tests.kit import embedded, objects
 
-
-class Everybody:
-    """Authenticates every request as the admin."""
-
-    def authenticate(self, request: Request) -> UserInfo:
-        return ADMIN
-
-    def find_token(self, token: str) -> UserInfo | None:
-        return None
+JSON_PATCH, MERGE = "json-patch+json", "merge-patch+json"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
 @pytest.fixture
 async def handler() -> Handler:
-    server = assemble(MemoryStore(), clock=SystemClock(), authenticator=Everybody())  # type: ignore[arg-type]
-    await create_system_namespaces(server.registry, ADMIN)
-    return server
+    return await embedded.start()
 
 
-async def send(
-    handler: Handler, method: str, path: str, body: object = None, kind: str = "json", accept: str = ""
-) -> Response:
-    data = b"" if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": f"application/{kind}", "Accept": accept}
-    return await handler(Request(method, path, Query(), headers, data))
-
-
-async def turns_during(
-    handler: Handler, method: str, path: str, body: object = None, kind: str = "json", accept: str = ""
-) -> int:
+async def turns_during(handler: Handler, method: str, path: str, body: object = None, **how: str) -> int:
     """How often the event loop ran other tasks while the request was served."""
     turns = 0
 
@@ -55,7 +35,7 @@ async def turns_during(
     other = asyncio.get_running_loop().create_task(somebody_else())
     await asyncio.sleep(0)
     before = turns
-    response = await send(handler, method, path, body, kind, accept)
+    response = await send(handler, method, path, body, **how)
     other.cancel()
     assert response.status in (201, 200, 422)
     return turns - before
@@ -67,10 +47,7 @@ async def turns_at_once(handler: Handler) -> int:
     How many more a large one lets them have is the scheduler's choice; without a thread it would be no more than this.
     """
     small = {"metadata": {"generateName": "small-"}}
-    return await turns_during(handler, "POST", "/api/v1/namespaces/default/configmaps", small)
-
-
-PODS = "/api/v1/namespaces/default/pods"
+    return await turns_during(handler, "POST", CONFIG_MAPS, small)
 
 
 async def test_a_pod_with_thousands_of_mistakes_is_refused_while_others_get_their_turns(
@@ -78,29 +55,21 @@ async def test_a_pod_with_thousands_of_mistakes_is_refused_while_others_get_thei
 ) -> None:
     pod = {"metadata": {"name": "huge"}, "spec": {"containers": [{}] * 20_000}}
     assert await turns_during(handler, "POST", PODS, pod) > await turns_at_once(handler)
-    response = await send(handler, "POST", PODS, pod)
-    assert isinstance(response.body, bytes)
-    status = json.loads(response.body)
+    _, status = await ask(handler, "POST", PODS, pod)
     assert (status["code"], len(status["details"]["causes"])) == (422, 1_000)
 
 
 async def test_a_large_object_is_stored_whole_and_changed_by_put_and_patch(handler: Handler) -> None:
-    path = "/api/v1/namespaces/default/configmaps"
     data = {f"key-{number}": "v" * 100 for number in range(5_000)}
     large = {"metadata": {"name": "large"}, "data": data}
     at_once = await turns_at_once(handler)
-    assert await turns_during(handler, "POST", path, large) > at_once
+    assert await turns_during(handler, "POST", CONFIG_MAPS, large) > at_once
     large["data"] = {**data, "one-more": "x"}
-    assert await turns_during(handler, "PUT", f"{path}/large", large) > at_once
+    assert await turns_during(handler, "PUT", f"{CONFIG_MAPS}/large", large) > at_once
     change = {"data": dict.fromkeys(data, "w" * 100)}
-    assert await turns_during(handler, "PATCH", f"{path}/large", change, "merge-patch+json") > at_once
-    response = await send(handler, "GET", f"{path}/large")
-    assert isinstance(response.body, bytes)
-    assert json.loads(response.body)["data"] == {**change["data"], "one-more": "x"}
-
-
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-JSON_PATCH, MERGE = "json-patch+json", "merge-patch+json"
+    assert await turns_during(handler, "PATCH", f"{CONFIG_MAPS}/large", change, kind=MERGE) > at_once
+    _, stored = await ask(handler, "GET", f"{CONFIG_MAPS}/large")
+    assert stored["data"] == {**change["data"], "one-more": "x"}
 
 
 async def with_large(handler: Handler) -> str:
@@ -111,7 +80,7 @@ async def with_large(handler: Handler) -> str:
     return f"{CONFIG_MAPS}/large"
 
 
-@pytest.mark.parametrize("accept", ["application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"])
+@pytest.mark.parametrize("accept", ["application/yaml", TABLE])
 async def test_a_large_object_is_shown_in_another_form_while_others_get_their_turns(
     handler: Handler, accept: str
 ) -> None:
@@ -125,7 +94,7 @@ async def test_a_small_patch_of_a_large_object_is_applied_while_others_get_their
 ) -> None:
     path = await with_large(handler)
     at_once = await turns_at_once(handler)
-    assert await turns_during(handler, "PATCH", path, {"data": {"a": "b"}}, MERGE) > at_once
+    assert await turns_during(handler, "PATCH", path, {"data": {"a": "b"}}, kind=MERGE) > at_once
 
 
 async def test_small_patches_cannot_make_an_object_larger_than_a_request(handler: Handler) -> None:
@@ -141,10 +110,9 @@ async def test_small_patches_cannot_make_an_object_larger_than_a_request(handler
 @pytest.mark.parametrize("kind", ["json", "yaml"])
 async def test_more_fields_and_elements_than_anybody_means_are_refused(handler: Handler, kind: str) -> None:
     pod = {"metadata": {"name": "many"}, "spec": {"containers": [{}] * 300_000}}
-    answer = await send(handler, "POST", PODS, pod, kind)
-    assert answer.status in (400, 413)
-    assert isinstance(answer.body, bytes)
-    assert b"0000" in answer.body
+    code, answer = await ask(handler, "POST", PODS, pod, kind=kind)
+    assert code in (400, 413)
+    assert "0000" in answer["message"]
 
 
 async def test_commas_in_strings_are_no_elements(handler: Handler) -> None:
@@ -167,3 +135,26 @@ async def test_long_warnings_are_cut_as_upstream_cuts_them(handler: Handler) -> 
     told = [text for name, text in answer.headers if name == "Warning"]
     assert len(told) == 10
     assert max(map(len, told)) < 300
+
+
+@pytest.mark.parametrize(("expressions", "is_aside"), [(1, False), (8_000, True)])
+async def test_long_selectors_are_matched_beside_the_event_loop(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch, expressions: int, is_aside: bool
+) -> None:
+    _, pod = await ask(handler, "POST", PODS, objects.pod())
+    pod["status"]["phase"] = "Running"
+    assert (await send(handler, "PUT", f"{PODS}/web/status", pod)).status == 200
+    selector = {"matchExpressions": [{"key": f"k{n}", "operator": "Exists"} for n in range(expressions)]}
+    budget = {"metadata": {"name": "b"}, "spec": {"selector": selector, "maxUnavailable": 1}}
+    assert (await send(handler, "POST", BUDGETS, budget)).status == 201
+    threads: list[threading.Thread] = []
+    matches = eviction.selector_matches
+
+    def noted(*arguments: Any) -> bool:
+        threads.append(threading.current_thread())
+        return matches(*arguments)
+
+    monkeypatch.setattr(eviction, "selector_matches", noted)
+    evicted = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web"}}
+    assert (await send(handler, "POST", f"{PODS}/web/eviction", evicted)).status == 201
+    assert [thread is not threading.main_thread() for thread in threads] == [is_aside]

@@ -10,26 +10,15 @@ from typing import Any
 import pytest
 
 from podlife.apiserver.endpoints import ApiHandler
-from podlife.wire import Peer, Query, Request, Response
+from tests.component.apiserver.requests import CONFIG_MAPS, TABLE, send, whole
 from tests.kit import embedded
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 MANY = 2_000
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-
-
-async def send(
-    handler: ApiHandler, method: str, path: str, body: object = None, *, query: str = "", accept: str = ""
-) -> Response:
-    data = json.dumps(body).encode() if body is not None else b""
-    headers = {"Accept": accept} if accept else {}
-    peer = Peer("admin", ("system:masters",))
-    return await handler(Request(method, path, Query(query), headers, data, peer))
 
 
 async def create(handler: ApiHandler, name: str) -> None:
     body = {"metadata": {"name": name, "labels": {"app": "web"}}}
-    assert (await send(handler, "POST", MAPS, body)).status == 201
+    assert (await send(handler, "POST", CONFIG_MAPS, body)).status == 201
 
 
 @pytest.fixture
@@ -40,20 +29,14 @@ async def handler() -> ApiHandler:
     return handler
 
 
-async def whole(response: Response) -> bytes:
-    if isinstance(response.body, AsyncIterator):
-        return b"".join([part async for part in response.body])
-    return response.body if isinstance(response.body, bytes) else b"".join(response.body)
-
-
 async def test_a_change_while_a_list_is_chosen_comes_after_it(handler: ApiHandler) -> None:
     before = handler.registry.store.revision
     async with asyncio.TaskGroup() as group:
-        listing = group.create_task(send(handler, "GET", MAPS, query="labelSelector=app=web"))
+        listing = group.create_task(send(handler, "GET", f"{CONFIG_MAPS}?labelSelector=app=web"))
         await asyncio.sleep(0)
         assert not listing.done()
         await create(handler, "late")
-        await send(handler, "DELETE", f"{MAPS}/map-1999")
+        await send(handler, "DELETE", f"{CONFIG_MAPS}/map-1999")
         assert not listing.done()
     found: Any = json.loads(await whole(listing.result()))
     assert found["metadata"]["resourceVersion"] == str(before)
@@ -61,7 +44,7 @@ async def test_a_change_while_a_list_is_chosen_comes_after_it(handler: ApiHandle
 
 
 async def test_a_watch_that_begins_with_a_long_choice_tells_everything_once(handler: ApiHandler) -> None:
-    watch = await send(handler, "GET", MAPS, query="watch=1&labelSelector=app=web&timeoutSeconds=60")
+    watch = await send(handler, "GET", f"{CONFIG_MAPS}?watch=1&labelSelector=app=web&timeoutSeconds=60")
     assert isinstance(watch.body, AsyncIterator)
     events: list[tuple[str, str]] = []
 
@@ -79,7 +62,7 @@ async def test_a_watch_that_begins_with_a_long_choice_tells_everything_once(hand
         await asyncio.sleep(0)
         assert events == []
         await create(handler, "late")
-        await send(handler, "DELETE", f"{MAPS}/late")
+        await send(handler, "DELETE", f"{CONFIG_MAPS}/late")
     assert events[:MANY] == [("ADDED", f"map-{n:04}") for n in range(MANY)]
     assert events[MANY:] == [("ADDED", "late"), ("DELETED", "late")]
 
@@ -94,7 +77,7 @@ async def test_a_long_list_in_another_form_is_made_beside_the_loop(handler: ApiH
             await asyncio.sleep(0)
             turns += 1
 
-    answer = await send(handler, "GET", MAPS, accept=accept)
+    answer = await send(handler, "GET", CONFIG_MAPS, accept=accept)
     async with asyncio.TaskGroup() as group:
         ticking = group.create_task(tick())
         while not turns:
@@ -109,6 +92,6 @@ async def test_a_long_list_in_another_form_is_made_beside_the_loop(handler: ApiH
 
 
 async def test_a_short_list_in_another_form_is_answered_at_once(handler: ApiHandler) -> None:
-    answer = await send(handler, "GET", MAPS, query="limit=500", accept=TABLE)
+    answer = await send(handler, "GET", f"{CONFIG_MAPS}?limit=500", accept=TABLE)
     assert isinstance(answer.body, bytes)
     assert len(json.loads(answer.body)["rows"]) == 500

@@ -15,23 +15,15 @@ import pytest
 from podlife.api.codec import Object
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.authn import ADMIN, Authenticator
-from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.namespace import NamespaceController, create_system_namespaces
 from podlife.apiserver.registry import graceful_deletion
 from podlife.apiserver.storage import Key, MemoryStore, SqliteStore
 from podlife.apiserver.storage.database import Database
-from podlife.apiserver.storage.state import Row
+from podlife.apiserver.storage.records import Row
 from podlife.clock import SystemClock
 from podlife.testing import LoopClock, virtual_time
-from podlife.wire import Peer, Request
-
-
-async def send(handler: ApiHandler, method: str, path: str, body: object = None) -> int:
-    data = json.dumps(body).encode() if body is not None else b""
-    headers = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}
-    peer = Peer("admin", ("system:masters",))
-    answer = await handler(Request(method, path, headers=headers, body=data, peer=peer))
-    return answer.status
+from tests.component.apiserver.requests import send
+from tests.kit import objects
 
 
 async def pass_turns() -> None:
@@ -67,7 +59,7 @@ async def test_what_was_let_in_before_its_namespace_was_deleted_goes_with_it(
         await namespaces.next()
         await pass_turns()
         groups.release(100)
-        assert await late == 201
+        assert (await late).status == 201
         while store.get(Key("namespaces", "", "brief")) is not None:
             await namespaces.next()
         assert list(store.list("configmaps", "brief")) == []
@@ -96,8 +88,8 @@ class Server:
         await self._stack.__aexit__(*failure)
         await self.store.close()
 
-    async def send(self, method: str, path: str, body: object = None) -> int:
-        return await send(self.handler, method, path, body)
+    async def send(self, method: str, path: str, body: object = None, kind: str = "json") -> int:
+        return (await send(self.handler, method, path, body, kind)).status
 
     async def make(self, plural: str, body: object) -> None:
         assert await self.send("POST", f"/api/v1/namespaces/brief/{plural}", body) == 201
@@ -116,30 +108,23 @@ class Server:
     def condition(self, type_: str) -> tuple[str, str, str]:
         record = self.store.get(Key("namespaces", "", "brief"))
         assert record is not None
-        found = next(
-            each for each in json.loads(record.value)["status"]["conditions"] if each["type"] == type_
-        )
+        conditions = json.loads(record.value)["status"]["conditions"]
+        found = next(each for each in conditions if each["type"] == type_)
         return found["status"], found["reason"], found["message"]
 
 
-def pod(name: str, *, grace_seconds: int = 30, node: str = "n1", finalizers: Sequence[str] = ()) -> object:
-    spec = {
-        "nodeName": node,
-        "terminationGracePeriodSeconds": grace_seconds,
-        "containers": [{"name": "main", "image": "app"}],
-    }
-    return {"metadata": {"name": name, "finalizers": list(finalizers)}, "spec": spec}
+HELD = {"finalizers": ["example.com/held"]}
 
 
 @virtual_time
 async def test_the_rest_of_a_namespace_stays_until_its_pods_are_gone() -> None:
     """Upstream's OrderedNamespaceDeletion."""
     async with Server() as server:
-        await server.make("pods", pod("p", node="", finalizers=["example.com/held"]))
+        await server.make("pods", objects.pod("p", metadata=HELD))
         await server.delete_namespace()
         assert (server.names("pods"), server.names("configmaps")) == (["p"], ["c"])
         path = "/api/v1/namespaces/brief/pods/p"
-        assert await server.send("PATCH", path, {"metadata": {"finalizers": None}}) == 200
+        assert await server.send("PATCH", path, {"metadata": {"finalizers": None}}, "merge-patch+json") == 200
         await asyncio.sleep(60)
         assert server.is_gone()
 
@@ -147,7 +132,7 @@ async def test_the_rest_of_a_namespace_stays_until_its_pods_are_gone() -> None:
 @virtual_time
 async def test_the_conditions_of_a_namespace_tell_what_it_waits_for() -> None:
     async with Server() as server:
-        await server.make("pods", pod("p", finalizers=["example.com/held"]))
+        await server.make("pods", objects.pod("p", metadata=HELD, nodeName="n1"))
         await server.delete_namespace()
         assert server.condition("NamespaceContentRemaining") == (
             "True",
@@ -166,7 +151,9 @@ async def test_the_conditions_of_a_namespace_tell_what_it_waits_for() -> None:
 @virtual_time
 async def test_a_namespace_with_a_pod_of_endless_grace_does_not_end_the_cleanup_of_others() -> None:
     async with Server() as server:
-        await server.make("pods", pod("p", grace_seconds=300_000_000_000))
+        await server.make(
+            "pods", objects.pod("p", nodeName="n1", terminationGracePeriodSeconds=300_000_000_000)
+        )
         await server.send("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
         await server.delete_namespace()
         assert await server.send("DELETE", "/api/v1/namespaces/other") == 200

@@ -37,20 +37,23 @@ class Process:
         self, path: str, identity: str = "admin", method: str = "GET", body: Any = None
     ) -> tuple[int, Any]:
         """Code and decoded body of a response to this identity; '' is unauthenticated."""
+        try:
+            with self.open(path, identity, method, body) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+    def open(self, path: str, identity: str = "admin", method: str = "GET", body: Any = None) -> Any:
         config = yaml.safe_load(self.kubeconfig.with_name(f"{identity or 'admin'}.kubeconfig").read_text())
-        cluster = config["clusters"][0]["cluster"]
         tls = ssl.create_default_context(cafile=self.kubeconfig.parent / "pki" / "ca.crt")
         headers = {"Content-Type": "application/json"}
         if identity:
             headers["Authorization"] = f"Bearer {config['users'][0]['user']['token']}"
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(cluster["server"] + path, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, context=tls, timeout=60) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read()
+        url = config["clusters"][0]["cluster"]["server"] + path
+        request = urllib.request.Request(url, data, headers, method=method)
+        return urllib.request.urlopen(request, context=tls, timeout=60)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
@@ -137,13 +140,7 @@ def test_in_memory_it_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_watch_ends_in_order_when_the_server_stops(tmp_path: Path) -> None:
     with server("--data", str(tmp_path), "--port", "0") as running:
-        config = yaml.safe_load(running.kubeconfig.read_text())
-        tls = ssl.create_default_context(cafile=tmp_path / "pki" / "ca.crt")
-        request = urllib.request.Request(
-            config["clusters"][0]["cluster"]["server"] + "/api/v1/namespaces?watch=1",
-            headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"},
-        )
-        with urllib.request.urlopen(request, context=tls, timeout=60) as watch:
+        with running.open("/api/v1/namespaces?watch=1") as watch:
             assert json.loads(watch.readline())["type"] == "ADDED"
             running.process.send_signal(signal.SIGTERM)
             # The rest is read to a clean end: a cut connection would raise IncompleteRead.
@@ -171,8 +168,13 @@ def test_an_address_of_another_machine_is_told(tmp_path: Path) -> None:
     assert "203.0.113.7 is not an address of this machine" in message
 
 
-async def test_as_a_component_it_says_when_it_is_ready_and_stops_when_told(tmp_path: Path) -> None:
-    apiserver = ApiServer(ApiServerSettings(data=tmp_path, in_memory=True, port=0))
+@pytest.mark.parametrize(
+    ("bind", "host"), [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("localhost", "localhost")]
+)
+async def test_as_a_component_it_says_where_clients_can_reach_it_and_stops_when_told(
+    tmp_path: Path, bind: str, host: str
+) -> None:
+    apiserver = ApiServer(ApiServerSettings(data=tmp_path, in_memory=True, bind=bind, port=0))
     seen: list[ServingInfo] = []
 
     def ready(serving: ServingInfo) -> None:
@@ -181,24 +183,8 @@ async def test_as_a_component_it_says_when_it_is_ready_and_stops_when_told(tmp_p
 
     async with asyncio.timeout(60):
         await apiserver.run(ready)
-    assert seen[0].url.startswith("https://127.0.0.1:")
+    assert seen[0].url.startswith(f"https://{host}:")
     assert seen[0].kubeconfig().exists()
-
-
-@pytest.mark.parametrize(
-    ("bind", "host"), [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("localhost", "localhost")]
-)
-async def test_clients_are_sent_to_an_address_they_can_reach(tmp_path: Path, bind: str, host: str) -> None:
-    apiserver = ApiServer(ApiServerSettings(data=tmp_path, in_memory=True, bind=bind, port=0))
-    seen: list[str] = []
-
-    def ready(serving: ServingInfo) -> None:
-        seen.append(serving.url)
-        apiserver.stop()
-
-    async with asyncio.timeout(60):
-        await apiserver.run(ready)
-    assert seen[0].startswith(f"https://{host}:")
 
 
 async def test_a_name_that_does_not_resolve_is_a_config_error(tmp_path: Path) -> None:

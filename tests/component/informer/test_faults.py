@@ -11,8 +11,14 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.api.views import Metadata
-from podlife.apiserver.storage.state import HistoryLimits
-from podlife.errors import ApiError, ForbiddenError, NotFoundError, UnauthorizedError, UnreachableError
+from podlife.apiserver.storage import HistoryLimits
+from podlife.errors import (
+    ApiError,
+    ForbiddenError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from podlife.testing import virtual_time
 from podlife.wire import Response
 from tests.component.informer.world import Notes, following, refusal, run_informer, started

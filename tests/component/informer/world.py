@@ -17,8 +17,7 @@ from podlife.api.views import Metadata
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.authn import ADMIN, Authenticator
 from podlife.apiserver.namespace import create_system_namespaces
-from podlife.apiserver.storage import MemoryStore
-from podlife.apiserver.storage.state import HistoryLimits
+from podlife.apiserver.storage import HistoryLimits, MemoryStore
 from podlife.client import CONFIG_MAPS, Client, InProcessTransport, NotSentError
 from podlife.client.transport import SilenceError, TransportResponse
 from podlife.clock import ManualClock

@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from podlife.api.codec import Object, format_time
+from podlife.api.codec import Object, decode_object, format_time
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile, format_tokens
 from podlife.apiserver.namespace import create_system_namespaces
-from podlife.apiserver.registry.object_codec import decode_stored, encoder
+from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.storage import Key, MemoryStore, Put
 from podlife.client import NODES, PODS, Client, DeleteOptions, InProcessTransport, PatchType
 from podlife.errors import NotFoundError
@@ -156,7 +156,7 @@ class World:
         key = Key("pods", namespace, name)
         record = self._store.get(key)
         assert record is not None
-        obj = decode_stored(record.value)
+        obj = decode_object(record.value)
         for part, values in parts.items():
             obj[part] = values if part == "status" else {**obj.get(part, {}), **values}
         await self._store.commit(Put(key, encoder(obj), expected=record.revision))

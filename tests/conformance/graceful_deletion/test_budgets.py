@@ -25,10 +25,6 @@ def assert_refused(answer: Answer, cause: str, *, retry: int | None = None) -> N
     assert answer.body["details"].get("retryAfterSeconds") == retry
 
 
-async def is_going(world: World, name: str = "p") -> bool:
-    return "deletionTimestamp" in (await world.get(name))["metadata"]
-
-
 async def test_pod_with_two_budgets_can_not_be_evicted(world: World) -> None:
     """EV-11. The answer has the code of its body, seen on the real server."""
     for name in ("b", "c"):
@@ -62,7 +58,7 @@ async def test_budget_is_asked_where_its_selector_matches(
     await world.budget(allowed=0, current=1, desired=1, selector=selector)
     await world.pod(phase="Running", is_ready=True)
     assert (await world.evict("p")).code == (429 if is_meant else 201)
-    assert await is_going(world) is not is_meant
+    assert await world.is_going() is not is_meant
 
 
 @pytest.mark.parametrize("selector", [{"matchLabels": {"app": "not valid!"}}, None], ids=["invalid", "none"])
@@ -74,7 +70,7 @@ async def test_budget_whose_selector_selects_nothing_is_ignored(
     await world.plant("b", resource="poddisruptionbudgets", spec={"selector": selector})
     await world.pod(phase="Running", is_ready=True)
     assert (await world.evict("p")).code == 201
-    assert await is_going(world)
+    assert await world.is_going()
 
 
 async def test_budget_of_another_namespace_has_no_say(world: World) -> None:
@@ -135,7 +131,7 @@ async def test_budget_that_its_controller_has_not_seen_yet_asks_to_come_again(wo
     answer = await world.evict("p")
     assert_refused(answer, "The disruption budget b is still being processed by the server.", retry=10)
     assert answer.headers["Retry-After"] == "10"
-    assert not await is_going(world)
+    assert not await world.is_going()
     assert await world.get_budget() == budget
 
 
@@ -147,7 +143,7 @@ async def test_budget_with_a_negative_allowance_forbids(world: World) -> None:
     answer = await world.evict("p")
     assert (answer.code, answer.body["reason"]) == (403, "Forbidden")
     assert answer.message.endswith("pdb disruptions allowed is negative")
-    assert not await is_going(world)
+    assert not await world.is_going()
 
 
 @pytest.mark.parametrize(("disrupted", "code"), [(2000, 201), (2001, 403)])
@@ -160,7 +156,7 @@ async def test_budget_with_too_many_unconfirmed_evictions_forbids(
     await world.pod(phase="Running", is_ready=True)
     answer = await world.evict("p")
     assert answer.code == code
-    assert await is_going(world) is (code == 201)
+    assert await world.is_going() is (code == 201)
     if code == 403:
         assert answer.message.endswith(
             "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
@@ -187,7 +183,7 @@ async def test_eviction_is_taken_from_the_budget(
     assert (said["status"], said["reason"]) == (status, reason)
     assert (said["lastTransitionTime"] == TIME) is (status == "True")
     assert budget["metadata"]["generation"] == before["metadata"]["generation"]
-    assert await is_going(world)
+    assert await world.is_going()
 
 
 async def test_refused_delete_does_not_cost_the_budget_anything(world: World) -> None:
@@ -206,7 +202,9 @@ async def test_refused_delete_does_not_cost_the_budget_anything(world: World) ->
     [
         ("AlwaysAllow", 0, 3, True),
         ("AlwaysAllow", 0, 0, True),
-        (None, 3, 3, True),
+        pytest.param("AlwaysAllow", 2, 2, True, id="EV-23k: always"),
+        pytest.param("IfHealthyBudget", 2, 2, True, id="EV-23k: if healthy"),
+        pytest.param(None, 2, 2, True, id="EV-23k: no policy"),
         ("IfHealthyBudget", 3, 2, True),
         ("IfHealthyBudget", 2, 3, False),
         (None, 2, 3, False),
@@ -219,10 +217,11 @@ async def test_pod_that_is_not_ready_is_free_where_the_application_is_healthy_wi
 ) -> None:
     """EV-18: free means that the budget is neither asked nor touched; otherwise it is as for any pod."""
     budget = await world.budget(allowed=allowed, current=current, desired=desired, policy=policy)
-    await world.pod(phase="Running", is_ready=False)
+    pod = await world.pod(phase="Running", is_ready=False)
     answer = await world.evict("p")
     assert answer.code == (201 if is_free or allowed else 429)
-    assert await is_going(world) is (answer.code == 201)
+    assert await world.is_going() is (answer.code == 201)
+    assert len(await world.marks(pod)) == (1 if answer.code == 201 else 0)
     after = await world.get_budget()
     if is_free or not allowed:
         assert after == budget
@@ -239,25 +238,7 @@ async def test_running_pod_is_kept_by_a_budget_that_allows_nothing(world: World,
     await world.budget(allowed=0, policy=policy)
     await world.pod(phase="Running")
     assert_refused(await world.evict("p"), NEEDS_NONE)
-    assert not await is_going(world)
-
-
-@pytest.mark.parametrize(
-    ("phase", "is_gone"),
-    [
-        pytest.param("Pending", False, id="EV-23b"),
-        pytest.param("Succeeded", True, id="EV-23c"),
-        pytest.param("Failed", True, id="EV-23d"),
-    ],
-)
-async def test_pod_that_does_not_run_is_deleted_in_spite_of_the_budget(
-    world: World, phase: str, is_gone: bool
-) -> None:
-    await world.budget(allowed=0)
-    await world.pod(phase=phase)
-    assert (await world.evict("p")).code == 201
-    assert await world.is_gone("p") is is_gone
-    assert is_gone or await is_going(world)
+    assert not await world.is_going()
 
 
 @pytest.mark.parametrize(
@@ -277,9 +258,9 @@ async def test_running_pod_is_deleted_once_or_not_at_all(
     await world.budget(**budget)
     before = await world.pod(phase="Running", **pod)
     assert (await world.evict("p")).code == code
-    marks = [seen for seen in await world.events(before) if "deletionTimestamp" in seen.meta]
+    marks = await world.marks(before)
     assert len(marks) == (1 if code == 201 else 0)
-    assert await is_going(world) is (code == 201)
+    assert await world.is_going() is (code == 201)
 
 
 async def test_pod_that_is_going_already_is_evicted_in_spite_of_the_budget(world: World) -> None:
@@ -291,16 +272,3 @@ async def test_pod_that_is_going_already_is_evicted_in_spite_of_the_budget(world
     meta = (await world.get("p"))["metadata"]
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         assert meta[field] == marked["metadata"][field]
-
-
-@pytest.mark.parametrize("policy", [None, "IfHealthyBudget", "AlwaysAllow"])
-async def test_unready_pod_is_free_under_any_policy_where_enough_are_healthy(
-    world: World, policy: str | None
-) -> None:
-    """EV-23k."""
-    budget = await world.budget(allowed=0, current=2, desired=2, policy=policy)
-    before = await world.pod(phase="Running", is_ready=False)
-    assert (await world.evict("p")).code == 201
-    marks = [seen for seen in await world.events(before) if "deletionTimestamp" in seen.meta]
-    assert len(marks) == 1
-    assert await world.get_budget() == budget

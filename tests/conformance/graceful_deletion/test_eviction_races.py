@@ -21,10 +21,6 @@ RUNNING_UNREADY = {"phase": "Running", "conditions": [{"type": "Ready", "status"
 LABELS = {"labels": {"app": "a", "new": "yes"}}
 
 
-async def is_going(world: World, name: str = "p") -> bool:
-    return "deletionTimestamp" in (await world.get(name))["metadata"]
-
-
 async def test_pending_pod_that_changes_is_evicted_unless_the_caller_meant_a_version(world: World) -> None:
     """EV-06: a version that the caller gave is honoured and not retried."""
     pod = await world.pod(phase="Pending")
@@ -33,7 +29,7 @@ async def test_pending_pod_that_changes_is_evicted_unless_the_caller_meant_a_ver
         [world.evict("p", preconditions=meant), world.evict("p")], lambda: world.plant("p", metadata=LABELS)
     )
     assert (picky.code, easy.code) == (409, 201)
-    assert await is_going(world)
+    assert await world.is_going()
     assert (await world.get("p"))["metadata"]["labels"] == LABELS["labels"]
 
 
@@ -47,7 +43,7 @@ async def test_pending_pod_that_changes_twice_and_stays_pending_is_evicted_once(
 
     [answer] = await world.meet([world.evict("p")], change_twice)
     assert answer.code == 201
-    marks = [seen for seen in await world.events(pod) if "deletionTimestamp" in seen.meta]
+    marks = await world.marks(pod)
     assert [seen.meta["labels"] for seen in marks] == [{"new": "2"}]
 
 
@@ -58,7 +54,7 @@ async def test_pending_pod_that_starts_to_run_is_no_longer_free(world: World) ->
     [answer] = await world.meet([world.evict("p")], lambda: world.plant("p", status=RUNNING_READY))
     assert answer.code == 429
     assert answer.cause["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
-    assert not await is_going(world)
+    assert not await world.is_going()
 
 
 async def test_pods_that_start_to_run_while_they_are_evicted_are_never_disrupted(world: World) -> None:
@@ -71,9 +67,7 @@ async def test_pods_that_start_to_run_while_they_are_evicted_are_never_disrupted
     both = [request for pair in zip(reports, evictions, strict=True) for request in pair]
     answers = await asyncio.gather(*both)
     for name, evicted in zip(names, answers[1::2], strict=True):
-        marks = [
-            seen for seen in await world.events(pods[name], name=name) if "deletionTimestamp" in seen.meta
-        ]
+        marks = await world.marks(pods[name], name=name)
         assert [seen.phase for seen in marks[:1]] == (["Pending"] if evicted.code == 201 else [])
         assert evicted.code in (201, 429)
 
@@ -87,7 +81,7 @@ async def test_more_writers_than_upstream_would_bear_do_not_keep_an_eviction_awa
     assert [answer.code for answer in written] == [200] * 25
     assert evicted.code == 201
     assert len((await world.get("p"))["metadata"]["labels"]) == 26
-    assert await is_going(world)
+    assert await world.is_going()
 
 
 async def test_unready_pod_that_gets_ready_is_no_longer_free(world: World) -> None:
@@ -96,7 +90,7 @@ async def test_unready_pod_that_gets_ready_is_no_longer_free(world: World) -> No
     await world.pod(phase="Running", is_ready=False)
     [answer] = await world.meet([world.evict("p")], lambda: world.plant("p", status=RUNNING_READY))
     assert answer.code == 429
-    assert not await is_going(world)
+    assert not await world.is_going()
 
 
 async def test_unready_pod_with_a_version_of_the_callers_is_a_conflict_and_no_429(world: World) -> None:
@@ -107,7 +101,7 @@ async def test_unready_pod_with_a_version_of_the_callers_is_a_conflict_and_no_42
     request = world.evict("p", preconditions=meant)
     [answer] = await world.meet([request], lambda: world.plant("p", metadata=LABELS))
     assert (answer.code, answer.body["reason"]) == (409, "Conflict")
-    assert not await is_going(world)
+    assert not await world.is_going()
 
 
 @pytest.mark.parametrize(("before", "after", "code"), [(0, 2, 201), (1, 0, 429)], ids=["refilled", "used up"])
@@ -126,7 +120,7 @@ async def test_budget_is_spent_as_its_controller_has_just_left_it(
     status = (await world.get_budget())["status"]
     assert answer.code == code
     assert (status["disruptionsAllowed"], status["currentHealthy"]) == (max(after - 1, 0), 9)
-    assert await is_going(world) is (code == 201)
+    assert await world.is_going() is (code == 201)
 
 
 async def test_evictions_at_once_never_take_more_than_the_budget_has(world: World) -> None:
@@ -138,7 +132,7 @@ async def test_evictions_at_once_never_take_more_than_the_budget_has(world: Worl
     answers = await asyncio.gather(*(world.evict(name) for name in names))
     assert sorted(answer.code for answer in answers) == [201] * 4 + [429] * 8
     evicted = {name for name, answer in zip(names, answers, strict=True) if answer.code == 201}
-    assert {name for name in names if await is_going(world, name)} == evicted
+    assert {name for name in names if await world.is_going(name)} == evicted
     status = (await world.get_budget())["status"]
     assert (status["disruptionsAllowed"], set(status["disruptedPods"])) == (0, evicted)
 
@@ -150,7 +144,7 @@ async def test_unready_pod_that_changes_and_stays_unready_is_evicted_once(world:
     pod = await world.pod(phase="Running", is_ready=False)
     [answer] = await world.meet([world.evict("p")], lambda: world.plant("p", metadata=LABELS))
     assert answer.code == 201
-    marks = [seen for seen in await world.events(pod) if "deletionTimestamp" in seen.meta]
+    marks = await world.marks(pod)
     assert len(marks) == 1
     assert await world.get_budget() == budget
 
@@ -161,7 +155,7 @@ async def test_what_the_delete_refuses_is_told_as_it_is(world: World) -> None:
     await world.pod(phase="Running", is_ready=False)
     answer = await world.evict("p", propagationPolicy="Slowly")
     assert (answer.code, answer.body["details"]["kind"]) == (422, "DeleteOptions")
-    assert not await is_going(world)
+    assert not await world.is_going()
 
 
 async def test_pending_pod_that_runs_unready_is_freed_by_always_allow(world: World) -> None:
@@ -170,7 +164,7 @@ async def test_pending_pod_that_runs_unready_is_freed_by_always_allow(world: Wor
     pod = await world.pod(phase="Pending")
     [answer] = await world.meet([world.evict("p")], lambda: world.plant("p", status=RUNNING_UNREADY))
     assert answer.code == 201
-    marks = [seen for seen in await world.events(pod) if "deletionTimestamp" in seen.meta]
+    marks = await world.marks(pod)
     assert [seen.phase for seen in marks] == ["Running"]
     assert await world.get_budget() == budget
 
@@ -183,5 +177,5 @@ async def test_pending_pod_that_starts_to_run_is_paid_for_by_the_budget(world: W
     assert answer.code == 201
     status = (await world.get_budget())["status"]
     assert (status["disruptionsAllowed"], list(status["disruptedPods"])) == (0, ["p"])
-    marks = [seen for seen in await world.events(pod) if "deletionTimestamp" in seen.meta]
+    marks = await world.marks(pod)
     assert [seen.phase for seen in marks] == ["Running"]

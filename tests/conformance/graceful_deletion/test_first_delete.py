@@ -8,19 +8,41 @@ import pytest
 
 from tests.conformance.graceful_deletion.world import World
 
-
-async def test_requested_grace_wins_over_the_pods_own(world: World) -> None:
-    """GD-01: G given -> G."""
-    await world.pod(terminationGracePeriodSeconds=7)
-    answer = await world.delete("p", gracePeriodSeconds=15)
-    assert answer.meta["deletionGracePeriodSeconds"] == 15
-    assert (await world.get("p"))["metadata"]["deletionGracePeriodSeconds"] == 15
+LAST = "9999-12-31T23:59:59Z"
+LONG = 300_000_000_000
 
 
-async def test_without_a_request_the_pods_own_grace_counts(world: World) -> None:
-    """GD-01: G absent -> S."""
-    await world.pod(terminationGracePeriodSeconds=7)
-    assert (await world.delete("p")).meta["deletionGracePeriodSeconds"] == 7
+@pytest.mark.parametrize(
+    ("own", "options", "grace"),
+    [
+        pytest.param(7, {"gracePeriodSeconds": 15}, 15, id="GD-01: G given -> G"),
+        pytest.param(7, {}, 7, id="GD-01: G absent -> S"),
+        pytest.param(30, {"gracePeriodSeconds": -1}, 1, id="GD-04: G=-1 on a scheduled pod"),
+        pytest.param(-1, {}, 1, id="GD-05f: created with a negative grace"),
+        pytest.param(60, {"gracePeriodSeconds": 30}, 30, id="GD-05a: pending, on a node"),
+        pytest.param(30, {"gracePeriodSeconds": 32}, 32, id="GD-71: longer than the pod's own"),
+        pytest.param(30, {"body": {}}, 30, id="GD-70: empty options"),
+        # Any int64 is a valid grace; this one reaches past the last moment that can be written.
+        pytest.param(LONG, {}, LONG, id="GD-01: S beyond all time"),
+        pytest.param(2**63 - 1, {}, 2**63 - 1, id="GD-01: the longest S"),
+        pytest.param(30, {"gracePeriodSeconds": LONG}, LONG, id="GD-01: G beyond all time"),
+    ],
+)
+async def test_scheduled_pod_is_marked_with_the_requested_grace_or_else_its_own(
+    world: World, own: int, options: dict[str, Any], grace: int
+) -> None:
+    """GD-07: the first delete sets the time and bumps the generation."""
+    created = await world.pod(terminationGracePeriodSeconds=own)
+    assert created["status"]["phase"] == "Pending"
+    answer = await world.delete("p", **options)
+    assert answer.code == 200
+    for meta in (answer.meta, (await world.get("p"))["metadata"]):
+        assert meta["deletionGracePeriodSeconds"] == grace
+        if grace < LONG:
+            assert world.seconds_until(meta["deletionTimestamp"]) == grace
+        else:
+            assert meta["deletionTimestamp"] == LAST
+        assert meta["generation"] == created["metadata"]["generation"] + 1
 
 
 async def test_pod_that_was_stored_without_any_grace_goes_at_once(world: World) -> None:
@@ -32,52 +54,27 @@ async def test_pod_that_was_stored_without_any_grace_goes_at_once(world: World) 
     assert await world.is_gone("p")
 
 
-@pytest.mark.parametrize("options", [{}, {"gracePeriodSeconds": 30}, {"gracePeriodSeconds": -1}])
-async def test_unscheduled_pod_goes_at_once_whatever_is_asked(world: World, options: dict[str, Any]) -> None:
-    """GD-02. GD-04 too: on an unscheduled pod a negative grace is 0, not 1."""
-    await world.pod(node="", terminationGracePeriodSeconds=60)
-    answer = await world.delete("p", **options)
-    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 0)
-    assert await world.is_gone("p")
-
-
-@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-@pytest.mark.parametrize("options", [{}, {"gracePeriodSeconds": 30}])
-async def test_pod_that_is_over_goes_at_once_whatever_is_asked(
-    world: World, phase: str, options: dict[str, Any]
-) -> None:
-    """GD-03."""
-    await world.pod(phase=phase, terminationGracePeriodSeconds=60)
-    answer = await world.delete("p", **options)
-    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 0)
-    assert await world.is_gone("p")
-
-
-async def test_negative_grace_means_one_second(world: World) -> None:
-    """GD-04: G=-1 on a scheduled running pod."""
-    await world.pod(phase="Running")
-    answer = await world.delete("p", gracePeriodSeconds=-1)
-    assert answer.meta["deletionGracePeriodSeconds"] == 1
-    assert world.seconds_until(answer.meta["deletionTimestamp"]) == 1
-    assert (await world.get("p"))["metadata"]["deletionGracePeriodSeconds"] == 1
-
-
 @pytest.mark.parametrize(
-    ("phase", "node", "grace"),
+    "options", [{}, {"body": {}}, {"gracePeriodSeconds": 30}, {"gracePeriodSeconds": -1}]
+)
+@pytest.mark.parametrize(
+    ("phase", "node"),
     [
-        pytest.param("Pending", "n", 30, id="GD-05a"),
-        pytest.param("Failed", "n", 0, id="GD-05b"),
-        pytest.param("Pending", "", 0, id="GD-05c"),
-        pytest.param("Succeeded", "", 0, id="GD-05d"),
+        pytest.param("", "", id="GD-02, GD-75: unscheduled"),
+        pytest.param("Pending", "", id="GD-05c"),
+        pytest.param("Succeeded", "", id="GD-05d"),
+        pytest.param("Succeeded", "n", id="GD-03: over"),
+        pytest.param("Failed", "n", id="GD-03, GD-05b: over"),
     ],
 )
-async def test_thirty_seconds_are_granted_only_where_something_runs(
-    world: World, phase: str, node: str, grace: int
+async def test_pod_that_runs_nowhere_goes_at_once_whatever_is_asked(
+    world: World, phase: str, node: str, options: dict[str, Any]
 ) -> None:
-    await world.pod(node=node, phase=phase)
-    answer = await world.delete("p", gracePeriodSeconds=30)
-    assert answer.meta["deletionGracePeriodSeconds"] == grace
-    assert await world.is_gone("p") is (grace == 0)
+    """GD-04 too: on an unscheduled pod a negative grace is 0, not 1."""
+    await world.pod(node=node, phase=phase, terminationGracePeriodSeconds=60)
+    answer = await world.delete("p", **options)
+    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 0)
+    assert await world.is_gone("p")
 
 
 async def test_pod_without_phase_and_node_goes_at_once(world: World) -> None:
@@ -86,13 +83,6 @@ async def test_pod_without_phase_and_node_goes_at_once(world: World) -> None:
     await world.plant("p", status={"phase": None})
     assert (await world.delete("p", gracePeriodSeconds=30)).meta["deletionGracePeriodSeconds"] == 0
     assert await world.is_gone("p")
-
-
-async def test_pod_created_with_a_negative_grace_gets_one_second(world: World) -> None:
-    """GD-05f, as a client can bring it about."""
-    await world.pod(terminationGracePeriodSeconds=-1)
-    assert (await world.delete("p")).meta["deletionGracePeriodSeconds"] == 1
-    assert not await world.is_gone("p")
 
 
 async def test_pod_stored_with_a_negative_grace_gets_one_second(world: World) -> None:
@@ -114,15 +104,6 @@ async def test_chosen_grace_is_what_answer_store_and_watchers_show(world: World)
     assert shown == [7, 7, 7]
 
 
-async def test_first_delete_sets_the_time_and_bumps_the_generation(world: World) -> None:
-    """GD-07."""
-    created = await world.pod(phase="Running")
-    await world.delete("p", gracePeriodSeconds=20)
-    meta = (await world.get("p"))["metadata"]
-    assert world.seconds_until(meta["deletionTimestamp"]) == 20
-    assert meta["generation"] == created["metadata"]["generation"] + 1
-
-
 async def test_generation_that_was_never_set_is_not_bumped(world: World) -> None:
     """GD-07: only a generation above 0 is."""
     await world.pod()
@@ -138,24 +119,6 @@ async def test_nothing_asked_for_is_not_grace_zero(world: World, body: dict[str,
     answer = await world.delete("p", body=body)
     assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 30)
     assert not await world.is_gone("p")
-
-
-async def test_scheduled_pod_with_empty_options_is_marked_with_its_own_thirty_seconds(world: World) -> None:
-    """GD-70."""
-    created = await world.pod()
-    answer = await world.delete("p", body={})
-    stored = (await world.get("p"))["metadata"]
-    assert answer.code == 200
-    assert stored["deletionGracePeriodSeconds"] == 30
-    assert world.seconds_until(stored["deletionTimestamp"]) == 30
-    assert stored["generation"] > created["metadata"]["generation"]
-
-
-async def test_grace_longer_than_the_pods_own_is_granted(world: World) -> None:
-    """GD-71."""
-    await world.pod()
-    await world.delete("p", gracePeriodSeconds=32)
-    assert (await world.get("p"))["metadata"]["deletionGracePeriodSeconds"] == 32
 
 
 async def test_zero_after_thirty_ends_the_pod(world: World) -> None:
@@ -179,8 +142,25 @@ async def test_unscheduled_pod_goes_only_for_the_uid_that_is_meant(world: World)
     assert await world.is_gone("p")
 
 
-async def test_unscheduled_pod_with_empty_options_goes_at_once(world: World) -> None:
-    """GD-75."""
-    await world.pod(node="")
-    assert (await world.delete("p", body={})).code == 200
+async def test_eviction_and_collection_delete_of_a_pod_with_a_grace_beyond_all_time_succeed(
+    world: World,
+) -> None:
+    """GD-64, EV-01."""
+    await world.pod("p", terminationGracePeriodSeconds=LONG)
+    await world.pod("q", terminationGracePeriodSeconds=LONG)
+    assert (await world.evict("p")).code == 201
+    assert (await world.request("DELETE", world.path("pods"))).code == 200
+    assert (await world.get("q"))["metadata"]["deletionTimestamp"] == LAST
+
+
+@pytest.mark.parametrize("grace", [LONG, 2**63 - 1])
+async def test_grace_beyond_all_time_counts_from_its_shortening(world: World, grace: int) -> None:
+    """GD-13: from the first request, but nobody can tell any more when that was."""
+    await world.pod()
+    await world.delete("p", gracePeriodSeconds=grace)
+    world.clock.advance(seconds=100)
+    answer = await world.delete("p", gracePeriodSeconds=30)
+    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 30)
+    assert world.seconds_until(answer.meta["deletionTimestamp"]) == 30
+    assert (await world.delete("p", gracePeriodSeconds=0)).code == 200
     assert await world.is_gone("p")

@@ -135,5 +135,5 @@ async def test_first_other_error_ends_the_deletion_of_a_collection(world: World)
     pods = [await world.pod(name) for name in ("a", "b", "c")]
     answer = await world.delete("", preconditions={"uid": pods[0]["metadata"]["uid"]})
     assert (answer.code, answer.body["reason"]) == (409, "Conflict")
-    assert "deletionTimestamp" in (await world.get("a"))["metadata"]
+    assert await world.is_going("a")
     assert [await world.get("b"), await world.get("c")] == pods[1:]

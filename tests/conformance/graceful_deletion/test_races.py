@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.conformance.graceful_deletion.conftest import on_both_stores
-from tests.conformance.graceful_deletion.world import NODE, Answer, World
+from tests.conformance.graceful_deletion.world import NODE, World
 
 pytestmark = on_both_stores
 
@@ -33,7 +33,7 @@ async def test_pod_that_is_replaced_before_the_delete_begins_is_not_touched(worl
     request = world.delete("p", preconditions={"uid": pod["metadata"]["uid"]})
     [answer] = await world.meet([request], lambda: world.plant("p", metadata={"uid": "of-the-next-one"}))
     assert answer.code == 409
-    assert "deletionTimestamp" not in (await world.get("p"))["metadata"]
+    assert not await world.is_going()
 
 
 async def test_of_many_deletes_of_one_version_only_the_first_is_right(world: World) -> None:
@@ -94,10 +94,10 @@ async def test_finalizer_that_was_acknowledged_is_never_lost_to_a_delete(world: 
 async def test_delete_by_a_node_is_admitted_by_where_the_pod_is_now(world: World) -> None:
     """GD-63: admission looks at what is deleted. A node may delete only what is bound to it."""
     await world.pod(node=NODE)
-    request = _delete_as_node(world)
+    request = world.delete("p", who=NODE, gracePeriodSeconds=0)
     [answer] = await world.meet([request], lambda: world.plant("p", spec={"nodeName": "node-b"}))
     assert (answer.code, answer.body["reason"]) == (403, "Forbidden")
-    assert "deletionTimestamp" not in (await world.get("p"))["metadata"]
+    assert not await world.is_going()
 
 
 async def test_grace_follows_the_pod_as_it_is_now(world: World) -> None:
@@ -106,8 +106,3 @@ async def test_grace_follows_the_pod_as_it_is_now(world: World) -> None:
     [answer] = await world.meet([world.delete("p")], lambda: world.plant("p", status={"phase": "Failed"}))
     assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 0)
     assert await world.is_gone("p")
-
-
-async def _delete_as_node(world: World) -> Answer:
-    options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-    return await world.request("DELETE", world.path("pods", "p"), options, who=NODE)

@@ -33,27 +33,6 @@ async def test_pod_whose_grace_is_over_still_waits_for_its_finalizers(world: Wor
     assert await world.get("p") == marked
 
 
-async def test_delete_without_a_grace_leaves_the_running_one_alone(world: World) -> None:
-    """GD-11."""
-    await world.pod()
-    await world.delete("p", gracePeriodSeconds=20)
-    marked = await world.get("p")
-    answer = await world.delete("p")
-    assert (answer.code, answer.body) == (200, marked)
-    assert await world.get("p") == marked
-
-
-@pytest.mark.parametrize("grace", [20, 21, 3600])
-async def test_grace_is_never_lengthened(world: World, grace: int) -> None:
-    """GD-12: the same is not shorter either."""
-    await world.pod()
-    await world.delete("p", gracePeriodSeconds=20)
-    marked = await world.get("p")
-    answer = await world.delete("p", gracePeriodSeconds=grace)
-    assert (answer.code, answer.body) == (200, marked)
-    assert await world.get("p") == marked
-
-
 async def test_shorter_grace_counts_from_the_first_request(world: World) -> None:
     """GD-13."""
     await world.pod()
@@ -64,17 +43,6 @@ async def test_shorter_grace_counts_from_the_first_request(world: World) -> None
     assert meta["deletionGracePeriodSeconds"] == 10
     assert world.seconds_until(meta["deletionTimestamp"]) == 6
     assert meta["generation"] == first.meta["generation"]
-
-
-async def test_shortening_writes_once_and_does_not_bump_the_generation_again(world: World) -> None:
-    """GD-13."""
-    await world.pod()
-    first = await world.delete("p", gracePeriodSeconds=30)
-    answer = await world.delete("p", gracePeriodSeconds=10)
-    [shortened] = await world.events(first.body)
-    assert (shortened.type, shortened.obj) == ("MODIFIED", answer.body)
-    assert answer.meta["generation"] == first.meta["generation"]
-    assert answer.meta["deletionGracePeriodSeconds"] == 10
 
 
 async def test_shorter_grace_that_is_already_over_leaves_one_second_from_now(world: World) -> None:
@@ -113,6 +81,10 @@ async def test_negative_grace_in_the_store_is_one_second(world: World) -> None:
 @pytest.mark.parametrize(
     ("running", "requested", "shown"),
     [
+        pytest.param(20, None, 20, id="GD-11: no grace asked for"),
+        pytest.param(20, 20, 20, id="GD-12: the same is not shorter"),
+        pytest.param(20, 21, 20, id="GD-12: longer"),
+        pytest.param(20, 3600, 20, id="GD-12: much longer"),
         pytest.param(-1, -1, 1, id="GD-16"),
         pytest.param(-1, 1, 1, id="GD-18"),
         pytest.param(-1, 2, 1, id="GD-19"),
@@ -122,11 +94,12 @@ async def test_negative_grace_in_the_store_is_one_second(world: World) -> None:
     ],
 )
 async def test_request_that_is_not_shorter_changes_nothing(
-    world: World, running: int, requested: int, shown: int
+    world: World, running: int, requested: int | None, shown: int
 ) -> None:
+    """GD-54: it succeeds and writes nothing."""
     await _pod_with_running_grace(world, running)
     before = await world.get("p")
-    answer = await world.delete("p", gracePeriodSeconds=requested)
+    answer = await world.delete("p", **({} if requested is None else {"gracePeriodSeconds": requested}))
     assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, shown)
     assert await world.get("p") == before
     assert await world.events(before) == []
@@ -148,6 +121,7 @@ async def test_grace_that_is_over_is_not_given_again(world: World, requested: in
 @pytest.mark.parametrize(
     ("running", "requested", "left"),
     [
+        pytest.param(30, 10, 10, id="GD-13: one write, and no other generation"),
         pytest.param(1, 0, 0, id="GD-25"),
         pytest.param(2, 0, 0, id="GD-29"),
         pytest.param(2, 1, 1, id="GD-30"),
@@ -162,6 +136,7 @@ async def test_shorter_request_shortens(world: World, running: int, requested: i
     seen = await world.events(before)
     assert seen[0].type == "MODIFIED"
     assert seen[0].meta["deletionGracePeriodSeconds"] == left
+    assert seen[0].meta["generation"] == before["metadata"]["generation"]
     assert [event.type for event in seen[1:]] == ([] if left else ["DELETED"])
     assert await world.is_gone("p") is (left == 0)
 

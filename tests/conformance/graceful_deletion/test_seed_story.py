@@ -11,8 +11,7 @@ from tests.conformance.graceful_deletion.world import NODE, Answer, World
 
 async def finish(world: World) -> Answer:
     """What the agent sends when nothing of the pod runs any more."""
-    options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-    return await world.request("DELETE", world.path("pods", "p"), options, who=NODE)
+    return await world.delete("p", who=NODE, gracePeriodSeconds=0)
 
 
 async def test_deleted_pod_terminates_until_its_agent_ends_it(world: World) -> None:
@@ -31,7 +30,9 @@ async def test_deleted_pod_terminates_until_its_agent_ends_it(world: World) -> N
 
     assert (await finish(world)).code == 200
     assert await world.is_gone("p")
-    told = [(seen.type, seen.phase, _grace(seen.meta)) for seen in await world.events(pod)]
+    told = [
+        (seen.type, seen.phase, seen.meta["deletionGracePeriodSeconds"]) for seen in await world.events(pod)
+    ]
     assert told == [
         ("MODIFIED", "Running", 30),
         ("MODIFIED", "Succeeded", 30),
@@ -79,7 +80,3 @@ async def test_name_is_free_again_only_when_the_pod_is_gone(world: World) -> Non
     await finish(world)
     new = await world.request("POST", world.path("pods"), body)
     assert (new.code, new.meta["uid"] != old["metadata"]["uid"]) == (201, True)
-
-
-def _grace(meta: dict[str, int]) -> int:
-    return meta["deletionGracePeriodSeconds"]

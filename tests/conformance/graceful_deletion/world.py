@@ -16,20 +16,15 @@ from typing import Any
 
 import aiohttp
 
-from podlife.api.codec import Object, parse_time
+from podlife.api.codec import Object, decode_object, parse_time
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn import (
-    ADMIN,
-    Authenticator,
-    TokenFile,
-    UserInfo,
-    format_tokens,
-)
+from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile, UserInfo, format_tokens
 from podlife.apiserver.http import HttpServer
 from podlife.apiserver.namespace import create_system_namespaces
-from podlife.apiserver.registry.object_codec import decode_stored, encoder
-from podlife.apiserver.storage import Delete, Key, MemoryStore, Put, SqliteStore, Store
+from podlife.apiserver.registry.object_codec import encoder
+from podlife.apiserver.storage import Delete, Key, MemoryStore, Put, Record, SqliteStore, Store
 from podlife.clock import ManualClock
+from tests.kit import objects
 
 NODE = "node-a"
 TOKENS = {
@@ -131,6 +126,9 @@ class World:
         assert answer.code in (200, 404), answer.body
         return answer.code == 404
 
+    async def is_going(self, name: str = "p") -> bool:
+        return "deletionTimestamp" in (await self.get(name))["metadata"]
+
     async def patch(
         self, name: str, change: Object, *, resource: str = "pods", sub: str = "", who: str = "admin"
     ) -> Answer:
@@ -143,12 +141,19 @@ class World:
         return str(answer.body["rows"][0]["cells"][columns.index("Status")])
 
     async def delete(
-        self, name: str, *, resource: str = "pods", query: str = "", body: Any = None, **options: Any
+        self,
+        name: str,
+        *,
+        resource: str = "pods",
+        query: str = "",
+        body: Any = None,
+        who: str = "admin",
+        **options: Any,
     ) -> Answer:
         """A delete with these options; with none, one without a body."""
         if options:
             body = {"kind": "DeleteOptions", "apiVersion": "v1", **options}
-        return await self.request("DELETE", self.path(resource, name) + query, body)
+        return await self.request("DELETE", self.path(resource, name) + query, body, who=who)
 
     async def pod(
         self,
@@ -161,15 +166,9 @@ class World:
         **spec: Any,
     ) -> Object:
         """A pod on a node (unless that is empty), as its agent would report it."""
-        body = {
-            "metadata": {"name": name, "labels": {"app": "a"}, **(metadata or {})},
-            "spec": {
-                "containers": [{"name": "c", "image": "i"}],
-                **({"nodeName": node} if node else {}),
-                **spec,
-            },
-        }
-        created = await self.create("pods", body)
+        labelled = {"labels": {"app": "a"}, **(metadata or {})}
+        bound = {"nodeName": node} if node else {}
+        created = await self.create("pods", objects.pod(name, metadata=labelled, **bound, **spec))
         if not phase and is_ready is None:
             return created
         return await self.report(name, phase=phase or "Running", is_ready=is_ready)
@@ -237,27 +236,34 @@ class World:
                     seen.append(Seen(event["type"], event["object"]))
         raise AssertionError("the watch has ended before the marker")
 
+    async def marks(self, since: Object, *, name: str = "p") -> list[Seen]:
+        """The events of a pod that is being deleted."""
+        return [seen for seen in await self.events(since, name=name) if "deletionTimestamp" in seen.meta]
+
     def seconds_until(self, time: str) -> float:
         return (parse_time(time) - self.clock.now()).total_seconds()
 
     async def plant(self, name: str, *, resource: str = "pods", **parts: Mapping[str, Any]) -> Object:
         """Change the stored object behind the server's back: `metadata={...}` sets, None takes away."""
-        key = Key(STORED.get(resource, resource), self.namespace, name)
-        record = self._store.get(key)
-        assert record is not None
-        obj = decode_stored(record.value)
+        record, obj = self._stored(name, resource)
         for part, values in parts.items():
             merged = {**obj.get(part, {}), **values}
             obj[part] = {field: value for field, value in merged.items() if value is not None}
-        await self._store.commit(Put(key, encoder(obj), expected=record.revision))
+        await self._store.commit(Put(record.key, encoder(obj), expected=record.revision))
         return await self.get(name, resource)
 
     async def uproot(self, name: str) -> None:
         """Take the pod out of the store behind the server's back."""
-        key = Key("pods", self.namespace, name)
-        record = self._store.get(key)
+        record, obj = self._stored(name, "pods")
+        await self._store.commit(Delete(record.key, encoder(obj), expected=record.revision))
+
+    def _stored(self, name: str, resource: str) -> tuple[Record, Object]:
+        record = self._store.get(self._key(name, resource))
         assert record is not None
-        await self._store.commit(Delete(key, encoder(decode_stored(record.value)), expected=record.revision))
+        return record, decode_object(record.value)
+
+    def _key(self, name: str, resource: str) -> Key:
+        return Key(STORED.get(resource, resource), self.namespace, name)
 
     async def meet(
         self,
@@ -271,8 +277,7 @@ class World:
 
         That none of them is answered before the writer is done shows that they wait for it; what they answer
         then shows that they decide on what it left, not on what they found."""
-        key = Key(STORED.get(resource, resource), self.namespace, name)
-        async with asyncio.TaskGroup() as group, self._store.locked(key):
+        async with asyncio.TaskGroup() as group, self._store.locked(self._key(name, resource)):
             tasks = []
             for request in requests:
                 tasks.append(group.create_task(request))
@@ -287,7 +292,7 @@ class World:
 
 STORED = {"poddisruptionbudgets": "poddisruptionbudgets.policy"}
 MARKERS: dict[str, Object] = {
-    "pods": {"spec": {"containers": [{"name": "c", "image": "i"}]}},
+    "pods": {"spec": objects.pod()["spec"]},
     "configmaps": {},
     "poddisruptionbudgets": {"spec": {"selector": {"matchLabels": {"app": "marker"}}}},
 }

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -32,18 +31,3 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 @pytest.fixture
 async def store(open_store: OpenStore) -> Store:
     return await open_store(HistoryLimits())
-
-
-@pytest.fixture
-async def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Turns the event loop's time forward."""
-    loop = asyncio.get_running_loop()
-    real_time = loop.time
-    ahead = 0.0
-
-    def advance(seconds: float) -> None:
-        nonlocal ahead
-        ahead += seconds
-
-    monkeypatch.setattr(loop, "time", lambda: real_time() + ahead)
-    return advance

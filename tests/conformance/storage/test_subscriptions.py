@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from podlife.apiserver.storage import CompactedError, HistoryLimits, Key, Store, StoreError
 from tests.conformance.storage.storage_kit import delete, next_batch, pass_turns, pod, put, read, seen, start
+from tests.kit.moved_time import pass_time
 
 NODE = Key("nodes", "", "n")
 
@@ -197,7 +197,7 @@ async def test_history_is_bounded_by_the_size_of_its_values(open_store) -> None:
     assert store.revision - store.oldest >= 7
 
 
-async def test_history_is_bounded_by_age(open_store, pass_time: Callable[[float], None]) -> None:
+async def test_history_is_bounded_by_age(open_store) -> None:
     store = await open_store(HistoryLimits(seconds=600))
     await put(store, pod("a"))
     pass_time(400)

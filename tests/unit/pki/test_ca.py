@@ -1,7 +1,8 @@
-"""CA of a data folder: what it creates, keeps and renews."""
+"""CA of a data folder: what it creates, keeps and renews; and how it writes private files."""
 
 from __future__ import annotations
 
+import os
 import ssl
 import stat
 import subprocess
@@ -16,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
-from podlife.pki import CertificateAuthority, KeyPair, Subject, names_for
+from podlife.pki import CertificateAuthority, KeyPair, Subject, names_for, write_private
 
 SERVER = Subject("kube-apiserver", names=("localhost", "127.0.0.1"))
 NODE = Subject("system:node:n1", ("system:nodes",))
@@ -36,6 +37,15 @@ def certificate_in(path: Path) -> x509.Certificate:
     return x509.load_pem_x509_certificate(path.read_bytes())
 
 
+def names_in(certificate: x509.Certificate) -> list[str]:
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return [str(name.value) for name in names]
+
+
+def usages_of(certificate: x509.Certificate) -> list[x509.ObjectIdentifier]:
+    return list(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -52,10 +62,8 @@ def test_what_is_made_is_signed_by_the_authority_and_its_key_is_private(pki: Cer
 
 def test_a_certificate_with_names_serves_under_them_and_proves_nothing(pki: CertificateAuthority) -> None:
     certificate = certificate_in(pki.ensure("server.pem", SERVER))
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert [str(name.value) for name in names] == ["localhost", "127.0.0.1"]
-    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH]
+    assert names_in(certificate) == ["localhost", "127.0.0.1"]
+    assert usages_of(certificate) == [ExtendedKeyUsageOID.SERVER_AUTH]
 
 
 def test_an_issued_certificate_speaks_for_its_subject_and_cannot_serve(pki: CertificateAuthority) -> None:
@@ -64,8 +72,7 @@ def test_an_issued_certificate_speaks_for_its_subject_and_cannot_serve(pki: Cert
     subject = certificate.subject
     assert subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "system:node:n1"
     assert subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)[0].value == "system:nodes"
-    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
+    assert usages_of(certificate) == [ExtendedKeyUsageOID.CLIENT_AUTH]
     assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
@@ -80,8 +87,7 @@ def test_what_lacks_a_name_is_made_anew_under_the_same_authority(pki: Certificat
     path = pki.ensure("server.pem", SERVER)
     authority = pki.authority_file.read_bytes()
     pki.ensure("server.pem", Subject("kube-apiserver", names=("localhost", "10.0.0.1")))
-    names = certificate_in(path).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert [str(name.value) for name in names] == ["localhost", "10.0.0.1"]
+    assert names_in(certificate_in(path)) == ["localhost", "10.0.0.1"]
     assert pki.authority_file.read_bytes() == authority
 
 
@@ -209,3 +215,27 @@ def test_all_addresses_is_no_name(bind: str) -> None:
 
 def test_a_key_pair_does_not_show_its_key() -> None:
     assert "secret" not in repr(KeyPair(b"cert", b"secret"))
+
+
+def test_a_private_file_replaces_what_was_there_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    write_private(path, b"new")
+    assert (path.read_bytes(), mode(path)) == (b"new", 0o600)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["secret"]
+
+
+def test_a_private_file_that_cannot_be_finished_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_private(path, b"new")
+    assert [entry.read_bytes() for entry in tmp_path.iterdir()] == [b"old"]

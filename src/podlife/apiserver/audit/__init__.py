@@ -6,7 +6,7 @@ written, are dropped and counted.
 """
 
 from podlife.apiserver.audit.context import AuditContext, Auditor
-from podlife.apiserver.audit.log_backend import LogBackend
+from podlife.apiserver.audit.log_backend import LogBackend, start_audit
 from podlife.apiserver.audit.log_file import AuditLogFile
 from podlife.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy, Level, load_policy, read_policy
 
@@ -20,4 +20,5 @@ __all__ = [
     "LogBackend",
     "load_policy",
     "read_policy",
+    "start_audit",
 ]

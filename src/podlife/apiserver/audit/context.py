@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -36,19 +37,14 @@ _STATUS = b'{"kind":"Status"'
 # Approximate size of an entry beside its bodies.
 _ENTRY_BYTES = 2048
 
-Sink = Callable[[AuditEntry], None]
 
-
+@dataclass(frozen=True, slots=True)
 class Auditor:
     """Asks the policy, and sends entries to `sink`, which must not block."""
 
-    def __init__(self, policy: AuditPolicy, sink: Sink, clock: Clock) -> None:
-        self.policy = policy
-        self.sink = sink
-        self.clock = clock
-
-    def begin(self, request: Request) -> AuditContext:
-        return AuditContext(self, request)
+    policy: AuditPolicy
+    sink: Callable[[AuditEntry], None]
+    clock: Clock
 
     def identified(
         self, request: Request, attributes: Attributes, authenticate: Callable[[Request], UserInfo]
@@ -57,7 +53,7 @@ class Auditor:
         try:
             return authenticate(request)
         except UnauthorizedError:
-            context = self.begin(request)
+            context = AuditContext(self, request)
             context.received(None, attributes)
             context.answered(Response(401))
             raise
@@ -122,8 +118,7 @@ class AuditContext:
             self._send(COMPLETE)
 
     def answered(self, response: Response) -> Response:
-        """Return the response to send: with the request's audit ID, and followed to the end of its stream if it is
-        one."""
+        """Return the response to send: with the audit ID; a stream is followed until it ends."""
         headers = response.headers
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         response.headers = [*pairs, (_HEADER, self._id)]
@@ -178,17 +173,14 @@ class AuditContext:
         if stage in subject.config.omit_stages:
             return
         now = subject.received_at if stage == RECEIVED else self._auditor.clock.now()
-        size = _ENTRY_BYTES + _head_bytes(subject.request)
+        request = subject.request
+        # An entry keeps its request, so the request line and headers count too.
+        size = _ENTRY_BYTES + len(request.path) + len(request.query.raw)
+        size += sum(len(name) + len(value) for name, value in request.headers.items())
         if stage != RECEIVED:
             size += _size(subject.body.body) if subject.body is not None else 0
             size += _size(self._answer.body) if self._answer is not None else 0
         self._auditor.sink(AuditEntry(subject, stage, now, self._answer, size))
-
-
-def _head_bytes(request: Request) -> int:
-    """An entry keeps its request, so the request line and headers count too."""
-    headers = sum(len(name) + len(value) for name, value in request.headers.items())
-    return len(request.path) + len(request.query.raw) + headers
 
 
 class _Followed:

@@ -93,13 +93,13 @@ def _event(entry: AuditEntry) -> Object:
         "stage": entry.stage,
         "requestURI": _request_uri(subject.request),
         "verb": attributes.verb,
-        "user": _user(subject.user),
+        "user": {} if subject.user is None else subject.user.to_object(),
     }
     annotations = {}
     if entry.stage != RECEIVED:
         annotations = dict(subject.annotations or {})
         if subject.impersonated is not None:
-            event["impersonatedUser"] = _user(subject.impersonated)
+            event["impersonatedUser"] = subject.impersonated.to_object()
     if source_ips := _source_ips(subject.request):
         event["sourceIPs"] = source_ips
     if agent := subject.request.headers.get("User-Agent", ""):
@@ -143,13 +143,6 @@ def _request_uri(request: Request) -> str:
     path = quote(request.path, safe="/:@!$&'()*+,;=-._~", errors="surrogateescape")
     uri = f"{path}?{request.query.raw}" if request.query.raw else path
     return uri if len(uri) <= _MOST_URI else f"{uri[:_MOST_URI]}...TRUNCATED"
-
-
-def _user(user: UserInfo | None) -> Object:
-    if user is None:
-        return {}
-    found: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
-    return {key: value for key, value in found.items() if value}
 
 
 def _source_ips(request: Request) -> list[str]:
@@ -222,14 +215,11 @@ def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[st
 def _without_managers(obj: Any, config: RequestAuditConfig) -> Any:
     if not config.omit_managed_fields or not isinstance(obj, dict):
         return obj
-    for each in (obj, *_dicts(obj.get("items"))):
-        if isinstance(each.get("metadata"), dict):
+    items = obj.get("items")
+    for each in (obj, *(items if isinstance(items, list) else ())):
+        if isinstance(each, dict) and isinstance(each.get("metadata"), dict):
             each["metadata"].pop("managedFields", None)
     return obj
-
-
-def _dicts(value: Any) -> list[Object]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _escaped(value: Any) -> Any:

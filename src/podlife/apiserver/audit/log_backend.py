@@ -2,19 +2,30 @@
 
 The queue is bounded in events and in bytes. An event that does not fit, cannot be encoded or cannot be written is
 dropped, counted and, at most once in ten seconds, logged. `close` writes what is queued, within a deadline.
+`start_audit` starts the audit log that a server's settings ask for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import queue
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from podlife.apiserver.audit.context import Auditor
 from podlife.apiserver.audit.event import AuditEntry, encode_event
+from podlife.apiserver.audit.log_file import AuditLogFile
+from podlife.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy, load_policy, read_policy
+from podlife.apiserver.authn import ANONYMOUS
+from podlife.apiserver.settings import ApiServerSettings
+from podlife.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -136,3 +147,50 @@ class LogBackend:
         if now - self._complained_at >= _COMPLAINT_SECONDS:
             self._complained_at = now
             log.error("%s; %d events dropped so far", why, self._overflows + self._failures)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningAudit:
+    auditor: Auditor
+    backend: LogBackend
+    file: AuditLogFile | None
+
+    async def close(self) -> None:
+        await self.backend.close()
+        if self.file is not None:
+            self.file.close()
+
+
+def policy_of(settings: ApiServerSettings) -> AuditPolicy:
+    """The configured policy; raises ConfigError."""
+    if settings.audit_policy_file:
+        return load_policy(Path(settings.audit_policy_file))
+    return replace(read_policy(DEFAULT_POLICY.encode(), "of podlife"), stranger=ANONYMOUS)
+
+
+def start_audit(settings: ApiServerSettings, clock: Clock) -> RunningAudit | None:
+    """Start the audit log, or return None if it is disabled. Raises ConfigError for an unusable policy or file."""
+    if not settings.audit_log_path:
+        return None
+    policy = policy_of(settings)
+    file = None
+    write = _write_stdout
+    if settings.audit_log_path != "-":
+        file = AuditLogFile(
+            Path(settings.audit_log_path),
+            clock,
+            size_bytes=settings.audit_log_max_mb << 20,
+            age_days=settings.audit_log_max_days,
+            backups=settings.audit_log_max_backups,
+        )
+        file.open()
+        write = file.write
+    backend = LogBackend(write)
+    backend.start()
+    return RunningAudit(Auditor(policy, backend, clock), backend, file)
+
+
+def _write_stdout(lines: bytes) -> None:
+    descriptor = sys.stdout.fileno()
+    while lines:
+        lines = lines[os.write(descriptor, lines) :]

@@ -80,13 +80,7 @@ class Level(enum.IntEnum):
         return _TITLES[self]
 
 
-_TITLES = {
-    Level.NONE: "None",
-    Level.METADATA: "Metadata",
-    Level.REQUEST: "Request",
-    Level.REQUEST_RESPONSE: "RequestResponse",
-}
-_LEVELS = {title: level for level, title in _TITLES.items()}
+_TITLES = ("None", "Metadata", "Request", "RequestResponse")
 
 
 class _Resources(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -95,23 +89,43 @@ class _Resources(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     resource_names: tuple[str, ...] = ()
 
 
-class _RuleFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+class _Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
     level: Literal["None", "Metadata", "Request", "RequestResponse"]
-    users: tuple[str, ...] = ()
-    user_groups: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = ()
+    users: frozenset[str] = frozenset()
+    user_groups: frozenset[str] = frozenset()
+    verbs: frozenset[str] = frozenset()
     resources: tuple[_Resources, ...] = ()
-    namespaces: tuple[str, ...] = ()
+    namespaces: frozenset[str] = frozenset()
     non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
     omit_stages: tuple[Stage, ...] = ()
     omit_managed_fields: bool | None = None
+
+    def matches(self, user: UserInfo | None, attributes: Attributes) -> bool:
+        if self.verbs and attributes.verb not in self.verbs:
+            return False
+        if self.users and (user is None or user.name not in self.users):
+            return False
+        if self.user_groups and (user is None or self.user_groups.isdisjoint(user.groups)):
+            return False
+        if self.resources or self.namespaces:
+            return bool(attributes.resource) and self._matches_resource(attributes)
+        if self.non_resource_urls:
+            return not attributes.resource and any(
+                _matches_path(attributes.path, each) for each in self.non_resource_urls
+            )
+        return True
+
+    def _matches_resource(self, attributes: Attributes) -> bool:
+        if self.namespaces and namespace_of(attributes) not in self.namespaces:
+            return False
+        return not self.resources or any(_selects(each, attributes) for each in self.resources)
 
 
 class _PolicyFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
     api_version: str
     kind: str
     metadata: dict[str, object] = {}
-    rules: tuple[_RuleFile, ...] = ()
+    rules: tuple[_Rule, ...] = ()
     omit_stages: tuple[Stage, ...] = ()
     omit_managed_fields: bool = False
 
@@ -129,37 +143,8 @@ _UNRECORDED = RequestAuditConfig(Level.NONE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
-    config: RequestAuditConfig
-    users: frozenset[str]
-    groups: frozenset[str]
-    verbs: frozenset[str]
-    resources: tuple[_Resources, ...]
-    namespaces: frozenset[str]
-    urls: tuple[str, ...]
-
-    def matches(self, user: UserInfo | None, attributes: Attributes) -> bool:
-        if self.verbs and attributes.verb not in self.verbs:
-            return False
-        if self.users and (user is None or user.name not in self.users):
-            return False
-        if self.groups and (user is None or self.groups.isdisjoint(user.groups)):
-            return False
-        if self.resources or self.namespaces:
-            return bool(attributes.resource) and self._matches_resource(attributes)
-        if self.urls:
-            return not attributes.resource and any(_matches_path(attributes.path, each) for each in self.urls)
-        return True
-
-    def _matches_resource(self, attributes: Attributes) -> bool:
-        if self.namespaces and namespace_of(attributes) not in self.namespaces:
-            return False
-        return not self.resources or any(_selects(each, attributes) for each in self.resources)
-
-
-@dataclass(frozen=True, slots=True)
 class AuditPolicy:
-    rules: tuple[_Rule, ...]
+    rules: tuple[tuple[_Rule, RequestAuditConfig], ...]
     # The user that rules match for an unauthenticated request; kube-apiserver matches only rules without users and
     # groups.
     stranger: UserInfo | None = None
@@ -167,9 +152,9 @@ class AuditPolicy:
     def config(self, user: UserInfo | None, attributes: Attributes) -> RequestAuditConfig:
         """`user` is None for an unauthenticated request."""
         sender = self.stranger if user is None else user
-        for rule in self.rules:
+        for rule, config in self.rules:
             if rule.matches(sender, attributes):
-                return rule.config
+                return config
         return _UNRECORDED
 
 
@@ -181,8 +166,7 @@ def namespace_of(attributes: Attributes) -> str:
 
 
 def name_of(attributes: Attributes) -> str:
-    """A list or watch of one object by name counts as a request for that object, as in kube-apiserver's request
-    info."""
+    """A list or watch of one object by name counts as a request for it, as in kube-apiserver's request info."""
     if attributes.name or not attributes.field_selector or attributes.verb not in ("list", "watch"):
         return attributes.name
     found = _NAMED.search(attributes.field_selector)
@@ -235,7 +219,7 @@ def read_policy(data: bytes, name: str) -> AuditPolicy:
         raise ConfigError(f"audit policy {name}: {_where(str(error))}") from None
     for problem in _problems(read):
         raise ConfigError(f"audit policy {name}: {problem}")
-    return AuditPolicy(tuple(_rule(each, read) for each in read.rules))
+    return AuditPolicy(tuple((each, _config(each, read)) for each in read.rules))
 
 
 def _where(message: str) -> str:
@@ -256,7 +240,7 @@ def _problems(read: _PolicyFile) -> Iterator[str]:
         yield from _problems_of(rule, f"rules[{number}]")
 
 
-def _problems_of(rule: _RuleFile, place: str) -> Iterator[str]:
+def _problems_of(rule: _Rule, place: str) -> Iterator[str]:
     if rule.non_resource_urls and (rule.resources or rule.namespaces):
         yield f"{place}.nonResourceURLs: a rule cannot have both nonResourceURLs and resources or namespaces"
     for number, url in enumerate(rule.non_resource_urls):
@@ -270,19 +254,10 @@ def _problems_of(rule: _RuleFile, place: str) -> Iterator[str]:
             yield f"{inside}.resourceNames: requires at least one resource"
 
 
-def _rule(rule: _RuleFile, policy: _PolicyFile) -> _Rule:
+def _config(rule: _Rule, policy: _PolicyFile) -> RequestAuditConfig:
     omits = rule.omit_managed_fields
-    config = RequestAuditConfig(
-        _LEVELS[rule.level],
+    return RequestAuditConfig(
+        Level(_TITLES.index(rule.level)),
         frozenset((*policy.omit_stages, *rule.omit_stages)),
         policy.omit_managed_fields if omits is None else omits,
-    )
-    return _Rule(
-        config,
-        frozenset(rule.users),
-        frozenset(rule.user_groups),
-        frozenset(rule.verbs),
-        rule.resources,
-        frozenset(rule.namespaces),
-        rule.non_resource_urls,
     )

@@ -39,8 +39,7 @@ class NodeView(Protocol):
     """Knows which objects the pods bound to a node need."""
 
     def is_related(self, node_name: str, resource: str, namespace: str, name: str) -> bool:
-        """Return whether a pod on this node is, or refers to, the object. `resource` is `secrets`, `pods` and so
-        on."""
+        """Return whether a pod on this node is, or refers to, the object of a `resource` such as `secrets`."""
         ...
 
 
@@ -58,17 +57,14 @@ class PolicyRule:
             return False
         if not attributes.resource:
             return any(_covers_path(path, attributes.path) for path in self.paths)
-        return _covers(self.groups, attributes.group) and _covers_resource(self.resources, attributes)
+        if not _covers(self.groups, attributes.group):
+            return False
+        any_subresource = attributes.subresource and f"*/{attributes.subresource}" in self.resources
+        return bool(any_subresource) or _covers(self.resources, attributes.target)
 
 
 def _covers(values: tuple[str, ...], value: str) -> bool:
     return value in values or "*" in values
-
-
-def _covers_resource(resources: tuple[str, ...], attributes: Attributes) -> bool:
-    return _covers(resources, attributes.target) or (
-        bool(attributes.subresource) and f"*/{attributes.subresource}" in resources
-    )
 
 
 def _covers_path(pattern: str, path: str) -> bool:

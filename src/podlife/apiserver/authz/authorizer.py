@@ -72,18 +72,18 @@ def rules_for(user: UserInfo) -> Sequence[PolicyRule]:
 
 def forbidden(user: UserInfo, attributes: Attributes, decision: Decision) -> ForbiddenError:
     """Return the 403 error in upstream's words."""
-    text = forbidden_message(user, attributes)
+    subject = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    if subject and attributes.name:
+        subject += f' "{attributes.name}"'
+    text = f"{subject} is forbidden: " if subject else "forbidden: "
+    text += _forbidden_message(user, attributes)
     if decision.reason:
-        text = f"{text}: {decision.reason}"
-    kind = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+        text += f": {decision.reason}"
     details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
-    return ForbiddenError(
-        _subject(kind, attributes.name) + text,
-        details={key: value for key, value in details.items() if value},
-    )
+    return ForbiddenError(text, details={key: value for key, value in details.items() if value})
 
 
-def forbidden_message(user: UserInfo, attributes: Attributes) -> str:
+def _forbidden_message(user: UserInfo, attributes: Attributes) -> str:
     if not attributes.resource:
         text = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
     else:
@@ -96,9 +96,3 @@ def forbidden_message(user: UserInfo, attributes: Attributes) -> str:
         )
     # As upstream: an answer must not look like HTML to a browser.
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _subject(kind: str, name: str) -> str:
-    if not kind:
-        return "forbidden: "
-    return f'{kind} "{name}" is forbidden: ' if name else f"{kind} is forbidden: "

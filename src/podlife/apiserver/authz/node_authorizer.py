@@ -6,12 +6,17 @@ the object are in `admission.node_restriction`. The reasons are upstream's words
 
 from __future__ import annotations
 
+from podlife.api.codec import Object, decode_object, encode
 from podlife.api.selectors import FieldSelector, parse_field_selector
 from podlife.apiserver.authz.attributes import ALLOWED, DENIED, Attributes, Decision, NodeView, PolicyRule
+from podlife.apiserver.authz.pod_references import references
+from podlife.apiserver.storage import Key, Store
 
 _READ = ("get", "list", "watch")
 _OWN_VERBS = ("get", "create", "update", "patch", "delete")
 _LEASE_NAMESPACE = "kube-node-lease"
+# Unlike upstream: the namespace's UID identifies the cluster, and an agent compares it with the one it joined.
+_CLUSTER_IDENTITY = ("get", "", "namespaces", "kube-system")
 
 # Allowed to every node.
 _RULES = (
@@ -31,7 +36,9 @@ def authorize_node(node_name: str, attributes: Attributes, nodes: NodeView) -> D
         case ("", "secrets" | "configmaps"):
             return _read_related(node_name, attributes, nodes)
         case ("", "persistentvolumeclaims") if attributes.subresource == "status":
-            return _update_related_status(node_name, attributes, nodes)
+            if attributes.verb not in ("update", "patch"):
+                return Decision(False, "can only get/update/patch this type")
+            return _related(node_name, attributes, nodes)
         case ("", "persistentvolumeclaims" | "persistentvolumes") | ("storage.k8s.io", "volumeattachments"):
             return _get_related(node_name, attributes, nodes)
         case ("", "serviceaccounts"):
@@ -42,16 +49,10 @@ def authorize_node(node_name: str, attributes: Attributes, nodes: NodeView) -> D
             return _csi_node(node_name, attributes)
         case ("", "nodes"):
             return _node(node_name, attributes)
-        case ("", "namespaces") if (attributes.verb, attributes.name, attributes.subresource) == (
-            "get",
-            "kube-system",
-            "",
-        ):
-            # Unlike upstream: the namespace's UID identifies the cluster, and an agent compares it with the one it
-            # joined.
-            return ALLOWED
         case ("", "pods"):
             return _pod(node_name, attributes, nodes)
+    if (attributes.verb, attributes.group, attributes.target, attributes.name) == _CLUSTER_IDENTITY:
+        return ALLOWED
     return ALLOWED if any(rule.allows(attributes) for rule in _RULES) else DENIED
 
 
@@ -79,12 +80,6 @@ def _get_related(node_name: str, attributes: Attributes, nodes: NodeView) -> Dec
         return Decision(False, "can only get individual resources of this type")
     if attributes.subresource:
         return Decision(False, "cannot get subresource")
-    return _related(node_name, attributes, nodes)
-
-
-def _update_related_status(node_name: str, attributes: Attributes, nodes: NodeView) -> Decision:
-    if attributes.verb not in ("update", "patch"):
-        return Decision(False, "can only get/update/patch this type")
     return _related(node_name, attributes, nodes)
 
 
@@ -166,3 +161,49 @@ def _selector(attributes: Attributes) -> FieldSelector:
         return parse_field_selector(attributes.field_selector)
     except ValueError:
         return FieldSelector()
+
+
+class StoreNodeView:
+    """Reads from the store which objects a node's pods need.
+
+    Only pods in the object's own namespace are examined, and only those whose bytes contain the node's name are
+    decoded. Nothing is cached, so what a node may read follows its pods without delay.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def is_related(self, node_name: str, resource: str, namespace: str, name: str) -> bool:
+        match resource:
+            case "pods":
+                pod = self._get(Key("pods", namespace, name))
+                return pod is not None and _node_of(pod) == node_name
+            case "persistentvolumes":
+                volume = self._get(Key("persistentvolumes", "", name)) or {}
+                claim = (volume.get("spec") or {}).get("claimRef")
+                if not claim:
+                    return False
+                claimed = claim.get("namespace", ""), claim.get("name", "")
+                return self.is_related(node_name, "persistentvolumeclaims", *claimed)
+            case "volumeattachments":
+                attachment = self._get(Key("volumeattachments.storage.k8s.io", "", name))
+                return attachment is not None and _node_of(attachment) == node_name
+            case _:
+                return self._is_referenced(node_name, resource, namespace, name)
+
+    def _is_referenced(self, node_name: str, resource: str, namespace: str, name: str) -> bool:
+        mark = b'"nodeName":' + encode(node_name)
+        for record in self._store.list("pods", namespace):
+            if mark in record.value:
+                pod = decode_object(record.value)
+                if _node_of(pod) == node_name and (resource, name) in references(pod):
+                    return True
+        return False
+
+    def _get(self, key: Key) -> Object | None:
+        record = self._store.get(key)
+        return decode_object(record.value) if record else None
+
+
+def _node_of(obj: Object) -> str:
+    return str((obj.get("spec") or {}).get("nodeName", ""))

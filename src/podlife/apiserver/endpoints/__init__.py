@@ -1,5 +1,5 @@
 """From a request to its response: authentication, authorization, discovery, and dispatch to the registry."""
 
-from podlife.apiserver.endpoints.handler import ApiHandler, PodConnecter
+from podlife.apiserver.endpoints.handler import ApiHandler
 
-__all__ = ["ApiHandler", "PodConnecter"]
+__all__ = ["ApiHandler"]

@@ -17,7 +17,7 @@ from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, bad_value, invalid, not_supported, required
 from podlife.api.names import generate_name
 from podlife.apiserver.authn import BOOTSTRAPPERS, MASTERS, UserInfo
-from podlife.apiserver.registry import Registry, RequestScope, response
+from podlife.apiserver.registry import RequestScope, response
 from podlife.apiserver.registry.metadata import give_identity
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import read_object
@@ -36,7 +36,7 @@ class SignRequest(Protocol):
         ...
 
 
-def answer(registry: Registry, scope: RequestScope, sign: SignRequest | None, at: datetime) -> Response:
+def answer(scope: RequestScope, sign: SignRequest | None, at: datetime) -> Response:
     """Return the request as upstream shows it once it has been approved and signed, or denied."""
     if sign is None:
         raise ApiError("this server does not sign certificates", code=503, reason="ServiceUnavailable")
@@ -46,11 +46,10 @@ def answer(registry: Registry, scope: RequestScope, sign: SignRequest | None, at
     _check(body, spec)
     metadata = body["metadata"]
     metadata["name"] = metadata.get("name") or generate_name(metadata.get("generateName", ""))
-    give_identity(metadata, at, registry.chance)
+    give_identity(metadata, at, scope.registry.chance)
     for field in ("username", "uid", "groups", "extra"):
         spec.pop(field, None)
-    asked_by = {"username": scope.user.name, "uid": scope.user.uid, "groups": list(scope.user.groups)}
-    spec.update({field: value for field, value in asked_by.items() if value})
+    spec.update(scope.user.to_object())
     now = format_time(at)
     body["status"] = {} if dry_run else _decision(scope.user, spec, metadata["name"], sign, now)
     return Response(201, encode(body), headers=response.headers(scope))

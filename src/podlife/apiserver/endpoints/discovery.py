@@ -111,25 +111,23 @@ def _rows(group: str, version: str) -> list[Resource]:
     return sorted(rows, key=lambda row: row.plural)
 
 
-def _singular(row: Resource) -> str:
-    return row.singular or row.kind.lower()
-
-
 def _entries(row: Resource) -> list[Object]:
     entry: Object = {
         "name": row.plural,
-        "singularName": _singular(row),
+        "singularName": row.kind.lower(),
         "namespaced": row.namespaced,
         "kind": row.kind,
         "verbs": row.verbs,
     }
-    if row.short_names:
-        entry["shortNames"] = row.short_names
-    if row.categories:
-        entry["categories"] = row.categories
+    entry |= _other_names(row)
     if "list" in row.verbs:
         entry["storageVersionHash"] = _storage_version_hash(row)
     return [entry, *(_subresource_entry(row, name) for name in sorted(row.subresources))]
+
+
+def _other_names(row: Resource) -> Object:
+    names = {"shortNames": row.short_names, "categories": row.categories}
+    return {key: value for key, value in names.items() if value}
 
 
 def _subresource_entry(row: Resource, name: str) -> Object:
@@ -182,13 +180,10 @@ def _aggregated_resource(row: Resource) -> Object:
         # An empty group and version mean those of the enclosing document.
         "responseKind": {"group": "", "version": "", "kind": row.kind},
         "scope": "Namespaced" if row.namespaced else "Cluster",
-        "singularResource": _singular(row),
+        "singularResource": row.kind.lower(),
         "verbs": row.verbs,
     }
-    if row.short_names:
-        entry["shortNames"] = row.short_names
-    if row.categories:
-        entry["categories"] = row.categories
+    entry |= _other_names(row)
     if row.subresources:
         entry["subresources"] = [_aggregated_subresource(row, name) for name in sorted(row.subresources)]
     return entry

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from podlife.api import status
 from podlife.api.codec import encode
@@ -20,6 +20,7 @@ from podlife.apiserver.endpoints import certificate_signing_requests, non_resour
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.impersonation import act_as
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
+from podlife.apiserver.endpoints.non_resource_urls import not_allowed
 from podlife.apiserver.namespace import delete_namespace
 from podlife.apiserver.registry import Registry, RequestScope, create, delete, get, patch, update, watch
 from podlife.apiserver.registry.request_body import with_json
@@ -30,9 +31,13 @@ from podlife.apiserver.subresources import bind, evict, get_scale, patch_scale, 
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
 from podlife.wire import Request, Response
 
+if TYPE_CHECKING:
+    # Loads an HTTP client, which a handler without a socket does not need.
+    from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
+
 log = logging.getLogger(__name__)
 
-Verb = Callable[[Registry, RequestScope], Awaitable[Response]]
+Verb = Callable[[RequestScope], Awaitable[Response]]
 
 _VERBS: dict[str, Verb] = {
     "get": get.get,
@@ -58,14 +63,6 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
 _VIEWS = ("status", "ephemeralcontainers", "finalize", "resize")
 
 
-class PodConnecter(Protocol):
-    """Proxies `log` and `exec` to the kubelet of the pod's node."""
-
-    async def log(self, request: Request, namespace: str, name: str) -> Response: ...
-
-    async def exec(self, request: Request, namespace: str, name: str) -> Response: ...
-
-
 @dataclass(slots=True)
 class ApiHandler:
     """Answers requests. Has no tasks of its own; a response may stream."""
@@ -73,23 +70,21 @@ class ApiHandler:
     registry: Registry
     authenticator: Authenticator
     nodes: NodeView
-    kubelet_proxy: PodConnecter | None
+    kubelet_proxy: KubeletProxy | None
     metrics: ApiServerMetrics
     sign_node_request: SignRequest | None = None
     auditor: Auditor | None = None
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
-        audit = None if self.auditor is None else self.auditor.begin(request)
+        audit = None if self.auditor is None else AuditContext(self.auditor, request)
         verb = resource = ""
         try:
             info = request_info.parse(request.path)
             attributes = _attributes(request, info)
-            if info is None:
-                response = await self._answer_non_resource(request, attributes, audit)
-            else:
+            if info is not None:
                 verb, resource = attributes.verb, attributes.resource
-                response = await self._answer(request, info, attributes, audit)
+            response = await self._answer(request, info, attributes, audit)
         except ApiError as error:
             response = _failure(error)
         except MismatchError as error:
@@ -115,30 +110,26 @@ class ApiHandler:
         self.metrics.end(started, verb, resource, response.status)
         return response if audit is None else audit.answered(response)
 
-    async def _answer_non_resource(
-        self, request: Request, attributes: Attributes, audit: AuditContext | None
-    ) -> Response:
-        user = self._identify(request, attributes, audit)
-        if not non_resource_urls.is_public(request.path):
-            self._authorize(user, attributes, audit)
-        return non_resource_urls.answer(request, self.registry.store, self.metrics)
-
     async def _answer(
         self,
         request: Request,
-        info: request_info.RequestInfo,
+        info: request_info.RequestInfo | None,
         attributes: Attributes,
         audit: AuditContext | None,
     ) -> Response:
         user = self._identify(request, attributes, audit)
-        self._authorize(user, attributes, audit)
+        if info is not None or not non_resource_urls.is_public(request.path):
+            self._authorize(user, attributes, audit)
+        if info is None:
+            return non_resource_urls.answer(request, self.registry.store, self.metrics)
         resource = info.resource
         if resource is None:
-            raise _not_offered(info) or _no_such_resource()
+            raise _not_offered(info) or non_resource_urls.not_found()
         request = await with_json(request)
         if audit is not None:
             audit.read(request)
         scope = RequestScope(
+            self.registry,
             request,
             user,
             resource,
@@ -180,7 +171,7 @@ class ApiHandler:
     async def _run(self, scope: RequestScope) -> Response:
         resource, verb, subresource = scope.resource, scope.verb, scope.subresource
         if not subresource and verb not in resource.verbs:
-            raise _not_allowed()
+            raise not_allowed()
         if resource.key == "bindings" or subresource == "binding":
             pods = find("", "v1", "pods")
             assert pods is not None
@@ -189,44 +180,40 @@ class ApiHandler:
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
             now = self.registry.clock.now()
             return await offload(
-                lambda: reviews.answer(scope, self.authenticator, self.nodes, now),
-                scope.request.body,
+                lambda: reviews.answer(scope, self.authenticator, self.nodes, now), scope.request.body
             )
         elif resource.group == "certificates.k8s.io":
             now, sign = self.registry.clock.now(), self.sign_node_request
             return await offload(
-                lambda: certificate_signing_requests.answer(self.registry, scope, sign, now),
-                scope.request.body,
+                lambda: certificate_signing_requests.answer(scope, sign, now), scope.request.body
             )
         if subresource in ("log", "exec"):
             return await self._connect(scope)
         if subresource and subresource not in _VIEWS:
             special = _SPECIAL.get((subresource, verb))
             if special is None:
-                raise _not_allowed()
-            return await special(self.registry, scope)
+                raise not_allowed()
+            return await special(scope)
         if subresource and verb not in (
             ("update",) if subresource == "finalize" else ("get", "update", "patch")
         ):
-            raise _not_allowed()
+            raise not_allowed()
         is_whole = verb in ("create", "deletecollection")
         if is_whole and (scope.name or (resource.namespaced and not scope.namespace)):
-            raise _not_allowed()
+            raise not_allowed()
         if verb in ("update", "patch") and not scope.name:
-            raise _not_allowed()
+            raise not_allowed()
         run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
-        return await run(self.registry, scope)
+        return await run(scope)
 
     async def _connect(self, scope: RequestScope) -> Response:
         if self.kubelet_proxy is None:
             raise ApiError("this server cannot reach kubelets", code=503, reason="ServiceUnavailable")
-        if scope.subresource == "log":
-            if scope.verb != "get":
-                raise _not_allowed()
-            return await self.kubelet_proxy.log(scope.request, scope.namespace, scope.name)
-        if scope.verb not in ("get", "create"):
-            raise _not_allowed()
-        return await self.kubelet_proxy.exec(scope.request, scope.namespace, scope.name)
+        is_log = scope.subresource == "log"
+        if scope.verb not in (("get",) if is_log else ("get", "create")):
+            raise not_allowed()
+        connect = self.kubelet_proxy.log if is_log else self.kubelet_proxy.exec
+        return await connect(scope.request, scope.namespace, scope.name)
 
 
 def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attributes:
@@ -264,17 +251,4 @@ def _not_offered(info: request_info.RequestInfo) -> ApiError | None:
         return None
     return NotFoundError(
         f"{info.subresource} is not offered by this server: {_INSTEAD[info.subresource]}", details={}
-    )
-
-
-def _no_such_resource() -> ApiError:
-    return NotFoundError("the server could not find the requested resource", details={})
-
-
-def _not_allowed() -> ApiError:
-    return ApiError(
-        "the server does not allow this method on the requested resource",
-        code=405,
-        reason="MethodNotAllowed",
-        details={},
     )

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from podlife.apiserver.authn import ANONYMOUS, UserInfo
 from podlife.apiserver.authz import Attributes
-from podlife.errors import ApiError
+from podlife.apiserver.registry.request_body import bad_request
 from podlife.wire import Request
 
 _USER, _GROUP, _UID = "Impersonate-User", "Impersonate-Group", "Impersonate-Uid"
@@ -29,10 +29,8 @@ def act_as(user: UserInfo, request: Request, check: Callable[[UserInfo, Attribut
         return user
     name, uid, groups = headers.get(_USER, ""), headers.get(_UID, ""), _all(headers, _GROUP)
     if not name:
-        raise ApiError(
-            "requested to impersonate groups, a UID or extra values without impersonating a user",
-            code=400,
-            reason="BadRequest",
+        raise bad_request(
+            "requested to impersonate groups, a UID or extra values without impersonating a user"
         )
     for attributes in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
         check(user, attributes)

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from time import perf_counter
 
-from podlife.apiserver.resource_table import RESOURCES
+from podlife.apiserver.resource_table import RESOURCES, STORED
 from podlife.apiserver.storage import DISK_FULL, Store
 
+_DURATION = "apiserver_request_duration_seconds"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -45,48 +46,30 @@ class ApiServerMetrics:
         self._seconds[verb] = self._seconds.get(verb, 0.0) + elapsed
 
     def render(self, store: Store) -> bytes:
-        lines = [
-            "# HELP apiserver_request_total Requests by verb, resource and HTTP code.",
-            "# TYPE apiserver_request_total counter",
-        ]
+        lines = _described("apiserver_request_total", "counter", "Requests by verb, resource and HTTP code.")
         for (verb, resource, code), count in sorted(self._requests.items()):
             labels = f'verb="{verb.upper()}",resource="{resource}",code="{code}"'
             lines.append(f"apiserver_request_total{{{labels}}} {count}")
-        lines += [
-            "# HELP apiserver_request_duration_seconds Time until the answer to a request began.",
-            "# TYPE apiserver_request_duration_seconds histogram",
-        ]
+        lines += _described(_DURATION, "histogram", "Time until the answer to a request began.")
         for verb in sorted(self._durations):
             lines += self._histogram(verb)
-        lines += [
-            "# HELP apiserver_current_inflight_requests Requests being worked on.",
-            "# TYPE apiserver_current_inflight_requests gauge",
-            f"apiserver_current_inflight_requests {self.in_flight}",
-            "# HELP apiserver_storage_objects Objects stored, by resource.",
-            "# TYPE apiserver_storage_objects gauge",
-        ]
-        stored = sorted({resource.storage_key for resource in RESOURCES if "list" in resource.verbs})
+        lines += _gauge("apiserver_current_inflight_requests", "Requests being worked on.", self.in_flight)
+        lines += _described("apiserver_storage_objects", "gauge", "Objects stored, by resource.")
+        stored = sorted({resource.storage_key for resource in STORED})
         lines += [f'apiserver_storage_objects{{resource="{key}"}} {store.count(key)}' for key in stored]
-        lines += [
-            "# HELP podlife_storage_revision The last committed revision.",
-            "# TYPE podlife_storage_revision gauge",
-            f"podlife_storage_revision {store.revision}",
-            "# HELP podlife_storage_set_aside Damaged rows found when the store was opened, which are not served.",
-            "# TYPE podlife_storage_set_aside gauge",
-            f"podlife_storage_set_aside {len(store.set_aside)}",
-            "# HELP podlife_storage_full Whether there is no room on the disk for new objects.",
-            "# TYPE podlife_storage_full gauge",
-            f"podlife_storage_full {int(store.trouble == DISK_FULL)}",
-            "# HELP podlife_storage_lost Whether files were removed or changed under the server: it refuses writes.",
-            "# TYPE podlife_storage_lost gauge",
-            f"podlife_storage_lost {int(store.trouble not in ('', DISK_FULL))}",
-        ]
+        lines += _gauge("podlife_storage_revision", "The last committed revision.", store.revision)
+        text = "Damaged rows found when the store was opened, which are not served."
+        lines += _gauge("podlife_storage_set_aside", text, len(store.set_aside))
+        text = "Whether there is no room on the disk for new objects."
+        lines += _gauge("podlife_storage_full", text, int(store.trouble == DISK_FULL))
+        text = "Whether files were removed or changed under the server: it refuses writes."
+        lines += _gauge("podlife_storage_lost", text, int(store.trouble not in ("", DISK_FULL)))
         lines += [line for other in self.others for line in other()]
         lines.append("")
         return "\n".join(lines).encode()
 
     def _histogram(self, verb: str) -> list[str]:
-        name, label = "apiserver_request_duration_seconds", f'verb="{verb.upper()}"'
+        name, label = _DURATION, f'verb="{verb.upper()}"'
         total = 0
         lines = []
         for bound, count in zip((*_BUCKETS, "+Inf"), self._durations[verb], strict=True):
@@ -95,6 +78,14 @@ class ApiServerMetrics:
         lines.append(f"{name}_sum{{{label}}} {self._seconds[verb]:.6f}")
         lines.append(f"{name}_count{{{label}}} {total}")
         return lines
+
+
+def _described(name: str, kind: str, text: str) -> list[str]:
+    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+
+
+def _gauge(name: str, text: str, value: int) -> list[str]:
+    return [*_described(name, "gauge", text), f"{name} {value}"]
 
 
 _KNOWN = frozenset(resource.plural for resource in RESOURCES)

@@ -26,12 +26,7 @@ def is_public(path: str) -> bool:
 def answer(request: Request, store: Store, metrics: ApiServerMetrics) -> Response:
     path = request.path.rstrip("/") or "/"
     if request.method not in ("GET", "HEAD"):
-        raise ApiError(
-            "the server does not allow this method on the requested resource",
-            code=405,
-            reason="MethodNotAllowed",
-            details={},
-        )
+        raise not_allowed()
     if path.startswith("/openapi/"):
         return openapi.answer(request)
     if path.startswith("/api"):
@@ -53,7 +48,7 @@ def _health(request: Request, path: str, store: Store) -> Response:
     root, _, only = path[1:].partition("/")
     checks = {"ping": "", "storage": store.trouble} if root == "readyz" else {"ping": ""}
     if f"/{root}" not in _HEALTH or (only and only not in checks):
-        raise _not_found()
+        raise not_found()
     chosen = {only: checks[only]} if only else checks
     has_failed = any(chosen.values())
     body = "ok"
@@ -74,7 +69,7 @@ def _discovery(request: Request, path: str) -> Response:
         return Response(200, document.body, discovery.AGGREGATED_CONTENT_TYPE, headers)
     body = _legacy_discovery(request, path)
     if body is None:
-        raise _not_found()
+        raise not_found()
     return Response(body=encode(body))
 
 
@@ -95,5 +90,10 @@ def _legacy_discovery(request: Request, path: str) -> Object | None:
             return None
 
 
-def _not_found() -> ApiError:
+def not_allowed() -> ApiError:
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(message, code=405, reason="MethodNotAllowed", details={})
+
+
+def not_found() -> ApiError:
     return NotFoundError("the server could not find the requested resource", details={})

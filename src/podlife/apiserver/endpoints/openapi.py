@@ -2,7 +2,12 @@
 
 They are kube-apiserver's, reduced to what is served here (`podlife.api.schema.openapi_documents`). In memory they are
 kept compressed, each from its first request on, and are sent so to every client that accepts gzip. They are JSON;
-version 2 is also available as protobuf. Any other media type is answered with 406.
+version 2 is also available as protobuf, with which kubectl validates a `kind: List` on its own side. Any other media
+type is answered with 406.
+
+The protobuf message contains the definitions, which is what clients read; paths are in the JSON only. Field numbers are
+those of gnostic's OpenAPIv2.proto. Other parts of a schema become extensions or are left out: `enum` and `default` are
+checked by the server.
 """
 
 from __future__ import annotations
@@ -11,10 +16,10 @@ import gzip
 from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from podlife.api.codec import decode_object, encode
 from podlife.api.schema import openapi_documents
-from podlife.apiserver.endpoints import openapi_v2_protobuf
 from podlife.errors import NotFoundError
 from podlife.wire import Request, Response
 
@@ -23,13 +28,28 @@ _INDEX = "v3"
 # Fast, and within a tenth of the smallest.
 _GZIP_LEVEL = 6
 
+_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+# kubectl requests it by a name that is not a media type; the response must not repeat it.
+_PROTOBUF_TYPES = frozenset({_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"})
+
+# Document, Info
+_SWAGGER, _INFO, _PATHS, _DEFINITIONS = 1, 2, 8, 9
+_TITLE, _VERSION = 1, 2
+# Schema
+_TEXTS = {"$ref": 1, "format": 2, "description": 4}
+_REQUIRED, _ADDITIONAL, _TYPE, _ITEMS, _PROPERTIES, _EXTENSION = 19, 21, 22, 23, 25, 31
+# An entry of a map, and fields that occur once.
+_NAME, _VALUE, _ONLY = 1, 2, 1
+_YAML = 2
+
 
 def answer(request: Request) -> Response:
     """Answer a GET below /openapi. Raises NotFoundError for an unknown document."""
     path = request.path.removeprefix(_PREFIX).rstrip("/")
     headers = {name.lower(): value for name, value in request.headers.items()}
-    is_protobuf = path == "v2" and _takes(headers.get("accept", ""), openapi_v2_protobuf.ASKED_FOR)
-    if not is_protobuf and not _takes_json(headers.get("accept", "")):
+    accept = headers.get("accept", "")
+    is_protobuf = path == "v2" and _takes(accept, _PROTOBUF_TYPES)
+    if not is_protobuf and accept and not _takes(accept, ("*/*", "application/*", "application/json")):
         return Response(406, headers={"Vary": "Accept"})
     if path == _INDEX:
         return Response(body=_index(), headers={"Vary": "Accept"})
@@ -48,12 +68,8 @@ def answer(request: Request) -> Response:
     if headers.get("if-none-match") == tag:
         return Response(304, headers=known)
     if is_protobuf:
-        return replace(_sent(_protobuf(), headers, known), content_type=openapi_v2_protobuf.MEDIA_TYPE)
+        return replace(_sent(_protobuf(), headers, known), content_type=_PROTOBUF)
     return _sent(_compressed(path), headers, known)
-
-
-def _takes_json(accept: str) -> bool:
-    return not accept or _takes(accept, ("*/*", "application/*", "application/json"))
 
 
 def _takes(accept: str, types: Container[str]) -> bool:
@@ -78,7 +94,7 @@ def _compressed(path: str) -> bytes:
 
 @cache
 def _protobuf() -> bytes:
-    written = openapi_v2_protobuf.write_document(decode_object(openapi_documents.document("v2") or b"{}"))
+    written = _write_document(decode_object(openapi_documents.document("v2") or b"{}"))
     return gzip.compress(written, _GZIP_LEVEL, mtime=0)
 
 
@@ -86,3 +102,57 @@ def _sent(body: bytes, headers: Mapping[str, str], known: dict[str, str]) -> Res
     if "gzip" in headers.get("accept-encoding", ""):
         return Response(body=body, headers={**known, "Content-Encoding": "gzip"})
     return Response(body=gzip.decompress(body), headers=known)
+
+
+def _write_document(document: Mapping[str, Any]) -> bytes:
+    info = _text(_TITLE, document["info"]["title"]) + _text(_VERSION, document["info"]["version"])
+    return (
+        _text(_SWAGGER, document["swagger"])
+        + _part(_INFO, info)
+        + _part(_PATHS, b"")
+        + _part(_DEFINITIONS, _schemas(document["definitions"]))
+    )
+
+
+def _schemas(schemas: Mapping[str, Mapping[str, Any]]) -> bytes:
+    return b"".join(_part(_ONLY, _named(name, _schema(schema))) for name, schema in schemas.items())
+
+
+def _schema(schema: Mapping[str, Any]) -> bytes:
+    parts = [_text(number, schema[key]) for key, number in _TEXTS.items() if key in schema]
+    parts += [_text(_REQUIRED, name) for name in schema.get("required", ())]
+    if "additionalProperties" in schema:
+        parts.append(_part(_ADDITIONAL, _part(_ONLY, _schema(schema["additionalProperties"]))))
+    if "type" in schema:
+        parts.append(_part(_TYPE, _text(_ONLY, schema["type"])))
+    if "items" in schema:
+        parts.append(_part(_ITEMS, _part(_ONLY, _schema(schema["items"]))))
+    if "properties" in schema:
+        parts.append(_part(_PROPERTIES, _schemas(schema["properties"])))
+    for key, value in schema.items():
+        if key.startswith("x-"):
+            # Parsed as YAML, of which JSON is a subset.
+            parts.append(_part(_EXTENSION, _named(key, _part(_YAML, encode(value)))))
+    return b"".join(parts)
+
+
+def _named(name: str, value: bytes) -> bytes:
+    return _text(_NAME, name) + _part(_VALUE, value)
+
+
+def _text(number: int, value: str) -> bytes:
+    return _part(number, value.encode())
+
+
+def _part(number: int, value: bytes) -> bytes:
+    """A bytes field, which also holds text and messages."""
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    written = bytearray()
+    while value > 0x7F:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)

@@ -7,19 +7,17 @@ raises ApiError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, bad_value, invalid
 from podlife.apiserver.authn import Authenticator, UserInfo
-from podlife.apiserver.authz import Attributes, NodeView, PolicyRule, authorize, rules_for
+from podlife.apiserver.authz import Attributes, NodeView, authorize, rules_for
 from podlife.apiserver.registry import RequestScope, response
 from podlife.apiserver.registry.object_codec import with_type
-from podlife.apiserver.registry.request_body import read_object
+from podlife.apiserver.registry.request_body import bad_request, read_object
 from podlife.apiserver.registry.table import convert
-from podlife.errors import ApiError
 from podlife.wire import Response
 
 _GROUP = "authorization.k8s.io"
@@ -75,10 +73,14 @@ def review_subject_access(body: Object, nodes: NodeView, *, namespace: str = "")
 def review_rules(user: UserInfo, body: Object) -> Object:
     """SelfSubjectRulesReview."""
     if not (body.get("spec") or {}).get("namespace"):
-        raise ApiError("no namespace on request", code=400, reason="BadRequest")
+        raise bad_request("no namespace on request")
     rules = rules_for(user)
     status: Object = {
-        "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
+        "resourceRules": [
+            {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
+            for rule in rules
+            if rule.resources
+        ],
         "nonResourceRules": [
             {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)} for rule in rules if rule.paths
         ],
@@ -101,7 +103,7 @@ def review_self(user: UserInfo, now: datetime) -> Object:
         "kind": "SelfSubjectReview",
         "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"creationTimestamp": format_time(now)},
-        "status": {"userInfo": _user_info(user)},
+        "status": {"userInfo": user.to_object()},
     }
 
 
@@ -109,33 +111,22 @@ def review_token(body: Object, authenticator: Authenticator) -> Object:
     """TokenReview."""
     token = (body.get("spec") or {}).get("token")
     if not token:
-        raise ApiError("token is required for TokenReview in authentication", code=400, reason="BadRequest")
+        raise bad_request("token is required for TokenReview in authentication")
     user = authenticator.find_token(token)
     if user is None:
         return _with_status(body, {"user": {}, "error": "invalid bearer token"})
-    return _with_status(body, {"authenticated": True, "user": _user_info(user)})
+    return _with_status(body, {"authenticated": True, "user": user.to_object()})
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+def _asked(spec: Object) -> Attributes:
     """The attributes in a review's spec; all of them are optional."""
-
-    spec: Object
-
-    def attributes(self) -> Attributes:
-        resource: Any = self.spec.get("resourceAttributes")
-        if resource is None:
-            path = self.spec.get("nonResourceAttributes") or {}
-            return Attributes(path.get("verb", ""), path=path.get("path", ""))
-        return Attributes(
-            resource.get("verb", ""),
-            resource.get("group", ""),
-            resource.get("resource", ""),
-            resource.get("subresource", ""),
-            resource.get("namespace", ""),
-            resource.get("name", ""),
-            field_selector=_selector_text(resource.get("fieldSelector") or {}),
-        )
+    resource: Any = spec.get("resourceAttributes")
+    if resource is None:
+        path = spec.get("nonResourceAttributes") or {}
+        return Attributes(path.get("verb", ""), path=path.get("path", ""))
+    fields = ("verb", "group", "resource", "subresource", "namespace", "name")
+    selector = _selector_text(resource.get("fieldSelector") or {})
+    return Attributes(**{field: resource.get(field, "") for field in fields}, field_selector=selector)
 
 
 def _selector_text(selector: Object) -> str:
@@ -150,7 +141,7 @@ def _selector_text(selector: Object) -> str:
 
 
 def _access_status(user: UserInfo, spec: Object, nodes: NodeView) -> Object:
-    decision = authorize(user, _Asked(spec).attributes(), nodes)
+    decision = authorize(user, _asked(spec), nodes)
     status: Object = {"allowed": decision.allowed}
     if decision.reason:
         status["reason"] = decision.reason
@@ -186,19 +177,5 @@ def _check(kind: str, errors: list[FieldError]) -> None:
 
 
 def _with_status(body: Object, status: Object) -> Object:
-    return {
-        "kind": body.get("kind"),
-        "apiVersion": body.get("apiVersion"),
-        "metadata": body.get("metadata") or {},
-        "spec": body.get("spec") or {},
-        "status": status,
-    }
-
-
-def _resource_rule(rule: PolicyRule) -> Object:
-    return {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
-
-
-def _user_info(user: UserInfo) -> Object:
-    info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
-    return {key: value for key, value in info.items() if value}
+    kept = {field: body.get(field) or {} for field in ("metadata", "spec")}
+    return {"kind": body.get("kind"), "apiVersion": body.get("apiVersion"), **kept, "status": status}

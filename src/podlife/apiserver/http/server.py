@@ -2,7 +2,7 @@
 
 It knows nothing of Kubernetes but the form of an error. Everything a client can make it hold is bounded: the body,
 the headers, the time to send either, the time a reader may stall, the number of connections. HTTP/1.1 only;
-WebSockets for upgrades. `bodies` reads and writes bodies, `upgrade` serves upgrades.
+WebSockets for upgrades. `bodies` reads and writes bodies.
 
 Authentication and authorization are left to the handler; this module only passes on what TLS has verified.
 """
@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import unquote
 
-from aiohttp import hdrs, web
+from aiohttp import WSMsgType, hdrs, web
 
 from podlife.apiserver.http.bodies import (
     SERVER_NAME,
@@ -29,12 +29,13 @@ from podlife.apiserver.http.bodies import (
     send_stream,
     status_of,
 )
-from podlife.apiserver.http.upgrade import upgrade
 from podlife.bounded_connection import UnauthenticatedConnections, enable_keepalive
 from podlife.errors import ApiError
-from podlife.wire import Handler, Peer, Query, Request
+from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Channel, Handler, Peer, Query, Request, Upgrade
 
 log = logging.getLogger(__name__)
+
+_HEARTBEAT_SECONDS = 30.0
 
 Identify = Callable[[Request], object]
 
@@ -233,7 +234,7 @@ class _Server(web.Server):
         ):
             self.unauthenticated.forget(connection)
         if response.upgrade is not None:
-            return await upgrade(request, response.upgrade)
+            return await _upgrade(request, response.upgrade)
         content = response.body
         if isinstance(content, bytes):
             if len(content) <= SLICE_BYTES:
@@ -264,3 +265,63 @@ def _peer_of(certificate: dict[str, Any] | None) -> Peer | None:
     if not names:
         return None
     return Peer(names[0], tuple(value for key, value in subject if key == "organizationName"))
+
+
+async def _upgrade(request: web.BaseRequest, wanted: Upgrade) -> web.StreamResponse:
+    """Upgrade to a WebSocket that speaks one of Kubernetes' subprotocols, or none if none was requested.
+
+    The relay may hold a connection to a kubelet, and is responsible for closing it. So it is always called: with a
+    closed channel if the client cannot be upgraded.
+    """
+    socket = web.WebSocketResponse(
+        protocols=wanted.protocols,
+        compress=False,
+        max_msg_size=WEBSOCKET_MESSAGE_BYTES,
+        heartbeat=_HEARTBEAT_SECONDS,
+    )
+    ready = socket.can_prepare(request)
+    if not ready or (wanted.protocols and ready.protocol is None):
+        await wanted.relay(_ClosedChannel())
+        problem = "unable to upgrade: none of the requested protocols is supported"
+        return status_of(
+            ApiError(problem if ready else "Upgrade request required", code=400, reason="BadRequest")
+        )
+    await socket.prepare(request)
+    try:
+        await wanted.relay(_SocketChannel(socket, ready.protocol or ""))
+    finally:
+        await socket.close()
+    return socket
+
+
+class _SocketChannel(Channel):
+    def __init__(self, socket: web.WebSocketResponse, protocol: str) -> None:
+        self._socket = socket
+        self.protocol = protocol
+
+    async def receive(self) -> bytes | None:
+        message = await self._socket.receive()
+        if message.type is WSMsgType.BINARY:
+            return bytes(message.data)
+        if message.type is WSMsgType.TEXT:
+            return str(message.data).encode()
+        return None
+
+    async def send(self, message: bytes) -> None:
+        await self._socket.send_bytes(message)
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+
+class _ClosedChannel(Channel):
+    protocol = ""
+
+    async def receive(self) -> bytes | None:
+        return None
+
+    async def send(self, message: bytes) -> None:
+        raise ConnectionResetError("the other side disconnected")
+
+    async def close(self) -> None:
+        return

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.metadata import (
@@ -15,9 +15,9 @@ from podlife.apiserver.registry.metadata import (
     clean_for_create,
     give_identity,
 )
-from podlife.apiserver.registry.object_codec import encoder
+from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, check_bytes, read_object
-from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
 from podlife.apiserver.storage import MismatchError, Put
 from podlife.wire import Response
@@ -26,16 +26,16 @@ from podlife.wire import Response
 _NAME_DRAWS = 8
 
 
-async def create(registry: Registry, scope: RequestScope) -> Response:
+async def create(scope: RequestScope) -> Response:
     dry_run = scope.dry_run("CreateOptions")
     obj = await offload(lambda: read_object(scope), scope.request.body)
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
-    value = await create_object(registry, scope, obj, dry_run=dry_run)
-    return await response.one(registry, scope, value, status=201)
+    value = await create_object(scope, obj, dry_run=dry_run)
+    return await response.one(scope, value, status=201)
 
 
-async def create_object(registry: Registry, scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
+async def create_object(scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
     """Create a checked object; returns its stored bytes."""
     meta = obj["metadata"]
     if meta.get("resourceVersion", "") not in ("", "0"):
@@ -47,40 +47,33 @@ async def create_object(registry: Registry, scope: RequestScope, obj: Object, *,
     # A generated name is drawn after admission, which must not take the prefix for a name.
     asked_for = meta.get("name", "")
     # Read here, not in the thread: some clocks belong to the event loop.
-    now = registry.clock.now()
+    now = scope.registry.clock.now()
     if not is_large(scope.request.body):
-        _make_ready(registry, scope, obj, asked_for, now)
+        _make_ready(scope, obj, asked_for, now)
     else:
-        await run_in_thread(lambda: _make_ready(registry, scope, obj, asked_for, now))
+        await run_in_thread(lambda: _make_ready(scope, obj, asked_for, now))
         check_bytes(encode(obj))
         # Time has passed: the namespace may be terminating by now.
-        namespace_lifecycle(_attributes(scope, obj, asked_for), registry.store.get)
+        attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
+        namespace_lifecycle(attributes, scope.registry.store.get)
     for _ in range(_NAME_DRAWS):
         try:
-            return await _store(registry, scope, obj, dry_run=dry_run)
+            return await _store(scope, obj, dry_run=dry_run)
         except MismatchError:
             if not is_generated:
                 raise scope.already_exists(meta["name"]) from None
-            meta["name"] = generate_name(meta["generateName"], registry.chance)
+            meta["name"] = generate_name(meta["generateName"], scope.registry.chance)
     raise scope.already_exists(
         meta["generateName"], ", the server was not able to generate a unique name for the object"
     )
 
 
-def _make_ready(registry: Registry, scope: RequestScope, obj: Object, asked_for: str, now: datetime) -> None:
+def _make_ready(scope: RequestScope, obj: Object, asked_for: str, now: datetime) -> None:
     """Prepare and check a new object before it is stored."""
-    scope.strategy.default(obj)
-    give_identity(obj["metadata"], now, registry.chance)
-    registry.admission.admit(_attributes(scope, obj, asked_for))
-    _prepare(scope, obj)
-
-
-def _attributes(scope: RequestScope, obj: Object, name: str) -> AdmissionRequest:
-    return AdmissionRequest(Operation.CREATE, scope.user, scope.resource, scope.namespace, name, new=obj)
-
-
-def _prepare(scope: RequestScope, obj: Object) -> None:
     strategy = scope.strategy
+    strategy.default(obj)
+    give_identity(obj["metadata"], now, scope.registry.chance)
+    scope.registry.admission.admit(scope.admission(Operation.CREATE, name=asked_for, new=obj))
     strategy.prepare_create(obj)
     if strategy.has_generation:
         obj["metadata"]["generation"] = 1
@@ -88,11 +81,11 @@ def _prepare(scope: RequestScope, obj: Object) -> None:
     scope.warnings.extend(strategy.warnings(obj))
 
 
-async def _store(registry: Registry, scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
+async def _store(scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
     key = scope.key_of(scope.namespace, obj["metadata"]["name"])
     if dry_run:
-        if registry.store.get(key) is not None:
+        if scope.registry.store.get(key) is not None:
             raise MismatchError("exists")
-        return response.unsaved(obj)
-    [record] = await registry.store.commit(Put(key, encoder(obj), expected=0))
+        return encode_stored(obj)
+    [record] = await scope.registry.store.commit(Put(key, encoder(obj), expected=0))
     return record.value

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from podlife.api import schema, status
-from podlife.api.codec import Object, encode
-from podlife.api.integers import parse_int64
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.api.codec import Object, decode_object, encode
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.graceful_deletion import (
     DeleteOptions,
@@ -15,7 +14,8 @@ from podlife.apiserver.registry.graceful_deletion import (
     before_delete,
     check_options,
 )
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
+from podlife.apiserver.registry.list_options import integer_parameter
+from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, decode_body, unregistered
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
@@ -28,29 +28,25 @@ from podlife.wire import Request, Response
 _COLLECTION_WIDTH = 64
 
 
-async def delete(registry: Registry, scope: RequestScope) -> Response:
+async def delete(scope: RequestScope) -> Response:
     options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
-    async with registry.store.locked(scope.key):
-        record = scope.find(registry)
-        obj, is_gone = await delete_record(registry, scope, record, options)
+    async with scope.registry.store.locked(scope.key):
+        record = scope.find()
+        obj, is_gone = await delete_record(scope, record, options)
     resource = scope.resource
-    if (
-        resource.strategy.deletion_warning
-        and options.propagation is None
-        and options.orphan_dependents is None
-    ):
+    has_policy = options.propagation is not None or options.orphan_dependents is not None
+    if resource.strategy.deletion_warning and not has_policy:
         scope.warnings.append(resource.strategy.deletion_warning)
     code = 202 if not is_gone and options.orphan_dependents is False else 200  # GD-81: 202 is for old clients
     if resource.strategy.returns_deleted_object or not is_gone:
-        return await response.one(registry, scope, encode_stored(obj), status=code)
+        return await response.one(scope, encode_stored(obj), status=code)
     details = scope.details(uid=obj["metadata"]["uid"])
     return Response(code, encode(status.success(details)), headers=response.headers(scope))
 
 
 def read_options(request: Request) -> DeleteOptions:
-    """Read the options from the body, or without one from the query (GD-08: neither means empty options, not
-    none)."""
+    """Read the options from the body, or without one from the query (GD-08: neither means empty options)."""
     if not request.body:
         return _options_from_query(request)
     try:
@@ -69,11 +65,8 @@ def read_options(request: Request) -> DeleteOptions:
 def _options_from_query(request: Request) -> DeleteOptions:
     query = request.query
     body: Object = {"dryRun": query.all("dryRun")}
-    try:
-        if grace := query.get("gracePeriodSeconds"):
-            body["gracePeriodSeconds"] = parse_int64(grace)
-    except ValueError as error:
-        raise bad_request(str(error)) from None
+    if (grace := integer_parameter(query, "gracePeriodSeconds")) is not None:
+        body["gracePeriodSeconds"] = grace
     if policy := query.get("propagationPolicy"):
         body["propagationPolicy"] = policy
     if orphan := query.get("orphanDependents"):
@@ -81,26 +74,21 @@ def _options_from_query(request: Request) -> DeleteOptions:
     return DeleteOptions.from_object(body)
 
 
-async def delete_record(
-    registry: Registry, scope: RequestScope, record: Record, options: DeleteOptions
-) -> tuple[Object, bool]:
+async def delete_record(scope: RequestScope, record: Record, options: DeleteOptions) -> tuple[Object, bool]:
     """Delete a stored object by the rules of its kind; returns the object for the response, and whether it is gone.
 
     The caller holds the lock of the key.
     """
-    obj, old = decode_stored(record.value), decode_stored(record.value)
+    obj, old = decode_object(record.value), decode_object(record.value)
     resource = scope.resource
-    registry.admission.admit(
-        AdmissionRequest(Operation.DELETE, scope.user, resource, scope.namespace, record.key.name, old=old)
-    )
+    scope.registry.admission.admit(scope.admission(Operation.DELETE, name=record.key.name, old=old))
     outcome = before_delete(
-        obj, options, resource.strategy, registry.clock.now(), kind=resource.kind, group=resource.group
+        obj, options, resource.strategy, scope.registry.clock.now(), kind=resource.kind, group=resource.group
     )
-    is_marked_already = (
-        outcome is DeleteOutcome.MARKED and obj == old
-    )  # waits for its finalizers, deleted again
+    # It waits for its finalizers, and was deleted again.
+    is_marked_already = outcome is DeleteOutcome.MARKED and obj == old
     if not options.is_dry_run and not is_marked_already:
-        await _write(registry, record, obj, outcome)
+        await _write(scope.registry, record, obj, outcome)
     return obj, outcome in (DeleteOutcome.REMOVED, DeleteOutcome.MARKED_AND_REMOVED)
 
 
@@ -122,13 +110,13 @@ async def _write(registry: Registry, record: Record, obj: Object, outcome: Delet
             pass
 
 
-async def delete_collection(registry: Registry, scope: RequestScope) -> Response:
+async def delete_collection(scope: RequestScope) -> Response:
     """Delete every object that the selectors match, each by its own rules (GD-64)."""
     options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
     selection = await SelectionPredicate.asked_for(scope)
-    revision = registry.store.revision
-    chosen = await select(registry, scope, selection)
+    revision = scope.registry.store.revision
+    chosen = await select(scope, selection)
     remaining = iter(chosen)
     errors: list[ApiError | StoreError] = []
 
@@ -137,7 +125,7 @@ async def delete_collection(registry: Registry, scope: RequestScope) -> Response
             if errors:
                 return
             try:
-                await _delete_if_there(registry, scope, record.key, options)
+                await _delete_if_there(scope, record.key, options)
             except (ApiError, StoreError) as error:
                 errors.append(error)
 
@@ -147,10 +135,10 @@ async def delete_collection(registry: Registry, scope: RequestScope) -> Response
     if errors:
         raise errors[0]
     meta = {"resourceVersion": str(revision)}
-    return response.many(registry, scope, [record.value for record in chosen], meta)
+    return response.many(scope, [record.value for record in chosen], meta)
 
 
-async def _delete_if_there(registry: Registry, scope: RequestScope, key: Key, options: DeleteOptions) -> None:
-    async with registry.store.locked(key):
-        if (record := registry.store.get(key)) is not None:
-            await delete_record(registry, scope, record, options)
+async def _delete_if_there(scope: RequestScope, key: Key, options: DeleteOptions) -> None:
+    async with scope.registry.store.locked(key):
+        if (record := scope.registry.store.get(key)) is not None:
+            await delete_record(scope, record, options)

@@ -21,19 +21,19 @@ from podlife.wire import Response
 _FRESHNESS_SECONDS = 3.0
 
 
-async def get(registry: Registry, scope: RequestScope) -> Response:
+async def get(scope: RequestScope) -> Response:
     revision = parse_revision(scope.request.query.get("resourceVersion"))
-    await reach(registry, revision)
-    return await response.one(registry, scope, scope.find(registry).value)
+    await reach(scope.registry, revision)
+    return await response.one(scope, scope.find().value)
 
 
-async def list_(registry: Registry, scope: RequestScope) -> Response:
+async def list_(scope: RequestScope) -> Response:
     options = ListOptions.from_query(scope.request.query, watch=False)
     selection = await SelectionPredicate.asked_for(scope)
-    revision, start = await _starting_point(registry, options)
-    shown = revision if revision is not None else registry.store.revision
+    revision, start = await _starting_point(scope.registry, options)
+    shown = revision if revision is not None else scope.registry.store.revision
     try:
-        records = await select(registry, scope, selection, revision=revision)
+        records = await select(scope, selection, revision=revision)
     except CompactedError as error:
         raise expired(error, is_page=bool(start)) from None
     if start:
@@ -44,7 +44,7 @@ async def list_(registry: Registry, scope: RequestScope) -> Response:
         if selection.is_everything:
             meta["remainingItemCount"] = len(records) - options.limit
         records = records[: options.limit]
-    return response.many(registry, scope, [record.value for record in records], meta)
+    return response.many(scope, [record.value for record in records], meta)
 
 
 async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int | None, str]:
@@ -66,17 +66,13 @@ async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int
 
 async def reach(registry: Registry, revision: int | None) -> None:
     if revision and not await registry.store.wait_for_revision(revision, seconds=_FRESHNESS_SECONDS):
-        raise _too_large(revision, registry.store.revision)
-
-
-def _too_large(asked: int, current: int) -> ApiError:
-    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-    return ApiError(
-        f"Timeout: Too large resource version: {asked}, current: {current}",
-        code=504,
-        reason="Timeout",
-        details={"causes": [cause], "retryAfterSeconds": 1},
-    )
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        raise ApiError(
+            f"Timeout: Too large resource version: {revision}, current: {registry.store.revision}",
+            code=504,
+            reason="Timeout",
+            details={"causes": [cause], "retryAfterSeconds": 1},
+        )
 
 
 def expired(error: CompactedError, *, is_page: bool = False) -> ExpiredError:

@@ -8,7 +8,7 @@ the caller owns, into what must be written. Storage and HTTP are unknown here.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any
@@ -53,9 +53,6 @@ class DeleteOptions:
     def is_dry_run(self) -> bool:
         return bool(self.dry_run)
 
-    def with_resource_version(self, resource_version: str) -> DeleteOptions:
-        return replace(self, resource_version=resource_version)
-
 
 class DeleteOutcome(Enum):
     PENDING = auto()  # a grace is already running and stays as it is: no write (GD-11, GD-12, GD-54)
@@ -86,8 +83,7 @@ def before_delete(
 
 
 def check_preconditions(meta: Object, options: DeleteOptions, *, kind: str, group: str = "") -> None:
-    """GD-40, GD-41: check the UID and resourceVersion preconditions. The resource is named by its kind, as
-    upstream."""
+    """GD-40, GD-41: check the preconditions UID and resourceVersion. As upstream, an error names the kind."""
     for what, meant, found, hint in (
         ("UID", options.uid, meta["uid"], "deleted and then recreated"),
         ("ResourceVersion", options.resource_version, meta["resourceVersion"], "modified"),
@@ -106,13 +102,8 @@ def check_options(options: DeleteOptions) -> None:
     """GD-44: reject invalid or conflicting delete options."""
     errors: list[FieldError] = []
     if options.propagation is not None and options.orphan_dependents is not None:
-        errors.append(
-            bad_value(
-                "propagationPolicy",
-                options.propagation,
-                "orphanDependents and deletionPropagation cannot be both set",
-            )
-        )
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(bad_value("propagationPolicy", options.propagation, text))
     if options.propagation is not None and options.propagation not in _POLICIES:
         # Upstream does not sort these values, unlike those of other fields.
         known = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
@@ -125,8 +116,7 @@ def check_options(options: DeleteOptions) -> None:
 
 
 def _apply_grace(obj: Object, options: DeleteOptions, strategy: Strategy, now: datetime) -> bool | None:
-    """Return True if the object was marked with its grace period, False if it has none, None if one is already
-    running."""
+    """Return True if the object was marked with its grace period, False if it has none, None if one is running."""
     meta = obj["metadata"]
     requested = options.grace_seconds
     if requested is not None and requested < 0:

@@ -29,15 +29,15 @@ class ListOptions:
     @classmethod
     def from_query(cls, query: Query, *, watch: bool) -> ListOptions:
         options = cls(
-            limit=_integer(query, "limit") or 0,
+            limit=integer_parameter(query, "limit") or 0,
             continue_=query.get("continue"),
             revision=parse_revision(
                 query.get("resourceVersion"), prefix="" if watch else "invalid resource version: "
             ),
             match=query.get("resourceVersionMatch"),
-            send_initial_events=_boolean(query, "sendInitialEvents"),
-            bookmarks=bool(_boolean(query, "allowWatchBookmarks")),
-            timeout_seconds=_integer(query, "timeoutSeconds"),
+            send_initial_events=boolean_parameter(query, "sendInitialEvents"),
+            bookmarks=bool(boolean_parameter(query, "allowWatchBookmarks")),
+            timeout_seconds=integer_parameter(query, "timeoutSeconds"),
         )
         errors = options._watch_errors() if watch else options._list_errors()
         if errors:
@@ -88,7 +88,7 @@ def parse_revision(text: str, *, prefix: str = "") -> int | None:
     return int(text)
 
 
-def _integer(query: Query, key: str) -> int | None:
+def integer_parameter(query: Query, key: str) -> int | None:
     if not (text := query.get(key)):
         return None
     try:
@@ -97,7 +97,7 @@ def _integer(query: Query, key: str) -> int | None:
         raise bad_request(str(error)) from None
 
 
-def _boolean(query: Query, key: str) -> bool | None:
+def boolean_parameter(query: Query, key: str) -> bool | None:
     """As upstream reads it: everything but false and 0 is true."""
     text = query.get(key)
     return None if not text and key not in query else text.lower() not in ("false", "0")

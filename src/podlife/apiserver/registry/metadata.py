@@ -26,11 +26,10 @@ _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriod
 def adopt_namespace(scope: RequestScope, meta: Object) -> None:
     """The URL's namespace applies; an object that names another one is rejected."""
     if scope.resource.namespaced:
-        if meta.setdefault("namespace", scope.namespace) != scope.namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
-    elif meta.pop("namespace", ""):
+        is_same = meta.setdefault("namespace", scope.namespace) == scope.namespace
+    else:
+        is_same = not meta.pop("namespace", "")
+    if not is_same:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )

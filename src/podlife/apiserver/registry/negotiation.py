@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podlife.api import codec
+from podlife.apiserver.registry.request_body import bad_request
 from podlife.errors import ApiError
 from podlife.wire import Query
 
@@ -165,11 +166,9 @@ def _quality(text: str) -> float:
 def _include_object(query: Query) -> str:
     wanted = query.get("includeObject")
     if wanted not in _INCLUDE:
-        raise ApiError(
+        raise bad_request(
             f'Unable to convert to Table as requested: includeObject: Invalid value: "{wanted}": '
-            "must be 'Metadata', 'Object', 'None', or empty",
-            code=400,
-            reason="BadRequest",
+            "must be 'Metadata', 'Object', 'None', or empty"
         )
     return wanted or "Metadata"
 

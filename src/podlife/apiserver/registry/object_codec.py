@@ -14,11 +14,6 @@ from podlife.api.codec import Object, decode_object, encode, escape_as_go
 from podlife.apiserver.resource import Resource
 
 
-def decode_stored(value: bytes) -> Object:
-    """Decode stored bytes into a new dictionary."""
-    return decode_object(value)
-
-
 def encode_stored(obj: Object) -> bytes:
     """Encode for the store. Metadata comes first, so that a reader of the wire finds it at once."""
     value = encode({"metadata": obj["metadata"], **obj})
@@ -45,7 +40,7 @@ def envelope(resource: Resource) -> bytes:
 def whole(resource: Resource, value: bytes) -> bytes:
     """Stored bytes as an object on the wire."""
     if resource.from_stored is not None:
-        return encode(with_type(resource, resource.from_stored(decode_stored(value))))
+        return encode(with_type(resource, resource.from_stored(decode_object(value))))
     return envelope(resource) + value[1:]
 
 
@@ -56,7 +51,7 @@ def with_type(resource: Resource, obj: Object) -> Object:
 def list_body(resource: Resource, values: Sequence[bytes], meta: Object) -> list[bytes]:
     """A list on the wire, in pieces: nothing is copied, however long the list."""
     if resource.from_stored is not None:
-        values = [encode(resource.from_stored(decode_stored(value))) for value in values]
+        values = [encode(resource.from_stored(decode_object(value))) for value in values]
     head = encode({"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta})
     if not values:
         return [head[:-1] + b',"items":[]}']

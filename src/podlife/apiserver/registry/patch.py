@@ -22,12 +22,13 @@ from podlife.apiserver.registry import response
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import (
     bad_request,
+    check_name,
     check_size,
     media_type,
     unsupported_media_type,
     why_not_convertible,
 )
-from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.update import apply_change
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.errors import ApiError, InvalidError
@@ -39,7 +40,7 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
-async def patch(registry: Registry, scope: RequestScope) -> Response:
+async def patch(scope: RequestScope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
     resource = scope.resource
     change = await offload(lambda: Patch.from_request(scope), scope.request.body)
@@ -49,12 +50,10 @@ async def patch(registry: Registry, scope: RequestScope) -> Response:
         obj = change.apply(scope, with_type(resource, obj))
         return resource.to_stored(obj) if resource.to_stored is not None else obj
 
-    async with registry.store.locked(scope.key):
-        record = scope.find(registry)
-        value = await apply_change(
-            registry, scope, record, transform, dry_run=dry_run, may_grow=change.copies
-        )
-    return await response.one(registry, scope, value)
+    async with scope.registry.store.locked(scope.key):
+        record = scope.find()
+        value = await apply_change(scope, record, transform, dry_run=dry_run, may_grow=change.copies)
+    return await response.one(scope, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +103,7 @@ class Patch:
             raise bad_request("the object is nested too deeply after the patch") from None
         del result["kind"], result["apiVersion"]
         name = result.setdefault("metadata", {}).get("name", "")
-        if name != scope.name:
-            raise bad_request(
-                f"the name of the object ({name}) does not match the name on the URL ({scope.name})"
-            )
+        check_name(scope, name)
         return result
 
     def _applied(self, obj: Object, kind: str, api_version: str) -> Object:

@@ -28,6 +28,14 @@ def bad_request(message: str) -> ApiError:
     return ApiError(message, code=400, reason="BadRequest")
 
 
+def check_name(scope: RequestScope, name: str) -> None:
+    """Raise 400 if the object has another name than the URL."""
+    if name != scope.name:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({scope.name})"
+        )
+
+
 def unsupported_media_type(accepted: tuple[str, ...]) -> ApiError:
     return ApiError(
         "the body of the request was in an unknown format - accepted media types include: "
@@ -59,8 +67,7 @@ def media_type(request: Request) -> str:
 
 
 def decode_body(request: Request) -> Object:
-    """Decode the body as a dictionary; raises ValueError on broken input and ApiError (415) on an unknown media
-    type."""
+    """Decode the body; raises ValueError on broken input and ApiError (415) on an unknown media type."""
     kind = media_type(request)
     if kind == protobuf.MEDIA_TYPE:
         return protobuf.decode(request.body)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, invalid, not_supported
-from podlife.apiserver.admission import AdmissionChain
+from podlife.api.field_errors import FieldError, invalid, not_supported, too_long
+from podlife.apiserver.admission import AdmissionChain, AdmissionRequest, Operation
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Key, Record, Store
 from podlife.apiserver.strategies.strategy import Strategy
 from podlife.clock import Clock
-from podlife.errors import AlreadyExistsError, ApiError, ConflictError, ForbiddenError, NotFoundError
+from podlife.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
 from podlife.wire import Request
 
 
@@ -33,6 +33,7 @@ class Registry:
 class RequestScope:
     """One request, after authentication and routing."""
 
+    registry: Registry
     request: Request
     user: UserInfo
     resource: Resource
@@ -64,45 +65,49 @@ class RequestScope:
             supported = ["", "Ignore", "Strict", "Warn"]
             errors.append(not_supported("fieldValidation", validation, supported))
         if len(query.get("fieldManager")) > 128:
-            from podlife.api.field_errors import too_long
-
             errors.append(too_long("fieldManager", 128))
         if errors:
             raise invalid(options_kind, "meta.k8s.io", "", errors)
         return bool(values)
 
-    def details(self, name: str | None = None, **more: Any) -> Object:
-        details = {"name": self.name if name is None else name, "group": self.resource.group}
+    def admission(
+        self,
+        operation: Operation,
+        *,
+        name: str | None = None,
+        subresource: str = "",
+        new: Object | None = None,
+        old: Object | None = None,
+    ) -> AdmissionRequest:
+        name = self.name if name is None else name
+        return AdmissionRequest(
+            operation, self.user, self.resource, self.namespace, name, subresource, new, old
+        )
+
+    def details(self, name: str = "", **more: Any) -> Object:
+        details = {"name": name or self.name, "group": self.resource.group}
         details |= {"kind": self.resource.plural, **more}
         return {key: value for key, value in details.items() if value}
 
-    def not_found(self, name: str | None = None) -> ApiError:
-        name = self.name if name is None else name
-        return NotFoundError(f'{self.resource.key} "{name}" not found', details=self.details(name))
+    def not_found(self) -> ApiError:
+        return NotFoundError(f'{self.resource.key} "{self.name}" not found', details=self.details())
 
     def already_exists(self, name: str, note: str = "") -> ApiError:
-        return AlreadyExistsError(
-            f'{self.resource.key} "{name}" already exists{note}', details=self.details(name)
-        )
+        message = f'{self.resource.key} "{name}" already exists{note}'
+        return AlreadyExistsError(message, details=self.details(name))
 
-    def conflict(self, why: str, name: str | None = None) -> ApiError:
-        name = self.name if name is None else name
-        message = f'Operation cannot be fulfilled on {self.resource.key} "{name}": {why}'
-        return ConflictError(message, details=self.details(name))
+    def conflict(self, why: str) -> ApiError:
+        message = f'Operation cannot be fulfilled on {self.resource.key} "{self.name}": {why}'
+        return ConflictError(message, details=self.details())
 
-    def modified(self) -> ApiError:
+    def precondition_failed(self, what: str, meant: str, found: str, *, prefix: str = "") -> ApiError:
         return self.conflict(
-            "the object has been modified; please apply your changes to the latest version and try again"
+            f"{prefix}Precondition failed: {what} in precondition: {meant}, {what} in object meta: {found}"
         )
 
-    def forbidden(self, why: str, name: str | None = None, **more: Any) -> ApiError:
-        name = self.name if name is None else name
-        named = f'{self.resource.key} "{name}"' if name else self.resource.key
-        return ForbiddenError(f"{named} is forbidden: {why}", details=self.details(name, **more))
-
-    def find(self, registry: Registry) -> Record:
+    def find(self) -> Record:
         """Return the requested object as stored; raises NotFoundError."""
-        record = registry.store.get(self.key)
+        record = self.registry.store.get(self.key)
         if record is None:
             raise self.not_found()
         return record

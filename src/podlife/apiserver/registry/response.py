@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from podlife.api.codec import Object, encode
+from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.registry.negotiation import JSON, YAML, Representation, negotiate, to_yaml
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, envelope, list_body, whole
+from podlife.apiserver.registry.object_codec import envelope, list_body, whole
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.table import convert, convert_list, not_a_list
 from podlife.apiserver.registry.worker_threads import offload, run_in_thread
@@ -34,35 +34,27 @@ def representation(
     request = scope.request
     accept = request.headers.get("Accept", "")
     agent = request.headers.get("User-Agent", "")
-    if (
-        accept in ("", "*/*", JSON)
-        and not request.query.raw
-        and not agent.startswith(("curl", "Wget", "Moz"))
-    ):
+    is_viewer = agent.startswith(("curl", "Wget", "Moz"))
+    if accept in ("", "*/*", JSON) and not request.query.raw and not is_viewer:
         return _PLAIN
     return negotiate(accept, request.query, user_agent=agent, streaming=streaming, has_tables=has_tables)
 
 
-def unsaved(obj: Object) -> bytes:
-    """Encode an object that a dry run did not store."""
-    return encode_stored(obj)
-
-
-async def one(registry: Registry, scope: RequestScope, value: bytes, *, status: int = 200) -> Response:
+async def one(scope: RequestScope, value: bytes, *, status: int = 200) -> Response:
     to = representation(scope)
     body = whole(scope.resource, value)
     if not to.is_plain:
-        now = registry.clock.now().timestamp()
+        now = scope.registry.clock.now().timestamp()
         body = await offload(lambda: to.finish(convert(scope.resource, body, to, now=now)), body)
     return Response(status, body, to.media_type, headers(scope))
 
 
-def many(registry: Registry, scope: RequestScope, values: Sequence[bytes], meta: Object) -> Response:
+def many(scope: RequestScope, values: Sequence[bytes], meta: Object) -> Response:
     to = representation(scope)
     resource = scope.resource
     if to.is_plain and resource.from_stored is None:
         return Response(200, list_body(resource, values, meta), to.media_type, headers(scope))
-    now = registry.clock.now().timestamp()
+    now = scope.registry.clock.now().timestamp()
 
     def make() -> bytes:
         if not to.kind:
@@ -94,7 +86,7 @@ async def _yaml_list(resource: Resource, values: Sequence[bytes], meta: Object) 
 
 
 def _yaml_items(resource: Resource, values: Sequence[bytes]) -> bytes:
-    items = map(decode_stored, values)
+    items = map(decode_object, values)
     return to_yaml(list(items if resource.from_stored is None else map(resource.from_stored, items)))
 
 
@@ -154,7 +146,6 @@ class WatchEncoder:
         # A table describes its columns in its first event, so no two watchers of tables share bytes.
         self.key: object = object() if to.kind == "Table" else (resource.key, to)
         self._object = b'","object":' + envelope(resource)
-        self.content_type = JSON
 
     def frame(self, type_: EventType, value: bytes) -> bytes:
         if not self._to.kind and self._resource.from_stored is None:
@@ -180,9 +171,9 @@ class WatchEncoder:
         return convert(self._resource, body, self._to, now=now, headers=is_first)
 
 
-def watch_encoding(registry: Registry, scope: RequestScope) -> WatchEncoder:
+def watch_encoding(scope: RequestScope) -> WatchEncoder:
     """Raise ApiError with 406 if events were requested as lists."""
     to = representation(scope, streaming=True)
     if to.kind == "PartialObjectMetadataList":
         raise not_a_list(scope.resource, to)
-    return WatchEncoder(registry, scope.resource, to)
+    return WatchEncoder(scope.registry, scope.resource, to)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, decode_object
 from podlife.api.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
-from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.request_body import bad_request
-from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.worker_threads import run_in_thread
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Record
@@ -119,7 +118,7 @@ class SelectionPredicate:
         selectable = self.resource.selectable
         derived = _Derived.of(record)
         if derived.by is not selectable:
-            obj = decode_stored(record.value)
+            obj = decode_object(record.value)
             derived.by, derived.fields = selectable, {path: value(obj) for path, value in selectable.items()}
         return derived.fields
 
@@ -134,7 +133,7 @@ def _labels_of(record: Record) -> dict[str, str] | None:
 
 
 async def select(
-    registry: Registry, scope: RequestScope, selection: SelectionPredicate, *, revision: int | None = None
+    scope: RequestScope, selection: SelectionPredicate, *, revision: int | None = None
 ) -> Sequence[Record]:
     """Return the selected objects in the order of their keys, as of the call or of a revision.
 
@@ -142,10 +141,10 @@ async def select(
     """
     exact = selection.fields.exact("metadata.name")
     if exact is not None and revision is None and (scope.namespace or not scope.resource.namespaced):
-        record = registry.store.get(scope.key_of(scope.namespace, exact))
+        record = scope.registry.store.get(scope.key_of(scope.namespace, exact))
         records: Sequence[Record] = [record] if record is not None else []
     else:
-        records = registry.store.list(scope.resource.storage_key, scope.namespace, revision=revision)
+        records = scope.registry.store.list(scope.resource.storage_key, scope.namespace, revision=revision)
     if selection.is_everything:
         return records
     chosen: list[Record] = []

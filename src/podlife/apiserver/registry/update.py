@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podlife.api.codec import Object, encode
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.api.codec import Object, decode_object, encode
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
-from podlife.apiserver.registry.request_body import bad_request, check_bytes, check_size, read_object
+from podlife.apiserver.registry.object_codec import encode_stored, encoder
+from podlife.apiserver.registry.request_body import (
+    bad_request,
+    check_bytes,
+    check_name,
+    check_size,
+    read_object,
+)
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
-from podlife.apiserver.storage import Change, Delete, Put, Record
+from podlife.apiserver.storage import Delete, Put, Record
 from podlife.errors import InvalidError
 from podlife.wire import Response
 
@@ -25,58 +31,41 @@ Transform = Callable[[Object], Object]
 """Makes the wanted object from the stored one, which it must neither change nor share."""
 
 
-async def update(registry: Registry, scope: RequestScope) -> Response:
+async def update(scope: RequestScope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
     obj = await offload(lambda: read_object(scope), scope.request.body)
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
     meta = obj["metadata"]
-    if not meta.get("name"):
-        raise (
-            bad_request("the name of the object (based on URL) was undeterminable")
-            if not scope.name
-            else (bad_request(f"the name of the object () does not match the name on the URL ({scope.name})"))
-        )
-    if meta["name"] != scope.name:
-        raise bad_request(
-            f"the name of the object ({meta['name']}) does not match the name on the URL ({scope.name})"
-        )
-    async with registry.store.locked(scope.key):
-        record = registry.store.get(scope.key)
+    check_name(scope, meta.get("name") or "")
+    async with scope.registry.store.locked(scope.key):
+        record = scope.registry.store.get(scope.key)
         if record is None:
-            return await _create_by_update(registry, scope, obj, dry_run=dry_run)
+            return await _create_by_update(scope, obj, dry_run=dry_run)
         _check_uid(scope, meta.get("uid", ""), record)
-        value = await apply_change(registry, scope, record, lambda _: obj, dry_run=dry_run)
-    return await response.one(registry, scope, value)
+        value = await apply_change(scope, record, lambda _: obj, dry_run=dry_run)
+    return await response.one(scope, value)
 
 
 def _check_uid(scope: RequestScope, uid: str, record: Record) -> None:
-    stored = decode_stored(record.value)["metadata"]["uid"] if uid else ""
+    stored = decode_object(record.value)["metadata"]["uid"] if uid else ""
     if uid and uid != stored:
         path = f"/registry/{scope.resource.plural}/{record.key.path}"
-        raise scope.conflict(
+        prefix = (
             f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
         )
+        raise scope.precondition_failed("UID", uid, stored, prefix=prefix)
 
 
-async def _create_by_update(
-    registry: Registry, scope: RequestScope, obj: Object, *, dry_run: bool
-) -> Response:
+async def _create_by_update(scope: RequestScope, obj: Object, *, dry_run: bool) -> Response:
     if not scope.strategy.creates_on_update or scope.subresource or obj["metadata"].get("uid"):
         raise scope.not_found()
-    value = await create_object(registry, scope, obj, dry_run=dry_run)
-    return await response.one(registry, scope, value, status=201)
+    value = await create_object(scope, obj, dry_run=dry_run)
+    return await response.one(scope, value, status=201)
 
 
 async def apply_change(
-    registry: Registry,
-    scope: RequestScope,
-    record: Record,
-    transform: Transform,
-    *,
-    dry_run: bool,
-    may_grow: bool = False,
+    scope: RequestScope, record: Record, transform: Transform, *, dry_run: bool, may_grow: bool = False
 ) -> bytes:
     """Change the stored object by the rules of its resource and subresource; returns the resulting bytes.
 
@@ -84,15 +73,13 @@ async def apply_change(
     lock of the key.
     """
     if may_grow or is_large(scope.request.body, record.value):
-        new, old = await run_in_thread(lambda: _bounded_change(registry, scope, record, transform))
+        new, old = await run_in_thread(lambda: _bounded_change(scope, record, transform))
     else:
-        new, old = _changed(registry, scope, record, transform)
-    return await commit_change(registry, record, new, old, dry_run=dry_run)
+        new, old = _changed(scope, record, transform)
+    return await commit_change(scope.registry, record, new, old, dry_run=dry_run)
 
 
-def _bounded_change(
-    registry: Registry, scope: RequestScope, record: Record, transform: Transform
-) -> tuple[Object, Object]:
+def _bounded_change(scope: RequestScope, record: Record, transform: Transform) -> tuple[Object, Object]:
     """As `_changed`, but rejects a result larger than an object may be, before the work and before the store."""
 
     def bounded(stored: Object) -> Object:
@@ -100,32 +87,20 @@ def _bounded_change(
         check_size(encode(obj))
         return obj
 
-    new, old = _changed(registry, scope, record, bounded)
+    new, old = _changed(scope, record, bounded)
     check_bytes(encode(new))
     return new, old
 
 
-def _changed(
-    registry: Registry, scope: RequestScope, record: Record, transform: Transform
-) -> tuple[Object, Object]:
+def _changed(scope: RequestScope, record: Record, transform: Transform) -> tuple[Object, Object]:
     """The object as it will be, by all the rules, and as it was."""
-    old = decode_stored(record.value)
+    old = decode_object(record.value)
     new = transform(old)
     _check_version(scope, new["metadata"], record)
     adopt_namespace(scope, new["metadata"])
     scope.strategy.default(new)
-    registry.admission.admit(
-        AdmissionRequest(
-            Operation.UPDATE,
-            scope.user,
-            scope.resource,
-            scope.namespace,
-            scope.name,
-            scope.subresource,
-            new,
-            old,
-        )
-    )
+    attributes = scope.admission(Operation.UPDATE, subresource=scope.subresource, new=new, old=old)
+    scope.registry.admission.admit(attributes)
     _prepare(scope, new, old)
     return new, old
 
@@ -134,24 +109,19 @@ def _check_version(scope: RequestScope, meta: Object, record: Record) -> None:
     given = meta.get("resourceVersion", "")
     if given in ("", "0"):
         if not scope.strategy.unconditional_update:
+            field, problem = "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+            cause = {"reason": "FieldValueInvalid", "message": problem, "field": field}
             raise InvalidError(
-                f'{scope.resource.key} "{scope.name}" is invalid: metadata.resourceVersion: Invalid value: 0: '
-                "must be specified for an update",
-                details=scope.details(
-                    causes=[
-                        {
-                            "reason": "FieldValueInvalid",
-                            "message": "Invalid value: 0: must be specified for an update",
-                            "field": "metadata.resourceVersion",
-                        }
-                    ]
-                ),
+                f'{scope.resource.key} "{scope.name}" is invalid: {field}: {problem}',
+                details=scope.details(causes=[cause]),
             )
         meta["resourceVersion"] = str(record.revision)
     elif given != str(record.revision):
         if not (given.isascii() and given.isdigit()):
             raise bad_request(f'invalid resource version "{given}": must be a number')
-        raise scope.modified()
+        raise scope.conflict(
+            "the object has been modified; please apply your changes to the latest version and try again"
+        )
 
 
 def _prepare(scope: RequestScope, new: Object, old: Object) -> None:
@@ -184,6 +154,5 @@ async def commit_change(
         return encode_stored(new)
     if new == old:
         return record.value
-    change: Change = Put(record.key, encoder(new), expected=record.revision)
-    [written] = await registry.store.commit(change)
+    [written] = await registry.store.commit(Put(record.key, encoder(new), expected=record.revision))
     return written.value

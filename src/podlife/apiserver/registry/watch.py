@@ -12,11 +12,12 @@ import random
 from collections.abc import AsyncIterator, Sequence
 
 from podlife.api import status
+from podlife.api.codec import decode_object
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.get import expired, reach
 from podlife.apiserver.registry.list_options import ListOptions
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored
-from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.object_codec import encode_stored
+from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.response import WatchEncoder
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
 from podlife.apiserver.storage import Batch, CompactedError, Event, EventType, StoreError, Subscription
@@ -30,24 +31,20 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _CHUNK_BYTES = 1 << 18
 
 
-async def watch(registry: Registry, scope: RequestScope) -> Response:
+async def watch(scope: RequestScope) -> Response:
     options = ListOptions.from_query(scope.request.query, watch=True)
     selection = await SelectionPredicate.asked_for(scope)
-    encoding = response.watch_encoding(registry, scope)
+    encoding = response.watch_encoding(scope)
     if options.send_initial_events:
-        await reach(registry, options.revision)
-    stream = _stream(registry, scope, options, selection, encoding)
-    return Response(body=stream, content_type=encoding.content_type, headers=response.headers(scope))
+        await reach(scope.registry, options.revision)
+    stream = _stream(scope, options, selection, encoding)
+    return Response(body=stream, headers=response.headers(scope))
 
 
 async def _stream(
-    registry: Registry,
-    scope: RequestScope,
-    options: ListOptions,
-    selection: SelectionPredicate,
-    encoding: WatchEncoder,
+    scope: RequestScope, options: ListOptions, selection: SelectionPredicate, encoding: WatchEncoder
 ) -> AsyncIterator[bytes]:
-    store = registry.store
+    store = scope.registry.store
     revision = options.revision or 0
     # Without a revision, and with "0" ("any"), a watch begins with the current objects unless disabled.
     has_initial = options.send_initial_events or (options.send_initial_events is None and revision == 0)
@@ -59,7 +56,7 @@ async def _stream(
         return
     try:
         # Nothing has happened since the subscription began: it continues from the current state.
-        records = await select(registry, scope, selection) if has_initial else []
+        records = await select(scope, selection) if has_initial else []
         chunk: list[bytes] = []
         size = 0
         for record in records:
@@ -158,6 +155,6 @@ def _frame(event: Event, selection: SelectionPredicate, encoding: WatchEncoder) 
     if event.type is EventType.DELETED:
         return encoding.frame(EventType.DELETED, event.record.value)
     # It left the selection: its watchers see a deletion with the last matching state.
-    left = decode_stored(event.previous.value)
+    left = decode_object(event.previous.value)
     left["metadata"]["resourceVersion"] = str(event.revision)
     return encoding.frame(EventType.DELETED, encode_stored(left))

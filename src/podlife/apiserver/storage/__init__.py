@@ -1,9 +1,6 @@
 """Storage of the API server's objects: a revisioned log of changes and the state they add up to."""
 
-from podlife.apiserver.storage.memory import MemoryStore
-from podlife.apiserver.storage.sqlite import SqliteStore
-from podlife.apiserver.storage.state import HistoryLimits
-from podlife.apiserver.storage.store import (
+from podlife.apiserver.storage.records import (
     DISK_FULL,
     Batch,
     Change,
@@ -15,12 +12,13 @@ from podlife.apiserver.storage.store import (
     MismatchError,
     Put,
     Record,
-    Store,
     StoreError,
     StoreFullError,
     StoreLostError,
-    Subscription,
 )
+from podlife.apiserver.storage.sqlite import SqliteStore
+from podlife.apiserver.storage.store import HistoryLimits, MemoryStore, Store
+from podlife.apiserver.storage.watch_cache import Subscription
 
 __all__ = [
     "DISK_FULL",

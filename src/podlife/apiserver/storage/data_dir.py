@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from podlife.apiserver.storage.database import Database
-from podlife.apiserver.storage.store import StoreError
+from podlife.apiserver.storage.records import StoreError
 from podlife.errors import ConfigError
 
 # Everything in a data folder that holds secrets: objects, tokens, keys.
@@ -51,8 +51,7 @@ class DataDir:
         self._lock: int | None = None
 
     def claim(self) -> None:
-        """Create the folder if needed and lock it; raises ConfigError if another process holds it, or if others could
-        write to it."""
+        """Create the folder if needed and lock it; raises ConfigError if others hold it, or could write to it."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private(self.path)
@@ -86,8 +85,7 @@ class DataDir:
 
     @property
     def has_store(self) -> bool:
-        """Whether there is a file that may be a store. SQLite takes an empty file for a new database; here it is a
-        lost store."""
+        """Whether there is a file that may be a store: an empty one, which SQLite takes for new, is a lost store."""
         return self.database.is_file() and self.database.stat().st_size > 0
 
     def prepare(self, *, in_memory: bool) -> None:
@@ -168,8 +166,7 @@ class DataDir:
 
 
 def make_private(folder: Path) -> None:
-    """Remove other users' access to a data folder and its secrets, and log what had been open to them. Raises
-    ConfigError if that fails."""
+    """Remove other users' access to a data folder and its secrets, and log it. Raises ConfigError if that fails."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     # Others may list the names in it: secret files are private themselves.
     if mode & _OTHERS_WRITE:

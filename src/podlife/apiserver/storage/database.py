@@ -5,8 +5,11 @@ object. A row may be removed once its successor is compacted, and a deletion onc
 still holds every existing object and every event after `compacted`. The last revision is the larger of `compacted`
 and the newest row's, so it never goes back, even if the newest row is gone.
 
-Every row has checksums (`checksums`). For the rows that compaction keeps, `meta` has the sum of the checksums up to
-`compacted` (`standing`) and the chain at that point; `verification` checks the log against both.
+Each row has three CRC-32 values. `head` covers everything but the value, so that a damaged value still has a trusted
+name; `checksum` covers the whole row; `chain` continues the previous row's chain, so that a missing row shows at its
+successor. For the rows that compaction keeps, `meta` has the sum of the checksums up to `compacted` (`standing`) and
+the chain at that point; `verification` checks the log against both. CRC-32 detects what disks and crashes do; it does
+not protect against someone who can write the files (ADR 9).
 
 All calls block and belong to one thread at a time.
 """
@@ -15,16 +18,15 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
-from podlife.apiserver.storage.checksums import SealedRow, meta_checksum, seal
-from podlife.apiserver.storage.state import Row
-from podlife.apiserver.storage.store import StoreError
+from podlife.apiserver.storage.records import Row, StoreError
 
 SCHEMA_VERSION = 2
 # The earlier format without checksums. `upgrade` adds them.
@@ -60,6 +62,9 @@ COLUMNS = 10
 # Primary result codes of a failing or full disk; a foreign file gives others.
 _DISK_TROUBLE = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 
+SealedRow = tuple[int, str, str, str, int, int, int, int, int, bytes]
+"""A row with its checksums, in the order of the columns: head, checksum and chain precede the value."""
+
 ReadRow = tuple[int, Any, Any, Any, Any, Any, Any, Any, Any, Any]
 """A row as in the file, with text as bytes. In a damaged file a column may be of any type."""
 
@@ -74,12 +79,13 @@ class Database:
         and the write-ahead log unchanged, even if it is the last to close them."""
         self.path = path
         # Threads take turns: the opener hands the connection over, and it is never shared.
-        self._connection = _connect(path, "rw" if writes else "ro")
+        self.connection = _connect(path, "rw" if writes else "ro")
         try:
             self.version = self._check_format()
-            self._chain = self.newest_chain() if writes and self.has_checksums else 0
+            # Chain of the newest row, for a database that writes.
+            self.chain = self.newest_chain() if writes and self.has_checksums else 0
         except BaseException:
-            self._connection.close()
+            self.connection.close()
             raise
 
     @classmethod
@@ -102,18 +108,14 @@ class Database:
     def has_checksums(self) -> bool:
         return self.version != VERSION_WITHOUT_CHECKSUMS
 
-    @property
-    def connection(self) -> sqlite3.Connection:
-        return self._connection
-
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
     def meta(self) -> dict[str, int]:
         """Raise StoreError if the metadata is inconsistent."""
         meta = {
             bytes(name).decode(errors="replace"): value
-            for name, value in self._connection.execute("SELECT name, value FROM meta")
+            for name, value in self.connection.execute("SELECT name, value FROM meta")
         }
         missing = {"compacted"} - meta.keys()
         if missing or not all(isinstance(value, int) for value in meta.values()):
@@ -127,59 +129,54 @@ class Database:
 
     def revision(self) -> int:
         """The last revision."""
-        newest: int | None = self._connection.execute("SELECT max(revision) FROM log").fetchone()[0]
+        newest: int | None = self.connection.execute("SELECT max(revision) FROM log").fetchone()[0]
         return max(newest or 0, self.compacted())
-
-    @property
-    def chain(self) -> int:
-        """Revision of the newest row, for a database that writes."""
-        return self._chain
 
     def newest_chain(self) -> int:
         """The chain of the newest row."""
         meta = self.meta()
-        newest = self._connection.execute(
+        newest = self.connection.execute(
             "SELECT chain FROM log WHERE revision > ? ORDER BY revision DESC LIMIT 1", (meta["compacted"],)
         ).fetchone()
         return int(meta["chain"] if newest is None else newest[0])
 
     def chain_at(self, revision: int) -> int | None:
         """Chain of a row; None if there is no such row, or no longer."""
-        row = self._connection.execute("SELECT chain FROM log WHERE revision = ?", (revision,)).fetchone()
+        row = self.connection.execute("SELECT chain FROM log WHERE revision = ?", (revision,)).fetchone()
         return None if row is None else row[0]
 
     def rows(self, *, after: int = 0, is_reversed: bool = False) -> Iterator[ReadRow]:
         """The whole log, or what is after a revision, oldest first unless reversed."""
         seals = "head, checksum, chain" if self.has_checksums else "0, 0, 0"
         where = f"WHERE revision > {after:d}" if after else ""
-        return self._connection.execute(
+        return self.connection.execute(
             f"SELECT revision, resource, namespace, name, deleted, previous, {seals}, value"  # noqa: S608 - numbers only
             f" FROM log {where} ORDER BY revision {'DESC' if is_reversed else 'ASC'}"
         )
 
     def insert(self, rows: Sequence[Row]) -> None:
         """Write the rows in one transaction; durable on return. Raises sqlite3.Error, then none is written."""
-        sealed = seal(rows, self._chain)
+        sealed = seal(rows, self.chain)
         if len(sealed) <= ROWS_PER_STATEMENT:
             # One statement is its own transaction, and releases the interpreter's lock only once: with a statement
             # per row a busy event loop would take the lock in between, every time.
-            insert_sealed(self._connection, sealed)
+            insert_sealed(self.connection, sealed)
         else:
             with self.transaction():
                 for start in range(0, len(sealed), ROWS_PER_STATEMENT):
-                    insert_sealed(self._connection, sealed[start : start + ROWS_PER_STATEMENT])
-        *_, self._chain, _ = sealed[-1]
+                    insert_sealed(self.connection, sealed[start : start + ROWS_PER_STATEMENT])
+        *_, self.chain, _ = sealed[-1]
 
     def free_bytes(self) -> int:
         """Bytes the file has room for without growing."""
-        (pages,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-        (size,) = self._connection.execute("PRAGMA page_size").fetchone()
+        (pages,) = self.connection.execute("PRAGMA freelist_count").fetchone()
+        (size,) = self.connection.execute("PRAGMA page_size").fetchone()
         return int(pages) * int(size)
 
     def use_wal_pages(self, pages: int) -> None:
         """Let the write-ahead log grow to this many pages, and truncate it now."""
-        self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages:d}")
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.connection.execute(f"PRAGMA wal_autocheckpoint = {pages:d}")
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def compact(self, since: int, until: int) -> None:
         """Remove what is superseded at revision `until`; up to `since` that has been done before."""
@@ -189,7 +186,7 @@ class Database:
         with self.transaction():
             meta = self.meta()
             added = self._sum(within, span)
-            newest = self._connection.execute(
+            newest = self.connection.execute(
                 f"SELECT chain FROM log WHERE {within} ORDER BY revision DESC LIMIT 1",  # noqa: S608 - no input in it
                 span,
             ).fetchone()
@@ -197,33 +194,33 @@ class Database:
             meta |= {"compacted": until, "standing": meta["standing"] + added - removed}
             if newest is not None:
                 meta["chain"] = newest[0]
-            write_meta(self._connection, meta)
+            write_meta(self.connection, meta)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._connection.execute("COMMIT")
+            self.connection.execute("COMMIT")
         except BaseException:
             # On a full disk SQLite may already have rolled back.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
             raise
 
     def _sum(self, where: str, span: Mapping[str, int]) -> int:
         statement = f"SELECT coalesce(sum(checksum), 0) FROM log WHERE {where}"  # noqa: S608 - no input in it
-        return int(self._connection.execute(statement, span).fetchone()[0])
+        return int(self.connection.execute(statement, span).fetchone()[0])
 
     def _remove(self, where: str, span: Mapping[str, int]) -> int:
         """Sum of the checksums of the removed rows."""
         removed = self._sum(where, span)
-        self._connection.execute(f"DELETE FROM log WHERE {where}", span)  # noqa: S608 - no input in it
+        self.connection.execute(f"DELETE FROM log WHERE {where}", span)  # noqa: S608 - no input in it
         return removed
 
     def _check_format(self) -> int:
         try:
-            row = self._connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+            row = self.connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
         except sqlite3.Error as error:
             if error.sqlite_errorcode & 0xFF in _DISK_TROUBLE:
                 # Even to read, SQLite needs room for its index of the write-ahead log.
@@ -236,6 +233,40 @@ class Database:
                 f"{self.path} has format {version!r}, this podlife only knows up to {SCHEMA_VERSION}"
             )
         return int(version)
+
+
+def head_of(
+    revision: int, resource: bytes, namespace: bytes, name: bytes, deleted: int, previous: int
+) -> int:
+    return crc32(b"%d\0%b\0%b\0%b\0%d\0%d" % (revision, resource, namespace, name, deleted, previous))
+
+
+def link(chain: int, checksum: int) -> int:
+    """The chain after one more row."""
+    return crc32(b"%d" % checksum, chain)
+
+
+def as_written(row: ReadRow) -> Row:
+    """An intact row without its checksums."""
+    revision, resource, namespace, name, deleted, previous, *_, value = row
+    return revision, resource.decode(), namespace.decode(), name.decode(), deleted, previous, value
+
+
+def seal(rows: Iterable[Row], chain: int) -> list[SealedRow]:
+    """Add checksums to rows; `chain` is that of the row before the first."""
+    sealed: list[SealedRow] = []
+    for revision, resource, namespace, name, deleted, previous, value in rows:
+        head = head_of(revision, resource.encode(), namespace.encode(), name.encode(), deleted, previous)
+        checksum = crc32(value, head)
+        chain = link(chain, checksum)
+        sealed.append((revision, resource, namespace, name, deleted, previous, head, checksum, chain, value))
+    return sealed
+
+
+def meta_checksum(meta: Mapping[str, int]) -> int:
+    """Checksum of all other entries of the table `meta`."""
+    entries = [f"{name}={meta[name]}" for name in sorted(meta) if name != "checksum"]
+    return crc32("\n".join(entries).encode())
 
 
 def is_full(error: Exception) -> bool:

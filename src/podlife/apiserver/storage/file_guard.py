@@ -16,7 +16,7 @@ from collections import deque
 from typing import NamedTuple
 
 from podlife.apiserver.storage.database import Database
-from podlife.apiserver.storage.store import StoreError
+from podlife.apiserver.storage.records import StoreError
 from podlife.apiserver.storage.verification import Verification
 
 

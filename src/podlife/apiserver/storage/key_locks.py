@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from types import TracebackType
 
-from podlife.apiserver.storage.store import Key
+from podlife.apiserver.storage.records import Key
 
 
 class KeyLocks:
@@ -72,9 +71,7 @@ class KeyHold:
             self._release()
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._release()
 
     def _release(self) -> None:

@@ -1,7 +1,7 @@
-"""Backup, restore and check of a store's files.
+"""Backup, restore, check and salvage of a store's files.
 
-All three work beside a running server, from another process too: they read one consistent state of the log. They
-block, print nothing, and return a small report.
+The first three work beside a running server, from another process too: they read one consistent state of the log. All
+of them block, print nothing, and return a small report.
 """
 
 from __future__ import annotations
@@ -14,12 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podlife.apiserver.storage.data_dir import DataDir, whole_file
-from podlife.apiserver.storage.database import Database, ReadRow
+from podlife.apiserver.storage.database import (
+    Database,
+    ReadRow,
+    as_written,
+    first_meta,
+    insert_sealed,
+    seal,
+    write_meta,
+)
 from podlife.apiserver.storage.high_water_mark import HighWaterMark, MarkFile, MarkReading, read_mark
-from podlife.apiserver.storage.inspection import Inspection
-from podlife.apiserver.storage.store import StoreError
-from podlife.apiserver.storage.upgrade import upgrade
-from podlife.apiserver.storage.verification import Verification
+from podlife.apiserver.storage.records import StoreError
+from podlife.apiserver.storage.sqlite import upgrade
+from podlife.apiserver.storage.verification import Inspection, Verification, judge, title_of
 from podlife.errors import ConfigError
 
 # A restore forgets what happened after the backup, but clients that saw it do not. Their revisions must not come to
@@ -61,6 +68,14 @@ class CheckReport:
         return not self.problems
 
 
+@dataclass(frozen=True, slots=True)
+class SalvageReport:
+    path: Path
+    records: int
+    # One line for each change that could not be saved.
+    lost: tuple[str, ...]
+
+
 def backup(folder: Path, target: Path) -> BackupReport:
     """Copy the current store of a data folder into one file.
 
@@ -99,9 +114,13 @@ def restore(source: Path, folder: Path) -> RestoreReport:
             upgrade(partial)
             mark = read_mark(data.mark).mark
             newest = max(report.revision, mark.revision if mark is not None else 0)
-            restored = _begin_history(partial, report.compacted, newest + RESTORE_SKIPS)
+            with closing(Database(partial, writes=True)) as copy:
+                copy.compact(report.compacted, newest + RESTORE_SKIPS)
+                restored = copy.revision()
             remains = data.set_aside()
-        _write_mark(data)
+        with closing(Database(data.database)) as database:
+            mark = HighWaterMark(database.meta()["identity"], database.revision(), database.newest_chain())
+        MarkFile(data.mark, mark).close()
         return RestoreReport(folder, restored, report.records, remains)
     finally:
         data.release()
@@ -126,7 +145,15 @@ def check(path: Path) -> CheckReport:
             database.connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             inspection.note(f"SQLite: {error}")
-        return _report(database.path, inspection)
+        return CheckReport(
+            path=database.path,
+            revision=inspection.revision,
+            compacted=inspection.compacted,
+            records=inspection.records,
+            events=inspection.events,
+            skipped=inspection.revision - inspection.compacted - inspection.events,
+            problems=tuple(inspection.problems),
+        )
 
 
 def _inspect(database: Database, inspection: Inspection, mark: MarkReading) -> None:
@@ -156,18 +183,6 @@ def _visited(database: Database, inspection: Inspection) -> Iterator[ReadRow]:
         yield row
 
 
-def _report(path: Path, inspection: Inspection) -> CheckReport:
-    return CheckReport(
-        path=path,
-        revision=inspection.revision,
-        compacted=inspection.compacted,
-        records=inspection.records,
-        events=inspection.events,
-        skipped=inspection.revision - inspection.compacted - inspection.events,
-        problems=tuple(inspection.problems),
-    )
-
-
 def _is_sound(folder: Path) -> bool:
     try:
         return check(folder).is_sound
@@ -194,13 +209,83 @@ def _copy(source: Database, target: Path) -> None:
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
-def _begin_history(path: Path, since: int, revision: int) -> int:
-    with closing(Database(path, writes=True)) as copy:
-        copy.compact(since, revision)
-        return copy.revision()
+class _Salvage:
+    """Replays the readable rows, oldest first."""
+
+    def __init__(self) -> None:
+        self.standing: dict[tuple[bytes, bytes, bytes], ReadRow] = {}
+        self.lost: list[str] = []
+        self.revision = 0
+
+    def visit(self, row: ReadRow) -> None:
+        revision, resource, namespace, name, deleted, *_ = row
+        is_whole, is_named = judge(row)
+        key = (resource, namespace, name)
+        self.revision = max(self.revision, revision)
+        if is_named:
+            # The previous version is superseded even if its successor is lost.
+            self.standing.pop(key, None)
+        if is_whole and not deleted:
+            self.standing[key] = row
+        elif not is_whole:
+            self.lost.append(f"{title_of(revision, *key)} is damaged")
+
+    def read(self, database: Database) -> None:
+        """Read from both ends towards the unreadable part."""
+        try:
+            for row in database.rows():
+                self.visit(row)
+        except sqlite3.DatabaseError as error:
+            self.lost.append(f"rows after revision {self.revision} cannot be read: {error}")
+            for row in reversed(list(_backwards(database, self.revision))):
+                self.visit(row)
 
 
-def _write_mark(folder: DataDir) -> None:
-    with closing(Database(folder.database)) as database:
-        mark = HighWaterMark(database.meta()["identity"], database.revision(), database.newest_chain())
-    MarkFile(folder.mark, mark).close()
+def _backwards(database: Database, revision: int) -> Iterator[ReadRow]:
+    try:
+        yield from database.rows(after=revision, is_reversed=True)
+    except sqlite3.DatabaseError:
+        return
+
+
+def salvage(folder: Path, target: Path) -> SalvageReport:
+    """Write a backup of everything in a damaged store that matches its checksums, for an operator without a backup.
+
+    The rest is lost, and `restore` makes that true for every client: an object that was changed or deleted in a lost
+    row may come back in its earlier state. The damaged store is only read.
+
+    Raises ConfigError if a process uses the folder or the target exists, StoreError if nothing can be saved.
+    """
+    data = DataDir(folder)
+    data.refuse_lost_store()
+    if not data.has_store:
+        raise ConfigError(f"there is no store in {folder}")
+    data.claim()
+    try:
+        saved = _Salvage()
+        with closing(Database(data.database)) as database:
+            if not database.has_checksums:
+                raise StoreError(f"{data.database} has no checksums, so damage cannot be located")
+            saved.read(database)
+        mark = read_mark(data.mark).mark
+        if mark is not None and mark.revision > saved.revision:
+            saved.lost.append(f"revisions {saved.revision + 1} to {mark.revision} are missing")
+            saved.revision = mark.revision
+        with whole_file(target) as partial:
+            _write_salvaged(partial, saved)
+    finally:
+        data.release()
+    return SalvageReport(target, len(saved.standing), tuple(saved.lost))
+
+
+def _write_salvaged(path: Path, saved: _Salvage) -> None:
+    Database.create(path)
+    rows = sorted(saved.standing.values(), key=lambda row: row[0])
+    with closing(Database(path, writes=True)) as database, database.transaction():
+        meta = first_meta() | {"compacted": saved.revision}
+        for row in rows:
+            (sealed,) = seal([as_written(row)], meta["chain"])
+            insert_sealed(database.connection, [sealed])
+            *_, checksum, meta["chain"], _ = sealed
+            meta["standing"] += checksum
+        write_meta(database.connection, meta)

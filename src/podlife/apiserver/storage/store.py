@@ -1,196 +1,129 @@
-"""Interface between the API server and its storage.
+"""Revisioned log of changes and the state they add up to, in memory.
 
-A store is a revisioned log of changes and the state they add up to. It guarantees:
+It guarantees:
 
 * Revisions only increase, by one for each change, across restarts too; what is acknowledged is durable.
 * The changes of one `commit` are applied and seen together, or not at all.
 * Readers see committed state only; a subscriber sees every later change of its resource, once and in order.
-* Values are opaque bytes. A value learns its own revision when it is written, through `encode(revision)`, so that the
-  bytes in the store are the bytes on the wire.
-* Everything is bounded: history by age and size, a subscriber by that history. A subscriber that falls out of it gets
-  an error.
+* Everything is bounded: history by age, by count and by the size of its values, for all resources together; a
+  subscriber by that history. The oldest is dropped first, and a subscriber that falls out of it gets an error. Age is
+  checked on writes and when history is read, so no timer is needed.
 
-All methods are called on one event loop. `MemoryStore` and `SqliteStore` pass the same conformance suite.
+A commit is prepared (checked and encoded, nothing changed), stored, and applied: then all readers see it at once. All
+methods are called on one event loop. `MemoryStore` and `SqliteStore` pass the same conformance suite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple, Protocol
+from sys import intern
 
-from podlife.errors import PodlifeError
+from podlife.apiserver.storage.key_locks import KeyLocks
+from podlife.apiserver.storage.records import (
+    Change,
+    CompactedError,
+    Delete,
+    Event,
+    EventType,
+    Key,
+    MismatchError,
+    Record,
+    Row,
+    StoreError,
+)
+from podlife.apiserver.storage.watch_cache import Subscription, WatchCache
 
-DISK_FULL = "the disk is full"
-
-
-class StoreError(PodlifeError):
-    """The store could not keep a change (a full or failing disk). None of it was kept; reads continue."""
-
-
-class StoreFullError(StoreError):
-    """There is no room on the disk for the change."""
-
-
-class StoreLostError(StoreError):
-    """The store's files were removed, replaced or changed by another process: no more writes."""
-
-
-class MismatchError(StoreError):
-    """The key is not at the expected revision. Nothing was written."""
-
-
-class CompactedError(StoreError):
-    """The requested history is no longer kept. `oldest` is the first revision still there."""
-
-    def __init__(self, revision: int, oldest: int) -> None:
-        super().__init__(f"revision {revision} has been compacted, the oldest kept is {oldest}")
-        self.revision = revision
-        self.oldest = oldest
-
-
-class Key(NamedTuple):
-    """Key of an object. `resource` is `pods` or `deployments.apps`; the namespace of a cluster-scoped object is
-    empty."""
-
-    resource: str
-    namespace: str
-    name: str
-
-    @property
-    def path(self) -> str:
-        """The part that orders a list, as in etcd: `namespace/name`, or the name alone."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-class Record:
-    """One stored version of an object. Immutable; `cache` is for values that are costly to derive from it."""
-
-    __slots__ = ("cache", "key", "revision", "value")
-
-    def __init__(self, key: Key, revision: int, value: bytes) -> None:
-        self.key = key
-        self.revision = revision
-        self.value = value
-        self.cache: object = None
-
-
-class EventType(StrEnum):
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-
-
-class Event:
-    """One change, as its subscribers see it. After a deletion `record` holds the last state of the object, written
-    with the revision of the deletion. `previous` is the version before."""
-
-    __slots__ = ("frames", "previous", "record", "type")
-
-    def __init__(self, type: EventType, record: Record, previous: Record | None) -> None:  # noqa: A002
-        self.type = type
-        self.record = record
-        self.previous = previous
-        # Bytes encoded for the wire, by format: an event is encoded once for all its watchers.
-        self.frames: dict[object, bytes] = {}
-
-    @property
-    def revision(self) -> int:
-        return self.record.revision
+# History is dropped in stretches of this many seconds, or of a part of its bounds.
+STRETCH_SECONDS = 1.0
+STRETCH_PART = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """Write the value under the key. `expected` is the revision that must be current; 0 means the key must not
-    exist."""
+class HistoryLimits:
+    """How much history is kept: until the first bound is reached."""
 
-    key: Key
-    encode: Callable[[int], bytes]
-    expected: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Remove the key, which must be at revision `expected`; `encode` gives its last state."""
-
-    key: Key
-    encode: Callable[[int], bytes]
-    expected: int
+    seconds: float = 600.0
+    events: int = 100_000
+    value_bytes: int = 64 << 20
 
 
-Change = Put | Delete
+@dataclass(slots=True)
+class _Stretch:
+    """A part of the history, up to a revision, which is dropped in one piece."""
+
+    since: float
+    until: float
+    revision: int
+    events: int
+    value_bytes: int
 
 
-class Batch:
-    """What one call of `Subscription.next` returns: a run of events, shared by all who read the same run.
+class Store(ABC):
+    """The reading half of a store; a subclass adds how changes are made durable."""
 
-    `frames` lets subscribers share what they encode of the whole run, by format; `groups` lets those that each select
-    one value of a field share the work of sorting the run by it.
-    """
+    def __init__(self, limits: HistoryLimits | None = None) -> None:
+        self.is_closed = False
+        # Titles of damaged rows that are not served.
+        self.set_aside: Sequence[str] = ()
+        self._limits = limits or HistoryLimits()
+        self._locks = KeyLocks()
+        self._collections: dict[str, WatchCache] = {}
+        self._revision = 0
+        self._compacted = 0
+        self._stretches: deque[_Stretch] = deque()
+        self._events = 0
+        self._value_bytes = 0
+        self._waiting: dict[asyncio.Future[None], int] = {}
 
-    __slots__ = ("events", "frames", "groups")
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        self.events = events
-        self.frames: dict[object, bytes] = {}
-        self.groups: dict[object, dict[str, list[Event]]] = {}
-
-
-class Subscription(Protocol):
-    """A cursor in the history of one resource. It holds no events, so it needs no bound."""
-
-    async def next(self) -> Batch:
-        """Wait for the next events, in order. Raises CompactedError if this reader fell out of history.
-
-        Cancelling the call loses nothing: the next call continues at the same position.
-        """
-        ...
-
-    @property
-    def revision(self) -> int:
-        """All events of this resource up to this revision have been returned."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Store(Protocol):
     @property
     def revision(self) -> int:
         """The last committed revision."""
-        ...
-
-    @property
-    def oldest(self) -> int:
-        """The oldest revision from which a list or a subscription can start."""
-        ...
+        return self._revision
 
     @property
     def trouble(self) -> str:
         """Why new objects are refused at the moment (`DISK_FULL`), or all writes for good; empty if they are not."""
-        ...
+        return ""
 
     @property
-    def set_aside(self) -> Sequence[str]:
-        """Titles of the rows that were damaged when the store was opened, and are not served."""
-        ...
+    def oldest(self) -> int:
+        """The oldest revision from which a list or a subscription can start."""
+        self._drop_old(asyncio.get_running_loop().time())
+        return self._compacted
 
-    def get(self, key: Key) -> Record | None: ...
+    def get(self, key: Key) -> Record | None:
+        collection = self._collections.get(key.resource)
+        return None if collection is None else collection.records.get(key.path)
 
     def list(self, resource: str, namespace: str = "", *, revision: int | None = None) -> Sequence[Record]:
         """Objects of a resource (in one namespace), in the order of `Key.path`; now, or as of `revision`
         (CompactedError if that is no longer known)."""
-        ...
+        if revision is not None and revision > self._revision:
+            raise StoreError(f"revision {revision} has not been reached, the newest is {self._revision}")
+        if revision is not None and revision < self.oldest:
+            raise CompactedError(revision, self._compacted)
+        collection = self._collections.get(resource)
+        if collection is None:
+            return ()
+        if revision is None:
+            return collection.standing(namespace)
+        return collection.standing_at(revision, namespace)
 
-    def count(self, resource: str) -> int: ...
+    def count(self, resource: str) -> int:
+        collection = self._collections.get(resource)
+        return 0 if collection is None else len(collection.records)
 
     def locked(self, *keys: Key) -> AbstractAsyncContextManager[None]:
         """Hold the keys for a read, a decision and a commit. First come, first served; keys are always taken in the
         same order, so that there are no deadlocks."""
-        ...
+        return self._locks.hold(keys)
 
+    @abstractmethod
     async def commit(self, *changes: Change) -> Sequence[Record]:
         """Apply the changes together. Raises MismatchError if an `expected` does not hold, StoreError if they could
         not be stored; then none of them is applied. On return they are durable. A commit that has begun is
@@ -201,16 +134,189 @@ class Store(Protocol):
 
         Without changes it waits for the commits that were begun before it, and writes nothing.
         """
-        ...
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish pending commits, refuse new ones, end every subscription."""
 
     def subscribe(self, resource: str, *, since: int) -> Subscription:
         """Every change of the resource after revision `since`. Raises CompactedError if that is too old."""
-        ...
+        self.refuse_when_closed()
+        if since < self.oldest:
+            raise CompactedError(since, self._compacted)
+        return Subscription(self, self._collection(resource), since)
 
     async def wait_for_revision(self, revision: int, *, seconds: float) -> bool:
         """Wait until the store has reached the revision; returns whether it has."""
-        ...
+        if self._revision >= revision:
+            return True
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = revision
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.pop(waiter, None)
+        return self._revision >= revision
+
+    def refuse_when_closed(self) -> None:
+        if self.is_closed:
+            raise StoreError("the store is closed")
+
+    def prepare(self, changes: Sequence[Change], after: int) -> Sequence[Event]:
+        """Prepare the changes, with the revisions that follow `after`. Nothing is applied yet.
+
+        Raises MismatchError, and whatever an `encode` raises.
+        """
+        for change in changes:
+            self._check(change)
+        events: list[Event] = []
+        within: dict[Key, Record | None] = {}
+        for revision, change in enumerate(changes, after + 1):
+            key = change.key
+            previous = within[key] if key in within else self.get(key)
+            is_deleted = isinstance(change, Delete)
+            if is_deleted and previous is None:
+                raise MismatchError(f"{key.resource} {key.path} is absent, there is nothing to delete")
+            record = Record(key, revision, change.encode(revision))
+            within[key] = None if is_deleted else record
+            events.append(Event(_kind(previous, is_deleted=is_deleted), record, previous))
+        return events
+
+    def apply(self, events: Sequence[Event]) -> None:
+        """Apply the prepared events, in the order of their revisions, and wake the waiters."""
+        touched: dict[WatchCache, None] = {}
+        value_bytes = 0
+        for event in events:
+            collection = self._collection(event.record.key.resource)
+            collection.apply(event)
+            touched[collection] = None
+            value_bytes += len(event.record.value)
+        self._revision = events[-1].revision
+        now = asyncio.get_running_loop().time()
+        self._lengthen(now, len(events), value_bytes)
+        self._drop_excess()
+        self._drop_old(now)
+        for collection in touched:
+            collection.wake()
+        if self._waiting:
+            self._wake_waiting()
+
+    def load(self, compacted: int, rows: Iterable[Row], now: float) -> None:
+        """Replace everything with what a store has kept: every existing record and the history after `compacted`,
+        oldest first. Earlier rows only contribute their record."""
+        standing: dict[str, dict[str, Record]] = {}
+        history: list[Event] = []
+        self._stretches.clear()
+        self._events = self._value_bytes = 0
+        for revision, resource, namespace, name, deleted, _, value in rows:
+            key = Key(intern(resource), intern(namespace), name)
+            path = key.path
+            records = standing.setdefault(key.resource, {})
+            previous = records.pop(path, None) if deleted else records.get(path)
+            record = Record(key if previous is None else previous.key, revision, value)
+            if not deleted:
+                records[path] = record
+            if revision > compacted:
+                history.append(Event(_kind(previous, is_deleted=bool(deleted)), record, previous))
+        self._collections = {resource: WatchCache(records) for resource, records in standing.items()}
+        self._compacted = self._revision = compacted
+        for event in history:
+            self._collections[event.record.key.resource].remember(event)
+            self._revision = event.revision
+            self._lengthen(now, 1, len(event.record.value))
+        self._drop_excess()
+
+    def end(self) -> None:
+        """Close: wake all waiters, which then find that nothing more will come."""
+        self.is_closed = True
+        for collection in self._collections.values():
+            collection.wake()
+        self._wake_waiting()
+
+    def _collection(self, resource: str) -> WatchCache:
+        collection = self._collections.get(resource)
+        if collection is None:
+            collection = self._collections[resource] = WatchCache()
+        return collection
+
+    def _check(self, change: Change) -> None:
+        record = self.get(change.key)
+        found = 0 if record is None else record.revision
+        if found != change.expected:
+            standing = f"at revision {found}" if found else "absent"
+            expected = f"at revision {change.expected}" if change.expected else "absent"
+            raise MismatchError(f"{change.key.resource} {change.key.path} is {standing}, not {expected}")
+
+    def _wake_waiting(self) -> None:
+        for waiter, revision in self._waiting.items():
+            if (self._revision >= revision or self.is_closed) and not waiter.done():
+                waiter.set_result(None)
+
+    def _lengthen(self, now: float, events: int, value_bytes: int) -> None:
+        self._events += events
+        self._value_bytes += value_bytes
+        last = self._stretches[-1] if self._stretches else None
+        if (
+            last is None
+            or now - last.since >= STRETCH_SECONDS
+            or last.events + events > self._limits.events // STRETCH_PART
+            or last.value_bytes + value_bytes > self._limits.value_bytes // STRETCH_PART
+        ):
+            self._stretches.append(_Stretch(now, now, self._revision, events, value_bytes))
+            return
+        last.until = now
+        last.revision = self._revision
+        last.events += events
+        last.value_bytes += value_bytes
+
+    def _drop_excess(self) -> None:
+        limits = self._limits
+        if self._events <= limits.events and self._value_bytes <= limits.value_bytes:
+            return
+        # A little more than needed, so that this is done now and then and not with every event.
+        events = limits.events - limits.events // 8
+        value_bytes = limits.value_bytes - limits.value_bytes // 8
+        while self._stretches and (self._events > events or self._value_bytes > value_bytes):
+            self._drop_stretch()
+        self._forget_dropped()
+
+    def _drop_old(self, now: float) -> None:
+        if not self._stretches or now - self._stretches[0].until <= self._limits.seconds:
+            return
+        while self._stretches and now - self._stretches[0].until > self._limits.seconds:
+            self._drop_stretch()
+        self._forget_dropped()
+
+    def _drop_stretch(self) -> None:
+        stretch = self._stretches.popleft()
+        self._events -= stretch.events
+        self._value_bytes -= stretch.value_bytes
+        self._compacted = stretch.revision
+
+    def _forget_dropped(self) -> None:
+        for collection in self._collections.values():
+            collection.drop_until(self._compacted)
+
+
+class MemoryStore(Store):
+    """Lives as long as its process: for tests, and for the whole system under virtual time. It has no thread and
+    waits for nothing: changes are applied when `commit` returns."""
+
+    async def commit(self, *changes: Change) -> Sequence[Record]:
+        self.refuse_when_closed()
+        events = self.prepare(changes, self.revision)
+        if events:
+            self.apply(events)
+        return [event.record for event in events]
 
     async def close(self) -> None:
-        """Finish pending commits, refuse new ones, end every subscription."""
-        ...
+        self.end()
+
+
+def _kind(previous: Record | None, *, is_deleted: bool) -> EventType:
+    if is_deleted:
+        return EventType.DELETED
+    return EventType.ADDED if previous is None else EventType.MODIFIED

@@ -1,8 +1,8 @@
-"""Records and history of one resource.
+"""Records and history of one resource, and its subscribers.
 
-Records are ordered by `Key.path`, history by revision, stored once for all readers. Readers hold a position in the
-history; old events are dropped and positions stay valid, since they count from the very first event. Readers at the
-same position get the same `Batch`. `State` decides when to drop, `Cursor` reads.
+Records are ordered by `Key.path`, history by revision, stored once for all readers. A subscription holds a position in
+the history and no events, so it needs no bound; old events are dropped and positions stay valid, since they count from
+the very first event. Readers at the same position get the same `Batch`. The store decides when to drop.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import Protocol
 
 from sortedcontainers import SortedDict
 
-from podlife.apiserver.storage.store import Batch, Event, EventType, Record
+from podlife.apiserver.storage.records import Batch, CompactedError, Event, EventType, Record, StoreError
 
 # A reader that is far behind catches up in pieces that other work fits between.
 RUN_EVENTS = 1_000
@@ -132,3 +133,74 @@ class WatchCache:
             return [*self.records]
         # `0` follows `/`: everything that starts with the namespace and a slash, and nothing else.
         return [*self.records.irange(f"{namespace}/", f"{namespace}0", inclusive=(True, False))]
+
+
+class Progress(Protocol):
+    """How far a store has come."""
+
+    @property
+    def revision(self) -> int: ...
+
+    @property
+    def oldest(self) -> int: ...
+
+    @property
+    def is_closed(self) -> bool: ...
+
+
+class Subscription:
+    """A position in the history of one resource. It waits on its own future, which it removes however the wait ends,
+    and advances only when it returns a batch: a cancelled call loses nothing."""
+
+    __slots__ = ("_closed", "_collection", "_position", "_since", "_store", "_waiter")
+
+    def __init__(self, store: Progress, collection: WatchCache, since: int) -> None:
+        self._store = store
+        self._collection = collection
+        self._position = collection.position_after(since)
+        self._since = since
+        self._waiter: asyncio.Future[None] | None = None
+        self._closed = False
+
+    @property
+    def revision(self) -> int:
+        """All events of this resource up to this revision have been returned."""
+        # A reader at the end knows that nothing else has happened to the resource until now.
+        if self._position == self._collection.end:
+            return max(self._since, self._store.revision)
+        return self._since
+
+    async def next(self) -> Batch:
+        """Wait for the next events, in order. Raises CompactedError if this reader fell out of history."""
+        collection = self._collection
+        while True:
+            if self._closed or self._store.is_closed:
+                raise StoreError("the subscription is closed")
+            if collection.has_dropped(self._position):
+                raise CompactedError(self._since, self._store.oldest)
+            batch = collection.run(self._position)
+            if batch is None:
+                await self._wait()
+                continue
+            self._position += len(batch.events)
+            if batch.events[0].revision <= self._since:
+                # A subscription may start at a future revision.
+                batch = Batch([event for event in batch.events if event.revision > self._since])
+            if batch.events:
+                self._since = batch.events[-1].revision
+                return batch
+
+    def close(self) -> None:
+        self._closed = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _wait(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiter = waiter
+        self._collection.waiters[waiter] = None
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            self._collection.waiters.pop(waiter, None)

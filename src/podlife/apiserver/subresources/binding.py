@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from podlife.api import status
-from podlife.api.codec import Object, encode, format_time
+from podlife.api.codec import Object, decode_object, encode, format_time
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
-from podlife.apiserver.admission import AdmissionRequest, Operation
-from podlife.apiserver.registry import Registry, RequestScope
+from podlife.apiserver.admission import Operation
+from podlife.apiserver.registry import RequestScope
 from podlife.apiserver.registry.metadata import adopt_namespace
-from podlife.apiserver.registry.object_codec import decode_stored, encoder
+from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import Put
@@ -16,24 +16,20 @@ from podlife.errors import ConflictError
 from podlife.wire import Response
 
 
-async def bind(registry: Registry, scope: RequestScope) -> Response:
+async def bind(scope: RequestScope) -> Response:
     """Bind the pod of `scope`; its name may still be empty (POST to the collection of bindings)."""
     dry_run = scope.dry_run("CreateOptions")
     binding = await offload(lambda: _read_binding(scope), scope.request.body)
     scope.name = scope.name or binding["metadata"].get("name", "")
     if not scope.name:
         raise bad_request("Name parameter required.")
-    registry.admission.admit(
-        AdmissionRequest(
-            Operation.CREATE, scope.user, scope.resource, scope.namespace, scope.name, "binding", binding
-        )
-    )
-    async with registry.store.locked(scope.key):
-        record = scope.find(registry)
-        pod = decode_stored(record.value)
-        _assign(scope, pod, binding, format_time(registry.clock.now()))
+    scope.registry.admission.admit(scope.admission(Operation.CREATE, subresource="binding", new=binding))
+    async with scope.registry.store.locked(scope.key):
+        record = scope.find()
+        pod = decode_object(record.value)
+        _assign(scope, pod, binding, format_time(scope.registry.clock.now()))
         if not dry_run:
-            await registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))
+            await scope.registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))
     return Response(201, encode({**status.success(), "code": 201}))
 
 
@@ -61,9 +57,7 @@ def _check_target(name: str, target: Object) -> None:
 def _assign(scope: RequestScope, pod: Object, binding: Object, now: str) -> None:
     meta, spec = pod["metadata"], pod["spec"]
     if (uid := binding["metadata"].get("uid")) and uid != meta["uid"]:
-        raise scope.conflict(
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
-        )
+        raise scope.precondition_failed("UID", uid, meta["uid"])
     node = binding["target"]["name"]
     name = scope.name
     if "deletionTimestamp" in meta:

@@ -13,14 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from podlife.api import status
-from podlife.api.codec import Object, encode, format_time
+from podlife.api.codec import Object, decode_object, encode, format_time
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.labels import selector_matches
-from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.delete import delete_record
 from podlife.apiserver.registry.graceful_deletion import DeleteOptions, check_options, check_preconditions
-from podlife.apiserver.registry.object_codec import decode_stored, encoder
+from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import Change, Key, Put, Record
@@ -35,18 +35,18 @@ _TOO_MANY_BUDGETS = (
 )
 
 
-async def evict(registry: Registry, scope: RequestScope) -> Response:
+async def evict(scope: RequestScope) -> Response:
     scope.dry_run("CreateOptions")
     options = await offload(lambda: _read_options(scope), scope.request.body)
-    _admit(registry, scope)
+    scope.registry.admission.admit(scope.admission(Operation.CREATE, subresource="eviction"))
     held: set[Key] = set()
     while True:
-        async with registry.store.locked(scope.key, *held):
-            record = scope.find(registry)
-            budgets = await _concerned_budgets(registry, scope.namespace, decode_stored(record.value))
+        async with scope.registry.store.locked(scope.key, *held):
+            record = scope.find()
+            budgets = await _concerned_budgets(scope, decode_object(record.value))
             concerned = {each.key for each in budgets}
             if concerned <= held:
-                return Response(201, encode(await _evict_locked(registry, scope, record, budgets, options)))
+                return Response(201, encode(await _evict_locked(scope, record, budgets, options)))
         # A budget that has come to match the pod in the meantime must be locked before it is spent: locks are taken
         # together.
         held = concerned
@@ -62,29 +62,19 @@ def _read_options(scope: RequestScope) -> DeleteOptions:
         why = "can not be set for pod eviction, try after removing the option"
         # EV-03: not for evictions
         raise invalid("Eviction", "policy", scope.name, [bad_value(field, True, why)])
-    return _with_dry_run(options, tuple(scope.request.query.all("dryRun")))
-
-
-def _with_dry_run(options: DeleteOptions, asked: tuple[str, ...]) -> DeleteOptions:
-    """EV-04: dry run may be requested in the query, in the options, or in both alike."""
+    # EV-04: dry run may be requested in the query, in the options, or in both alike.
+    asked = tuple(scope.request.query.all("dryRun"))
     if options.dry_run and asked and options.dry_run != asked:
         shown = f"[{' '.join(asked)}] and [{' '.join(options.dry_run)}]"
         raise ApiError(f"Non-matching dry-run options in request and content: {shown}", code=500, reason="")
     return replace(options, dry_run=options.dry_run or asked)
 
 
-def _admit(registry: Registry, scope: RequestScope) -> None:
-    attributes = AdmissionRequest(
-        Operation.CREATE, scope.user, scope.resource, scope.namespace, scope.name, "eviction"
-    )
-    registry.admission.admit(attributes)
-
-
 async def _evict_locked(
-    registry: Registry, scope: RequestScope, record: Record, budgets: Sequence[Record], options: DeleteOptions
+    scope: RequestScope, record: Record, budgets: Sequence[Record], options: DeleteOptions
 ) -> Object:
-    pod = decode_stored(record.value)
-    now = format_time(registry.clock.now())
+    pod = decode_object(record.value)
+    now = format_time(scope.registry.clock.now())
     if len(budgets) > 1:
         # EV-11: the subresource supports one budget per pod
         raise ApiError(_TOO_MANY_BUDGETS, code=500, reason="")
@@ -93,8 +83,8 @@ async def _evict_locked(
     check_options(options)
     check_preconditions(pod["metadata"], options, kind="Pod")
     if not options.is_dry_run:
-        record, options = await _write(registry, record, pod, spent, options)
-    await delete_record(registry, scope, record, options)
+        record, options = await _write(scope.registry, record, pod, spent, options)
+    await delete_record(scope, record, options)
     return {**status.success(), "code": 201}
 
 
@@ -104,7 +94,7 @@ def _ignores_budgets(pod: Object) -> bool:
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
 
-async def _concerned_budgets(registry: Registry, namespace: str, pod: Object) -> Sequence[Record]:
+async def _concerned_budgets(scope: RequestScope, pod: Object) -> Sequence[Record]:
     """EV-12: the budgets that select the pod. Many budgets, or long selectors, are matched in a worker thread."""
     if _ignores_budgets(pod):
         return []
@@ -112,16 +102,16 @@ async def _concerned_budgets(registry: Registry, namespace: str, pod: Object) ->
 
     def matches(record: Record) -> bool:
         # Validated when it was written; validation takes 40 times as long as matching.
-        selector = decode_stored(record.value).get("spec", {}).get("selector")
+        selector = decode_object(record.value).get("spec", {}).get("selector")
         return selector is not None and selector_matches(selector, labels)
 
-    budgets = registry.store.list(_BUDGETS, namespace)
+    budgets = scope.registry.store.list(_BUDGETS, scope.namespace)
     return await offload(lambda: list(filter(matches, budgets)), *[record.value for record in budgets])
 
 
 def _spend_budget(pod: Object, record: Record, now: str) -> Change | None:
     """Return the budget less one disruption, or None if none is needed; raises if none is allowed."""
-    budget = decode_stored(record.value)
+    budget = decode_object(record.value)
     if not _is_ready(pod) and _frees_unready(budget):
         return None  # EV-18: an unready pod does not count as healthy, so the budget loses nothing
     _check_budget(budget)
@@ -193,8 +183,6 @@ def _forbidden(name: str, why: str) -> ApiError:
 
 def _update_allowed_condition(budget: Object, now: str) -> None:
     """EV-17: an exhausted budget says so at once, before its controller does."""
-    conditions = budget["status"].setdefault("conditions", [])
-    found = next((each for each in conditions if each["type"] == "DisruptionAllowed"), None)
     wanted = {
         "type": "DisruptionAllowed",
         "status": "False",
@@ -203,12 +191,21 @@ def _update_allowed_condition(budget: Object, now: str) -> None:
         "observedGeneration": budget["status"].get("observedGeneration", 0),
         "lastTransitionTime": now,
     }
+    _set_condition(budget["status"].setdefault("conditions", []), wanted)
+
+
+def _set_condition(conditions: list[Object], wanted: Object) -> bool:
+    """Add or replace a condition, which keeps its transition time unless its status changes; returns whether anything
+    changed."""
+    found = next((each for each in conditions if each["type"] == wanted["type"]), None)
     if found is None:
         conditions.append(wanted)
-        return
-    if found["status"] == "False":
-        wanted["lastTransitionTime"] = found["lastTransitionTime"]
+        return True
+    before = dict(found)
+    if found["status"] == wanted["status"]:
+        wanted["lastTransitionTime"] = found.get("lastTransitionTime", wanted["lastTransitionTime"])
     found.update(wanted)
+    return bool(found != before)
 
 
 async def _write(
@@ -222,7 +219,7 @@ async def _write(
         if written.key == record.key:
             record = written
     if options.resource_version is not None:
-        options = options.with_resource_version(str(record.revision))
+        options = replace(options, resource_version=str(record.revision))
     return record, options
 
 
@@ -236,13 +233,4 @@ def _mark_disrupted(pod: Object, now: str) -> bool:
         "lastProbeTime": None,
         "lastTransitionTime": now,
     }
-    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-    found = next((each for each in conditions if each["type"] == "DisruptionTarget"), None)
-    if found is None:
-        conditions.append(condition)
-        return True
-    before = dict(found)
-    if found["status"] == "True":
-        condition["lastTransitionTime"] = found.get("lastTransitionTime", now)
-    found.update(condition)
-    return bool(found != before)
+    return _set_condition(pod.setdefault("status", {}).setdefault("conditions", []), condition)

@@ -14,6 +14,7 @@ import os
 import re
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,14 +22,16 @@ import aiohttp
 
 from podlife.api.codec import Object, decode_object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
-from podlife.api.integers import parse_int64
+from podlife.apiserver.registry.list_options import boolean_parameter, integer_parameter
+from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.storage import Key, Record
 from podlife.apiserver.subresources.websocket_relay import (
-    ExecRelay,
-    LogRelay,
+    KubeletSocket,
     exec_protocols,
     log_protocols,
     read_log,
+    relay_exec,
+    relay_log,
 )
 from podlife.errors import ApiError, NotFoundError
 from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Query, Request, Response, Upgrade
@@ -69,7 +72,7 @@ class KubeletProxy:
         if not 200 <= answer.status <= 206:
             raise await _refusal(answer, name)
         if protocols is not None:
-            return Response(101, upgrade=Upgrade(protocols, LogRelay(answer).run))
+            return Response(101, upgrade=Upgrade(protocols, partial(relay_log, answer)))
         return Response(body=read_log(answer), content_type="text/plain")
 
     async def exec(self, request: Request, namespace: str, name: str) -> Response:
@@ -77,24 +80,23 @@ class KubeletProxy:
         pod = self._find(Key("pods", namespace, name))
         container = _container(pod, request.query.get("container"))
         if not _node_name(pod):
-            raise _bad_request(f"pod {name} does not have a host assigned")
+            raise bad_request(f"pod {name} does not have a host assigned")
         url = self._url(pod, "exec", container, _exec_options(request.query))
         if (wanted := request.headers.get("Upgrade", "").lower()) != "websocket":
             raise await self._refuse_upgrade(wanted, url, _node_name(pod))
         spoken = exec_protocols(request)
         agent = await self._connect(url, _node_name(pod), spoken.with_agent)
-        if spoken.with_client is None:
-            return Response(
-                101, upgrade=Upgrade((agent.protocol or spoken.with_agent[0],), ExecRelay(agent).run)
-            )
-        relay = ExecRelay(agent, has_plain_errors=True)
-        return Response(101, upgrade=Upgrade(spoken.with_client, relay.run))
+        relay = partial(relay_exec, agent, has_plain_errors=spoken.with_client is not None)
+        protocols = spoken.with_client
+        if protocols is None:
+            protocols = (agent.protocol or spoken.with_agent[0],)
+        return Response(101, upgrade=Upgrade(protocols, relay))
 
     async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:
         """Explain why the upgrade failed. kubectl retries over SPDY whatever prevented the WebSocket, and shows only
         the second answer, so that one must report an unreachable or refusing kubelet, too."""
         if not wanted.startswith("spdy/"):
-            return _bad_request(_NEEDS_UPGRADE)
+            return bad_request(_NEEDS_UPGRADE)
         code, words = await self._why_not(url, node_name)
         if code < 400 or _NEEDS_UPGRADE in words:
             words = "exec is offered over WebSocket, not over SPDY: use kubectl 1.31 or newer"
@@ -142,11 +144,9 @@ class KubeletProxy:
         try:
             return await self._client().get(_raw(url), allow_redirects=False, server_hostname=node_name)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _unreachable("Get", url, error) from None
+            raise _unreachable(url, error) from None
 
-    async def _connect(
-        self, url: str, node_name: str, protocols: tuple[str, ...]
-    ) -> aiohttp.ClientWebSocketResponse[bool]:
+    async def _connect(self, url: str, node_name: str, protocols: tuple[str, ...]) -> KubeletSocket:
         try:
             async with asyncio.timeout(self._connect_seconds * 2):
                 return await self._client().ws_connect(
@@ -163,7 +163,7 @@ class KubeletProxy:
             message = f"unable to upgrade connection: {words}"
             raise ApiError(message, code=error.status if error.status >= 400 else 500, reason="") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _unreachable("Get", url, error) from None
+            raise _unreachable(url, error) from None
 
     async def _why_not(self, url: str, node_name: str) -> tuple[int, str]:
         """Return the kubelet's answer to an exec without upgrade: it runs nothing and explains why none could be run.
@@ -190,7 +190,7 @@ async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:
         cause = {"message": text}
         return ApiError(f"Internal error occurred: {text}", details={"causes": [cause]})
     if answer.status == 400:
-        return _bad_request(text)
+        return bad_request(text)
     unknown = f"the server responded with the status code {answer.status} but did not return more information"
     reason, message = {
         401: ("Unauthorized", "the server has asked for the client to provide credentials"),
@@ -228,18 +228,20 @@ def _container(pod: Object, wanted: str) -> str:
     ]
     if wanted:
         if wanted not in every:
-            raise _bad_request(f"container {wanted} is not valid for pod {name}")
+            raise bad_request(f"container {wanted} is not valid for pod {name}")
         return wanted
     if len(containers) == 1:
         return str(containers[0]["name"])
     message = f"a container name must be specified for pod {name}"
-    raise _bad_request(f"{message}, choose one of: [{' '.join(every)}]" if containers else message)
+    raise bad_request(f"{message}, choose one of: [{' '.join(every)}]" if containers else message)
 
 
 def _log_options(name: str, query: Query) -> list[tuple[str, str]]:
     """Options of a log in the order upstream sends them; raises ApiError if they are invalid."""
-    options = [(flag, "true") for flag in ("follow", "previous", "timestamps") if _is_set(query, flag)]
-    numbers = {key: _number(query, key) for key in ("sinceSeconds", "tailLines", "limitBytes")}
+    options = [
+        (flag, "true") for flag in ("follow", "previous", "timestamps") if boolean_parameter(query, flag)
+    ]
+    numbers = {key: integer_parameter(query, key) for key in ("sinceSeconds", "tailLines", "limitBytes")}
     errors: list[FieldError] = []
     if (tail := numbers["tailLines"]) is not None and tail < 0:
         errors.append(bad_value("tailLines", tail, "must be greater than or equal to 0"))
@@ -261,23 +263,8 @@ def _log_options(name: str, query: Query) -> list[tuple[str, str]]:
 
 def _exec_options(query: Query) -> list[tuple[str, str]]:
     names = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
-    options = [(sent, "1") for asked, sent in names.items() if _is_set(query, asked)]
+    options = [(sent, "1") for asked, sent in names.items() if boolean_parameter(query, asked)]
     return options + [("command", part) for part in query.all("command")]
-
-
-def _is_set(query: Query, key: str) -> bool:
-    """Read a flag as upstream does: present, and not false."""
-    return key in query and query.get(key).lower() not in ("false", "0")
-
-
-def _number(query: Query, key: str) -> int | None:
-    text = query.get(key)
-    if not text:
-        return None
-    try:
-        return parse_int64(text)
-    except ValueError as error:
-        raise _bad_request(str(error)) from None
 
 
 def _raw(url: str) -> Any:
@@ -287,20 +274,13 @@ def _raw(url: str) -> Any:
     return URL(url, encoded=True)
 
 
-def _bad_request(message: str) -> ApiError:
-    return ApiError(message, code=400, reason="BadRequest")
-
-
-def _unreachable(verb: str, url: str, error: BaseException) -> ApiError:
-    return ApiError(f'{verb} "{url}": {_reason(error)}', reason="")
-
-
-def _reason(error: BaseException) -> str:
+def _unreachable(url: str, error: BaseException) -> ApiError:
     """In the words that clients know."""
     match error:
         case TimeoutError():
-            return "context deadline exceeded"
+            why = "context deadline exceeded"
         case aiohttp.ClientConnectorError(errno=int(number)) if not isinstance(error, aiohttp.ClientSSLError):
-            return f"dial tcp {error.host}:{error.port}: connect: {os.strerror(number).lower()}"
+            why = f"dial tcp {error.host}:{error.port}: connect: {os.strerror(number).lower()}"
         case _:
-            return str(error)
+            why = str(error)
+    return ApiError(f'Get "{url}": {why}', reason="")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from podlife.api.codec import Object, encode
+from podlife.api.codec import Object, decode_object, encode
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
-from podlife.apiserver.registry import Registry, RequestScope
-from podlife.apiserver.registry.object_codec import decode_stored
+from podlife.apiserver.registry import RequestScope
 from podlife.apiserver.registry.patch import Patch
-from podlife.apiserver.registry.request_body import bad_request, read_typed
+from podlife.apiserver.registry.request_body import check_name, read_typed
 from podlife.apiserver.registry.update import Transform, apply_change
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.wire import Response
@@ -18,28 +17,24 @@ from podlife.wire import Response
 _KIND, _VERSION = "Scale", "autoscaling/v1"
 
 
-async def get_scale(registry: Registry, scope: RequestScope) -> Response:
-    return Response(body=encode(_scale_of(decode_stored(scope.find(registry).value))))
+async def get_scale(scope: RequestScope) -> Response:
+    return Response(body=encode(_scale_of(decode_object(scope.find().value))))
 
 
-async def update_scale(registry: Registry, scope: RequestScope) -> Response:
+async def update_scale(scope: RequestScope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
     scale = await offload(lambda: read_typed(scope, _KIND, _VERSION), scope.request.body)
-    if scale.get("metadata", {}).get("name") != scope.name:
-        raise bad_request(
-            f"the name of the object ({scale.get('metadata', {}).get('name', '')}) does not match the name on "
-            f"the URL ({scope.name})"
-        )
-    return await _apply(registry, scope, lambda _: scale, dry_run=dry_run)
+    check_name(scope, scale.get("metadata", {}).get("name", ""))
+    return await _apply(scope, lambda _: scale, dry_run=dry_run)
 
 
-async def patch_scale(registry: Registry, scope: RequestScope) -> Response:
+async def patch_scale(scope: RequestScope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
     change = await offload(lambda: Patch.from_request(scope), scope.request.body)
-    return await _apply(registry, scope, lambda old: change.apply(scope, old), dry_run=dry_run)
+    return await _apply(scope, lambda old: change.apply(scope, old), dry_run=dry_run)
 
 
-async def _apply(registry: Registry, scope: RequestScope, change: Transform, *, dry_run: bool) -> Response:
+async def _apply(scope: RequestScope, change: Transform, *, dry_run: bool) -> Response:
     def transform(old: Object) -> Object:
         after = change(_scale_of(old))
         replicas = after.get("spec", {}).get("replicas", 0)
@@ -48,18 +43,16 @@ async def _apply(registry: Registry, scope: RequestScope, change: Transform, *, 
             raise invalid(_KIND, "autoscaling", scope.name, errors)
         found = old["metadata"]["uid"]
         if (uid := after.get("metadata", {}).get("uid")) and uid != found:
-            raise scope.conflict(
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-            )
+            raise scope.precondition_failed("UID", uid, found)
         obj = deepcopy(old)
         obj["spec"]["replicas"] = replicas
         obj["metadata"]["resourceVersion"] = after.get("metadata", {}).get("resourceVersion", "")
         return obj
 
-    async with registry.store.locked(scope.key):
-        record = scope.find(registry)
-        value = await apply_change(registry, scope, record, transform, dry_run=dry_run)
-    return Response(body=encode(_scale_of(decode_stored(value))))
+    async with scope.registry.store.locked(scope.key):
+        record = scope.find()
+        value = await apply_change(scope, record, transform, dry_run=dry_run)
+    return Response(body=encode(_scale_of(decode_object(value))))
 
 
 def _scale_of(obj: Object) -> Object:

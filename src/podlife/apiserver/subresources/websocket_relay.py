@@ -14,6 +14,7 @@ from typing import NamedTuple
 import aiohttp
 
 from podlife.api.codec import decode_object
+from podlife.apiserver.registry.request_body import bad_request
 from podlife.errors import ApiError
 from podlife.wire import Channel, Request
 
@@ -22,6 +23,8 @@ _CHANNELS = ("v5.channel.k8s.io", _V4)
 _PLAIN_CHANNELS = "channel.k8s.io"
 _BINARY = "binary.k8s.io"
 _ERROR = b"\x03"
+
+KubeletSocket = aiohttp.ClientWebSocketResponse[bool]
 
 
 class ExecProtocols(NamedTuple):
@@ -42,8 +45,7 @@ def exec_protocols(request: Request) -> ExecProtocols:
 
 
 def log_protocols(request: Request) -> tuple[str, ...] | None:
-    """Return the subprotocol for a log, empty for none; None if no WebSocket is requested. Raises ApiError with
-    400."""
+    """Return the subprotocol for a log, empty for none; None if no WebSocket is requested. Raises 400."""
     if request.headers.get("Upgrade", "").lower() != "websocket":
         return None
     wanted = _wanted(request)
@@ -59,50 +61,44 @@ def _wanted(request: Request) -> set[str]:
 
 def _none_supported(known: tuple[str, ...]) -> ApiError:
     text = f"unable to upgrade: none of the requested protocols is supported, only [{' '.join(known)}]"
-    return ApiError(text, code=400, reason="BadRequest")
+    return bad_request(text)
 
 
-class ExecRelay:
-    """Carries messages between the client's channel and the kubelet's, at the pace of the slower reader."""
+async def relay_exec(agent: KubeletSocket, client: Channel, *, has_plain_errors: bool = False) -> None:
+    """Carry messages between the client's channel and the kubelet's, at the pace of the slower reader."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            to_agent = group.create_task(_to_agent(client, agent), name="exec: client to agent")
+            await _to_client(agent, client, has_plain_errors=has_plain_errors)
+            # The command has ended: anything the client still sends is dropped.
+            to_agent.cancel()
+    except* (ConnectionError, aiohttp.ClientError):
+        # One side disconnected; both are closed below, and there is nothing to report.
+        pass
+    finally:
+        await agent.close()
+        await client.close()
 
-    def __init__(
-        self, agent: aiohttp.ClientWebSocketResponse[bool], *, has_plain_errors: bool = False
-    ) -> None:
-        self._agent = agent
-        self._has_plain_errors = has_plain_errors
 
-    async def run(self, client: Channel) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                to_agent = group.create_task(self._to_agent(client), name="exec: client to agent")
-                await self._to_client(client)
-                # The command has ended: anything the client still sends is dropped.
-                to_agent.cancel()
-        except* (ConnectionError, aiohttp.ClientError):
-            # One side disconnected; both are closed below, and there is nothing to report.
-            pass
-        finally:
-            await self._agent.close()
-            await client.close()
+async def _to_agent(client: Channel, agent: KubeletSocket) -> None:
+    while (message := await client.receive()) is not None:
+        await agent.send_bytes(message)
+    await agent.close()
 
-    async def _to_agent(self, client: Channel) -> None:
-        while (message := await client.receive()) is not None:
-            await self._agent.send_bytes(message)
-        await self._agent.close()
 
-    async def _to_client(self, client: Channel) -> None:
-        while True:
-            message = await self._agent.receive()
-            if message.type is aiohttp.WSMsgType.BINARY:
-                data = bytes(message.data)
-            elif message.type is aiohttp.WSMsgType.TEXT:
-                data = message.data.encode()
-            else:
-                return
-            if self._has_plain_errors and data[:1] == _ERROR:
-                data = _plain_error(data)
-            if data:
-                await client.send(data)
+async def _to_client(agent: KubeletSocket, client: Channel, *, has_plain_errors: bool) -> None:
+    while True:
+        message = await agent.receive()
+        if message.type is aiohttp.WSMsgType.BINARY:
+            data = bytes(message.data)
+        elif message.type is aiohttp.WSMsgType.TEXT:
+            data = message.data.encode()
+        else:
+            return
+        if has_plain_errors and data[:1] == _ERROR:
+            data = _plain_error(data)
+        if data:
+            await client.send(data)
 
 
 def _plain_error(message: bytes) -> bytes:
@@ -114,32 +110,28 @@ def _plain_error(message: bytes) -> bytes:
     return b"" if status.get("status") == "Success" else _ERROR + str(status.get("message", "")).encode()
 
 
-class LogRelay:
-    """Carries a log to the client, at its pace, until the log ends or the client disconnects."""
+async def relay_log(answer: aiohttp.ClientResponse, client: Channel) -> None:
+    """Carry a log to the client, at its pace, until the log ends or the client disconnects."""
 
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
-
-    async def run(self, client: Channel) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                listening = group.create_task(self._until_gone(client), name="log: client")
-                # As upstream: an empty message tells the client that the stream is open.
-                await client.send(b"")
-                async for part in read_log(self._answer):
-                    await client.send(part)
-                listening.cancel()
-        except* ConnectionError:
-            pass
-        finally:
-            self._answer.close()
-            await client.close()
-
-    async def _until_gone(self, client: Channel) -> None:
+    async def close_when_gone() -> None:
         while await client.receive() is not None:
             pass
         # Ends the reading task, too.
-        self._answer.close()
+        answer.close()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(close_when_gone(), name="log: client")
+            # As upstream: an empty message tells the client that the stream is open.
+            await client.send(b"")
+            async for part in read_log(answer):
+                await client.send(part)
+            listening.cancel()
+    except* ConnectionError:
+        pass
+    finally:
+        answer.close()
+        await client.close()
 
 
 async def read_log(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

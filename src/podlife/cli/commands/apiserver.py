@@ -221,7 +221,7 @@ def salvage(
 
     Every lost change is a line on standard error. To a server that is started on the result those objects do not
     exist: nodes stop their pods, controllers delete what they owned."""
-    from podlife.apiserver.storage.salvage import salvage as save
+    from podlife.apiserver.storage.maintenance import salvage as save
 
     folder = data or _default_folder()
     report = save(folder, target)

@@ -17,8 +17,8 @@ from podlife.clock import SystemClock
 from podlife.daemons import event_loop
 from podlife.errors import ConfigError
 from podlife.podgc.archive import ArchiveFolder, ArchiveLimits, Entry, Log
-from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
 from podlife.podgc.archive.folder import format_size
+from podlife.podgc.archive.reader import ArchivedEntry, DamagedEntry, find
 
 
 @dataclass(frozen=True, slots=True)

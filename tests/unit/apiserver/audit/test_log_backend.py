@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import logging
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from podlife.apiserver.audit import Auditor, Level, LogBackend
+from podlife.apiserver.audit import Level, LogBackend
 from podlife.apiserver.audit.event import AuditedRequest, AuditedResponse, AuditEntry
 from podlife.apiserver.audit.policy import RequestAuditConfig
 from podlife.apiserver.authn import UserInfo
@@ -28,6 +29,25 @@ def entry(name: str = "web", size: int = 100) -> AuditEntry:
     return AuditEntry(subject, "ResponseComplete", NOW, AuditedResponse(200), size)
 
 
+def started(write: Callable[[bytes], None], **bounds: int) -> LogBackend:
+    backend = LogBackend(write, **bounds)
+    backend.start()
+    return backend
+
+
+class HangingDisk:
+    """Takes the first write, and goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.is_stuck, self.goes_on = threading.Event(), threading.Event()
+        self.written: list[bytes] = []
+
+    def write(self, lines: bytes) -> None:
+        self.is_stuck.set()
+        self.goes_on.wait(WAIT_SECONDS)
+        self.written.append(lines)
+
+
 def metric(backend: LogBackend, name: str) -> int:
     [line] = [each for each in backend.metrics() if each.startswith(f"{name} ")]
     return int(line.rpartition(" ")[2])
@@ -35,8 +55,7 @@ def metric(backend: LogBackend, name: str) -> int:
 
 async def test_what_is_queued_is_written_before_it_is_closed() -> None:
     written: list[bytes] = []
-    backend = LogBackend(written.append)
-    backend.start()
+    backend = started(written.append)
     for number in range(1000):
         backend(entry(f"pod-{number}"))
     await backend.close(seconds=WAIT_SECONDS)
@@ -51,23 +70,15 @@ async def test_what_is_queued_is_written_before_it_is_closed() -> None:
 async def test_a_disk_that_hangs_costs_events_and_neither_requests_nor_memory(
     bounds: dict[str, int], size: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    is_stuck, goes_on = threading.Event(), threading.Event()
-    written: list[bytes] = []
-
-    def write(lines: bytes) -> None:
-        is_stuck.set()
-        goes_on.wait(WAIT_SECONDS)
-        written.append(lines)
-
-    backend = LogBackend(write, **bounds)
-    backend.start()
+    disk = HangingDisk()
+    backend = started(disk.write, **bounds)
     backend(entry())
-    assert is_stuck.wait(WAIT_SECONDS)
+    assert disk.is_stuck.wait(WAIT_SECONDS)
     for _ in range(100):
         backend(entry(size=size))
-    goes_on.set()
+    disk.goes_on.set()
     await backend.close(seconds=WAIT_SECONDS)
-    assert len(b"".join(written).splitlines()) == 11
+    assert len(b"".join(disk.written).splitlines()) == 11
     assert metric(backend, 'apiserver_audit_error_total{plugin="buffered"}') == 90
     complaints = [each for each in caplog.records if "queue of the audit log is full" in each.message]
     assert len(complaints) == 1
@@ -85,8 +96,7 @@ async def test_a_disk_that_fails_is_counted_told_once_and_tried_again(
             raise OSError(errno.ENOSPC, "No space left on device")
         written.append(lines)
 
-    backend = LogBackend(write)
-    backend.start()
+    backend = started(write)
     backend(entry("lost"))
     assert failed.wait(WAIT_SECONDS)
     backend(entry("kept"))
@@ -98,8 +108,7 @@ async def test_a_disk_that_fails_is_counted_told_once_and_tried_again(
 
 async def test_an_event_that_cannot_be_encoded_does_not_end_the_log(caplog: pytest.LogCaptureFixture) -> None:
     written: list[bytes] = []
-    backend = LogBackend(written.append)
-    backend.start()
+    backend = started(written.append)
     broken = entry()
     broken.subject.attributes = None  # type: ignore[assignment]
     with caplog.at_level(logging.ERROR):
@@ -111,24 +120,17 @@ async def test_an_event_that_cannot_be_encoded_does_not_end_the_log(caplog: pyte
 
 
 async def test_closing_does_not_wait_for_a_disk_that_never_answers(caplog: pytest.LogCaptureFixture) -> None:
-    is_stuck, goes_on = threading.Event(), threading.Event()
-
-    def write(lines: bytes) -> None:
-        is_stuck.set()
-        goes_on.wait(WAIT_SECONDS)
-
-    backend = LogBackend(write)
-    backend.start()
+    disk = HangingDisk()
+    backend = started(disk.write)
     backend(entry())
-    assert is_stuck.wait(WAIT_SECONDS)
+    assert disk.is_stuck.wait(WAIT_SECONDS)
     backend(entry())
     await backend.close(seconds=0.01)
     assert "events not written at shutdown" in caplog.text
-    goes_on.set()
+    disk.goes_on.set()
 
 
-def test_an_auditor_starts_nothing() -> None:
+def test_a_backend_that_is_made_starts_nothing() -> None:
     before = threading.active_count()
     LogBackend(lambda lines: None)
-    assert Auditor
     assert threading.active_count() == before

@@ -22,6 +22,16 @@ def log_file(folder: Path, clock: ManualClock | None = None, **bounds: int) -> A
     return file
 
 
+def fill(folder: Path, lines: int = 1, **bounds: int) -> None:
+    """Write so many lines, each a second after the other."""
+    clock = ManualClock()
+    file = log_file(folder, clock, **bounds)
+    for _ in range(lines):
+        file.write(LINE)
+        clock.advance(seconds=1)
+    file.close()
+
+
 def names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
@@ -33,13 +43,11 @@ def test_it_is_for_its_owner_only_even_if_it_was_not_before(tmp_path: Path) -> N
 
 
 def test_a_full_file_is_rotated_under_the_name_that_kube_apiserver_gives(tmp_path: Path) -> None:
-    file = log_file(tmp_path)
-    for _ in range(3):
-        file.write(LINE)
-    file.close()
-    assert names(tmp_path) == ["audit-2030-01-01T00-00-00.000.log", "audit.log"]
+    fill(tmp_path, 3)
+    rotated = "audit-2030-01-01T00-00-02.000.log"
+    assert names(tmp_path) == [rotated, "audit.log"]
     assert (tmp_path / "audit.log").read_bytes() == LINE
-    assert stat.S_IMODE((tmp_path / "audit-2030-01-01T00-00-00.000.log").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / rotated).stat().st_mode) == 0o600
 
 
 def test_two_rotations_in_one_millisecond_keep_both_files(tmp_path: Path) -> None:
@@ -52,12 +60,7 @@ def test_two_rotations_in_one_millisecond_keep_both_files(tmp_path: Path) -> Non
 
 def test_only_so_many_rotated_files_are_kept_and_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "audit-notes.log").touch()
-    clock = ManualClock()
-    file = log_file(tmp_path, clock, backups=1)
-    for _ in range(7):
-        file.write(LINE)
-        clock.advance(seconds=1)
-    file.close()
+    fill(tmp_path, 7, backups=1)
     assert names(tmp_path) == ["audit-2030-01-01T00-00-06.000.log", "audit-notes.log", "audit.log"]
 
 
@@ -70,9 +73,7 @@ def test_rotated_files_of_long_ago_are_removed_at_the_next_start(tmp_path: Path)
 
 def test_a_line_that_a_crash_has_cut_does_not_spoil_the_next(tmp_path: Path) -> None:
     (tmp_path / "audit.log").write_bytes(b'{"half":')
-    file = log_file(tmp_path)
-    file.write(LINE)
-    file.close()
+    fill(tmp_path)
     assert (tmp_path / "audit.log").read_bytes() == b'{"half":\n' + LINE
 
 
@@ -125,10 +126,7 @@ def test_a_folder_that_took_the_place_of_the_file_is_not_renamed(tmp_path: Path)
 def test_a_folder_with_the_name_of_a_rotated_file_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "audit-2020-01-01T00-00-00.000.log"
     folder.mkdir()
-    file = log_file(tmp_path, backups=1)
-    for _ in range(7):
-        file.write(LINE)
-    file.close()
+    fill(tmp_path, 7, backups=1)
     assert folder.is_dir()
     assert len(names(tmp_path)) == 3
 

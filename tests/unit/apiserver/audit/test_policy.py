@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podlife.apiserver.audit import DEFAULT_POLICY, AuditPolicy, Level, load_policy, read_policy
-from podlife.apiserver.audit.options import policy_of
+from podlife.apiserver.audit.log_backend import policy_of
 from podlife.apiserver.authn import ANONYMOUS, UserInfo
 from podlife.apiserver.authz import Attributes
 from podlife.apiserver.settings import ApiServerSettings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from podlife.api import status
 from podlife.api.codec import encode
 from podlife.apiserver.authn import ADMIN, ANONYMOUS, CONTROLLERS, UserInfo
 from podlife.apiserver.authz import Attributes, authorize, forbidden
-from podlife.apiserver.authz.node_view import StoreNodeView
+from podlife.apiserver.authz.node_authorizer import StoreNodeView
 from podlife.apiserver.storage import Key, MemoryStore, Put
 
 NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))
@@ -24,8 +25,11 @@ class Related:
         return node_name == "n1" and namespace in ("default", "") and name in ("here", "needed")
 
 
-def pods(verb: str, **more: str) -> Attributes:
-    return Attributes(verb, resource="pods", **{"namespace": "default", **more})
+pods = partial(Attributes, resource="pods", namespace="default")
+secrets = partial(Attributes, resource="secrets", namespace="default")
+claims = partial(Attributes, resource="persistentvolumeclaims", namespace="default")
+accounts = partial(Attributes, resource="serviceaccounts", namespace="default")
+csi_nodes = partial(Attributes, group="storage.k8s.io", resource="csinodes")
 
 
 def is_allowed(user: UserInfo, asked: Attributes) -> bool:
@@ -61,10 +65,7 @@ def test_the_controllers_may_not_become_somebody_else(asked: Attributes) -> None
 @pytest.mark.parametrize(
     "asked",
     [
-        *[
-            Attributes("get", path=path)
-            for path in ("/api", "/apis/apps/v1", "/openapi/v3", "/version", "/livez")
-        ],
+        *[Attributes("get", path=p) for p in ("/api", "/apis/apps/v1", "/openapi/v3", "/version", "/livez")],
         Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews"),
         Attributes("create", "authentication.k8s.io", "selfsubjectreviews"),
     ],
@@ -84,10 +85,6 @@ def test_anonymous_sees_health_alone() -> None:
     assert is_allowed(ANONYMOUS, Attributes("get", path="/readyz"))
     assert not is_allowed(ANONYMOUS, Attributes("get", path="/api"))
     assert not is_allowed(ANONYMOUS, Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews"))
-
-
-def secrets(verb: str, **more: str) -> Attributes:
-    return Attributes(verb, resource="secrets", **{"namespace": "default", **more})
 
 
 def leases(verb: str, name: str = "", namespace: str = "kube-node-lease") -> Attributes:
@@ -118,15 +115,15 @@ def nodes(verb: str, name: str = "", subresource: str = "", **more: str) -> Attr
         secrets("get", name="needed"),
         secrets("watch", field_selector="metadata.name=needed"),
         Attributes("get", resource="configmaps", namespace="default", name="needed"),
-        Attributes("get", resource="persistentvolumeclaims", namespace="default", name="needed"),
-        Attributes("patch", "", "persistentvolumeclaims", "status", "default", "needed"),
+        claims("get", name="needed"),
+        claims("patch", name="needed", subresource="status"),
         Attributes("get", resource="persistentvolumes", name="needed"),
-        Attributes("create", "", "serviceaccounts", "token", "default", "needed"),
-        Attributes("get", "", "serviceaccounts", "", "default", "needed"),
+        accounts("create", name="needed", subresource="token"),
+        accounts("get", name="needed"),
         Attributes("list", resource="services"),
         Attributes("create", "events.k8s.io", "events", namespace="default"),
         Attributes("create", "authentication.k8s.io", "tokenreviews"),
-        Attributes("patch", "storage.k8s.io", "csinodes", name="n1"),
+        csi_nodes("patch", name="n1"),
         Attributes("get", "storage.k8s.io", "volumeattachments", name="needed"),
     ],
     ids=str,
@@ -135,21 +132,16 @@ def test_a_node_may_do_what_running_its_pods_takes(asked: Attributes) -> None:
     assert authorize(NODE, asked, Related()).allowed
 
 
+BY_NODE = "can only list/watch pods with spec.nodeName field selector"
 NO_RELATION = "no relationship found between node 'n1' and this object"
 
 
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (pods("list"), "can only list/watch pods with spec.nodeName field selector"),
-        (
-            pods("list", field_selector="spec.nodeName=n2"),
-            "can only list/watch pods with spec.nodeName field selector",
-        ),
-        (
-            pods("list", field_selector="spec.nodeName!=n1"),
-            "can only list/watch pods with spec.nodeName field selector",
-        ),
+        (pods("list"), BY_NODE),
+        (pods("list", field_selector="spec.nodeName=n2"), BY_NODE),
+        (pods("list", field_selector="spec.nodeName!=n1"), BY_NODE),
         (pods("get", name="elsewhere"), NO_RELATION),
         (pods("update", name="here"), ""),
         (pods("create", name="here", subresource="binding"), ""),
@@ -167,35 +159,14 @@ NO_RELATION = "no relationship found between node 'n1' and this object"
         (secrets("list", namespace=""), "can only read namespaced object of this type"),
         (secrets("update", name="needed"), "can only read resources of this type"),
         (secrets("get", name="needed", subresource="x"), "cannot read subresource"),
-        (
-            Attributes("list", resource="persistentvolumeclaims", namespace="default"),
-            "can only get individual resources of this type",
-        ),
-        (
-            Attributes("get", "", "persistentvolumeclaims", "status", "default", "needed"),
-            "can only get/update/patch this type",
-        ),
+        (claims("list"), "can only get individual resources of this type"),
+        (claims("get", name="needed", subresource="status"), "can only get/update/patch this type"),
         (Attributes("get", "", "persistentvolumes", "x", "", "needed"), "cannot get subresource"),
-        (
-            Attributes("create", "", "serviceaccounts", "token", "default"),
-            "can only create tokens for individual service accounts",
-        ),
-        (
-            Attributes("create", "", "serviceaccounts", "", "default", "needed"),
-            "can only create token subresource of serviceaccount",
-        ),
-        (
-            Attributes("list", "storage.k8s.io", "csinodes"),
-            "can only get, create, update, patch, or delete a CSINode",
-        ),
-        (
-            Attributes("get", "storage.k8s.io", "csinodes", "x", "", "n1"),
-            "cannot authorize CSINode subresources",
-        ),
-        (
-            Attributes("get", "storage.k8s.io", "csinodes", name="n2"),
-            "can only access CSINode with the same name as the requesting node",
-        ),
+        (accounts("create", subresource="token"), "can only create tokens for individual service accounts"),
+        (accounts("create", name="needed"), "can only create token subresource of serviceaccount"),
+        (csi_nodes("list"), "can only get, create, update, patch, or delete a CSINode"),
+        (csi_nodes("get", name="n1", subresource="x"), "cannot authorize CSINode subresources"),
+        (csi_nodes("get", name="n2"), "can only access CSINode with the same name as the requesting node"),
         (Attributes("list", "apps", "deployments"), ""),
     ],
     ids=str,
@@ -232,10 +203,7 @@ def test_the_refusal_says_who_what_and_where_in_the_real_words() -> None:
             ),
         ),
         (Attributes("get", path="/metrics"), 'forbidden: User "eve" cannot get path "/metrics"'),
-        (
-            Attributes("get", path="/<script>"),
-            'forbidden: User "eve" cannot get path "/&lt;script&gt;"',
-        ),
+        (Attributes("get", path="/<script>"), 'forbidden: User "eve" cannot get path "/&lt;script&gt;"'),
     ],
 )
 def test_the_refusal_names_the_object_or_the_path(asked: Attributes, message: str) -> None:

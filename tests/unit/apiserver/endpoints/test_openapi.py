@@ -1,9 +1,10 @@
 import gzip
 import json
+from typing import Any
 
 import pytest
 
-from podlife.apiserver.endpoints import openapi, openapi_v2_protobuf
+from podlife.apiserver.endpoints import openapi
 from podlife.apiserver.resource_table import RESOURCES
 from podlife.errors import NotFoundError
 from podlife.wire import Query, Request, Response
@@ -14,20 +15,24 @@ def get(path: str, query: str = "", **headers: str) -> Response:
     return openapi.answer(Request("GET", path, Query(query), named))
 
 
+def body_of(answer: Response) -> bytes:
+    assert isinstance(answer.body, bytes)
+    return answer.body
+
+
+def document(path: str) -> Any:
+    return json.loads(body_of(get(path)))
+
+
 def address(group: str) -> str:
-    body = get("/openapi/v3").body
-    assert isinstance(body, bytes)
-    url = json.loads(body)["paths"][group]["serverRelativeURL"]
-    assert isinstance(url, str)
-    return url
+    return str(document("/openapi/v3")["paths"][group]["serverRelativeURL"])
 
 
 def test_the_index_leads_to_a_document_for_every_group_that_is_served() -> None:
     for group in {f"apis/{row.group}/{row.version}" if row.group else "api/v1" for row in RESOURCES}:
         path, _, query = address(group).partition("?")
         answer = get(path, query)
-        assert isinstance(answer.body, bytes)
-        assert json.loads(answer.body)["openapi"].startswith("3.")
+        assert json.loads(body_of(answer))["openapi"].startswith("3.")
         assert answer.headers["Cache-Control"] == "public, immutable"
 
 
@@ -35,8 +40,7 @@ def test_a_client_that_takes_gzip_gets_the_same_document_compressed() -> None:
     plain = get("/openapi/v3/apis/apps/v1").body
     packed = get("/openapi/v3/apis/apps/v1", Accept_Encoding="gzip, deflate")
     assert packed.headers["Content-Encoding"] == "gzip"
-    assert isinstance(packed.body, bytes)
-    assert gzip.decompress(packed.body) == plain
+    assert gzip.decompress(body_of(packed)) == plain
 
 
 def test_a_client_that_has_the_document_is_told_so() -> None:
@@ -65,20 +69,16 @@ def test_a_document_that_does_not_exist_is_not_found() -> None:
 
 
 def test_what_is_not_served_is_not_described() -> None:
-    body = get("/openapi/v3/api/v1").body
-    assert isinstance(body, bytes)
-    document = json.loads(body)
-    assert "/api/v1/namespaces/{namespace}/pods/{name}/eviction" in document["paths"]
-    assert not [path for path in document["paths"] if "limitranges" in path or "/watch/" in path]
-    assert "io.k8s.api.core.v1.LimitRange" not in document["components"]["schemas"]
+    core = document("/openapi/v3/api/v1")
+    assert "/api/v1/namespaces/{namespace}/pods/{name}/eviction" in core["paths"]
+    assert not [path for path in core["paths"] if "limitranges" in path or "/watch/" in path]
+    assert "io.k8s.api.core.v1.LimitRange" not in core["components"]["schemas"]
 
 
 def test_every_reference_in_a_document_is_answered_in_it() -> None:
     for path in ("/openapi/v2", "/openapi/v3/api/v1", "/openapi/v3/apis/batch/v1"):
-        body = get(path).body
-        assert isinstance(body, bytes)
-        document = json.loads(body)
-        schemas = document.get("definitions") or document["components"]["schemas"]
+        body, found = body_of(get(path)), document(path)
+        schemas = found.get("definitions") or found["components"]["schemas"]
         prefix = b'"$ref":"#/definitions/' if path.endswith("v2") else b'"$ref":"#/components/schemas/'
         used = {piece.partition(b'"')[0].decode() for piece in body.split(prefix)[1:]}
         assert used == used & schemas.keys()
@@ -86,9 +86,8 @@ def test_every_reference_in_a_document_is_answered_in_it() -> None:
 
 def test_every_patch_and_create_takes_field_validation() -> None:
     """kubectl looks for the parameter before it leaves validation to the server."""
-    body = get("/openapi/v3/apis/apps/v1").body
-    assert isinstance(body, bytes)
-    item = json.loads(body)["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]
+    path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+    item = document("/openapi/v3/apis/apps/v1")["paths"][path]
     assert "fieldValidation" in {parameter["name"] for parameter in item["patch"]["parameters"]}
 
 
@@ -96,15 +95,15 @@ def test_every_patch_and_create_takes_field_validation() -> None:
 def test_version_2_is_protobuf_for_who_insists_on_it(sign: str) -> None:
     proto = f"application/com.github.proto-openapi.spec.v2{sign}v1.0+protobuf"
     answer = get("/openapi/v2", Accept=proto)
-    assert (answer.status, answer.content_type) == (200, openapi_v2_protobuf.MEDIA_TYPE)
-    assert isinstance(answer.body, bytes)
-    document = dict(read(answer.body))
-    assert document[1] == b"2.0"
-    named = [dict(read(entry)) for _, entry in read(document[9])]
+    assert (answer.status, answer.content_type) == (
+        200,
+        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+    )
+    message = dict(read(body_of(answer)))
+    assert message[1] == b"2.0"
+    named = [dict(read(entry)) for _, entry in read(message[9])]
     schemas = {entry[1].decode(): dict(read(entry[2])) for entry in named}
-    plain = get("/openapi/v2").body
-    assert isinstance(plain, bytes)
-    assert list(schemas) == list(json.loads(plain)["definitions"])
+    assert list(schemas) == list(document("/openapi/v2")["definitions"])
     config_map = schemas["io.k8s.api.core.v1.ConfigMap"]
     fields = {dict(read(entry))[1] for _, entry in read(config_map[25])}
     assert fields == {b"apiVersion", b"binaryData", b"data", b"immutable", b"kind", b"metadata"}

@@ -75,23 +75,22 @@ def test_a_path_can_be_asked_for() -> None:
         (
             {},
             (
-                "spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or "
-                "resourceAttributes must be specified"
+                "resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes "
+                "must be specified"
             ),
         ),
         (
             {"resourceAttributes": {}, "nonResourceAttributes": {}},
-            (
-                "spec.nonResourceAttributes: Invalid value: {}: cannot be specified in combination with "
-                "resourceAttributes"
-            ),
+            "nonResourceAttributes: Invalid value: {}: cannot be specified in combination with resourceAttributes",
         ),
     ],
 )
 def test_a_question_about_nothing_or_both_is_invalid(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidError) as caught:
         review_access(ADMIN, review(**spec), Unrelated())
-    assert caught.value.message == f'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: {message}'
+    assert (
+        caught.value.message == f'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: spec.{message}'
+    )
 
 
 def test_may_they_is_answered_for_the_one_who_is_named() -> None:

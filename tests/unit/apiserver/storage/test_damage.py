@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import logging
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from podlife.apiserver.storage import CompactedError, Delete, Key, Put, SqliteStore, StoreError
 from podlife.apiserver.storage.data_dir import DataDir
-from podlife.apiserver.storage.maintenance import backup, check, restore
-from podlife.apiserver.storage.salvage import salvage
+from podlife.apiserver.storage.maintenance import backup, check, restore, salvage
 from podlife.errors import ConfigError
+from tests.conformance.storage.storage_kit import pod
+from tests.unit.apiserver.storage.stores import execute, opened, value
 
-TEXT = b"a text that stands in a value"
-
-
-def value(revision: int) -> bytes:
-    return b'{"metadata":{"resourceVersion":"%d"},"x":"%s"}' % (revision, TEXT)
-
-
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
+TEXT = "a text that stands in a value"
+VALUE = value(TEXT)
 
 
 def event(name: str) -> Key:
@@ -31,11 +24,10 @@ def event(name: str) -> Key:
 
 
 async def filled(folder: Path, *keys: Key) -> None:
-    store = await SqliteStore.open(folder)
-    for key in keys:
-        found = store.get(key)
-        await store.commit(Put(key, value, found.revision if found else 0))
-    await store.close()
+    async with opened(folder) as store:
+        for key in keys:
+            found = store.get(key)
+            await store.commit(Put(key, VALUE, found.revision if found else 0))
 
 
 def overwrite(folder: Path, revision: int) -> None:
@@ -43,14 +35,8 @@ def overwrite(folder: Path, revision: int) -> None:
     file = folder / "store.db"
     content = file.read_bytes()
     at = content.index(b'"resourceVersion":"%d"' % revision)
-    at = content.index(TEXT, at) + 4
+    at = content.index(TEXT.encode(), at) + 4
     file.write_bytes(content[:at] + b"????" + content[at + 4 :])
-
-
-def execute(folder: Path, statement: str) -> None:
-    with sqlite3.connect(folder / "store.db") as connection:
-        connection.execute(statement)
-    connection.close()
 
 
 async def refusal(folder: Path) -> str:
@@ -138,9 +124,8 @@ async def test_a_log_that_is_not_what_was_written_is_refused_and_check_says_so(
 
 async def test_an_object_that_vanished_from_the_compacted_part_is_missed(folder: Path) -> None:
     await filled(folder, pod("a"), pod("b"), pod("a"))
-    store = await SqliteStore.open(folder)
-    store._database.compact(0, 3)
-    await store.close()
+    async with opened(folder) as store:
+        store._database.compact(0, 3)
     assert check(folder).problems == ()
     execute(folder, "DELETE FROM log WHERE revision = 2")
     assert "rows are missing or damaged up to revision 3" in await refusal(folder)
@@ -162,44 +147,39 @@ async def test_a_damaged_event_is_set_aside_and_reported_and_the_rest_is_served(
     assert (store.revision, store.oldest) == (5, 4)
     with pytest.raises(CompactedError):
         store.subscribe("events", since=3)
-    (again,) = await store.commit(Put(event("x"), value, 0))
+    (again,) = await store.commit(Put(event("x"), VALUE, 0))
     await store.close()
     assert check(folder).problems
-    store = await SqliteStore.open(folder)
-    assert store.get(event("x")).revision == again.revision
-    await store.close()
+    async with opened(folder) as store:
+        assert store.get(event("x")).revision == again.revision
 
 
 async def test_a_damaged_version_that_was_superseded_only_shortens_the_history(folder: Path) -> None:
     await filled(folder, pod("a"), pod("a"), pod("b"))
     overwrite(folder, 1)
-    store = await SqliteStore.open(folder)
-    assert [(record.key.name, record.revision) for record in store.list("pods")] == [("a", 2), ("b", 3)]
-    assert store.oldest == 2
-    await store.close()
+    async with opened(folder) as store:
+        assert [(record.key.name, record.revision) for record in store.list("pods")] == [("a", 2), ("b", 3)]
+        assert store.oldest == 2
 
 
 async def test_a_damaged_removal_still_removes(folder: Path) -> None:
     await filled(folder, pod("a"), pod("b"))
-    store = await SqliteStore.open(folder)
-    await store.commit(Delete(pod("a"), value, 1))
-    await store.close()
+    async with opened(folder) as store:
+        await store.commit(Delete(pod("a"), VALUE, 1))
     overwrite(folder, 3)
-    store = await SqliteStore.open(folder)
-    assert [record.key.name for record in store.list("pods")] == ["b"]
-    await store.close()
+    async with opened(folder) as store:
+        assert [record.key.name for record in store.list("pods")] == ["b"]
 
 
 async def killed(folder: Path, tmp_path: Path) -> Path:
     """The files of a store whose process was killed, with all of its changes in the write-ahead log."""
     await filled(folder, pod("first"))
-    store = await SqliteStore.open(folder)
-    for name in "abc":
-        await store.commit(Put(pod(name), value, 0))
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*-shm"))
-    copy.chmod(0o700)
-    await store.close()
+    async with opened(folder) as store:
+        for name in "abc":
+            await store.commit(Put(pod(name), VALUE, 0))
+        copy = tmp_path / "copy"
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*-shm"))
+        copy.chmod(0o700)
     return copy
 
 
@@ -305,9 +285,8 @@ async def test_a_restore_into_the_folder_of_a_damaged_store_moves_its_remains_as
     assert report.remains == copy / "damaged-1"
     assert (report.remains / "store.db-wal").read_bytes() == remains
     assert check(copy).problems == ()
-    store = await SqliteStore.open(copy)
-    assert [record.key.name for record in store.list("pods")] == ["a", "b", "c", "first"]
-    await store.close()
+    async with opened(copy) as store:
+        assert [record.key.name for record in store.list("pods")] == ["a", "b", "c", "first"]
 
 
 async def test_what_is_sound_of_a_damaged_store_can_be_saved_and_what_is_lost_is_named(
@@ -320,18 +299,16 @@ async def test_what_is_sound_of_a_damaged_store_can_be_saved_and_what_is_lost_is
     assert check(tmp_path / "saved.db").problems == ()
 
     assert restore(tmp_path / "saved.db", folder).remains == folder / "damaged-1"
-    store = await SqliteStore.open(folder)
-    assert [record.key.name for record in store.list("pods")] == ["a", "c"], (
-        "nor is an earlier version of b there"
-    )
-    assert store.revision > 4
-    await store.close()
+    async with opened(folder) as store:
+        assert [record.key.name for record in store.list("pods")] == ["a", "c"], (
+            "nor is an earlier version of b there"
+        )
+        assert store.revision > 4
 
 
 async def test_what_stands_before_and_after_unreadable_pages_is_saved(folder: Path, tmp_path: Path) -> None:
-    store = await SqliteStore.open(folder)
-    await store.commit(*(Put(pod(f"p{number:04}"), value, 0) for number in range(2_000)))
-    await store.close()
+    async with opened(folder) as store:
+        await store.commit(*(Put(pod(f"p{number:04}"), VALUE, 0) for number in range(2_000)))
     content = (folder / "store.db").read_bytes()
     middle = len(content) // 2 // 8192 * 8192
     (folder / "store.db").write_bytes(content[:middle] + bytes(8192) + content[middle + 8192 :])

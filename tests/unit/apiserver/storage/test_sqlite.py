@@ -15,7 +15,6 @@ import pytest
 from podlife.apiserver.storage import (
     Delete,
     HistoryLimits,
-    Key,
     MismatchError,
     Put,
     SqliteStore,
@@ -25,14 +24,8 @@ from podlife.apiserver.storage import (
 from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.maintenance import check
 from podlife.errors import ConfigError
-
-
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
-
-
-def value(content: str = "x"):
-    return lambda revision: b'{"metadata":{"resourceVersion":"%d"},"x":"%s"}' % (revision, content.encode())
+from tests.conformance.storage.storage_kit import pod, start
+from tests.unit.apiserver.storage.stores import execute, opened, value
 
 
 async def put(store: SqliteStore, name: str, content: str = "x"):
@@ -50,29 +43,27 @@ async def arrived(gate) -> None:
 
 
 async def test_everything_is_there_after_a_restart(folder: Path) -> None:
-    store = await SqliteStore.open(folder)
-    await put(store, "a", "one")
-    await put(store, "b")
-    await put(store, "a", "two")
-    await delete(store, "b")
-    before = [(r.key, r.revision, r.value) for r in store.list("pods")]
-    await store.close()
+    async with opened(folder) as store:
+        await put(store, "a", "one")
+        await put(store, "b")
+        await put(store, "a", "two")
+        await delete(store, "b")
+        before = [(r.key, r.revision, r.value) for r in store.list("pods")]
 
-    again = await SqliteStore.open(folder)
-    assert [(r.key, r.revision, r.value) for r in again.list("pods")] == before
-    assert (again.revision, again.oldest, again.count("pods")) == (4, 0, 1)
-    batch = await again.subscribe("pods", since=0).next()
-    assert [(e.type.value, e.record.key.name, e.revision) for e in batch.events] == [
-        ("ADDED", "a", 1),
-        ("ADDED", "b", 2),
-        ("MODIFIED", "a", 3),
-        ("DELETED", "b", 4),
-    ]
-    assert batch.events[2].previous is batch.events[0].record
-    assert batch.events[3].previous is batch.events[1].record
-    assert [r.revision for r in again.list("pods", revision=2)] == [1, 2]
-    assert (await put(again, "c")).revision == 5
-    await again.close()
+    async with opened(folder) as again:
+        assert [(r.key, r.revision, r.value) for r in again.list("pods")] == before
+        assert (again.revision, again.oldest, again.count("pods")) == (4, 0, 1)
+        batch = await again.subscribe("pods", since=0).next()
+        assert [(e.type.value, e.record.key.name, e.revision) for e in batch.events] == [
+            ("ADDED", "a", 1),
+            ("ADDED", "b", 2),
+            ("MODIFIED", "a", 3),
+            ("DELETED", "b", 4),
+        ]
+        assert batch.events[2].previous is batch.events[0].record
+        assert batch.events[3].previous is batch.events[1].record
+        assert [r.revision for r in again.list("pods", revision=2)] == [1, 2]
+        assert (await put(again, "c")).revision == 5
 
 
 async def test_every_transaction_waits_for_the_disk(store: SqliteStore) -> None:
@@ -107,8 +98,8 @@ async def test_a_history_that_cannot_be_compacted_now_keeps_nobody_from_writing(
 async def test_a_change_is_seen_by_nobody_before_it_is_durable(store: SqliteStore, gate) -> None:
     subscription = store.subscribe("pods", since=0)
     gate.shut()
-    waiting = asyncio.get_running_loop().create_task(subscription.next())
-    commit = asyncio.get_running_loop().create_task(put(store, "a"))
+    waiting = start(subscription.next())
+    commit = start(put(store, "a"))
     await arrived(gate)
 
     assert store.get(pod("a")) is None
@@ -122,9 +113,9 @@ async def test_a_change_is_seen_by_nobody_before_it_is_durable(store: SqliteStor
 
 async def test_commits_that_arrive_while_the_disk_is_busy_share_one_transaction(store, gate) -> None:
     gate.shut()
-    first = asyncio.get_running_loop().create_task(put(store, "first"))
+    first = start(put(store, "first"))
     await arrived(gate)
-    others = [asyncio.get_running_loop().create_task(put(store, f"p{i}")) for i in range(50)]
+    others = [start(put(store, f"p{i}")) for i in range(50)]
     await asyncio.sleep(0)
     gate.open()
     await asyncio.gather(first, *others)
@@ -135,10 +126,10 @@ async def test_commits_that_arrive_while_the_disk_is_busy_share_one_transaction(
 async def test_a_commit_on_a_key_in_flight_is_decided_after_it(store: SqliteStore, gate) -> None:
     await put(store, "a", "start")
     gate.shut()
-    winner = asyncio.get_running_loop().create_task(store.commit(Put(pod("a"), value("first"), 1)))
+    winner = start(store.commit(Put(pod("a"), value("first"), 1)))
     await asyncio.sleep(0)
-    stale = asyncio.get_running_loop().create_task(store.commit(Put(pod("a"), value("stale"), 1)))
-    follows = asyncio.get_running_loop().create_task(store.commit(Put(pod("a"), value("next"), 2)))
+    stale = start(store.commit(Put(pod("a"), value("stale"), 1)))
+    follows = start(store.commit(Put(pod("a"), value("next"), 2)))
     await asyncio.sleep(0)
     gate.open()
 
@@ -150,11 +141,11 @@ async def test_a_commit_on_a_key_in_flight_is_decided_after_it(store: SqliteStor
 
 async def test_a_cancelled_commit_still_happens_and_the_next_one_sees_it(store: SqliteStore, gate) -> None:
     gate.shut()
-    cancelled = asyncio.get_running_loop().create_task(put(store, "a", "cancelled"))
+    cancelled = start(put(store, "a", "cancelled"))
     await arrived(gate)
     cancelled.cancel()
     await asyncio.gather(cancelled, return_exceptions=True)
-    late = asyncio.get_running_loop().create_task(store.commit(Put(pod("a"), value("late"), 0)))
+    late = start(store.commit(Put(pod("a"), value("late"), 0)))
     await asyncio.sleep(0)
     gate.open()
 
@@ -165,51 +156,41 @@ async def test_a_cancelled_commit_still_happens_and_the_next_one_sees_it(store: 
 
 async def test_the_file_keeps_only_what_stands_and_the_history_still_promised(folder: Path) -> None:
     limits = HistoryLimits(events=500)
-    store = await SqliteStore.open(folder, limits=limits)
-    await put(store, "untouched")
-    for _ in range(60):
-        await asyncio.gather(*(put(store, f"p{i}") for i in range(100)))
-    revision = store.revision
-    await store.close()
+    async with opened(folder, limits=limits) as store:
+        await put(store, "untouched")
+        for _ in range(60):
+            await asyncio.gather(*(put(store, f"p{i}") for i in range(100)))
+        revision = store.revision
 
     report = check(folder)
     assert report.problems == ()
     assert report.records == 101
     assert report.compacted >= revision - 500 - 1_000 - 200
-    with sqlite3.connect(folder / "store.db") as connection:
-        rows = connection.execute("SELECT count(*) FROM log").fetchone()[0]
-    connection.close()
-    assert rows <= 101 + 500 + 1_000 + 200
+    assert execute(folder, "SELECT count(*) FROM log") <= 101 + 500 + 1_000 + 200
 
-    again = await SqliteStore.open(folder, limits=limits)
-    assert again.revision == revision
-    assert again.get(pod("untouched")).revision == 1
-    assert again.count("pods") == 101
-    await again.close()
+    async with opened(folder, limits=limits) as again:
+        assert again.revision == revision
+        assert again.get(pod("untouched")).revision == 1
+        assert again.count("pods") == 101
 
 
 async def test_revisions_go_on_when_the_newest_row_was_a_removal_that_is_compacted(folder: Path) -> None:
-    store = await SqliteStore.open(folder)
-    await put(store, "a")
-    await delete(store, "a")
-    store._database.compact(0, 2)
-    await store.close()
-    with sqlite3.connect(folder / "store.db") as connection:
-        assert connection.execute("SELECT count(*) FROM log").fetchone()[0] == 0
-    connection.close()
+    async with opened(folder) as store:
+        await put(store, "a")
+        await delete(store, "a")
+        store._database.compact(0, 2)
+    assert execute(folder, "SELECT count(*) FROM log") == 0
 
-    again = await SqliteStore.open(folder)
-    assert (again.revision, again.oldest) == (2, 2)
-    assert (await put(again, "b")).revision == 3
-    await again.close()
+    async with opened(folder) as again:
+        assert (again.revision, again.oldest) == (2, 2)
+        assert (await put(again, "b")).revision == 3
 
 
 async def test_the_log_beside_the_file_stays_bounded(folder: Path) -> None:
-    store = await SqliteStore.open(folder)
-    for _ in range(30):
-        await asyncio.gather(*(put(store, f"p{i}", "v" * 20_000) for i in range(50)))
-        assert (folder / "store.db-wal").stat().st_size < 24 << 20
-    await store.close()
+    async with opened(folder) as store:
+        for _ in range(30):
+            await asyncio.gather(*(put(store, f"p{i}", "v" * 20_000) for i in range(50)))
+            assert (folder / "store.db-wal").stat().st_size < 24 << 20
     assert not (folder / "store.db-wal").exists()
 
 
@@ -241,12 +222,11 @@ async def test_a_second_process_on_the_same_folder_is_refused(folder: Path, stor
 
 
 async def test_a_folder_is_free_again_once_its_store_is_closed(folder: Path) -> None:
-    first = await SqliteStore.open(folder)
-    with pytest.raises(ConfigError, match="in use"):
-        await SqliteStore.open(folder)
-    await first.close()
-    second = await SqliteStore.open(folder)
-    await second.close()
+    async with opened(folder):
+        with pytest.raises(ConfigError, match="in use"):
+            await SqliteStore.open(folder)
+    async with opened(folder):
+        pass
 
 
 async def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -263,16 +243,13 @@ async def test_a_file_that_is_no_store_is_refused_and_left_alone(folder: Path) -
 
     assert (folder / "store.db").read_bytes() == b"something else entirely" * 100
     (folder / "store.db").unlink()
-    store = await SqliteStore.open(folder)
-    await store.close()
+    async with opened(folder):
+        pass
 
 
 async def test_a_store_of_a_later_format_is_refused(folder: Path) -> None:
-    store = await SqliteStore.open(folder)
-    await store.close()
-    with sqlite3.connect(folder / "store.db") as connection:
-        connection.execute("UPDATE meta SET value = 99 WHERE name = 'schema'")
-    connection.close()
-
+    async with opened(folder):
+        pass
+    execute(folder, "UPDATE meta SET value = 99 WHERE name = 'schema'")
     with pytest.raises(StoreError, match="has format 99, this podlife only knows up to 2"):
         await SqliteStore.open(folder)

@@ -10,6 +10,7 @@ import pytest
 
 from podlife.apiserver.storage import Key, Put, SqliteStore, StoreError
 from podlife.apiserver.storage.maintenance import backup, check, restore
+from tests.unit.apiserver.storage.stores import opened
 
 SCHEMA_1 = """
 PRAGMA page_size = 8192;
@@ -50,17 +51,16 @@ def old_folder(folder: Path) -> Path:
 async def test_an_old_store_opens_with_everything_in_it_and_has_checksums_from_then_on(
     old_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = await SqliteStore.open(old_folder)
-    assert [(r.key.name, r.revision, r.value) for r in store.list("pods")] == [
-        ("a", 5, value(5)),
-        ("c", 6, value(6)),
-    ]
-    assert (store.revision, store.oldest) == (7, 4)
-    events = (await store.subscribe("pods", since=4).next()).events
-    assert [(e.type.value, e.revision) for e in events] == [("MODIFIED", 5), ("ADDED", 6), ("DELETED", 7)]
-    (record,) = await store.commit(Put(Key("pods", "default", "new"), value, 0))
-    assert record.revision == 8
-    await store.close()
+    async with opened(old_folder) as store:
+        assert [(r.key.name, r.revision, r.value) for r in store.list("pods")] == [
+            ("a", 5, value(5)),
+            ("c", 6, value(6)),
+        ]
+        assert (store.revision, store.oldest) == (7, 4)
+        events = (await store.subscribe("pods", since=4).next()).events
+        assert [(e.type.value, e.revision) for e in events] == [("MODIFIED", 5), ("ADDED", 6), ("DELETED", 7)]
+        (record,) = await store.commit(Put(Key("pods", "default", "new"), value, 0))
+        assert record.revision == 8
     assert caplog.text == ""
 
     report = check(old_folder)

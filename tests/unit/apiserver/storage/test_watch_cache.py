@@ -6,6 +6,7 @@ import asyncio
 
 from podlife.apiserver.storage import Key, MemoryStore, Put
 from podlife.apiserver.storage.watch_cache import RUNS_KEPT
+from tests.conformance.storage.storage_kit import start
 
 POD = Key("pods", "default", "a")
 
@@ -33,9 +34,7 @@ async def test_what_was_encoded_for_a_run_goes_with_the_run_and_the_event_stays(
 
 async def test_a_reader_that_has_gone_leaves_no_waiter_behind() -> None:
     store = MemoryStore()
-    tasks = [
-        asyncio.get_running_loop().create_task(store.subscribe("pods", since=0).next()) for _ in range(3)
-    ]
+    tasks = [start(store.subscribe("pods", since=0).next()) for _ in range(3)]
     await asyncio.sleep(0)
     waiters = store._collections["pods"].waiters
     assert len(waiters) == 3

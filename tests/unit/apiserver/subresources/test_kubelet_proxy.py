@@ -20,19 +20,20 @@ from podlife.clock import SystemClock
 from podlife.errors import ApiError, InvalidError, NotFoundError
 from podlife.pki import CertificateAuthority, Subject
 from podlife.wire import Query, Request, Response
+from tests.kit import objects
 
-POD: dict[str, Any] = {
-    "metadata": {"name": "web", "namespace": "default"},
-    "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
-}
-TWO: dict[str, Any] = {
-    "metadata": {"name": "two", "namespace": "default"},
-    "spec": {
-        "nodeName": "n1",
-        "initContainers": [{"name": "init"}],
-        "containers": [{"name": "a"}, {"name": "b"}],
-    },
-}
+POD = objects.stored(objects.pod("web", nodeName="n1"))
+TWO = objects.stored(
+    objects.pod(
+        "two",
+        objects.container("a"),
+        objects.container("b"),
+        nodeName="n1",
+        initContainers=[objects.container("init")],
+    )
+)
+NODE = Key("nodes", "", "n1")
+V5 = "v5.channel.k8s.io"
 
 
 class Agent:
@@ -43,7 +44,7 @@ class Agent:
         self.gone = asyncio.Event()
         self.lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.status, self.text = 200, ""
-        self.protocols: tuple[str, ...] = ("v5.channel.k8s.io",)
+        self.protocols: tuple[str, ...] = (V5,)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         assert request.transport is not None
@@ -101,6 +102,11 @@ class World:
     async def log(self, query: str = "", name: str = "web") -> Response:
         return await self.proxy.log(Request("GET", "/log", Query(query)), "default", name)
 
+    def write(self, *lines: bytes | None) -> None:
+        """What the kubelet has in a log; None ends it."""
+        for line in lines:
+            self.agent.lines.put_nowait(line)
+
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
@@ -121,16 +127,13 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         }
     }
-    objects = {
-        Key("nodes", "", "n1"): node,
+    stored = {
+        NODE: node,
         Key("pods", "default", "web"): POD,
         Key("pods", "default", "two"): TWO,
-        Key("pods", "default", "waiting"): {
-            "metadata": {"name": "waiting", "namespace": "default"},
-            "spec": {"containers": [{"name": "main"}]},
-        },
+        Key("pods", "default", "waiting"): objects.stored(objects.pod("waiting")),
     }
-    world = World(agent, pki, objects, port)
+    world = World(agent, pki, stored, port)
     yield world
     await world.proxy.close()
     listener.close()
@@ -146,8 +149,7 @@ async def text_of(response: Response) -> bytes:
 
 
 async def test_a_log_comes_from_the_agent_which_is_shown_our_own_certificate(world: World) -> None:
-    for line in (b"one\n", b"two\n", None):
-        world.agent.lines.put_nowait(line)
+    world.write(b"one\n", b"two\n", None)
     response = await world.log()
     assert (response.status, response.content_type) == (200, "text/plain")
     assert await text_of(response) == b"one\ntwo\n"
@@ -155,7 +157,7 @@ async def test_a_log_comes_from_the_agent_which_is_shown_our_own_certificate(wor
 
 
 async def test_the_options_of_a_log_are_passed_on(world: World) -> None:
-    world.agent.lines.put_nowait(None)
+    world.write(None)
     query = (
         "follow=true&previous=false&timestamps=1&tailLines=5&limitBytes=9&sinceTime=2030-01-01T00:00:00Z&x=y"
     )
@@ -170,7 +172,7 @@ async def test_a_followed_log_arrives_line_by_line_and_ends_with_its_reader(worl
     assert isinstance(response.body, AsyncIterator)
     async with asyncio.timeout(60):
         for line in (b"one\n", b"two\n"):
-            world.agent.lines.put_nowait(line)
+            world.write(line)
             assert await anext(response.body) == line
         await response.body.aclose()  # type: ignore[attr-defined]
         await world.agent.gone.wait()
@@ -195,7 +197,7 @@ async def test_a_log_of_no_certain_container_is_a_400(
 
 
 async def test_any_container_of_the_pod_may_be_chosen(world: World) -> None:
-    world.agent.lines.put_nowait(None)
+    world.write(None)
     await text_of(await world.log("container=init", "two"))
     assert world.agent.asked[0][0] == "/containerLogs/default/two/init"
 
@@ -226,7 +228,7 @@ async def test_a_pod_without_a_node_has_no_log_yet(world: World) -> None:
 async def test_what_is_not_there_is_not_found(world: World) -> None:
     with pytest.raises(NotFoundError, match='pods "gone" not found'):
         await world.log(name="gone")
-    del world.objects[Key("nodes", "", "n1")]
+    del world.objects[NODE]
     with pytest.raises(NotFoundError, match='nodes "n1" not found'):
         await world.log()
 
@@ -259,7 +261,7 @@ async def test_a_node_that_does_not_answer_is_a_500_that_names_it(world: World) 
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
         endpoint = {"kubeletEndpoint": {"Port": port}}
-        world.objects[Key("nodes", "", "n1")]["status"]["daemonEndpoints"] = endpoint
+        world.objects[NODE]["status"]["daemonEndpoints"] = endpoint
         with pytest.raises(ApiError) as caught:
             await world.log()
     assert caught.value.code == 500
@@ -270,7 +272,7 @@ async def test_a_node_that_does_not_answer_is_a_500_that_names_it(world: World) 
 
 
 async def test_a_node_without_an_address_is_told(world: World) -> None:
-    world.objects[Key("nodes", "", "n1")]["status"]["addresses"] = [{"type": "Odd", "address": "x"}]
+    world.objects[NODE]["status"]["addresses"] = [{"type": "Odd", "address": "x"}]
     with pytest.raises(ApiError, match=r"no preferred addresses found; known addresses: \[\{Odd x\}\]"):
         await world.log()
 
@@ -280,7 +282,7 @@ async def test_a_node_chooses_its_host_and_nothing_else_of_what_is_asked_there(
     world: World, tail: str
 ) -> None:
     address = f"localhost:{world.port}{tail}" if tail else ""
-    world.objects[Key("nodes", "", "n1")]["status"]["addresses"] = [{"type": "Hostname", "address": address}]
+    world.objects[NODE]["status"]["addresses"] = [{"type": "Hostname", "address": address}]
     with pytest.raises(ApiError, match="invalid node address"):
         await world.log()
 
@@ -297,7 +299,7 @@ async def test_an_agent_of_another_authority_is_not_trusted(world: World, tmp_pa
 
 
 async def test_an_agent_with_the_certificate_of_another_node_is_not_trusted(world: World) -> None:
-    world.objects[Key("nodes", "", "n2")] = world.objects[Key("nodes", "", "n1")]
+    world.objects[Key("nodes", "", "n2")] = world.objects[NODE]
     world.objects[Key("pods", "default", "web")] = {**POD, "spec": {**POD["spec"], "nodeName": "n2"}}
     with pytest.raises(ApiError, match="certificate is not valid for 'n2'"):
         await world.log()
@@ -308,8 +310,8 @@ async def test_an_agent_with_the_certificate_of_another_node_is_not_trusted(worl
 
 
 @pytest.fixture
-async def url(world: World) -> AsyncIterator[str]:
-    """An HTTP server for exec of the pod in the path, and for the log of one."""
+async def session(world: World) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of an HTTP server for exec of the pod in the path, and for the log of one."""
 
     async def handler(request: Request) -> Response:
         try:
@@ -321,22 +323,18 @@ async def url(world: World) -> AsyncIterator[str]:
 
     face = HttpServer(handler, tls=None)
     await face.start("127.0.0.1", 0)
-    yield f"http://127.0.0.1:{face.port}"
+    url = f"http://127.0.0.1:{face.port}"
+    async with aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(60)) as session:
+        yield session
     await face.stop(seconds=1)
 
 
-@pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(60)) as session:
-        yield session
-
-
 async def test_exec_relays_messages_both_ways_until_the_command_ends(
-    world: World, url: str, session: aiohttp.ClientSession
+    world: World, session: aiohttp.ClientSession
 ) -> None:
-    asked = f"{url}/web?command=sh&command=-c&command=a%20b&stdin=true&stdout=true&tty=false"
-    async with session.ws_connect(asked, protocols=("v5.channel.k8s.io",)) as client:
-        assert client.protocol == "v5.channel.k8s.io"
+    asked = "/web?command=sh&command=-c&command=a%20b&stdin=true&stdout=true&tty=false"
+    async with session.ws_connect(asked, protocols=(V5,)) as client:
+        assert client.protocol == V5
         await client.send_bytes(b"\x00hello")
         assert await client.receive_bytes() == b"\x01hello"
         await client.send_bytes(b"\x00exit")
@@ -353,7 +351,7 @@ async def test_exec_relays_messages_both_ways_until_the_command_ends(
 )
 async def test_what_an_agent_refuses_is_told_in_its_own_words(world: World, upgrade: str, line: str) -> None:
     world.agent.status, world.agent.text = 404, "no such pod\n"
-    headers = {"Upgrade": upgrade, "Sec-WebSocket-Protocol": "v5.channel.k8s.io"}
+    headers = {"Upgrade": upgrade, "Sec-WebSocket-Protocol": V5}
     with pytest.raises(ApiError) as refused:
         await world.proxy.exec(Request("GET", "/exec", Query("command=x"), headers), "default", "web")
     assert (refused.value.code, refused.value.message) == (404, line)
@@ -367,25 +365,23 @@ async def test_an_older_kubectl_is_told_what_it_needs(world: World) -> None:
 
 
 async def test_the_protocol_is_the_one_the_agent_knows_too(
-    world: World, url: str, session: aiohttp.ClientSession
+    world: World, session: aiohttp.ClientSession
 ) -> None:
     world.agent.protocols = ("v4.channel.k8s.io",)
-    protocols = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-    async with session.ws_connect(f"{url}/web?command=ls", protocols=protocols) as client:
+    protocols = (V5, "v4.channel.k8s.io")
+    async with session.ws_connect("/web?command=ls", protocols=protocols) as client:
         assert client.protocol == "v4.channel.k8s.io"
 
 
-async def test_a_client_that_goes_ends_the_command(
-    world: World, url: str, session: aiohttp.ClientSession
-) -> None:
-    await session.ws_connect(f"{url}/web?command=cat", protocols=("v5.channel.k8s.io",))
+async def test_a_client_that_goes_ends_the_command(world: World, session: aiohttp.ClientSession) -> None:
+    await session.ws_connect("/web?command=cat", protocols=(V5,))
     await session.close()
     async with asyncio.timeout(60):
         await world.agent.gone.wait()
 
 
-async def test_large_messages_pass_whole(world: World, url: str, session: aiohttp.ClientSession) -> None:
-    async with session.ws_connect(f"{url}/web?command=cat", protocols=("v5.channel.k8s.io",)) as client:
+async def test_large_messages_pass_whole(world: World, session: aiohttp.ClientSession) -> None:
+    async with session.ws_connect("/web?command=cat", protocols=(V5,)) as client:
         for size in (1, 100_000, 3_000_000):
             await client.send_bytes(b"\x00" + b"x" * size)
             assert await client.receive_bytes() == b"\x01" + b"x" * size
@@ -396,15 +392,15 @@ async def test_large_messages_pass_whole(world: World, url: str, session: aiohtt
     [
         (
             "/two",
-            "v5.channel.k8s.io",
+            V5,
             "a container name must be specified for pod two, choose one of: [init a b]",
         ),
-        ("/waiting", "v5.channel.k8s.io", "pod waiting does not have a host assigned"),
+        ("/waiting", V5, "pod waiting does not have a host assigned"),
         ("/web", "base64.channel.k8s.io", "unable to upgrade: none of the requested protocols is supported"),
     ],
 )
 async def test_what_cannot_be_executed_is_refused_before_the_upgrade(
-    world: World, url: str, session: aiohttp.ClientSession, path: str, protocol: str, message: str
+    world: World, session: aiohttp.ClientSession, path: str, protocol: str, message: str
 ) -> None:
     headers = {
         "Upgrade": "websocket",
@@ -413,36 +409,34 @@ async def test_what_cannot_be_executed_is_refused_before_the_upgrade(
         "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
         "Sec-WebSocket-Protocol": protocol,
     }
-    async with session.get(url + path, headers=headers) as answer:
+    async with session.get(path, headers=headers) as answer:
         assert answer.status == 400
         assert (await answer.text()).startswith(message)
     assert world.agent.asked == []
 
 
-async def test_a_request_that_is_no_upgrade_is_refused(
-    world: World, url: str, session: aiohttp.ClientSession
-) -> None:
-    async with session.get(f"{url}/web") as answer:
+async def test_a_request_that_is_no_upgrade_is_refused(world: World, session: aiohttp.ClientSession) -> None:
+    async with session.get("/web") as answer:
         assert (answer.status, await answer.text()) == (400, "Upgrade request required")
 
 
 async def test_an_agent_that_refuses_the_upgrade_is_passed_on(
-    world: World, url: str, session: aiohttp.ClientSession
+    world: World, session: aiohttp.ClientSession
 ) -> None:
     world.agent.status, world.agent.text = 404, "no such container"
     with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
-        await session.ws_connect(f"{url}/web", protocols=("v5.channel.k8s.io",))
+        await session.ws_connect("/web", protocols=(V5,))
     assert caught.value.status == 404
 
 
 @pytest.mark.parametrize("protocols", [(), ("channel.k8s.io",)])
 async def test_a_client_of_before_v4_is_told_of_a_failed_command_in_plain_text_and_of_no_success(
-    world: World, url: str, session: aiohttp.ClientSession, protocols: tuple[str, ...]
+    world: World, session: aiohttp.ClientSession, protocols: tuple[str, ...]
 ) -> None:
     world.agent.protocols = ("v4.channel.k8s.io",)
     for command, told in ((b"fail", [b"\x03exit status 3"]), (b"exit", [])):
         async with session.ws_connect(
-            f"{url}/web?command=sh&stdin=true&stdout=true", protocols=protocols
+            "/web?command=sh&stdin=true&stdout=true", protocols=protocols
         ) as client:
             assert client.protocol == (protocols[0] if protocols else None)
             await client.send_bytes(b"\x00hello")
@@ -453,31 +447,30 @@ async def test_a_client_of_before_v4_is_told_of_a_failed_command_in_plain_text_a
 
 @pytest.mark.parametrize("protocols", [(), ("binary.k8s.io",)])
 async def test_a_log_can_be_had_over_a_websocket(
-    world: World, url: str, session: aiohttp.ClientSession, protocols: tuple[str, ...]
+    world: World, session: aiohttp.ClientSession, protocols: tuple[str, ...]
 ) -> None:
-    for line in (b"one\n", b"two\n", None):
-        world.agent.lines.put_nowait(line)
-    async with session.ws_connect(f"{url}/web/log", protocols=protocols) as client:
+    world.write(b"one\n", b"two\n", None)
+    async with session.ws_connect("/web/log", protocols=protocols) as client:
         assert client.protocol == (protocols[0] if protocols else None)
         assert b"".join([message.data async for message in client]) == b"one\ntwo\n"
 
 
 async def test_a_client_that_goes_ends_the_log_that_it_follows(
-    world: World, url: str, session: aiohttp.ClientSession
+    world: World, session: aiohttp.ClientSession
 ) -> None:
-    async with session.ws_connect(f"{url}/web/log?follow=true") as client:
-        world.agent.lines.put_nowait(b"one\n")
+    async with session.ws_connect("/web/log?follow=true") as client:
+        world.write(b"one\n")
         assert [await client.receive_bytes(), await client.receive_bytes()] == [b"", b"one\n"]
     async with asyncio.timeout(60):
         while not world.agent.gone.is_set():
-            world.agent.lines.put_nowait(b"more\n")
+            world.write(b"more\n")
             await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("path", ["web?command=x", "web/log"])
 async def test_a_protocol_that_nobody_here_speaks_is_refused(
-    world: World, url: str, session: aiohttp.ClientSession, path: str
+    world: World, session: aiohttp.ClientSession, path: str
 ) -> None:
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        await session.ws_connect(f"{url}/{path}", protocols=("v9.example.com",))
+        await session.ws_connect(f"/{path}", protocols=("v9.example.com",))
     assert refused.value.status == 400

@@ -27,11 +27,12 @@ from podlife.nodehealth.taints import evicting_taints, seconds_to_bear
 from podlife.nodehealth.views import NodeTaint, Toleration
 from podlife.podgc import PodIndex, Settings
 from podlife.podgc.classifier import UpstreamClassifier
-from podlife.podgc.guards.budget import Guard, Moment, Refusal
+from podlife.podgc.guards.budget import Moment
 from podlife.podgc.guards.plan_filter import budget_for, census_of
 from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import EndedPod
 from podlife.podgc.owner_wait.step import waiting_for_owner
+from podlife.podgc.plan import Guard, Refusal
 from podlife.podgc.planner import PolicyStanding, plan, standing_of
 from podlife.podgc.policy.model import OwnerWait
 from podlife.podgc.reasons import Reason

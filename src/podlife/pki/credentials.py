@@ -1,12 +1,35 @@
-"""Kubeconfig files with embedded credentials: everything a client needs, in one private file."""
+"""Credentials: subjects of certificates, key pairs, and kubeconfig files with everything a client needs."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from podlife.pki.types import KeyPair
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Subject of a certificate. With `names` the certificate is for serving, without for client authentication."""
+
+    common_name: str
+    organizations: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def node_subject(node_name: str, names: Iterable[str] = ()) -> Subject:
+    return Subject(f"system:node:{node_name}", ("system:nodes",), tuple(dict.fromkeys(names)))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and its private key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "KeyPair(…)"
 
 
 @dataclass(frozen=True, slots=True)

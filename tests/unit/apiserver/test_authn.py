@@ -1,4 +1,4 @@
-"""Authentication by tokens and client certificates."""
+"""Authentication by tokens and client certificates, and the token file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from podlife.apiserver.authn import (
     Authenticator,
     TokenFile,
     UserInfo,
+    format_tokens,
+    parse_tokens,
+    read_token,
 )
-from podlife.errors import UnauthorizedError
+from podlife.errors import ConfigError, UnauthorizedError
 from podlife.wire import Peer, Request
 
 
@@ -132,3 +135,19 @@ def test_a_broken_file_keeps_those_who_were_in_it(
 )
 def test_a_node_is_told_by_its_name_and_its_group(user: UserInfo, node: str) -> None:
     assert user.node_name == node
+
+
+def test_the_text_of_a_token_file_reads_back_as_it_was() -> None:
+    users = [("t1", ADMIN), ("t2", UserInfo("b", "2", ("x", 'y"z'))), ("t3", UserInfo("c", "3"))]
+    assert parse_tokens(format_tokens(users)) == users
+
+
+def test_the_token_of_a_user_can_be_looked_up(tokens: Path) -> None:
+    assert read_token(tokens, "bob") == "other"
+    with pytest.raises(ConfigError, match="has no token for nobody"):
+        read_token(tokens, "nobody")
+
+
+def test_a_token_file_with_a_field_beyond_all_bounds_is_refused_as_any_other_mistake() -> None:
+    with pytest.raises(ValueError, match="field larger than field limit"):
+        parse_tokens("x" * 200_000 + ",admin,uid\n")

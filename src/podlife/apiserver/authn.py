@@ -1,0 +1,166 @@
+"""Authentication by bearer token or client certificate, and the users that every cluster has.
+
+A client certificate identifies its subject: the common name is the user, the organizations are the groups. TLS has
+verified it before this module sees it. Tokens are in a static token file, in kube-apiserver's format
+(`token,user,uid,"group,group"`), which is read again when it changes: a removed token stops working at once. Anonymous
+requests are limited to health checks and to what a node needs before it joins, as upstream with anonymous
+authentication restricted to those paths.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from podlife.api.codec import Object
+from podlife.errors import ConfigError, UnauthorizedError
+from podlife.wire import Request
+
+log = logging.getLogger(__name__)
+
+AUTHENTICATED = "system:authenticated"
+# Group of users that hold a bootstrap token and have no other rights.
+BOOTSTRAPPERS = "system:bootstrappers"
+MASTERS = "system:masters"
+# Namespace and name of the ConfigMap a joining node reads first: the server's address and CA. It is public.
+CLUSTER_INFO = ("kube-public", "cluster-info")
+_OPEN_PATHS = frozenset(
+    {"/healthz", "/livez", "/readyz", "/api/v1/namespaces/{}/configmaps/{}".format(*CLUSTER_INFO)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserInfo:
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+
+    @property
+    def node_name(self) -> str:
+        """Name of the node this user is the identity of; empty for other users."""
+        if self.name.startswith("system:node:") and "system:nodes" in self.groups:
+            return self.name.removeprefix("system:node:")
+        return ""
+
+    def to_object(self) -> Object:
+        """As reviews, certificate requests and audit events show a user: without what is empty."""
+        found: Object = {"username": self.name, "uid": self.uid, "groups": list(self.groups)}
+        return {key: value for key, value in found.items() if value}
+
+    def authenticated(self) -> UserInfo:
+        """Return this user as a member of `system:authenticated`."""
+        if AUTHENTICATED in self.groups:
+            return self
+        return UserInfo(self.name, self.uid, (*self.groups, AUTHENTICATED))
+
+
+ADMIN = UserInfo("admin", "admin", (MASTERS,))
+CONTROLLERS = UserInfo("system:kube-controller-manager", "controllers")
+ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
+
+
+class TokenFile:
+    """Users of a token file, kept up to date with its content."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._users: Mapping[bytes, UserInfo] = {}
+
+    def find(self, token: str) -> UserInfo | None:
+        self._refresh()
+        # Tokens are looked up by digest, so lookup time reveals nothing about existing tokens.
+        return self._users.get(_digest(token))
+
+    def _refresh(self) -> None:
+        try:
+            stat = self._path.stat()
+        except OSError:
+            self._users, self._seen = {}, None
+            return
+        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            users = parse_tokens(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            # A half-edited file must not lock everyone out: keep the tokens read before.
+            log.error("cannot read the tokens in %s: %s", self._path, error)
+        else:
+            self._users = {_digest(token): user.authenticated() for token, user in users}
+
+
+def format_tokens(users: Iterable[tuple[str, UserInfo]]) -> str:
+    """Format users as the text of a token file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for token, user in users:
+        writer.writerow([token, user.name, user.uid, ",".join(user.groups)])
+    return text.getvalue()
+
+
+def parse_tokens(text: str) -> list[tuple[str, UserInfo]]:
+    """Parse the text of a token file; raises ValueError on a malformed line."""
+    users = []
+    try:
+        rows = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+    for number, row in enumerate(rows, 1):
+        if not row:
+            continue
+        if len(row) < 3:
+            raise ValueError(f"line {number} must have at least 3 columns (token, user name, user uid)")
+        token, name, uid, *rest = (column.strip() for column in row)
+        if not token or not name:
+            raise ValueError(f"line {number} lacks a token or a user name")
+        groups = tuple(group for group in rest[0].split(",") if group) if rest else ()
+        users.append((token, UserInfo(name, uid, groups)))
+    return users
+
+
+def read_token(path: Path, name: str) -> str:
+    """Return the token of a user; raises ConfigError if the file has none."""
+    try:
+        users = parse_tokens(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read the tokens in {path}: {error}") from None
+    for token, user in users:
+        if user.name == name:
+            return token
+    raise ConfigError(f"{path} has no token for {name}")
+
+
+def _digest(token: str) -> bytes:
+    # A header may hold any bytes; bytes that are not UTF-8 appear as surrogates.
+    return sha256(token.encode(errors="surrogateescape")).digest()
+
+
+class Authenticator:
+    def __init__(self, tokens: TokenFile | None = None) -> None:
+        self._tokens = tokens
+
+    def authenticate(self, request: Request) -> UserInfo:
+        """Return the user that sent the request; raises UnauthorizedError."""
+        if request.peer is not None:
+            return UserInfo(request.peer.common_name, groups=request.peer.organizations).authenticated()
+        header = request.headers.get("Authorization", "")
+        if not header:
+            if request.path in _OPEN_PATHS:
+                return ANONYMOUS
+            raise UnauthorizedError("Unauthorized")
+        scheme, _, token = header.strip().partition(" ")
+        user = self.find_token(token.strip() if scheme.lower() == "bearer" else "")
+        if user is None:
+            raise UnauthorizedError("Unauthorized")
+        return user
+
+    def find_token(self, token: str) -> UserInfo | None:
+        """Return the user that a token belongs to, as TokenReview does."""
+        return self._tokens.find(token) if self._tokens and token else None
