@@ -13,6 +13,7 @@ from podlife.cli.output import as_json, counted
 from podlife.podgc.policy import Policy
 from podlife.podgc.policy.parse import MOST_BYTES, PolicyError, load_policy, read_policy_bytes
 from podlife.podgc.policy.schema import policy_schema
+from podlife.podgc.policy_printing import as_document, in_words
 
 _STANDARD_INPUT = "-"
 
