@@ -17,10 +17,9 @@ import math
 import random
 import socket
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object, format_micro_time, parse_time
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 # Those who wait come at different times; client-go's factor.
 _JITTER = 1.2
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+Work = Callable[[], Awaitable[None]]
 
 
 class LeaseLostError(PodlifeError):
@@ -93,7 +92,7 @@ class LeaderElector:
         has ended, by itself or because we were cancelled. Raises LeaseLostError, or what the work raises."""
         await self._acquire()
         # The failure of either is taken from the task itself.
-        leading = spawn(work(), name=f"leading {self}", on_failure=lambda _: None)
+        leading = spawn(_do(work), name=f"leading {self}", on_failure=lambda _: None)
         renewing = spawn(self._keep(), name=f"renewing {self}", on_failure=lambda _: None)
         try:
             await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
@@ -269,6 +268,11 @@ class LeaderElector:
             "name": self._name,
         }
         self._recorder.event(regarding, "Normal", "LeaderElection", f"{self.identity} {what}")
+
+
+async def _do(work: Work) -> None:
+    """A coroutine of whatever can be awaited, for a task."""
+    await work()
 
 
 def _log_failure(leading: asyncio.Task[None]) -> None:

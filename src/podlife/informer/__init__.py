@@ -14,7 +14,7 @@ Guarantees:
   A handler added later first receives the existing objects. A gap may merge updates but never loses a deletion: it is
   delivered with the last known state.
 * Another object of the same name is a deletion and an addition, never an update.
-* Unchanged objects cause no notification, however often they are listed.
+* Unchanged objects cause no notification, however often they are listed, except at a resync.
 * `is_live` says whether the cache currently follows the server, independently of `has_synced`.
 * It ends when it is cancelled, when a handler fails, or when the server refuses it permanently.
 """

@@ -1,7 +1,8 @@
 """The async shell of an informer: keeps a list-watch running and notifies handlers.
 
 One task does everything in order: an event is applied to the cache and delivered to all handlers before the next is
-read. Another task verifies, after an outage, that the server still has the history that was watched.
+read. Two more tasks do the resync and verify, after an outage, that the server still has the history that was
+watched.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import logging
 import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from podlife.aio import wait_until_set
-from podlife.api.selectors import LabelSelector
+from podlife.api.selectors import FieldSelector, LabelSelector
 from podlife.client import BadAnswerError, Bookmark, Client, ListOptions, Ref, WatchOptions
 from podlife.errors import ApiError, ConfigError, ExpiredError, PodlifeError, UnreachableError
 from podlife.informer.cache import Added, Cache, CacheReader, HasMetadata, Notification, Updated
@@ -49,6 +50,7 @@ class Stats:
     interruptions: int = 0
     # Objects that did not fit their view; their last known state is kept.
     misfits: int = 0
+    resyncs: int = 0
     # Notifications that a handler failed on.
     handler_failures: int = 0
 
@@ -63,8 +65,9 @@ class _HandlerError(Exception):
 class Informer(Generic[T]):
     """See the package. Constructing it starts nothing; `run` does everything until it is cancelled.
 
-    Lists are read in pages: of 36,000 pods a streaming list takes kube-apiserver twice the processor time, and us a
-    third more, since each object is encoded and told of by itself.
+    Lists are read in pages unless `streams_list`: of 36,000 pods a streaming list takes kube-apiserver twice the CPU
+    time, and us a third more, since each object is encoded on its own. With `resync_seconds`, handlers receive all
+    objects again at this interval, as updates.
 
     A handler that raises ends `run` with what it raised. With `skips_handler_failures` its notification is logged and
     skipped: for handlers that only put a key into a queue, which the next change of the object puts there again."""
@@ -77,8 +80,11 @@ class Informer(Generic[T]):
         view: type[T],
         namespace: str = "",
         label_selector: LabelSelector | str = "",
+        field_selector: FieldSelector | str = "",
         indexers: Mapping[str, Indexer[T]] | None = None,
+        resync_seconds: float = 0.0,
         read_seconds: float = _DEFAULTS.read_seconds,
+        streams_list: bool = False,
         metadata_only: bool = False,
         skips_handler_failures: bool = False,
     ) -> None:
@@ -86,10 +92,12 @@ class Informer(Generic[T]):
         self._ref = ref
         self._view = view
         self._namespace = namespace
-        self._label_selector = label_selector
+        self._selection = ListOptions(label_selector=label_selector, field_selector=field_selector)
         self._cache: Cache[T] = Cache(indexers)
         self._handlers: tuple[Handler[T], ...] = ()
+        self._resync_seconds = resync_seconds
         self._read_seconds = read_seconds
+        self._streams_list = streams_list
         self._metadata_only = metadata_only
         self._skips_handler_failures = skips_handler_failures
         self.stats = Stats()
@@ -140,7 +148,7 @@ class Informer(Generic[T]):
             raise RuntimeError(f"the informer of {self._ref} runs already, or has run")
         self._loop = asyncio.get_running_loop()
         try:
-            await self._follow_for_ever()
+            await _together(f"informer of {self._ref}", self._follow_for_ever, self._resync_for_ever)
         except _HandlerError as error:
             raise error.reason from None
         finally:
@@ -165,11 +173,12 @@ class Informer(Generic[T]):
     async def _follow(self) -> None:
         """One list and its watch, until it fails."""
         options = WatchOptions(
-            label_selector=self._label_selector,
+            label_selector=self._selection.label_selector,
+            field_selector=self._selection.field_selector,
             read_seconds=self._read_seconds,
             # Keep the revision as long as the server has it: list again only after it refuses.
             resume_seconds=math.inf,
-            streams_list=False,
+            streams_list=self._streams_list,
             page_limit=self._page_limit,
             metadata_only=self._metadata_only,
             on_alive=self._note_life,
@@ -265,7 +274,7 @@ class Informer(Generic[T]):
     async def _check_history(self) -> None:
         """A server whose data was restored or begun anew would let an old watch wait for ever: when one comes back
         it is asked where it stands. Raises ExpiredError if that is before what was seen already."""
-        options = ListOptions(label_selector=self._label_selector, limit=1, metadata_only=self._metadata_only)
+        options = replace(self._selection, limit=1, metadata_only=self._metadata_only)
         while True:
             await self._in_doubt.wait()
             self._in_doubt.clear()
@@ -281,6 +290,20 @@ class Informer(Generic[T]):
                         f"the server is at revision {page.resource_version} of {self._ref}, {seen} was seen already"
                     )
             await asyncio.sleep(_CHECK_SECONDS)
+
+    async def _resync_for_ever(self) -> None:
+        """Deliver all objects again at the resync interval, changed or not."""
+        if self._resync_seconds <= 0:
+            return
+        while True:
+            await asyncio.sleep(self._resync_seconds)
+            self.stats.resyncs += 1
+            for position, obj in enumerate(self._cache.list()):
+                if position % _BATCH == 0:
+                    await asyncio.sleep(0)
+                # Later changes were already delivered.
+                if self._cache.get(obj.metadata.namespace, obj.metadata.name) is obj:
+                    self._change(lambda each: (Updated(each, each),), obj)
 
     def _now(self) -> float:
         assert self._loop is not None

@@ -83,6 +83,9 @@ class PodControl:
         what the server answered."""
         return await self.create_pods_with_generate_name(namespace, template, parent, controller_ref, "")
 
+    # Upstream's name of it until v1.21.
+    create_pods_with_controller_ref = create_pods
+
     async def create_pods_with_generate_name(
         self,
         namespace: str,

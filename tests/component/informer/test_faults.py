@@ -34,9 +34,14 @@ def now() -> float:
 # Gaps
 
 
+@pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
-async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else() -> None:
-    async with following("same", "changed", "gone", "replaced") as (world, informer, notes):
+async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else(is_streamed: bool) -> None:
+    async with following("same", "changed", "gone", "replaced", streams_list=is_streamed) as (
+        world,
+        informer,
+        notes,
+    ):
         before = informer.cache.get("default", "same")
         world.line.stream.stall()
         await world.put("changed", "2")
@@ -343,9 +348,10 @@ class Strict(msgspec.Struct):
     data: dict[str, Literal["", "good", "better"]]
 
 
+@pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
-async def test_an_object_that_cannot_be_read_is_neither_told_nor_taken_for_deleted() -> None:
-    world, informer, notes = await started("a", "b", view=Strict)
+async def test_an_object_that_cannot_be_read_is_neither_told_nor_taken_for_deleted(is_streamed: bool) -> None:
+    world, informer, notes = await started("a", "b", view=Strict, streams_list=is_streamed)
     await world.put("bad", "bad")
     async with run_informer(informer):
         assert sorted(notes.take()) == ["+a", "+b"]

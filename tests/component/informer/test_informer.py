@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from podlife.aio import spawn
 from podlife.api.views import MetadataOnly
 from podlife.client import NAMESPACES
 from podlife.errors import ConflictError
@@ -21,9 +22,10 @@ def names(informer: Informer[Any]) -> set[str]:
     return {obj.metadata.name for obj in informer.cache.list() if "marker" not in obj.metadata.name}
 
 
+@pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
-async def test_what_is_there_is_told_and_then_every_change_in_order() -> None:
-    world, informer, notes = await started("a", "b")
+async def test_what_is_there_is_told_and_then_every_change_in_order(is_streamed: bool) -> None:
+    world, informer, notes = await started("a", "b", streams_list=is_streamed)
     async with run_informer(informer):
         assert sorted(notes.take()) == ["+a", "+b"]
         await world.put("c", "1")
@@ -36,7 +38,7 @@ async def test_what_is_there_is_told_and_then_every_change_in_order() -> None:
         assert informer.cache.get("default", "c").data == {"v": "3"}
         assert informer.cache.get("default", "b") is None
         assert informer.stats.lists == 1
-    assert "sendInitialEvents" not in world.line.requests[-1].query.raw
+    assert ("sendInitialEvents" in world.line.requests[-1].query.raw) is is_streamed
 
 
 @virtual_time
@@ -126,9 +128,10 @@ async def test_the_cache_agrees_with_what_a_handler_is_told() -> None:
     assert seen == [(True, (), (held,)), (None, ())]
 
 
+@pytest.mark.parametrize("selection", [{"label_selector": "name=b"}, {"field_selector": "metadata.name=b"}])
 @virtual_time
-async def test_only_what_is_selected_is_followed() -> None:
-    world, informer, notes = await started(label_selector="name=b")
+async def test_only_what_is_selected_is_followed(selection: dict[str, str]) -> None:
+    world, informer, notes = await started(**selection)
     async with run_informer(informer):
         await world.put("a", "1")
         await world.put("b")
@@ -148,6 +151,44 @@ async def test_all_namespaces_and_what_has_none_can_be_followed() -> None:
         assert len(everywhere.cache) == 2
         assert everywhere.cache.get("kube-system", "a") is not None
         assert namespaces.cache.get("", "default") is not None
+
+
+@virtual_time
+async def test_a_resync_tells_of_everything_again_without_a_list() -> None:
+    _, informer, notes = await started("a", "b", resync_seconds=600)
+    async with run_informer(informer):
+        await asyncio.sleep(599)
+        assert sorted(notes.take()) == ["+a", "+b"]
+        await asyncio.sleep(2)
+        assert notes.take() == ["=a", "=b"]
+        await asyncio.sleep(600)
+        assert notes.take() == ["=a", "=b"]
+        assert (informer.stats.lists, informer.stats.resyncs) == (1, 2)
+
+
+@virtual_time
+async def test_an_object_that_changes_in_the_middle_of_a_resync_is_not_told_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Others have a turn after each object, as they have after every few hundred of a long resync.
+    monkeypatch.setattr("podlife.informer.informer._BATCH", 1)
+    first, *others, last = [f"m-{number:03}" for number in range(500)]
+    world, informer, notes = await started(first, *others, last, resync_seconds=10)
+
+    class Changing(Notes):
+        def on_update(self, old: Any, new: Any) -> None:
+            if new.metadata.name == first:
+                changes.append(spawn(world.put(last, "new"), name="change", on_failure=pytest.fail))
+
+    changes: list[asyncio.Task[Any]] = []
+    informer.add_handler(Changing())
+    async with run_informer(informer):
+        notes.take()
+        await until(lambda: f"~{last} new" in notes.all)
+        await asyncio.sleep(1)
+        told = notes.take()
+    assert told.index(f"~{last} new") < told.index(f"={others[-1]}"), "it changed after the resync"
+    assert [note for note in told if last in note] == [f"~{last} new"]
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("oops"), ConflictError("looks like an answer")])
@@ -182,6 +223,22 @@ async def test_a_handler_that_fails_ends_the_informer_with_its_reason(
 
 
 @virtual_time
+async def test_a_handler_that_fails_on_a_resync_ends_the_informer_too() -> None:
+    world = await World.start("a")
+
+    class Failing(Notes):
+        def on_update(self, old: Any, new: Any) -> None:
+            raise ZeroDivisionError
+
+    informer = world.informer(resync_seconds=10)
+    informer.add_handler(Failing())
+    async with run_informer(informer) as task:
+        with pytest.raises(ZeroDivisionError):
+            await task
+    assert world.line.streams == []
+
+
+@virtual_time
 async def test_an_indexer_that_fails_ends_the_informer_with_its_reason() -> None:
     world = await World.start("a")
     informer = world.informer(indexers={"broken": lambda obj: obj.nothing})
@@ -211,9 +268,9 @@ async def test_a_late_handler_that_fails_is_its_callers_to_know_and_nobody_elses
 
 
 @virtual_time
-async def test_a_long_list_does_not_hold_up_the_others() -> None:
+async def test_a_long_list_and_a_long_resync_do_not_hold_up_the_others() -> None:
     world = await World.start(*(f"m-{number}" for number in range(1500)))
-    informer = world.informer()
+    informer = world.informer(resync_seconds=10)
     loop = asyncio.get_running_loop()
     # How many were told of each time that somebody else had a turn.
     turns = [0]
@@ -226,16 +283,20 @@ async def test_a_long_list_does_not_hold_up_the_others() -> None:
             if told % 100 == 1:
                 loop.call_soon(lambda: turns.append(told))
 
+        def on_update(self, old: Any, new: Any) -> None:
+            self.on_add(new)
+
     informer.add_handler(Counting())
     async with run_informer(informer):
         assert told == 1500
-    assert max(later - turn for turn, later in pairwise([*turns, 1500])) <= 600
+        await until(lambda: told == 3000)
+    assert max(later - turn for turn, later in pairwise([*turns, 3000])) <= 600
 
 
 @virtual_time
 async def test_who_cancels_it_gets_everything_back() -> None:
     world = await World.start("a")
-    informer = world.informer()
+    informer = world.informer(resync_seconds=10)
     async with run_informer(informer) as task:
         assert len(world.line.streams) == 1
     assert task.cancelled()

@@ -219,7 +219,7 @@ class World:
 
 
 class Notes:
-    """A handler that writes down what it is told: `+a` came, `~a v` changed, `-a` went."""
+    """A handler that writes down what it is told: `+a` came, `~a v` changed, `=a` a resync, `-a` went."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -229,7 +229,7 @@ class Notes:
 
     def on_update(self, old: Any, new: Any) -> None:
         assert (old.metadata.name, old.metadata.uid) == (new.metadata.name, new.metadata.uid)
-        self._note("~", new)
+        self._note("=" if old is new else "~", new)
 
     def on_delete(self, obj: Any) -> None:
         self._note("-", obj)

@@ -53,6 +53,7 @@ async def test_reference_that_is_no_controllers_is_refused_before_anything_is_se
     control = world.control
     calls: list[Callable[[], object]] = [
         lambda: control.create_pods("default", TEMPLATE, replica_set(), ref),
+        lambda: control.create_pods_with_controller_ref("default", TEMPLATE, replica_set(), ref),
         lambda: control.create_pods_with_generate_name("default", TEMPLATE, replica_set(), ref, "x-"),
         lambda: control.create_pods_on_node("node-1", "default", TEMPLATE, replica_set(), ref),
     ]
@@ -203,6 +204,12 @@ async def test_pod_may_be_bound_to_a_node_from_the_start(world: World, node: str
     assert stored["metadata"]["ownerReferences"] == [REF.to_object()]
     assert world.events == [("Normal", "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")]
     assert "nodeName" not in TEMPLATE["spec"]
+
+
+async def test_older_name_of_create_does_the_same(world: World) -> None:
+    """PC-20."""
+    await world.control.create_pods_with_controller_ref("default", TEMPLATE, replica_set(), REF)
+    assert world.sent[0][2] == pod_from_template(TEMPLATE, replica_set(), REF)
 
 
 async def test_parent_that_does_not_say_its_kind_is_told_by_that_of_the_reference(world: World) -> None:
