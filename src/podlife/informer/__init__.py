@@ -21,7 +21,7 @@ Guarantees:
 
 from podlife.informer.cache import Added, Cache, CacheReader, Deleted, HasMetadata, Updated
 from podlife.informer.indexes import Key
-from podlife.informer.informer import Handler, Informer
+from podlife.informer.informer import Handler, Informer, Stats
 
 __all__ = [
     "Added",
@@ -32,5 +32,6 @@ __all__ = [
     "HasMetadata",
     "Informer",
     "Key",
+    "Stats",
     "Updated",
 ]

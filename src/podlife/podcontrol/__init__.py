@@ -13,6 +13,7 @@ it is lost. What to do with all this, and when, is for the controllers.
 """
 
 from podlife.podcontrol.controller_ref_manager import (
+    ClaimResult,
     ClaimSettings,
     ControllerRefManager,
     Ownable,
@@ -80,6 +81,7 @@ __all__ = [
     "POD_INDEXERS",
     "AdoptionRefusedError",
     "ClaimError",
+    "ClaimResult",
     "ClaimSettings",
     "ControllerRef",
     "ControllerRefManager",

@@ -12,11 +12,12 @@ module: `queue`, `delaying_queue` (later, and a key only moves earlier), `rate_l
 """
 
 from podlife.workqueue.delaying_queue import DelayingQueue
-from podlife.workqueue.queue import Distribution, Queue, ShutDownError
+from podlife.workqueue.queue import Distribution, Queue, QueueMetrics, ShutDownError
 from podlife.workqueue.rate_limiters import (
     BucketLimiter,
     ExponentialLimiter,
     LongestLimiter,
+    RateLimiter,
     TokenBucket,
 )
 from podlife.workqueue.rate_limiting_queue import RateLimitedQueue
@@ -28,7 +29,9 @@ __all__ = [
     "ExponentialLimiter",
     "LongestLimiter",
     "Queue",
+    "QueueMetrics",
     "RateLimitedQueue",
+    "RateLimiter",
     "ShutDownError",
     "TokenBucket",
 ]
