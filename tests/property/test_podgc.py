@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from podlife.api.views import Condition, Metadata, Node, NodeSpec, NodeStatus, Taint
-from podlife.podgc import FeatureGates, PodIndex, Reason, Settings, planner
+from podlife.podgc import FeatureGates, PodIndex, Reason, Settings, planner, quarantine
 from podlife.podgc.classifier import UpstreamClassifier
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
 from tests.property.oracles.podgc import TAINT, Oracle
@@ -173,7 +173,7 @@ class Collecting(RuleBasedStateMachine):
         assert dict(ours) == dict(theirs)
         assert len(ours) == len(theirs)
         assert in_order(ours) == in_order(theirs)
-        assert set(planner.due_nodes(self.index, self.settings, self.now)) == self.oracle.due(self.now)
+        assert set(quarantine.due_nodes(self.index, self.settings, self.now)) == self.oracle.due(self.now)
 
     def each_pod_is_decided_as_in_the_plan(self) -> None:
         planned = dict(self.oracle.plan())

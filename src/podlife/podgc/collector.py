@@ -28,7 +28,7 @@ from podlife.client import NODES, Client
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.events import Recorder
-from podlife.podgc import planner
+from podlife.podgc import planner, quarantine
 from podlife.podgc.caches import Caches
 from podlife.podgc.effective_settings import index_for
 from podlife.podgc.event_handlers import NamespaceHandler, NodeHandler, PodHandler
@@ -225,7 +225,7 @@ class Collector:
         if not self.settings.does_collect(Reason.ORPHANED):
             return math.inf
         waiting = (
-            planner.due_at(absence, self.settings)
+            quarantine.ends_at(absence, self.settings)
             for name, absence in self.index.missing.items()
             if name not in self._checking
         )
@@ -250,7 +250,7 @@ class Collector:
         if self.guards.is_ready(self.index, self.settings, is_pass=is_pass, is_more=self._has_more):
             self._claim(since)
         # Queued after the pods: the queue length is compared with the room that perMinute leaves.
-        for name in planner.due_nodes(self.index, self.settings, now):
+        for name in quarantine.due_nodes(self.index, self.settings, now):
             if name not in self._checking:
                 self._checking.add(name)
                 self.queue.add((_NODE, name))

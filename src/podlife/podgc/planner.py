@@ -15,8 +15,9 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from podlife.podgc.classifier import RuleVerdict, order_of
-from podlife.podgc.index import Absence, PodIndex
+from podlife.podgc.index import PodIndex
 from podlife.podgc.plan import Action, Later, Plan, Upcoming, Victim
+from podlife.podgc.quarantine import ends_at
 from podlife.podgc.reasons import Cause, Reason, RuleReason
 from podlife.podgc.settings import Settings
 from podlife.podgc.views import Pod
@@ -146,20 +147,6 @@ def reason_of(index: PodIndex, settings: Settings, pod: Pod) -> Reason | None:
     return None
 
 
-def due_at(absence: Absence, settings: Settings) -> float:
-    """When the server is asked for a missing node: its quarantine runs from first sight and is not extended (GC-51).
-    After a check, the next one comes a full quarantine later, but at least a period (GC-53)."""
-    if absence.checked_at is None:
-        return absence.seen_at + max(0.0, settings.quarantine_seconds)
-    return absence.checked_at + max(settings.quarantine_seconds, settings.period_seconds)
-
-
-def due_nodes(index: PodIndex, settings: Settings, now: float) -> list[str]:
-    if not index.missing or not settings.does_collect(Reason.ORPHANED):
-        return []
-    return [name for name, absence in index.missing.items() if due_at(absence, settings) <= now]
-
-
 def _looks(index: PodIndex, settings: Settings) -> Iterator[tuple[Reason, Iterable[Pod]]]:
     """Candidates for the four upstream reasons, in order (GC-05)."""
     collects = settings.does_collect
@@ -222,7 +209,7 @@ def in_quarantine(
             and not index.classifier.protection_of(pod)
         ]
         if pods:
-            seconds = max(0.0, due_at(absence, settings) - now)
+            seconds = max(0.0, ends_at(absence, settings) - now)
             why = f"node {node} is missing; the server is asked for it when its quarantine ends"
             yield Later(node, tuple(sorted(pods, key=order_of)), Reason.ORPHANED, seconds, why)
 

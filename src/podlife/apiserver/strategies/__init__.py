@@ -15,7 +15,11 @@ from podlife.apiserver.strategies.apps.replicasets import (
 from podlife.apiserver.strategies.apps.statefulsets import ControllerRevisionStrategy, StatefulSetStrategy
 from podlife.apiserver.strategies.batch.cronjobs import CronJobStrategy
 from podlife.apiserver.strategies.batch.jobs import JobStrategy
-from podlife.apiserver.strategies.core.config import ConfigMapStrategy, SecretStrategy, ServiceAccountStrategy
+from podlife.apiserver.strategies.core.configmaps_secrets import (
+    ConfigMapStrategy,
+    SecretStrategy,
+    ServiceAccountStrategy,
+)
 from podlife.apiserver.strategies.core.events import EventStrategy, EventsV1Strategy
 from podlife.apiserver.strategies.core.namespaces import NamespaceFinalizeStrategy, NamespaceStrategy
 from podlife.apiserver.strategies.core.nodes import LeaseStrategy, NodeStrategy
