@@ -69,17 +69,19 @@ def parse_target(text: str) -> ArchiveTarget:
     if not mark:
         if text.strip() != text:
             raise typer.BadParameter(
-                f"--archive {text!r} is no folder: name one, or write s3://BUCKET/PREFIX"
+                f"invalid --archive target {text!r}: expected a folder or s3://BUCKET/PREFIX"
             )
         return ArchiveTarget(Path(text).expanduser().absolute())
     bucket, _, prefix = rest.partition("/")
     if scheme != "s3" or not _BUCKET.fullmatch(bucket):
         raise typer.BadParameter(
-            f"--archive {text!r} is neither a folder nor a bucket: write s3://BUCKET/PREFIX"
+            f"invalid --archive target {text!r}: expected a folder or s3://BUCKET/PREFIX"
         )
     parts = [part for part in prefix.split("/") if part]
     if any(part in (".", "..") for part in parts) or not prefix.isascii() or not prefix.isprintable():
-        raise typer.BadParameter(f"--archive {text!r} has a prefix that cannot be used: write plain letters")
+        raise typer.BadParameter(
+            f"invalid --archive target {text!r}: the prefix must be printable ASCII without . and .. parts"
+        )
     return ArchiveTarget(bucket=bucket, prefix="/".join(parts))
 
 
@@ -94,11 +96,11 @@ def _parse_size(text: str | int) -> int:
     except ValueError:
         size = 0
     if size <= 0:
-        raise typer.BadParameter(f"{text!r} is no size: write it as 1Gi or 500Mi")
+        raise typer.BadParameter(f"invalid size {text!r}: expected 1Gi or 500Mi")
     return size
 
 
-parse_age = not_negative("lies in the future: write how old an entry may become, as 720h")
+parse_age = not_negative("age must not be negative")
 
 
 @dataclass(frozen=True, slots=True)

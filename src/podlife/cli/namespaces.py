@@ -36,5 +36,5 @@ def checked_namespace(namespace: str | None, *, is_everywhere: bool = False) -> 
     if is_everywhere:
         raise typer.BadParameter("one namespace (-n) and every namespace (-A) exclude each other")
     if problems := check_dns_label(namespace):
-        raise typer.BadParameter(f"{namespace!r} is no name of a namespace: {problems[0]}")
+        raise typer.BadParameter(f"invalid namespace name {namespace!r}: {problems[0]}")
     return namespace

@@ -133,19 +133,19 @@ def parse_duration(text: str | float) -> float:
         # Policies have days; Go's durations end with hours.
         days = re.fullmatch(r"([0-9]{1,5})([dw])", text)
         hours = f"{int(days[1]) * (24 if days[2] == 'd' else 168)}h" if days else ""
-        raise typer.BadParameter(f"{text!r} is not a duration: write {hours or 'it as 40s, 1m30s or 500ms'}")
+        raise typer.BadParameter(f"invalid duration {text!r}: expected {hours or '40s, 1m30s or 500ms'}")
     if abs(seconds) >= MAX_SECONDS:
-        raise typer.BadParameter(f"{text!r} is longer than anybody waits: write at most 2562047h")
+        raise typer.BadParameter(f"duration exceeds the maximum (2562047h): {text!r}")
     return seconds
 
 
 def not_negative(hint: str) -> Callable[[str | float], float]:
-    """A parser of durations from 0; `hint` says what is wrong with others, and what to write."""
+    """A parser of durations from 0; `hint` is the error for others."""
 
     def parse(text: str | float) -> float:
         seconds = parse_duration(text)
         if seconds < 0:
-            raise typer.BadParameter(f"{text!r} {hint}")
+            raise typer.BadParameter(f"{hint}: {text!r}")
         return seconds
 
     return parse
@@ -157,13 +157,13 @@ def parse_timeout(text: str | float) -> float:
 
     seconds = float(text) if isinstance(text, str) and re.fullmatch(NUMBER, text) else parse_duration(text)
     if seconds < 0:
-        raise typer.BadParameter(f"{text!r} lies in the past: write how long to wait")
+        raise typer.BadParameter(f"duration must not be negative: {text!r}")
     return seconds
 
 
 def _parse_runtime(text: str) -> str:
     if text not in RUNTIMES:
-        raise typer.BadParameter(f"{text!r} is no runtime: there are {', '.join(RUNTIMES)}")
+        raise typer.BadParameter(f"unknown runtime {text!r}; choose from {', '.join(RUNTIMES)}")
     return text
 
 
@@ -178,7 +178,7 @@ def whole_number(least: int | None = None, most: int | None = None) -> Callable[
         except ValueError:
             number = None
         if number is None or (least is not None and number < least) or (most is not None and number > most):
-            raise typer.BadParameter(f"{text!r} is not a whole number{bounds}: write it in digits")
+            raise typer.BadParameter(f"invalid value {text!r}: expected a whole number{bounds}")
         return number
 
     return parse
@@ -199,7 +199,9 @@ def parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not port.isdecimal() or int(port) > 65_535:
-        raise typer.BadParameter(f"--listen {text!r} is no address: write HOST:PORT, as 127.0.0.1:8080")
+        raise typer.BadParameter(
+            f"invalid --listen address {text!r}: expected HOST:PORT, such as 127.0.0.1:8080"
+        )
     return host, int(port)
 
 
@@ -209,7 +211,7 @@ def _parse_verbosity(text: str | int) -> int:
     # kubectl's users type -v=4, and the parser takes the equals sign for a part of the value.
     number = text.removeprefix("=")
     if not number.isdecimal():
-        raise typer.BadParameter(f"{text!r} is not a level: write a number, 0 for the least")
+        raise typer.BadParameter(f"invalid log level {text!r}: expected a whole number; 0 logs the least")
     return int(number)
 
 
@@ -249,7 +251,7 @@ def format_option(*formats: str, help_: str = "How to show it.") -> Any:
 
     def parse(text: str) -> str:
         if text not in formats:
-            raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(formats)}")
+            raise typer.BadParameter(f"unknown output format {text!r}; choose from {', '.join(formats)}")
         return text
 
     return option("|".join(formats), help_, "-o", "--output", parser=parse, autocompletion=one_of(*formats))

@@ -25,7 +25,7 @@ def describe_usage_error(error: Any) -> str:
         return str(error.format_message())
     text, is_ours = _text(kind, error)
     where = error.ctx.command_path if error.ctx is not None else "podlife"
-    line = text if is_ours else f"{text}{'' if text.endswith('?') else ';'} `{where} -h` shows what there is"
+    line = text if is_ours else f"{text}{'' if text.endswith('?') else ';'} `{where} -h` lists what there is"
     return f"podlife: {' '.join(line.split())}"
 
 
@@ -34,18 +34,18 @@ def _text(kind: str, error: Any) -> tuple[str, bool]:
     message = str(error.message or "").rstrip(".")
     if kind == "NoSuchOption":
         close = " or ".join(_close_options(error))
-        return f"there is no option {error.option_name}{f': did you mean {close}?' if close else ''}", False
+        return f"unknown flag {error.option_name}{f': did you mean {close}?' if close else ''}", False
     if kind == "MissingParameter":
         return f"{_name(error.param)} is missing", False
     if kind == "BadParameter":
         return (f"{_name(error.param)}: {message}" if error.param is not None else message), True
     if kind == "BadOptionUsage" and "requires" in message:
-        return f"{error.option_name} needs a value: write it after it", True
+        return f"flag needs an argument: {error.option_name}", True
     if match := _EXTRA.fullmatch(message):
         return f"{match[1]!r} is not expected here", False
     if message.startswith("No such command"):
         # "… 'x'. Did you mean 'y'?" becomes one sentence.
-        return message.replace("No such", "there is no", 1).replace(". Did you", ": did you", 1), False
+        return message.replace("No such", "unknown", 1).replace(". Did you", ": did you", 1), False
     # Raised by podlife itself, or of a class that is not known yet.
     return message, kind == "UsageError"
 

@@ -156,10 +156,10 @@ class HttpConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(CutOffError(f"what came is no answer: {error.__context__ or error}"))
+            self._fail(CutOffError(f"invalid HTTP response: {error.__context__ or error}"))
             return
         if self._barren_bytes > _MOST_HEADER_BYTES:
-            self._fail(CutOffError("what came is no answer: it has no end"))
+            self._fail(CutOffError("invalid HTTP response: it has no end"))
             return
         if self._buffered > self._most_buffered and not self._is_paused and self._transport is not None:
             self._transport.pause_reading()

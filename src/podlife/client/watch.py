@@ -144,7 +144,7 @@ def _decode_other_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Boo
             return Bookmark(metadata.resource_version, is_synced)
         type_ = EventType(event.type)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise CutError(f"a line of the stream is no event: {error}") from None
+        raise CutError(f"invalid watch event: {error}") from None
     try:
         return WatchEvent(type_, decode(event.object, view, "a watch"), metadata.resource_version)
     except BadAnswerError as error:

@@ -60,7 +60,7 @@ _FORBIDDEN = re.compile(
 def explained(error: ApiError, connection: Connection, *, rights: str = GC_RIGHTS) -> PodlifeError:
     if isinstance(error, UnauthorizedError):
         return ConfigError(
-            f"{connection.server} does not know who you are (401): log in anew, or check the credentials "
+            f"{connection.server} rejected the credentials (401 Unauthorized): log in again, or check those "
             f"of {connection.origin}"
         )
     if isinstance(error, ForbiddenError):

@@ -92,7 +92,9 @@ def _check(settings: JoinSettings) -> None:
             )
         return
     if settings.ca_hash and not _HASH.fullmatch(settings.ca_hash):
-        raise ConfigError(f"--ca-hash {settings.ca_hash!r} is none: write sha256: and 64 hexadecimal digits")
+        raise ConfigError(
+            f"--ca-hash {settings.ca_hash!r} is invalid: expected sha256: and 64 hexadecimal digits"
+        )
     if not settings.token:
         raise ConfigError(f"--join {where} needs --token: `podlife up` keeps it in its join file")
     if not settings.ca_hash and not settings.certificate_authority:

@@ -59,7 +59,7 @@ async def _answer(cluster: LocalCluster, order: dict[str, Any]) -> dict[str, Any
                 cluster.start_node(order["node"])
                 return {"is_new": is_new}
             case other:
-                return {"error": f"{other!r} is no order"}
+                return {"error": f"unknown request {other!r}"}
     except PodlifeError as error:
         return {"error": str(error)}
 

@@ -218,7 +218,7 @@ async def test_wrong_credentials_are_one_line(server: Server, tmp_path: Path) ->
     flags = ["--server", server.url, "--token", "wrong"]
     for command in (["plan"], ["sweep", "--yes"], ["run"], ["run", "--no-leader-elect"]):
         result = await podlife("gc", *command, *flags, HOME=str(tmp_path))
-        assert_one_line(result, server.url, "does not know who you are (401)")
+        assert_one_line(result, server.url, "rejected the credentials (401 Unauthorized)")
 
 
 async def test_an_authority_that_did_not_sign_is_one_line(tmp_path: Path) -> None:

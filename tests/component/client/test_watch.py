@@ -212,7 +212,7 @@ async def test_an_outage_that_lasts_too_long_is_raised_with_its_reason() -> None
 @virtual_time
 async def test_a_server_that_sends_nothing_but_rubbish_is_an_outage_too() -> None:
     server = Server(*[[b"rubbish\n"]] * 100)
-    with pytest.raises(UnreachableError, match="no event"):
+    with pytest.raises(UnreachableError, match="invalid watch event"):
         await anext(server.client().watch(PODS, resource_version="4", options=WatchOptions(resume_seconds=5)))
 
 

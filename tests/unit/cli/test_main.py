@@ -100,47 +100,50 @@ def test_importing_podlife_loads_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--nonsense"], "there is no option --nonsense; `podlife -h` shows what there is"),
+        (["--nonsense"], "unknown flag --nonsense; `podlife -h` lists what there is"),
         (
             ["up", "--nodez", "3"],
-            "there is no option --nodez: did you mean --nodes? `podlife up -h` shows what there is",
+            "unknown flag --nodez: did you mean --nodes? `podlife up -h` lists what there is",
         ),
         (
             ["gc", "plan", "--treshold", "3"],
             (
-                "there is no option --treshold: did you mean --terminated-pod-gc-threshold? `podlife gc plan -h` shows "
+                "unknown flag --treshold: did you mean --terminated-pod-gc-threshold? `podlife gc plan -h` lists "
                 "what there is"
             ),
         ),
-        (["nonsense"], "there is no command 'nonsense'; `podlife -h` shows what there is"),
+        (["nonsense"], "unknown command 'nonsense'; `podlife -h` lists what there is"),
         (
             ["controller"],
-            "there is no command 'controller': did you mean 'controllers'? `podlife -h` shows what there is",
+            "unknown command 'controller': did you mean 'controllers'? `podlife -h` lists what there is",
         ),
-        (["gc", "plan", "x", "y"], "'x y' is not expected here; `podlife gc plan -h` shows what there is"),
-        (["gc", "plan", "--quarantine"], "--quarantine needs a value: write it after it"),
+        (["gc", "plan", "x", "y"], "'x y' is not expected here; `podlife gc plan -h` lists what there is"),
+        (["gc", "plan", "--quarantine"], "flag needs an argument: --quarantine"),
         (["gc", "sweep", "--yes=x"], "'--yes=x' must be --yes=true or --yes=false"),
-        (["apiserver", "backup"], "FILE is missing; `podlife apiserver backup -h` shows what there is"),
+        (["apiserver", "backup"], "FILE is missing; `podlife apiserver backup -h` lists what there is"),
         (
             ["apiserver", "--port", "70000"],
-            "--port: '70000' is not a whole number from 0 to 65535: write it in digits",
+            "--port: invalid value '70000': expected a whole number from 0 to 65535",
         ),
         (
             ["apiserver", "--default-not-ready-toleration-seconds", "-1"],
-            "--default-not-ready-toleration-seconds: '-1' is not a whole number of 0 or more: write it in digits",
+            "--default-not-ready-toleration-seconds: invalid value '-1': expected a whole number of 0 or more",
         ),
         (
             ["gc", "plan", "--terminated-pod-gc-threshold", "many"],
-            "--terminated-pod-gc-threshold: 'many' is not a whole number: write it in digits",
+            "--terminated-pod-gc-threshold: invalid value 'many': expected a whole number",
         ),
         (
             ["gc", "plan", "-o", "xml"],
-            "--output: 'xml' is no way to show it: there are table, wide, json, yaml, name",
+            "--output: unknown output format 'xml'; choose from table, wide, json, yaml, name",
         ),
-        (["gc", "run", "-v", "loud"], "-v: 'loud' is not a level: write a number, 0 for the least"),
+        (
+            ["gc", "run", "-v", "loud"],
+            "-v: invalid log level 'loud': expected a whole number; 0 logs the least",
+        ),
         (
             ["apiserver", "--port", "x"],
-            "--port: 'x' is not a whole number from 0 to 65535: write it in digits",
+            "--port: invalid value 'x': expected a whole number from 0 to 65535",
         ),
         (
             ["apiserver", "kubeconfig", "--node", "a", "--user", "b"],
@@ -149,7 +152,7 @@ def test_importing_podlife_loads_nothing_else() -> None:
         (["apiserver", "--data", "", "--port", "0"], "--data is empty: give it a value, or leave it out"),
         (
             ["apiserver", "--memory", "--port", "0", "--name", "no host"],
-            "--name: 'no host' is no host name and no IP address",
+            "--name: invalid host name or IP address 'no host'",
         ),
     ],
 )

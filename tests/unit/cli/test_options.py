@@ -37,13 +37,13 @@ def test_a_duration_is_read_as_go_reads_it(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(("text", "hours"), [("1d", "24h"), ("2w", "336h")])
 def test_days_and_weeks_are_told_in_hours(text: str, hours: str) -> None:
-    with pytest.raises(typer.BadParameter, match=f"write {hours}"):
+    with pytest.raises(typer.BadParameter, match=f"expected {hours}"):
         parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["", "40", "s", "4 s", "40S", "1m-3s", "1e3s", "nan", "٣s"])
 def test_what_is_no_duration_is_told_how_to_write_one(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="write it as 40s"):
+    with pytest.raises(typer.BadParameter, match="expected 40s"):
         parse_duration(text)
 
 
@@ -57,7 +57,7 @@ def test_a_timeout_may_be_a_bare_number_of_seconds(text: str, seconds: float) ->
 
 
 def test_a_timeout_in_the_past_is_refused() -> None:
-    with pytest.raises(typer.BadParameter, match="in the past"):
+    with pytest.raises(typer.BadParameter, match="must not be negative"):
         parse_timeout("-1s")
 
 

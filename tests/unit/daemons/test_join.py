@@ -28,7 +28,7 @@ COMPLETE = JoinSettings("n1", Path("/nowhere"), URL, token="t", ca_hash=HASH)
         (replace(COMPLETE, where="/nowhere/join"), "there is no such file"),
         (replace(COMPLETE, token=""), "needs --token"),
         (replace(COMPLETE, ca_hash=""), "needs --ca-hash or --certificate-authority"),
-        (replace(COMPLETE, ca_hash="md5:1"), "write sha256: and 64 hexadecimal digits"),
+        (replace(COMPLETE, ca_hash="md5:1"), "expected sha256: and 64 hexadecimal digits"),
     ],
 )
 async def test_what_is_missing_to_join_is_said_before_anything_is_asked(

@@ -34,7 +34,7 @@ def parse_host(text: str) -> str:
         ip_address(text)
     except ValueError:
         if check_dns_subdomain(text.lower().removeprefix("*.")):
-            raise typer.BadParameter(f"{text!r} is no host name and no IP address") from None
+            raise typer.BadParameter(f"invalid host name or IP address {text!r}") from None
     return text
 
 

@@ -30,7 +30,7 @@ def _parse_name(text: str) -> str:
 
     if text and check_dns_subdomain(text):
         raise typer.BadParameter(
-            f"{text!r} is no name for a node: use lower case letters, digits, dots and dashes"
+            f"invalid node name {text!r}: use lower case letters, digits, dots and dashes"
         )
     return text
 
@@ -41,7 +41,9 @@ def _parse_ip(text: str) -> str:
     try:
         return str(ip_address(text)) if text else ""
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no IP address: write it as 192.0.2.1") from None
+        raise typer.BadParameter(
+            f"invalid IP address {text!r}: expected an address such as 192.0.2.1"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def _parse_label(text: str) -> tuple[str, str]:
 
     key, sign, value = text.partition("=")
     if not sign or check_label_key(key) or check_label_value(value):
-        raise typer.BadParameter(f"--labels {text!r} is no label: write KEY=VALUE, as disk=ssd")
+        raise typer.BadParameter(f"invalid --labels value {text!r}: expected KEY=VALUE, such as disk=ssd")
     return key, value
 
 
@@ -122,8 +124,7 @@ def _parse_taint(text: str) -> dict[str, str]:
     key, _, value = what.partition("=")
     if effect not in _EFFECTS or check_label_key(key) or check_label_value(value):
         raise typer.BadParameter(
-            f"--register-with-taints {text!r} is no taint: write KEY=VALUE:EFFECT, with an effect of "
-            f"{', '.join(_EFFECTS)}"
+            f"invalid taint {text!r}: expected KEY=VALUE:EFFECT, with an effect of {', '.join(_EFFECTS)}"
         )
     return {"key": key, "effect": effect, **({"value": value} if value else {})}
 

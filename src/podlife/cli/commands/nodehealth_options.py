@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _time(text: str | float) -> float:
     seconds = parse_duration(text)
     if seconds <= 0:
-        raise typer.BadParameter(f"{text!r} is no time to wait: write it as 40s or 500ms")
+        raise typer.BadParameter(f"duration must be positive: {text!r}")
     return seconds
 
 
@@ -29,7 +29,7 @@ def _number(what: str, most: float) -> Callable[[str | float], float]:
         except ValueError:
             found = math.nan
         if not 0 <= found <= most:
-            raise typer.BadParameter(f"{text!r} is no {what}: write it as 0.1")
+            raise typer.BadParameter(f"invalid value {text!r}: expected {what}, such as 0.1")
         return found
 
     return parse
@@ -39,8 +39,8 @@ def _wait(help_: str, shown: str) -> Any:
     return duration_option(help_, shown, parser=_time)
 
 
-_rate = _number("rate, so many nodes a second", 1e6)
-_share = _number("share between 0 and 1", 1)
+_rate = _number("a rate in nodes per second", 1e6)
+_share = _number("a share between 0 and 1", 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ _NUMBER = re.compile(r"[0-9]{1,6}")
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")
 
 
-def _time(least: float, example: str) -> Callable[[str | float], float]:
+def _time(least: float) -> Callable[[str | float], float]:
     def parse(text: str | float) -> float:
         seconds = parse_duration(text)
         if seconds < least:
-            raise typer.BadParameter(f"{text!r} is too short: write it as {example}, at least {least:g}s")
+            raise typer.BadParameter(f"duration must be at least {least:g}s: {text!r}")
         return seconds
 
     return parse
@@ -42,10 +42,10 @@ def _percent(text: str) -> float | None:
     return None if match is None or float(match[1]) > 100 else float(match[1])
 
 
-def _text(is_fit: Callable[[str], bool], complaint: str) -> Callable[[str], str]:
+def _text(is_fit: Callable[[str], bool], expected: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if not is_fit(text):
-            raise typer.BadParameter(f"{text!r} is {complaint}")
+            raise typer.BadParameter(f"invalid value {text!r}: expected {expected}")
         return text
 
     return parse
@@ -57,15 +57,15 @@ def _is_number(text: str, least: int = 0) -> bool:
 
 _share = _text(
     lambda text: bool(_percent(text)),
-    "no share of the nodes: write it as 10%, more than 0% and up to 100%",
+    "a share of the nodes such as 10%, above 0% and up to 100%",
 )
 _share_or_number = _text(
     lambda text: _percent(text) is not None or _is_number(text),
-    "neither a share nor a number of nodes: write it as 50% or 3",
+    "a share or a number of nodes, such as 50% or 3",
 )
 _all_or_number = _text(
     lambda text: text == "all" or _is_number(text, least=1),
-    "neither all nor a number of fence checks: write all, or 1 or more",
+    "all or a number of fence checks, 1 or more",
 )
 
 
@@ -76,7 +76,7 @@ class OutOfServiceOptions:
         duration_option(
             "out-of-service: how long a node is not ready, and its agent silent, before fence checks are asked.",
             "5m",
-            parser=_time(1, "5m"),
+            parser=_time(1),
         ),
     ] = 300.0
     out_of_service_most_share: Annotated[
@@ -97,7 +97,7 @@ class OutOfServiceOptions:
     ] = "50%"
     out_of_service_cool_down: Annotated[
         float,
-        duration_option("How long a node that has come back is left alone.", "10m", parser=_time(0, "10m")),
+        duration_option("How long a node that has come back is left alone.", "10m", parser=_time(0)),
     ] = 600.0
     out_of_service_control_plane: Annotated[
         bool, typer.Option("--out-of-service-control-plane", help="Nodes of the control plane, too.")
@@ -129,11 +129,11 @@ class OutOfServiceOptions:
         duration_option(
             "How long a fence check may take; one that takes longer has confirmed nothing.",
             "10s",
-            parser=_time(0.1, "10s"),
+            parser=_time(0.1),
         ),
     ] = 10.0
     fence_every: Annotated[
-        float, duration_option("No node is asked about more often than this.", "30s", parser=_time(1, "30s"))
+        float, duration_option("No node is asked about more often than this.", "30s", parser=_time(1))
     ] = 30.0
 
     @property
@@ -212,11 +212,9 @@ def _check_program(flag: str, text: str) -> None:
             f"{flag} {text!r} cannot be taken apart ({error}): check its quotes"
         ) from None
     if not argv:
-        raise typer.BadParameter(f"{flag} is empty: write the program and its arguments")
+        raise typer.BadParameter(f"{flag} is empty: expected a program and its arguments")
     if shutil.which(argv[0]) is None:
-        raise typer.BadParameter(
-            f"{flag}: there is no program {argv[0]!r} that could be run here: write where it is"
-        )
+        raise typer.BadParameter(f"{flag}: program {argv[0]!r} not found; check its name, or use its path")
 
 
 def _check_url(url: str) -> None:
@@ -228,7 +226,7 @@ def _check_url(url: str) -> None:
     if not is_fit:
         # Without the rest: there may be a secret in it.
         raise typer.BadParameter(
-            f"--fence-webhook {url.partition('?')[0]!r} is no address: write https://HOST/PATH"
+            f"invalid --fence-webhook URL {url.partition('?')[0]!r}: expected https://HOST/PATH"
         )
 
 

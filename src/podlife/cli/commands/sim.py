@@ -28,7 +28,7 @@ def _parse_name(text: str) -> str:
     # A number and a dash are put behind it.
     if check_dns_label(text) or len(text) > 50:
         raise typer.BadParameter(
-            f"{text!r} is no name for nodes: use up to 50 lower case letters, digits and -"
+            f"invalid name for nodes {text!r}: use up to 50 lower case letters, digits and -"
         )
     return text
 

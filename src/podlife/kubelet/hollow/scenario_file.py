@@ -46,7 +46,7 @@ def load_scenario(path: Path) -> Scenario:
     try:
         scenario, mistakes = scenario_mistakes(data.decode())
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text: write the scenario in UTF-8") from None
+        raise ConfigError(f"{path} is not UTF-8 text") from None
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     if mistakes:
@@ -127,7 +127,7 @@ def _labels(reader: YamlReader, node: YamlNode, path: str) -> LabelSelector | No
     try:
         return None if text is None else parse_label_selector(text)
     except ValueError as error:
-        reader.note(node, f"{path} is no label selector: {error}")
+        reader.note(node, f"{path} is not a label selector: {error}")
         return None
 
 

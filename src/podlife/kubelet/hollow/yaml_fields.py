@@ -53,9 +53,9 @@ def compose(text: str) -> YamlNode | None:
         node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark is not None else ""
-        raise ConfigError(f"{line}this is no YAML: {error.problem}") from None
+        raise ConfigError(f"{line}invalid YAML: {error.problem}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"this is no YAML: {' '.join(str(error).split()) or 'it is too deep'}") from None
+        raise ConfigError(f"invalid YAML: {' '.join(str(error).split()) or 'it is too deep'}") from None
     found: YamlNode | None = node
     return found
 

@@ -132,7 +132,7 @@ def _decode_header(line: bytes) -> Header:
     try:
         header = _header.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise DamagedError("its first line is no header of an entry") from None
+        raise DamagedError("its first line is not the header of an entry") from None
     if header.format != FORMAT:
         raise DamagedError(f"it is of the format {header.format!r}, which this version does not know")
     return header

@@ -12,14 +12,14 @@ from tests.unit.cli.conftest import Refused
     [
         (
             ["--name", "Not A Name"],
-            ["'Not A Name' is no name for a node", "letters, digits, dots and dashes"],
+            ["invalid node name 'Not A Name'", "letters, digits, dots and dashes"],
         ),
-        (["--runtime", "docker"], ["'docker' is no runtime: there are process, containerd, sim"]),
-        (["--node-ip", "here"], ["'here' is no IP address: write it as 192.0.2.1"]),
-        (["--labels", "disk"], ["--labels 'disk' is no label: write KEY=VALUE"]),
-        (["--register-with-taints", "a=b:Never"], ["is no taint: write KEY=VALUE:EFFECT", "NoExecute"]),
-        (["--max-pods", "none"], ["'none' is not a whole number"]),
-        (["--listen", "here"], ["--listen 'here' is no address"]),
+        (["--runtime", "docker"], ["unknown runtime 'docker'; choose from process, containerd, sim"]),
+        (["--node-ip", "here"], ["invalid IP address 'here': expected an address such as 192.0.2.1"]),
+        (["--labels", "disk"], ["invalid --labels value 'disk': expected KEY=VALUE"]),
+        (["--register-with-taints", "a=b:Never"], ["expected KEY=VALUE:EFFECT", "NoExecute"]),
+        (["--max-pods", "none"], ["invalid value 'none': expected a whole number"]),
+        (["--listen", "here"], ["invalid --listen address 'here'"]),
         (["--data", ""], ["--data is empty: give it a value"]),
     ],
 )

@@ -37,14 +37,14 @@ def test_without_flags_the_settings_are_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("flag", "line"),
     [
-        ("--node-monitor-grace-period=40", "'40' is not a duration: write it as 40s"),
-        ("--node-monitor-period=0", "'0' is no time to wait"),
-        ("--node-startup-grace-period=-1s", "'-1s' is no time to wait"),
-        ("--node-eviction-rate=fast", "'fast' is no rate, so many nodes a second"),
-        ("--secondary-node-eviction-rate=-1", "'-1' is no rate"),
-        ("--node-eviction-rate=nan", "'nan' is no rate"),
-        ("--unhealthy-zone-threshold=55", "'55' is no share between 0 and 1"),
-        ("--large-cluster-size-threshold=1.5", "'1.5' is not a whole number of 0 or more"),
+        ("--node-monitor-grace-period=40", "invalid duration '40': expected 40s"),
+        ("--node-monitor-period=0", "duration must be positive: '0'"),
+        ("--node-startup-grace-period=-1s", "duration must be positive: '-1s'"),
+        ("--node-eviction-rate=fast", "invalid value 'fast': expected a rate in nodes per second"),
+        ("--secondary-node-eviction-rate=-1", "invalid value '-1': expected a rate"),
+        ("--node-eviction-rate=nan", "invalid value 'nan': expected a rate"),
+        ("--unhealthy-zone-threshold=55", "invalid value '55': expected a share between 0 and 1"),
+        ("--large-cluster-size-threshold=1.5", "invalid value '1.5': expected a whole number of 0 or more"),
     ],
 )
 def test_a_flag_that_cannot_be_is_one_line(refused: Refused, flag: str, line: str) -> None:

@@ -72,7 +72,7 @@ def test_a_container_that_runs_out_of_memory_ends_as_one_that_was_killed() -> No
         ("pods: [{crash: {code: 99999999999999999999999}}]", r"must be a whole number from 1 to 255"),
         ("pods: [{crash: {code: one}}]", r"must be a whole number from 1 to 255"),
         ("pods: [{share: 120%}]", r"pods\[0\]\.share must be a part of all: write 0\.25 or 25%"),
-        ("pods: [{labels: 'a b'}]", r"pods\[0\]\.labels is no label selector"),
+        ("pods: [{labels: 'a b'}]", r"pods\[0\]\.labels is not a label selector"),
         ("pods: {start: 2s}", r"pods must be a list"),
         ("pods: [2s]", r"pods\[0\] must be a mapping with namespaces, labels"),
         ("pods: [{message: [a]}]", r"pods\[0\]\.message must be a text"),
@@ -83,10 +83,10 @@ def test_a_container_that_runs_out_of_memory_ends_as_one_that_was_killed() -> No
         ("nodes: [{every: 0}]", r"nodes\[0\]\.every must be longer than nothing"),
         ("nodes: [{at: 1s, what: both}]", r"must be agent \(silent\) or machine \(off\)"),
         ("[a]", r"line 1: this must be a mapping with seed, pods, images, nodes"),
-        ("pods:\n  - a: [\n", r"line 3: this is no YAML"),
-        ("seed: 1\n---\nseed: 2\n", r"this is no YAML"),
+        ("pods:\n  - a: [\n", r"line 3: invalid YAML"),
+        ("seed: 1\n---\nseed: 2\n", r"invalid YAML"),
         ("seed: -1", r"seed must be a whole number of 0 or more"),
-        ("[" * 500, r"this is no YAML"),
+        ("[" * 500, r"invalid YAML"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(text: str, told: str) -> None:
@@ -130,7 +130,7 @@ def test_what_a_pod_says_of_some_containers_is_not_for_the_others() -> None:
     [
         ("strat", "2s", r"annotation sim\.podlife\.dev/strat is not known: there is start, crash"),
         ("start", "soon", r"annotation sim\.podlife\.dev/start: start must be a length of time"),
-        ("crash", "{", r"annotation sim\.podlife\.dev/crash: .*no YAML"),
+        ("crash", "{", r"annotation sim\.podlife\.dev/crash: .*invalid YAML"),
         ("crash", "[" * 1001, r"annotation sim\.podlife\.dev/crash is longer than 1000 letters"),
     ],
 )

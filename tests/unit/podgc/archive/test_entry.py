@@ -100,8 +100,8 @@ def test_an_entry_that_was_cut_short_or_changed_is_damaged_and_never_half_an_ent
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "first line is no header"),
-        (b"nothing of ours\n", "first line is no header"),
+        (b"", "first line is not the header"),
+        (b"nothing of ours\n", "first line is not the header"),
         (
             b'{"namespace":"a","name":"b","uid":"c","archivedAt":"2030-01-01T00:00:00Z","format":"x/9"}\n',
             "'x/9'",

@@ -83,7 +83,7 @@ def _checked_name(name: str, kind: str) -> str:
     # As kubectl shows it: pod/web.
     name = name.removeprefix(f"{kind}/")
     if problems := check_dns_subdomain(name):
-        raise typer.BadParameter(f"{name!r} is no name of a {kind}: {problems[0]}")
+        raise typer.BadParameter(f"invalid {kind} name {name!r}: {problems[0]}")
     return name
 
 

@@ -49,9 +49,11 @@ def checked_finalizers(given: list[str] | None, option: str) -> frozenset[str]:
     names = words(given)
     for name in names:
         if "*" in name or "?" in name:
-            raise typer.BadParameter(f"{option} {name!r}: name each finalizer in full, there are no patterns")
+            raise typer.BadParameter(
+                f"{option} {name!r}: patterns are not supported; use the full name of each finalizer"
+            )
         if problems := check_label_key(name):
-            raise typer.BadParameter(f"{option} {name!r} is no name of a finalizer: {problems[0]}")
+            raise typer.BadParameter(f"invalid finalizer name {name!r} in {option}: {problems[0]}")
     return frozenset(names)
 
 
@@ -119,7 +121,7 @@ def remove(
     pods = tuple(dict.fromkeys(name.removeprefix("pod/") for name in names))
     for name in pods:
         if problems := check_dns_subdomain(name):
-            raise typer.BadParameter(f"{name!r} is no name of a pod: {problems[0]}")
+            raise typer.BadParameter(f"invalid pod name {name!r}: {problems[0]}")
     namespace = checked_namespace(removal.namespace)
     settings = replace(Settings(), policy=given_policy(removal.policy))
     wanted = Wanted(pods, namespace, allowed, removal.quarantine, removal.dry_run, settings)

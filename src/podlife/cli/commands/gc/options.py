@@ -25,7 +25,7 @@ GATES = {
 }
 
 
-_parse_quarantine = not_negative("lies in the past: write how long a node must be gone, 0s for no time")
+_parse_quarantine = not_negative("duration must not be negative")
 
 
 def quarantine_option(help_: str) -> Any:

@@ -105,7 +105,9 @@ def _parse_now(text: str) -> datetime | None:
     try:
         return parse_time(text)
     except ValueError:
-        raise typer.BadParameter(f"--now {text!r} is no time: write it as 2030-01-01T00:00:00Z") from None
+        raise typer.BadParameter(
+            f"invalid --now time {text!r}: expected RFC 3339, such as 2030-01-01T00:00:00Z"
+        ) from None
 
 
 @app.command()

@@ -182,7 +182,7 @@ def read_expected(name: str) -> dict[str, str]:
     try:
         text = _read(name).decode()
     except UnicodeDecodeError:
-        raise ConfigError(f"{name} is no text: save it as UTF-8") from None
+        raise ConfigError(f"{name} is not UTF-8 text") from None
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
@@ -190,7 +190,7 @@ def read_expected(name: str) -> dict[str, str]:
         place = f"{name}:{number}:1"
         if len(words) > 2 or words[0].count("/") != 1:
             raise ConfigError(
-                f"{place}: {line.strip()!r} is no line of it: write NAMESPACE/NAME RULE, or without RULE"
+                f"{place}: invalid line {line.strip()!r}: expected NAMESPACE/NAME, and a RULE where it matters"
             )
         if words[0] in expected:
             raise ConfigError(f"{place}: {words[0]} is there twice: leave one of them out")

@@ -102,7 +102,7 @@ def _besides(result: Result) -> Iterator[str]:
     outcomes = result.summary.outcomes
     for outcome, text in (
         (Outcome.GONE, "gone already"),
-        (Outcome.REPLACED, "made anew under the same name meanwhile: left alone"),
+        (Outcome.REPLACED, "recreated under the same name in the meantime: left alone"),
     ):
         if outcomes[outcome]:
             yield f"  {counted(outcomes[outcome])} {text}"

@@ -48,7 +48,7 @@ def _parse_audit_log(text: str | None) -> str | None:
     return "" if text == "none" else text and parse_path(text)
 
 
-_parse_grace = not_negative("lies in the past: write how long to wait, as 30s")
+_parse_grace = not_negative("duration must not be negative")
 
 
 def _tolerated(what: str) -> Any:

@@ -171,7 +171,7 @@ class Driver:
             # The next who asks tries again.
             container.kill_at = None
             name = container.stored.config.name
-            raise RuntimeUnavailableError(f"the compute does not end container {name!r}: it is asked again")
+            raise RuntimeUnavailableError(f"the compute has not ended container {name!r}, asking again")
 
     async def _ask(self, container: Container) -> None:
         try:

@@ -40,7 +40,7 @@ class WebhookCheck:
         try:
             dead = decode_object(body).get("dead")
         except ValueError:
-            return self._answer(FenceResult.FAILED, "its answer is no JSON object")
+            return self._answer(FenceResult.FAILED, "its response is not a JSON object")
         if dead is True:
             return self._answer(FenceResult.DEAD)
         if dead is False:

@@ -239,7 +239,10 @@ def test_what_is_not_as_expected_is_shown_and_ends_with_1(tmp_path: Path, good: 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a b c\n", "expected.txt:1:1: 'a b c' is no line of it: write NAMESPACE/NAME RULE, or without RULE"),
+        (
+            "a b c\n",
+            "expected.txt:1:1: invalid line 'a b c': expected NAMESPACE/NAME, and a RULE where it matters",
+        ),
         ("\nteam/a\nteam/a x\n", "expected.txt:3:1: team/a is there twice: leave one of them out"),
     ],
 )
@@ -272,4 +275,4 @@ def test_pods_that_cannot_be_read_are_one_line(text: str, told: str, good: Path)
 def test_a_time_that_is_none_is_a_wrong_use(good: Path) -> None:
     code, _, complained = run("test", good, "--now", "tomorrow")
     assert code == 2
-    assert "'tomorrow' is no time: write it as 2030-01-01T00:00:00Z" in " ".join(complained.split())
+    assert "'tomorrow': expected RFC 3339, such as 2030-01-01T00:00:00Z" in " ".join(complained.split())

@@ -20,8 +20,8 @@ from tests.unit.cli.conftest import Refused
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (("--runtime", "docker"), "'docker' is no runtime: there are process, containerd, sim"),
-        (("--nodes", "-1"), "'-1' is not a whole number from 0 to 1000"),
+        (("--runtime", "docker"), "unknown runtime 'docker'; choose from process, containerd, sim"),
+        (("--nodes", "-1"), "invalid value '-1': expected a whole number from 0 to 1000"),
         (("--controllers", "nobody"), "--controllers knows no 'nobody'"),
         (
             ("--runtime", "containerd", "--containerd-socket", "/nowhere"),
@@ -29,8 +29,8 @@ from tests.unit.cli.conftest import Refused
         ),
         (("--scenario", "x.yaml"), "--scenario is for simulated nodes"),
         (("--data", ""), "--data is empty"),
-        (("--name", "no host"), "'no host' is no host name and no IP address"),
-        (("--stop-timeout", "-1s"), "lies in the past"),
+        (("--name", "no host"), "invalid host name or IP address 'no host'"),
+        (("--stop-timeout", "-1s"), "duration must not be negative"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_nothing_is_made(

@@ -229,7 +229,7 @@ async def test_one_that_cannot_be_ended_is_not_said_to_have_and_is_tried_again_b
     compute.on["kill"] = failing
     async with one_running(compute) as (runtime, container_id):
         for _ in range(2):
-            with pytest.raises(RuntimeUnavailableError, match="does not end container 'c'"):
+            with pytest.raises(RuntimeUnavailableError, match="has not ended container 'c'"):
                 await runtime.stop_container(container_id, grace_seconds=0)
         with pytest.raises(RuntimeUnavailableError):
             await runtime.remove_container(container_id)

@@ -149,4 +149,4 @@ async def test_nothing_is_unpacked() -> None:
         return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
 
     answer = await asked(handle)
-    assert (answer.result, answer.text) == (FenceResult.FAILED, "its answer is no JSON object")
+    assert (answer.result, answer.text) == (FenceResult.FAILED, "its response is not a JSON object")
