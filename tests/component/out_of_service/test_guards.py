@@ -24,7 +24,7 @@ from tests.component.out_of_service.world import (
     node,
     nodes_out,
 )
-from tests.component.stories.objects import OUT_OF_SERVICE, pod, taints
+from tests.component.stories.objects import pod, taints
 from tests.kit.embedded import refusal
 
 STUBBORN = [{"operator": "Exists"}]
@@ -119,40 +119,6 @@ async def test_a_node_whose_agent_renews_its_lease_is_never_tainted() -> None:
 
 
 @virtual_time
-async def test_of_more_dead_nodes_than_may_be_out_at_once_nobody_is_tainted_until_one_is_back() -> None:
-    settings = replace(LAX, most=Portion(percent=20), min_healthy=Portion(percent=50))
-    making = Making(settings, Fence("n1", "n2"))
-    async with cluster_with(making, nodes=6) as cluster:
-        await begin(cluster, "n1", "n2")
-        for name in ("n1", "n2"):
-            await cluster.node(name).power_off()
-        await cluster.advance(minutes=5)
-        assert await nodes_out(cluster) == []
-        for name in ("n1", "n2"):
-            [said] = await refusals(cluster, name)
-            assert "2 nodes look dead and 0 are out of service already, at most 1 of 6 may be at once" in said
-        await cluster.node("n2").start()
-        await cluster.until(lambda: making.controller.metrics.tainted == 1, within=60)
-        await cluster.advance(seconds=20)
-        assert "on-n1" not in {each["metadata"]["name"] for each in (await cluster.client.list(PODS)).items}
-
-
-@virtual_time
-async def test_where_too_few_nodes_are_ready_nobody_is_tainted() -> None:
-    fence = Fence("n1", "n2")
-    settings = replace(LAX, most=Portion(percent=100), min_healthy=Portion(percent=50))
-    async with cluster_with(Making(settings, fence)) as cluster:
-        await begin(cluster, "n1")
-        for name in ("n1", "n2"):
-            await cluster.node(name).power_off()
-        await cluster.advance(minutes=4)
-        assert await nodes_out(cluster) == []
-        assert fence.asked == [], "nobody is asked about anybody"
-        [said] = await refusals(cluster, "n1")
-        assert "only 1 of 3 nodes are ready, at least 2 have to be" in said
-
-
-@virtual_time
 async def test_a_node_of_the_control_plane_is_left_alone_unless_asked_for() -> None:
     label = {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}
     for with_control_plane, tainted in ((False, 0), (True, 1)):
@@ -182,40 +148,7 @@ async def test_nothing_is_done_to_a_node_with_nothing_to_free_on_it() -> None:
         assert (await cluster.client.list(PODS)).items == []
 
 
-# Other people's taints
-
-
-@virtual_time
-async def test_a_taint_that_a_person_set_is_never_touched() -> None:
-    making = Making(LAX, Fence("n1"))
-    async with cluster_with(making) as cluster:
-        await lose_node(cluster, minutes=1)
-        await cluster.client.patch(NODES, "n1", {"spec": {"taints": [OUT_OF_SERVICE]}})
-        await cluster.advance(minutes=4)
-        assert await nodes_out(cluster) == ["n1"]
-        assert await annotation(cluster, "n1") is None
-        await cluster.node("n1").start()
-        await cluster.advance(minutes=4)
-        assert await nodes_out(cluster) == ["n1"]
-        assert making.controller.metrics.refused == {"tainted-by-somebody-else": 1}
-
-
-@virtual_time
-async def test_ours_that_a_person_took_off_is_not_set_again_and_theirs_stays() -> None:
-    making = Making(LAX, Fence("n1"))
-    async with cluster_with(making) as cluster:
-        await cluster.controllers.kill("taint-eviction")
-        await lose_node(cluster, minutes=3)
-        assert await nodes_out(cluster) == ["n1"], "nobody frees its pods"
-        kept = [each for each in (await node(cluster, "n1"))["spec"]["taints"] if "out-of" not in each["key"]]
-        await cluster.client.patch(NODES, "n1", {"spec": {"taints": kept}})
-        await cluster.advance(minutes=4)
-        assert await nodes_out(cluster) == []
-        assert making.controller.metrics.refused == {"taken-off-by-somebody": 1}
-        await cluster.client.patch(NODES, "n1", {"spec": {"taints": [*kept, OUT_OF_SERVICE]}})
-        await cluster.node("n1").start()
-        await cluster.advance(minutes=4)
-        assert await nodes_out(cluster) == ["n1"], "the annotation that we left does not make it ours"
+# A taint of ours
 
 
 @virtual_time
@@ -243,23 +176,6 @@ async def test_a_node_that_is_ready_again_loses_our_taint_and_is_left_alone_for_
         assert making.controller.metrics.refused == {"cool-down": 1}
         await cluster.advance(minutes=2)
         assert await nodes_out(cluster) == ["n1"]
-
-
-@virtual_time
-async def test_an_annotation_of_another_node_makes_no_taint_ours() -> None:
-    """A node that was made anew from a backup, taint and annotation and all."""
-    making = Making(LAX, Fence())
-    async with cluster_with(making) as cluster:
-        at = "2030-01-01T00:00:00Z"
-        text = json.dumps({"by": "podlife-out-of-service", "state": "tainted", "at": at, "uid": "another"})
-        patch = {
-            "metadata": {"annotations": {ANNOTATION: text}},
-            "spec": {"taints": [{**OUT_OF_SERVICE, "timeAdded": at}]},
-        }
-        await cluster.client.patch(NODES, "n1", patch)
-        await cluster.advance(minutes=4)
-        assert await nodes_out(cluster) == ["n1"]
-        assert await annotation(cluster, "n1") == text
 
 
 # Without doing anything
@@ -385,16 +301,3 @@ async def test_a_patch_that_was_overtaken_is_decided_anew_and_carries_uid_and_re
         tainted = json.loads(second["metadata"]["annotations"][ANNOTATION])
         assert (tainted["state"], tainted["by"]) == ("tainted", "podlife-out-of-service")
         assert tainted["at"] in [each.get("timeAdded") for each in second["spec"]["taints"]]
-
-
-@virtual_time
-async def test_a_node_that_is_made_anew_under_its_name_is_counted_anew() -> None:
-    fence = Fence("n1")
-    async with cluster_with(Making(LAX, fence)) as cluster:
-        await lose_node(cluster, seconds=90)
-        old = await node(cluster, "n1")
-        await cluster.client.delete(NODES, "n1")
-        await cluster.client.create(NODES, {"metadata": {"name": "n1"}})
-        await cluster.advance(seconds=50)
-        assert (await node(cluster, "n1"))["metadata"]["uid"] != old["metadata"]["uid"]
-        assert fence.asked == []

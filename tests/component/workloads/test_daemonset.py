@@ -7,33 +7,30 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
 
-from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NAMESPACES, NODES, PODS
+from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NAMESPACES, PODS
 from podlife.controller import ControlPlane
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.controller_revisions import revision_hash, template_patch
 from podlife.workloads.daemonset import DaemonSetController
-from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.kit.embedded import Disturbance, connect, start
 from tests.workloads.disturbances import cut_off, late_watch
-from tests.workloads.node import RUNS, UNREADY, exits
+from tests.workloads.node import RUNS, exits
 from tests.workloads.runs import EmbeddedQuota, at_work, observing
 from tests.workloads.scenarios.daemonset import (
     AGENT,
     IN_PLACE,
-    SURGE,
     change_image,
     daemon,
     node,
-    on,
     running,
     serves,
-    taint,
 )
 from tests.workloads.world import World
 
@@ -200,24 +197,6 @@ async def test_nothing_is_decided_while_the_server_is_not_followed() -> None:
 
 
 @virtual_time
-async def test_daemon_set_that_was_created_again_adopts_nothing_by_name_alone() -> None:
-    async with staged() as (stage, world):
-        async with stage.keeping():
-            await running(world, 2)
-            before = {pod["metadata"]["uid"] for pod in world.pods()}
-            # Without a collector the pods and the history of the first stay, and stay its own.
-            await world.delete(DS, AGENT)
-            await world.create(DS, daemon(world))
-            await world.until("the new one has its own", lambda: len(world.living()) == 4)
-            await asyncio.sleep(30)
-        (new,) = world.all(DS)
-        owners = Counter(pod["metadata"]["ownerReferences"][0]["uid"] for pod in world.pods())
-        assert owners[new["metadata"]["uid"]] == 2
-        assert before <= {pod["metadata"]["uid"] for pod in world.pods()}
-        assert new["status"]["numberAvailable"] == 2
-
-
-@virtual_time
 async def test_expectations_of_a_daemon_set_are_not_its_successors() -> None:
     async with staged() as (stage, world):
         await nodes(world, 3)
@@ -229,55 +208,6 @@ async def test_expectations_of_a_daemon_set_are_not_its_successors() -> None:
             await world.delete(DS, AGENT)
             await world.create(DS, daemon(world))
             await world.until("the successor has pods", lambda: len(world.living()) == 6)
-
-
-# Bounds of an update
-
-
-@pytest.mark.parametrize(("strategy", "fewest", "most"), [(IN_PLACE, 5, 6), (SURGE, 6, 7)])
-@virtual_time
-async def test_update_keeps_its_bounds_all_the_time(strategy: Any, fewest: int, most: int) -> None:
-    async with staged() as (stage, world):
-        async with stage.keeping():
-            await running(world, 6, updateStrategy=strategy, minReadySeconds=3)
-            await asyncio.sleep(5)
-            await change_image(world, "registry.example/main:2")
-            seen = []
-
-            def is_over() -> bool:
-                living = world.living()
-                seen.append((sum(map(is_ready, living)), len(living)))
-                return len(living) == 6 and {image(pod) for pod in living} == {"registry.example/main:2"}
-
-            await world.until("all are updated", is_over)
-        # Counted at every single change.
-        assert min(ready for ready, _ in seen) >= fewest
-        assert max(count for _, count in seen) == most
-
-
-def image(pod: Any) -> str:
-    name: str = pod["spec"]["containers"][0]["image"]
-    return name
-
-
-@virtual_time
-async def test_pods_are_made_in_bursts_that_begin_slowly() -> None:
-    made: list[float] = []
-
-    async def note(request: Request, to_server: Handler) -> Response:
-        if request.method == "POST" and request.path.endswith("/pods"):
-            made.append(asyncio.get_running_loop().time())
-            await asyncio.sleep(1)
-        return await to_server(request)
-
-    async with staged() as (stage, world):
-        await nodes(world, 12)
-        async with stage.keeping(note, burst=9):
-            await world.create(DS, daemon(world))
-            await serves(world, 12)
-    batches = [count for _, count in sorted(Counter(round(moment) for moment in made).items())]
-    # One, two, four and what is left of nine; then the other three.
-    assert batches == [1, 2, 4, 2, 1, 2]
 
 
 # Failed pods
@@ -298,65 +228,6 @@ async def test_pods_that_fail_at_once_are_replaced_ever_more_slowly() -> None:
             world.node.let(RUNS, lambda pod: pod["metadata"]["name"] not in failed)
             await asyncio.sleep(1000)
             await serves(world, 1)
-
-
-# Nodes
-
-
-@virtual_time
-async def test_event_of_a_node_that_is_nothing_to_daemons_wakes_nobody() -> None:
-    async with staged() as (stage, world):
-        await node(world, "a", disk="ssd")
-        await node(world, "b", disk="hdd")
-        async with stage.keeping() as controller:
-            for disk in ("ssd", "hdd"):
-                made = daemon(world, pod={"nodeSelector": {"disk": disk}})
-                made["metadata"]["name"] = made["spec"]["selector"]["matchLabels"]["app"] = f"for-{disk}"
-                made["spec"]["template"]["metadata"]["labels"]["app"] = f"for-{disk}"
-                await world.create(DS, made)
-            await world.settle()
-
-            async def is_woken(change: Callable[[], Any]) -> bool:
-                before = controller.queue.metrics.adds
-                await change()
-                await world.settle()
-                return controller.queue.metrics.adds > before
-
-            b = f"{world.namespace}-b"
-            heartbeat = {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "again"}]}}
-            assert not await is_woken(lambda: world.patch(NODES, b, heartbeat, subresource="status"))
-            assert not await is_woken(lambda: world.patch(NODES, b, {"metadata": {"labels": {"x": "y"}}}))
-            # A cordon is nothing to a daemon, and a taint is only to who should run there.
-            closed = [taint("node.kubernetes.io/unschedulable", "NoSchedule")]
-            cordon = {"unschedulable": True, "taints": closed}
-            assert not await is_woken(lambda: world.patch(NODES, b, {"spec": cordon}))
-            repair = {"spec": {"taints": [taint("repair", "NoSchedule")]}}
-            assert await is_woken(lambda: world.patch(NODES, b, repair))
-            assert world.status(DS, "for-hdd")["numberMisscheduled"] == 1
-            assert world.status(DS, "for-ssd")["desiredNumberScheduled"] == 1
-
-
-@virtual_time
-async def test_node_that_is_gone_is_not_counted_any_more_and_its_unbound_pod_goes() -> None:
-    async with staged() as (stage, world), stage.keeping():
-        await running(world, 3)
-        await world.delete(NODES, f"{world.namespace}-c")
-        await world.until_status(DS, AGENT, desiredNumberScheduled=2, numberAvailable=2)
-        # What was on it is for the collector of pods to clear away.
-        await asyncio.sleep(30)
-        assert len(on(world, "c")) == 1
-
-
-@virtual_time
-async def test_pod_on_a_node_that_comes_later_is_judged_then() -> None:
-    async with staged() as (stage, world), stage.keeping():
-        await running(world, 2)
-        await world.delete(NODES, f"{world.namespace}-b")
-        await world.until_status(DS, AGENT, desiredNumberScheduled=1)
-        # It comes back as something else.
-        name = f"{world.namespace}-b"
-        await world.create(NODES, {"metadata": {"name": name, "labels": {"scenario": "another"}}})
-        await world.until("its pod goes", lambda: not on(world, "b"))
 
 
 # History
@@ -428,55 +299,6 @@ async def test_history_of_kube_controller_manager_is_taken_over_without_a_rollou
 # Refusals and bad input
 
 
-@virtual_time
-async def test_quota_that_refuses_is_told_and_tried_again_ever_more_slowly() -> None:
-    is_full = True
-    tries: list[float] = []
-
-    async def quota(request: Request, to_server: Handler) -> Response:
-        if request.method == "POST" and request.path.endswith("/pods"):
-            tries.append(asyncio.get_running_loop().time())
-            if is_full:
-                return refusal(403, "Forbidden")
-        return await to_server(request)
-
-    async with staged() as (stage, world):
-        await nodes(world, 20)
-        async with stage.keeping(quota) as controller:
-            await world.create(DS, daemon(world))
-            await asyncio.sleep(60)
-            # One pod of twenty is tried each time, and the distance doubles from 5 ms.
-            assert 5 <= len(tries) <= 20
-            assert {event["message"] for event in world.events("FailedCreate")} == {"Error creating: no: 403"}
-            assert controller.controller.metrics.results["error"] == len(tries)
-            assert world.status(DS, AGENT)["numberUnavailable"] == 20
-            is_full = False
-            await asyncio.sleep(120)
-            await serves(world, 20)
-
-
-@virtual_time
-async def test_terminating_namespace_gets_no_events_and_no_storm() -> None:
-    tries: list[float] = []
-
-    async def count(request: Request, to_server: Handler) -> Response:
-        if request.method == "POST" and request.path.endswith("/pods"):
-            tries.append(asyncio.get_running_loop().time())
-        return await to_server(request)
-
-    async with staged() as (stage, world), stage.keeping(count) as controller:
-        pods = await running(world, 2)
-        made = len(tries)
-        # What is asked to go stays, and so does the namespace.
-        world.node.hold()
-        await world.terminate_namespace()
-        await world.lose(pods[0])
-        await asyncio.sleep(600)
-        assert len(tries) - made <= 3
-        assert not world.events("FailedCreate")
-        assert controller.controller.metrics.results["error"] == 0
-
-
 def rewriting(old: bytes, new: bytes) -> Disturbance:
     """A server that checks less than ours: what is read of DaemonSets is not what was written."""
 
@@ -543,15 +365,3 @@ async def test_selector_of_everything_is_refused_with_an_event() -> None:
             await world.until_event("SelectingAll")
             await asyncio.sleep(10)
         assert not world.pods()
-
-
-@virtual_time
-async def test_pods_that_do_not_become_ready_stop_an_update_until_the_template_is_changed_again() -> None:
-    async with staged() as (stage, world), stage.keeping():
-        await running(world, 4, updateStrategy=IN_PLACE)
-        world.node.let(UNREADY, lambda pod: image(pod).endswith(":broken"))
-        await change_image(world, "registry.example/main:broken")
-        await asyncio.sleep(3600)
-        assert sum(image(pod).endswith(":broken") for pod in world.living()) == 1
-        await change_image(world, "registry.example/main:3")
-        await serves(world, 4)

@@ -27,7 +27,7 @@ from tests.component.workloads.job_world import (
     world_of,
 )
 from tests.kit import objects
-from tests.kit.embedded import connect, refusal, start
+from tests.kit.embedded import connect, start
 from tests.workloads.disturbances import held, watching
 from tests.workloads.objects import labelled_pod
 
@@ -45,30 +45,6 @@ async def test_more_pods_than_one_status_may_name_are_all_counted() -> None:
 
 
 # Refused
-
-
-@virtual_time
-async def test_quota_that_refuses_is_told_and_tried_again_ever_more_slowly() -> None:
-    tries: list[float] = []
-    is_full = True
-
-    async def quota(request: Request, to_server: Handler) -> Response:
-        if request.method == "POST" and request.path.endswith("/pods"):
-            tries.append(asyncio.get_running_loop().time())
-            if is_full:
-                return refusal(403, "Forbidden")
-        return await to_server(request)
-
-    server = await start()
-    async with world_of(server) as world, controlling(server, quota) as controller:
-        await world.create(JOBS, job(completions=50, parallelism=50))
-        await asyncio.sleep(60)
-        # One pod of fifty each time, and the distance doubles from a second.
-        assert 4 <= len(tries) <= 10
-        assert controller._expectations.is_satisfied(KEY), "what was not created is not expected"
-        assert {event["message"] for event in world.events("FailedCreate")} == {"Error creating: no: 403"}
-        is_full = False
-        await world.until_pods(50)
 
 
 @virtual_time

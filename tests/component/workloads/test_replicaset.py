@@ -14,7 +14,7 @@ import pytest
 
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.storage import Key, Put
-from podlife.client import EVENTS, NAMESPACES, PODS, REPLICA_SETS, Client, DeleteOptions
+from podlife.client import NAMESPACES, PODS, REPLICA_SETS, Client
 from podlife.controller import ControlPlane
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
@@ -48,11 +48,6 @@ async def pods(client: Client) -> list[Object]:
 async def owners(client: Client) -> list[str]:
     """The UID of each pod's controller."""
     return [pod["metadata"]["ownerReferences"][0]["uid"] for pod in await pods(client)]
-
-
-async def messages(client: Client, reason: str) -> list[str]:
-    events = (await client.list(EVENTS, "default")).items
-    return [event["message"] for event in events if event["reason"] == reason]
 
 
 # Killed and started again
@@ -177,20 +172,6 @@ async def test_controller_that_is_cut_off_does_nothing_however_long_it_takes() -
 
 
 @virtual_time
-async def test_replica_set_made_again_adopts_no_pod_by_name_alone() -> None:
-    """Pods of the one before have an owner, though it is gone: they are not its own, and are left alone."""
-    client = connect(await start())
-    old = await make(client, 3)
-    async with controlling(client):
-        await asyncio.sleep(5)
-        await client.delete(REPLICA_SETS, "web", "default")
-        new = await make(client, 2)
-        await asyncio.sleep(5)
-    uids = await owners(client)
-    assert (uids.count(old["metadata"]["uid"]), uids.count(new["metadata"]["uid"])) == (3, 2)
-
-
-@virtual_time
 async def test_replica_set_made_again_does_not_wait_for_what_the_first_one_expected() -> None:
     """The first one is deleted while its pods are being made: nobody will see them come for it."""
 
@@ -231,32 +212,6 @@ async def test_owner_that_is_gone_at_the_server_adopts_nothing_though_its_cache_
 
 
 @virtual_time
-async def test_quota_that_refuses_is_asked_ever_more_slowly_and_told_to_the_owner() -> None:
-    is_full = True
-
-    async def quota(request: Request, to_server: Handler) -> Response:
-        return refusal(403, "Forbidden") if is_full and is_creation(request) else await to_server(request)
-
-    asked = Asked(quota)
-    client = connect(await start(), asked)
-    await make(client, 100)
-    async with controlling(client):
-        await asyncio.sleep(60)
-        tries = asked.times("POST", "/pods")
-        # One pod of a hundred is tried each time, and the distance doubles from 5 ms.
-        assert 5 <= len(tries) <= 20
-        assert tries[-1] - tries[-2] > 5
-        assert set(await messages(client, "FailedCreate")) == {"Error creating: no: 403"}
-        [condition] = (await client.get(REPLICA_SETS, "web", "default"))["status"]["conditions"]
-        assert (condition["type"], condition["reason"]) == ("ReplicaFailure", "FailedCreate")
-        is_full = False
-        await asyncio.sleep(120)
-        status = (await client.get(REPLICA_SETS, "web", "default"))["status"]
-    assert status["replicas"] == 100
-    assert "conditions" not in status
-
-
-@virtual_time
 async def test_quota_that_is_met_after_a_burst_that_went_well_is_run_into_by_few() -> None:
     """A burst begins with one, the one after it with as many as are sent at once; where those are refused, with one
     again."""
@@ -285,28 +240,6 @@ async def test_quota_that_is_met_after_a_burst_that_went_well_is_run_into_by_few
 
 
 @virtual_time
-async def test_deletion_that_fails_is_not_waited_for() -> None:
-    """What was not deleted is not expected to go: the next try comes after moments, not after five minutes."""
-    failures = 3
-
-    async def failing(request: Request, to_server: Handler) -> Response:
-        nonlocal failures
-        if request.method == "DELETE" and "/pods/" in request.path and failures > 0:
-            failures -= 1
-            return refusal(500, "InternalError")
-        return await to_server(request)
-
-    client = connect(await start(), failing)
-    await make(client, 4)
-    async with controlling(client):
-        await asyncio.sleep(5)
-        await client.scale(REPLICA_SETS, "web", "default", 1)
-        await asyncio.sleep(30)
-        assert len([pod for pod in await pods(client) if "deletionTimestamp" not in pod["metadata"]]) == 1
-        assert set(await messages(client, "FailedDelete")) == {"Error deleting: no: 500"}
-
-
-@virtual_time
 async def test_terminating_namespace_is_neither_told_of_nor_tried_again_and_again() -> None:
     asked = Asked()
     client = connect(await start(), asked)
@@ -325,30 +258,6 @@ async def test_terminating_namespace_is_neither_told_of_nor_tried_again_and_agai
     assert len(asked.times("POST", "/pods")) == 51
     assert len(asked.times("POST", "/events")) == told
     assert "conditions" not in replica_set_now["status"]
-
-
-@virtual_time
-async def test_pod_that_somebody_else_deletes_first_is_no_failure() -> None:
-    async def meddling(request: Request, to_server: Handler) -> Response:
-        if request.method == "DELETE" and "/pods/" in request.path:
-            first = Request(
-                "DELETE", request.path, request.query, request.headers, NO_GRACE, peer=request.peer
-            )
-            await to_server(first)
-        return await to_server(request)
-
-    client = connect(await start(), meddling)
-    await make(client, 4)
-    async with controlling(client) as controller:
-        await asyncio.sleep(5)
-        await client.scale(REPLICA_SETS, "web", "default", 1)
-        await asyncio.sleep(30)
-        assert len(await pods(client)) == 1
-        assert controller.controller.metrics.results["error"] == 0
-        assert await messages(client, "FailedDelete") == []
-
-
-NO_GRACE = json.dumps(DeleteOptions(grace_period_seconds=0).body()).encode()
 
 
 @virtual_time

@@ -96,9 +96,10 @@ async def test_owner_that_is_going_neither_adopts_nor_releases_but_keeps(stage: 
     assert stage.patches() == []
 
 
-async def test_pod_of_another_owner_is_left_alone(stage: Stage) -> None:
-    """CR-04."""
-    pod = await stage.add("p", ownerReferences=[STRANGER])
+@pytest.mark.parametrize("name", ["other", "web"])
+async def test_pod_of_another_owner_is_left_alone(stage: Stage, name: str) -> None:
+    """CR-04: an owner that had the same name is another one, too."""
+    pod = await stage.add("p", ownerReferences=[{**STRANGER, "name": name}])
     assert await stage.claim(pod) == []
     assert stage.patches() == []
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from podlife.podcontrol import InvalidOwnerError, SelectorMismatchError
 from podlife.workloads.deployment.rollout import (
     HASH_LABEL,
     is_same_template,
@@ -91,18 +90,6 @@ def test_expressions_of_the_selector_are_kept() -> None:
     selector = make_replica_set(deployment(selector=wanted), 1, {})["spec"]["selector"]
     assert selector["matchExpressions"] == wanted["matchExpressions"]
     assert set(selector["matchLabels"]) == {HASH_LABEL}
-
-
-@pytest.mark.parametrize("metadata", [{}, {"labels": {}}, {"labels": {"app": "other"}}])
-def test_template_that_the_selector_does_not_match_is_refused(metadata: dict[str, Any]) -> None:
-    wrong = deployment(template={**template(), "metadata": metadata})
-    with pytest.raises(SelectorMismatchError, match="does not match template labels"):
-        make_replica_set(wrong, 1, {})
-
-
-def test_deployment_without_a_uid_is_refused() -> None:
-    with pytest.raises(InvalidOwnerError, match="no owner uid"):
-        make_replica_set(deployment(metadata={"uid": ""}), 1, {})
 
 
 @pytest.mark.parametrize("collisions", [-1, -(2**31), 2**31 - 1])
