@@ -64,18 +64,14 @@ def taints(obj: Object) -> list[str]:
     return [f"{each['key'].removeprefix('node.kubernetes.io/')}:{each['effect']}" for each in found]
 
 
-def has_taint(taint: str) -> Any:
-    return lambda change: taint in taints(change.object)
-
-
 def phase(change: ObservedChange) -> str:
     return str((change.object.get("status") or {}).get("phase") or "")
 
 
-def who_deleted(cluster: Cluster, name: str, since: float = 0.0) -> list[tuple[str, int | None, bool]]:
+def who_deleted(cluster: Cluster, name: str) -> list[tuple[str, int | None, bool]]:
     """Who asked for the pod to be deleted and was not refused, with which grace, and whether the UID was named."""
     return [
         (entry.who, entry.json().get("gracePeriodSeconds"), bool(entry.uid))
         for entry in cluster.audit.find(method="DELETE", path=f"/pods/{name}")
-        if entry.is_success and entry.at >= since
+        if entry.is_success
     ]
