@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 from podlife.client import PODS, DeleteOptions
@@ -19,15 +17,6 @@ def pod(name: str = "web", node: str = "n1", *, grace: int = 30, **container: An
     bound = {"nodeName": node} if node else {}
     one = {"name": "main", "image": "app", **container}
     return objects.pod(name, one, terminationGracePeriodSeconds=grace, **bound)
-
-
-@asynccontextmanager
-async def cluster_with(obj: Object, **settings: Any) -> AsyncIterator[Cluster]:
-    """A cluster with all its controllers, in which the pod is where it comes to by itself."""
-    async with Cluster(**settings) as cluster:
-        await cluster.client.create(PODS, obj, "default")
-        await cluster.settled()
-        yield cluster
 
 
 async def delete(cluster: Cluster, name: str = "web", *, grace: int | None = None) -> Object:
@@ -62,6 +51,10 @@ def taints(obj: Object) -> list[str]:
     """As kubectl writes them."""
     found = (obj.get("spec") or {}).get("taints") or ()
     return [f"{each['key'].removeprefix('node.kubernetes.io/')}:{each['effect']}" for each in found]
+
+
+def has_taint(taint: str) -> Any:
+    return lambda change: taint in taints(change.object)
 
 
 def phase(change: ObservedChange) -> str:

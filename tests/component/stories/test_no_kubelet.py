@@ -6,21 +6,16 @@ import pytest
 
 from podlife.client import DEPLOYMENTS, PODS
 from podlife.testing import Cluster, is_gone, is_terminating, virtual_time
-from tests.component.stories.objects import (
-    cluster_with,
-    delete,
-    pod,
-    running,
-    who_deleted,
-    workload,
-)
+from tests.component.stories.objects import delete, pod, running, who_deleted, workload
 
 # The kubelet is stopped: the deletion hangs, since only the node ends it.
 
 
 @virtual_time
 async def test_the_delete_hangs_until_the_agent_is_back() -> None:
-    async with cluster_with(pod()) as cluster:
+    async with Cluster() as cluster:
+        await cluster.client.create(PODS, pod(), "default")
+        await cluster.settled()
         await cluster.node("n1").stop()
         async with cluster.timeline(PODS) as seen:
             await delete(cluster)
@@ -35,20 +30,6 @@ async def test_the_delete_hangs_until_the_agent_is_back() -> None:
             assert gone == pytest.approx(900, abs=5)
         assert running(cluster) == []
         assert who_deleted(cluster, "web") == [("test", None, False), ("n1", 0, True)]
-
-
-@virtual_time
-async def test_another_pod_of_the_same_name_runs_only_when_the_old_one_has_ended() -> None:
-    async with cluster_with(pod()) as cluster:
-        [old] = cluster.node("n1").containers
-        await cluster.node("n1").stop()
-        await delete(cluster, grace=0)
-        made = await cluster.client.create(PODS, pod(), "default")
-        await cluster.node("n1").start()
-        await cluster.advance(minutes=2)
-        [new] = cluster.node("n1").containers
-        assert (new.pod, new.pod_uid) == ("web", made["metadata"]["uid"])
-        assert new.pod_uid != old.pod_uid
 
 
 # The node is deleted with its pods still on it: they are orphans once it has been missing for long enough.

@@ -1,4 +1,4 @@
-"""A node falls silent: what is shown of it, who goes when, who is replaced at once and who only after help."""
+"""A node falls silent: who goes when, who is replaced at once, and what becomes of a node that returns."""
 
 from __future__ import annotations
 
@@ -10,16 +10,7 @@ import pytest
 from podlife.api.codec import parse_time
 from podlife.client import DEPLOYMENTS, LEASES, NODES, PODS, STATEFUL_SETS
 from podlife.testing import Cluster, ObservedChange, Timeline, is_gone, is_terminating, virtual_time
-from tests.component.stories.objects import (
-    OUT_OF_SERVICE,
-    Object,
-    condition,
-    has_condition,
-    running,
-    taints,
-    who_deleted,
-    workload,
-)
+from tests.component.stories.objects import Object, condition, has_condition, running, taints, workload
 
 
 async def pods_on(cluster: Cluster, node: str) -> dict[str, Object]:
@@ -81,33 +72,6 @@ async def test_a_replica_set_replaces_at_once_and_a_stateful_set_waits() -> None
         database = (await pods_on(cluster, "n1"))["db-0"]
         assert database["metadata"]["uid"] == uid
         assert "deletionTimestamp" in database["metadata"]
-
-
-@virtual_time
-async def test_the_out_of_service_taint_lets_the_pods_go_and_the_stateful_set_follow() -> None:
-    async with a_cluster_at_work() as cluster:
-        async with cluster.timeline() as seen:
-            await fall_silent(cluster, seen)
-            await cluster.advance(minutes=10)
-        old = (await cluster.client.get(PODS, "db-0", "default"))["metadata"]["uid"]
-        async with cluster.timeline() as seen:
-            node = await cluster.client.get(NODES, "n1")
-            patch = {"spec": {"taints": [*node["spec"]["taints"], OUT_OF_SERVICE]}}
-            await cluster.client.patch(NODES, "n1", patch)
-            await cluster.advance(seconds=60)
-            # The pod collector is told of the taint and does not wait for its next look.
-            gone = seen.first("Pod", "db-0", is_gone)
-            assert gone is not None
-            assert gone <= 20
-            assert ("pod-garbage-collector-controller", 0, True) in who_deleted(cluster, "db-0")
-            again = seen.first("Pod", "db-0", lambda change: change.uid != old)
-            assert again is not None
-            assert again == pytest.approx(gone, abs=1)
-        new = await cluster.client.get(PODS, "db-0", "default")
-        assert new["metadata"]["uid"] != old
-        assert new["spec"]["nodeName"] in ("n2", "n3")
-        assert new["status"]["phase"] == "Running"
-        assert await pods_on(cluster, "n1") == {}
 
 
 @virtual_time
