@@ -72,25 +72,6 @@ async def test_nothing_is_left_of_a_pod_that_is_gone(world: NodeWorld) -> None:
 
 
 @on_a_node
-async def test_init_containers_run_one_after_the_other_and_before_the_others(world: NodeWorld) -> None:
-    world.behaviours = {"first": Behaviour(run_seconds=3), "second": Behaviour(run_seconds=4)}
-    await world.running(pod(initContainers=[container("first"), container("second")]))
-    assert [name for name, _ in world.started] == ["first", "second", "main"]
-    made = {each.config.name: each for each in world.machine.containers.values()}
-    assert made["main"].started_at >= made["second"].finished_at  # type: ignore[operator]
-    assert made["second"].started_at >= made["first"].finished_at  # type: ignore[operator]
-
-
-@on_a_node
-async def test_a_pod_whose_init_container_fails_for_good_has_failed(world: NodeWorld) -> None:
-    world.behaviours["first"] = Behaviour(run_seconds=1, exit_code=9)
-    await world.create(pod(initContainers=[container("first")], restartPolicy="Never"))
-    failed = await world.until_phase("Failed")
-    assert state(failed, "first")["terminated"]["exitCode"] == 9
-    assert [name for name, _ in world.started] == ["first"]
-
-
-@on_a_node
 async def test_a_pod_that_ends_well_by_itself_has_succeeded_and_keeps_its_container(world: NodeWorld) -> None:
     world.behaviours["main"] = Behaviour(run_seconds=5, termination_message="done")
     await world.create(pod(restartPolicy="OnFailure"))

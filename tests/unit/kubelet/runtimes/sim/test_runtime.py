@@ -7,12 +7,7 @@ import asyncio
 import pytest
 
 from podlife.clock import ManualClock
-from podlife.kubelet.runtime import (
-    ContainerConfig,
-    ContainerState,
-    InvalidContainerError,
-    SandboxConfig,
-)
+from podlife.kubelet.runtime import ContainerConfig, ContainerState, InvalidContainerError, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 from podlife.testing import virtual_time
 
