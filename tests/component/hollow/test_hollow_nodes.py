@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from podlife.api.codec import Object, parse_time
+from podlife.api.codec import Object
 from podlife.client import LEASES, NODES, PODS, Bookmark, Client, DeleteOptions, EventType
 from podlife.errors import NotFoundError
 from podlife.kubelet.hollow import (
@@ -133,34 +133,6 @@ async def test_the_way_to_running_is_counted_from_when_a_pod_was_asked_for() -> 
 
 
 @virtual_time
-async def test_a_pod_crashes_as_the_scenario_says_and_restarts_with_backoff() -> None:
-    text = "pods: [{labels: app=bad, crash: {after: 5s, code: 3, times: 2}}]"
-    async with running(1, text) as (fleet, client):
-        await create(client, "bad", metadata={"labels": {"app": "bad"}})
-        await create(client, "good")
-        await until(lambda: fleet.tally.restarts == 2, seconds=300)
-        await asyncio.sleep(300)
-        (container,) = (await status_of(client, "bad"))["containerStatuses"]
-        assert container["restartCount"] == 2
-        assert container["lastState"]["terminated"]["exitCode"] == 3
-        assert "running" in container["state"]
-        assert (await status_of(client, "good"))["containerStatuses"][0]["restartCount"] == 0
-
-
-@virtual_time
-async def test_an_image_that_cannot_be_pulled_keeps_a_pod_waiting_with_the_reason() -> None:
-    text = "images: [{name: 'broken/*', error: manifest unknown}]"
-    async with running(1, text) as (_, client):
-        await create(client, "p", containers=[container(image="broken/app:1")])
-        await asyncio.sleep(15)
-        status = await status_of(client, "p")
-        assert status["phase"] == "Pending"
-        waiting = status["containerStatuses"][0]["state"]["waiting"]
-        assert waiting["reason"] in ("ErrImagePull", "ImagePullBackOff")
-        assert "manifest unknown" in waiting["message"]
-
-
-@virtual_time
 async def test_an_image_takes_its_time_once_and_is_there_for_the_next_pod() -> None:
     async with running(1, "images: [{name: 'large/*', pull: 30s}]") as (fleet, client):
         large = [container(image="large/app:1")]
@@ -180,15 +152,6 @@ async def test_pods_of_other_nodes_are_none_of_its_concern() -> None:
         await until(lambda: fleet.tally.phases == {"Running": 1})
         await asyncio.sleep(30)
         assert (fleet.tally.seen, (await status_of(client, "theirs"))["phase"]) == (1, "Pending")
-
-
-@virtual_time
-async def test_a_pod_says_of_itself_that_it_finishes() -> None:
-    async with running(1) as (fleet, client):
-        said = {"annotations": {"sim.podlife.dev/finish": "{after: 10s}"}}
-        await create(client, "job", metadata=said, restartPolicy="Never")
-        await until(lambda: fleet.tally.phases == {"Running": 1})
-        await until(lambda: fleet.tally.phases == {"Succeeded": 1})
 
 
 @virtual_time
@@ -234,33 +197,6 @@ async def test_a_machine_that_was_off_starts_its_pods_anew() -> None:
         await until(lambda: fleet.tally.restarts == 1)
         assert (await client.get(NODES, "sim-0"))["status"]["nodeInfo"]["bootID"] != boot
         await until(lambda: fleet.tally.phases == {"Running": 1})
-
-
-@virtual_time
-async def test_the_same_seed_gives_the_same_story() -> None:
-    async def story() -> dict[str, float]:
-        """How long the first run of each pod that crashed was."""
-        text = "seed: 5\npods: [{share: 50%, crash: {after: 10s, jitter: 60s, times: 1}}]"
-        async with running(2, text) as (fleet, client):
-            await create_pods(client, "default", "r", list(fleet.nodes), 20, lambda *_: None)
-            await asyncio.sleep(200)
-            pods = (await client.list_all(PODS, "default")).items
-            ends = {
-                each["metadata"]["name"]: each["status"]["containerStatuses"][0]["lastState"] for each in pods
-            }
-            return {name: seconds_of(end["terminated"]) for name, end in ends.items() if end}
-
-    first = await story()
-    again = await story()
-    assert 0 < len(first) < 20
-    assert first.keys() == again.keys()
-    # Times are told in whole seconds.
-    assert all(abs(first[name] - again[name]) <= 1 for name in first)
-    assert len(set(first.values())) > 3
-
-
-def seconds_of(run: Object) -> float:
-    return (parse_time(run["finishedAt"]) - parse_time(run["startedAt"])).total_seconds()
 
 
 @virtual_time

@@ -48,16 +48,6 @@ async def following(world: World, confirm: Callable[[], Awaitable[None]] = confi
 
 
 @virtual_time
-async def test_what_changes_is_told_of() -> None:
-    world = await World.start("a", "b")
-    async with following(world) as seen:
-        assert seen.values == {"a": "", "b": ""}
-        await world.put("a", "new")
-        await world.delete("b")
-        await until(lambda: seen.values == {"a": "new"})
-
-
-@virtual_time
 async def test_after_an_interruption_it_goes_on_where_it_was() -> None:
     world = await World.start("a", "b")
     async with following(world) as seen:

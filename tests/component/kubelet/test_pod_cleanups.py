@@ -1,4 +1,4 @@
-"""Housekeeping on a whole agent: failed kills, places of pods that still stop, sources that are not ready."""
+"""Housekeeping on a whole agent: failed kills, places of pods that still stop, a runtime that cannot be listed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from podlife.client import PODS
-from podlife.errors import UnreachableError
 from podlife.kubelet.runtime import RuntimeUnavailableError, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.testing import virtual_time
@@ -203,21 +202,6 @@ async def test_a_static_pod_put_back_is_refused_when_its_port_is_taken(world: No
 
 
 @on_a_node
-async def test_a_refused_pod_shows_no_container_when_its_own_status_comes_back(world: NodeWorld) -> None:
-    wanted = {"resources": {"requests": {"cpu": "64"}}}
-    await world.create(pod(containers=[container(**wanted)]))
-    await world.until_phase("Failed")
-    await asyncio.sleep(90)
-    labels = {"metadata": {"labels": {"a": "b"}}}
-    await world.client.patch(PODS, "web", labels, "default")
-    await asyncio.sleep(90)
-    assert "containerStatuses" not in (await world.get())["status"]
-    assert len(world.agent.core.workers) == 0
-    await world.delete()
-    assert await world.until_gone() < 5
-
-
-@on_a_node
 async def test_a_refused_pod_shows_no_container_after_the_agent_was_started_again_nor_when_it_is_deleted(
     world: NodeWorld,
 ) -> None:
@@ -250,28 +234,7 @@ async def test_a_pod_that_ran_and_is_refused_after_the_agent_was_started_again_i
     assert alive(world) == ["one"]
 
 
-# Sources and the runtime
-
-
-@virtual_time
-async def test_a_pod_that_goes_while_another_source_is_not_ready_is_ended_when_that_is() -> None:
-    async with node_world(is_begun=False) as world:
-        is_away = True
-
-        async def away(request: Any, handler: Any) -> Any:
-            if is_away:
-                raise UnreachableError("nobody is there")
-            return await handler(request)
-
-        agent = await world.begin(away)
-        source = agent.core.sync_loop.static_pods
-        source.put(static_pod("a"))
-        await until(lambda: alive(world) == ["a-n1"], seconds=5)
-        source.remove_uid("static-a")
-        await asyncio.sleep(400)
-        assert alive(world) == ["a-n1"]
-        is_away = False
-        await until(lambda: not alive(world), seconds=60)
+# The runtime
 
 
 @on_a_node

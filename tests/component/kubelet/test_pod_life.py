@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from podlife.api.codec import parse_time
 from podlife.client import CONFIG_MAPS, PODS, PatchType
 from podlife.errors import UnreachableError
-from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtimes.sim import Behaviour
 from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, node_world, on_a_node, pod
@@ -73,25 +72,6 @@ async def test_nothing_is_left_of_a_pod_that_is_gone(world: NodeWorld) -> None:
 
 
 @on_a_node
-async def test_init_containers_run_one_after_the_other_and_before_the_others(world: NodeWorld) -> None:
-    world.behaviours = {"first": Behaviour(run_seconds=3), "second": Behaviour(run_seconds=4)}
-    await world.running(pod(initContainers=[container("first"), container("second")]))
-    assert [name for name, _ in world.started] == ["first", "second", "main"]
-    made = {each.config.name: each for each in world.machine.containers.values()}
-    assert made["main"].started_at >= made["second"].finished_at  # type: ignore[operator]
-    assert made["second"].started_at >= made["first"].finished_at  # type: ignore[operator]
-
-
-@on_a_node
-async def test_a_pod_whose_init_container_fails_for_good_has_failed(world: NodeWorld) -> None:
-    world.behaviours["first"] = Behaviour(run_seconds=1, exit_code=9)
-    await world.create(pod(initContainers=[container("first")], restartPolicy="Never"))
-    failed = await world.until_phase("Failed")
-    assert state(failed, "first")["terminated"]["exitCode"] == 9
-    assert [name for name, _ in world.started] == ["first"]
-
-
-@on_a_node
 async def test_a_pod_that_ends_well_by_itself_has_succeeded_and_keeps_its_container(world: NodeWorld) -> None:
     world.behaviours["main"] = Behaviour(run_seconds=5, termination_message="done")
     await world.create(pod(restartPolicy="OnFailure"))
@@ -142,19 +122,6 @@ async def test_a_container_with_another_image_is_replaced(world: NodeWorld) -> N
     assert shown["status"]["containerStatuses"][0]["image"] == "registry.example/app:2"
     told = [said for reason, said, _ in await world.events() if reason == "Killing"]
     assert told == ["Container main definition changed, will be restarted"]
-
-
-@on_a_node
-async def test_a_container_found_ill_is_started_again_and_its_readiness_is_told(world: NodeWorld) -> None:
-    shown = await world.running(pod())
-    uid = shown["metadata"]["uid"]
-    container_id = shown["status"]["containerStatuses"][0]["containerID"].partition("://")[2]
-    agent = world.agent
-    agent.prober.set_result(ProbeType.READINESS, container_id, uid, ProbeResult.FAILURE)
-    agent.prober.set_result(ProbeType.LIVENESS, container_id, uid, ProbeResult.FAILURE)
-    await world.until(lambda each: each["status"]["containerStatuses"][0]["restartCount"] == 1)
-    told = [said for reason, said, _ in await world.events() if reason == "Killing"]
-    assert told == ["Container main failed liveness probe, will be restarted"]
 
 
 # Why a container waits
@@ -267,17 +234,6 @@ async def test_an_agent_killed_at_any_moment_of_a_pod_s_life_goes_on_with_it() -
             ended = await world.until(lambda each: each["metadata"].get("deletionGracePeriodSeconds") == 0)
             assert state(ended)["terminated"]["exitCode"] == 4, moment
             assert sorted(world.started) == [("first", 0), ("main", 0)], moment
-
-
-@on_a_node
-async def test_what_runs_of_a_pod_that_was_deleted_meanwhile_is_ended_and_removed(world: NodeWorld) -> None:
-    await world.running(pod())
-    await world.kill()
-    await world.delete(grace_seconds=0)
-    await world.begin()
-    await asyncio.sleep(10)
-    assert not world.machine.sandboxes
-    assert not world.machine.containers
 
 
 @on_a_node

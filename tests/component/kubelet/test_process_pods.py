@@ -121,15 +121,6 @@ async def test_no_event_claims_that_an_image_was_pulled_or_is_present(tmp_path: 
         assert "Pulled" not in [reason for reason, _, _ in await node.events()]
 
 
-async def test_a_pod_without_a_command_says_what_to_do(tmp_path: Path) -> None:
-    async with node_in(tmp_path) as node:
-        await node.run({"name": "main", "image": "nginx"})
-        waiting = await node.until(lambda each: "CreateContainerError" in str(each["status"]))
-        message = waiting["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
-        assert "set command (kubectl run NAME --image=nginx --command -- PROGRAM)" in message
-        assert "--runtime containerd" in message
-
-
 @pytest.mark.skipif(not can_mount(), reason="mounts cannot be made here")
 async def test_host_aliases_are_seen_beside_what_the_node_knows(tmp_path: Path) -> None:
     async with node_in(tmp_path) as node:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,14 +14,13 @@ from podlife.aio import cancel_and_wait
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import NODES, PODS
 from podlife.client.refs import SERVICES
-from podlife.clock import Clock, SystemClock
+from podlife.clock import Clock
 from podlife.errors import NotFoundError
 from podlife.kubelet.hollow import HollowNodes, HollowSettings
 from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import CLUSTER_FILE, AnotherClusterError, ClusterMembership, NodeSettings
 from podlife.kubelet.node_status.membership import is_another_cluster
 from podlife.kubelet.runtime import ContainerState, Runtime
-from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.settings import KubeletSettings
 from podlife.testing import LoopClock, virtual_time
@@ -158,15 +156,6 @@ async def test_simulated_containers_outlive_a_server_that_lost_its_data(
 ) -> None:
     place = Place(await cluster(), as_kube_apiserver if is_restricted else None)
     await kept(place, sim(place, tmp_path), Warnings(caplog))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
-async def test_processes_outlive_a_server_that_lost_its_data(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    place, clock = Place(await cluster()), SystemClock()
-    runtime = ProcessRuntime(ProcessSettings(tmp_path / "process", ips=("127.0.0.1",)), clock)
-    await kept(place, Node(place, runtime, clock, tmp_path), Warnings(caplog))
 
 
 @virtual_time

@@ -121,15 +121,6 @@ async def test_a_runtime_that_never_answered_keeps_a_new_node_from_being_ready()
 
 
 @virtual_time
-async def test_a_problem_of_the_kubelet_itself_is_reported_with_the_next_check() -> None:
-    problem = "PLEG is not healthy: pleg has yet to be successful"
-    async with world() as here, here.running():
-        here.problems.append(problem)
-        await asyncio.sleep(11)
-        assert (await here.condition("Ready"))["message"] == problem
-
-
-@virtual_time
 async def test_a_node_that_a_monitor_gave_up_says_that_it_is_there() -> None:
     """NL-15 is what the monitor writes."""
     async with world() as here, here.running():

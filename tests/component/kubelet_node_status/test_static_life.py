@@ -13,7 +13,6 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
 from podlife.client import NODES, PODS, Client, DeleteOptions
 from podlife.daemons.node import check_static_pod
-from podlife.kubelet.config import is_mirror_of
 from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import FixedMachine, NodeSettings
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
@@ -88,16 +87,6 @@ async def node(folder: Path, *, refuses: list[bool] | None = None) -> AsyncItera
         finally:
             await cancel_and_wait(task)
     assert not failures
-
-
-@virtual_time
-async def test_a_file_becomes_a_pod_that_runs_and_a_mirror_that_says_so(tmp_path: Path) -> None:
-    async with node(tmp_path) as here:
-        mirror = await here.until_running()
-        (pod,) = here.agent.pod_manager
-        assert is_mirror_of(mirror, pod)
-        assert mirror["status"]["podIP"]
-        assert here.running() == [("web-n1", "app:1")]
 
 
 @virtual_time

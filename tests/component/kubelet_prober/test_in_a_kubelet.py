@@ -1,4 +1,4 @@
-"""What probes and hooks do to a pod on a whole node: simulated containers, real statuses and events, virtual time."""
+"""What probes do to a pod on a whole node: simulated containers, real statuses and events, virtual time."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Program:
         return ExecResult(self.codes.get(command[0], 0), b"", b"")
 
 
-async def create(world: NodeWorld, program: Program, spec: Object | None = None, **fields: Any) -> None:
+async def create(world: NodeWorld, program: Program, **fields: Any) -> None:
     """A pod whose one container has these fields, and answers commands as the program does."""
-    world.behaviours.setdefault("main", Behaviour(exec=program))
-    await world.create(pod(containers=[container(**fields)], **(spec or {})))
+    world.behaviours["main"] = Behaviour(exec=program)
+    await world.create(pod(containers=[container(**fields)]))
 
 
 def probe(word: str, **fields: Any) -> Object:
@@ -115,62 +115,6 @@ async def test_a_slow_start_is_waited_for_before_anything_else_is_asked() -> Non
         program.commands.clear()
         await asyncio.sleep(30)
         assert set(program.commands) == {"alive", "ready"}
-
-
-@virtual_time
-async def test_hooks_run_at_the_start_and_before_the_end() -> None:
-    async with node_world() as world:
-        program = Program()
-        lifecycle = {"postStart": {"exec": {"command": ["begin"]}}, "preStop": {"sleep": {"seconds": 7}}}
-        await create(world, program, lifecycle=lifecycle)
-        await world.until_phase("Running")
-        assert program.commands == ["begin"]
-        await world.delete()
-        assert 7 <= await world.until_gone() < 12
-
-
-@virtual_time
-async def test_a_hook_that_fails_at_the_start_ends_the_container_and_tells_no_secrets() -> None:
-    async with node_world() as world:
-        program = Program(begin=1)
-        lifecycle = {"postStart": {"exec": {"command": ["begin", "--password=x"]}}}
-        await create(world, program, lifecycle=lifecycle)
-        await world.until(lambda each: restarts(each) == 1)
-        assert set(await told(world, "FailedPostStartHook")) == {"PostStartHook failed"}
-        program.codes.clear()
-        await world.until(lambda each: restarts(each) > 1 and is_ready(each))
-
-
-@virtual_time
-async def test_a_hook_that_hangs_before_the_end_takes_the_grace_and_no_more() -> None:
-    async with node_world() as world:
-        lifecycle = {"preStop": {"sleep": {"seconds": 1000}}}
-        await create(world, Program(), {"terminationGracePeriodSeconds": 2000}, lifecycle=lifecycle)
-        await world.until_phase("Running")
-        await world.delete(grace_seconds=20)
-        assert 20 <= await world.until_gone() < 30
-
-
-@virtual_time
-async def test_while_a_pod_ends_it_is_not_found_ill() -> None:
-    async with node_world() as world:
-        program = Program()
-        world.behaviours["main"] = Behaviour(exec=program, stop_seconds=None)
-        probes = {"livenessProbe": probe("alive", failureThreshold=1), "readinessProbe": probe("ready")}
-        await create(world, program, {"terminationGracePeriodSeconds": 60}, **probes)
-        await world.until(is_ready)
-        await world.delete()
-        await asyncio.sleep(1)
-        program.codes.update(alive=1, ready=1)
-        program.commands.clear()
-        await world.until_gone()
-        assert "alive" not in program.commands
-        assert "ready" in program.commands
-        assert not any("Liveness" in message for message in await told(world, "Unhealthy"))
-        await asyncio.sleep(30)
-        asked = len(program.commands)
-        await asyncio.sleep(60)
-        assert len(program.commands) == asked, "nobody asks a pod that is gone"
 
 
 @virtual_time

@@ -155,8 +155,3 @@ async def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
     async with running(endpoint_in(tmp_path)) as port:
         with pytest.raises(ConfigError, match=f"port {port} on 127.0.0.1 is in use"):
             await endpoint_in(tmp_path, port=port).run()
-
-
-async def test_an_agent_in_trouble_says_so(tmp_path: Path) -> None:
-    async with running(endpoint_in(tmp_path)) as port:
-        assert (await ask(port)).startswith(b"HTTP/1.1 500")

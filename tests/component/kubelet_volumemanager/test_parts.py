@@ -19,14 +19,6 @@ def part(path: str = "", **said: Any) -> Object:
     return {"name": "scratch", "mountPath": "/part", **({"subPath": path} if path else {}), **said}
 
 
-@virtual_time
-async def test_a_part_that_is_missing_is_made_and_shown(node: Node, root: Path) -> None:
-    shown = (await node.mount(pod(SCRATCH, mounts=[part("logs/today")])))["scratch"]
-    (shown / "log").write_text("1")
-    folder = root / "pods/uid-1/volumes/kubernetes.io~empty-dir/scratch"
-    assert contents(folder) == {"logs/today/log": b"1"}
-
-
 @needs_root
 @virtual_time
 async def test_a_part_is_mounted_where_every_node_has_it_and_goes_with_its_pod(

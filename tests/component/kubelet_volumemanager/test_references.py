@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from podlife.api.codec import Object
-from podlife.client import CONFIG_MAPS
 from podlife.errors import ApiError, NotFoundError
 from podlife.kubelet.object_cache import object_store as kept_objects
 from podlife.testing import virtual_time
@@ -110,29 +109,12 @@ async def test_that_there_is_no_such_object_is_not_kept(node: Node) -> None:
 
 
 @virtual_time
-async def test_a_deleted_object_is_gone_once_it_is_looked_at_again(node: Node) -> None:
-    await register_settings(node)
-    await settings(node)
-    await node.server.client.delete(CONFIG_MAPS, "settings", "default")
-    await asyncio.sleep(70)
-    assert await settings(node) is None
-
-
-@virtual_time
 async def test_while_the_server_fails_what_is_kept_goes_on_to_count(node: Node) -> None:
     await register_settings(node)
     await settings(node)
     node.server.refuse = down
     await asyncio.sleep(300)
     assert await settings(node) == {"a": "1"}
-
-
-@virtual_time
-async def test_with_nothing_kept_a_failure_of_the_server_is_raised(node: Node) -> None:
-    node.objects.register(pod(CONFIG))
-    node.server.refuse = down
-    with pytest.raises(ApiError):
-        await node.objects.config_map("default", "settings")
 
 
 @virtual_time

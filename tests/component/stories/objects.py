@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 from podlife.client import PODS, DeleteOptions
@@ -19,15 +17,6 @@ def pod(name: str = "web", node: str = "n1", *, grace: int = 30, **container: An
     bound = {"nodeName": node} if node else {}
     one = {"name": "main", "image": "app", **container}
     return objects.pod(name, one, terminationGracePeriodSeconds=grace, **bound)
-
-
-@asynccontextmanager
-async def cluster_with(obj: Object, **settings: Any) -> AsyncIterator[Cluster]:
-    """A cluster with all its controllers, in which the pod is where it comes to by itself."""
-    async with Cluster(**settings) as cluster:
-        await cluster.client.create(PODS, obj, "default")
-        await cluster.settled()
-        yield cluster
 
 
 async def delete(cluster: Cluster, name: str = "web", *, grace: int | None = None) -> Object:
@@ -72,10 +61,10 @@ def phase(change: ObservedChange) -> str:
     return str((change.object.get("status") or {}).get("phase") or "")
 
 
-def who_deleted(cluster: Cluster, name: str, since: float = 0.0) -> list[tuple[str, int | None, bool]]:
+def who_deleted(cluster: Cluster, name: str) -> list[tuple[str, int | None, bool]]:
     """Who asked for the pod to be deleted and was not refused, with which grace, and whether the UID was named."""
     return [
         (entry.who, entry.json().get("gracePeriodSeconds"), bool(entry.uid))
         for entry in cluster.audit.find(method="DELETE", path=f"/pods/{name}")
-        if entry.is_success and entry.at >= since
+        if entry.is_success
     ]

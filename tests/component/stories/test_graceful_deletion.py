@@ -23,10 +23,6 @@ ANSWERS_TO_TERM_AFTER_10 = Behaviour(stop_seconds=10, stop_exit_code=0)
 IGNORES_TERM = Behaviour(stop_seconds=None)
 
 
-def sleeping_hook(seconds: int) -> Object:
-    return {"preStop": {"sleep": {"seconds": seconds}}}
-
-
 @asynccontextmanager
 async def a_running_pod(behaviour: Behaviour, obj: Object) -> AsyncIterator[tuple[Cluster, Timeline]]:
     """In a cluster with all its controllers; what is seen begins now."""
@@ -71,43 +67,6 @@ async def test_a_deletion_is_a_mark_a_stop_and_at_last_the_node_s_own_delete() -
         # 8, 9: the node itself asks for the end, without grace and for this pod alone, and only then it is gone.
         assert who_deleted(cluster, "web") == [("test", None, False), ("n1", 0, True)]
         assert seen.first("Pod", "web", is_gone) == pytest.approx(10, abs=0.5)
-
-
-@virtual_time
-async def test_who_ignores_term_is_killed_when_the_grace_is_over() -> None:
-    async with a_running_pod(IGNORES_TERM, pod(grace=45)) as (cluster, seen):
-        await delete(cluster)
-        await cluster.advance(seconds=44.9)
-        assert running(cluster) == ["web"]
-        await cluster.advance(seconds=2)
-        assert seen.first("Pod", "web", is_gone) == pytest.approx(45, abs=0.5)
-        assert exit_codes(seen) == [137]
-
-
-# It answers to TERM ten seconds after the hook, or is killed if less than that is left of the grace.
-@pytest.mark.parametrize(("hook_seconds", "gone_after", "exit_code"), [(12, 22, 0), (25, 30, 137)])
-@virtual_time
-async def test_a_hook_within_the_grace_comes_before_term_and_leaves_the_rest_to_the_container(
-    hook_seconds: int, gone_after: int, exit_code: int
-) -> None:
-    obj = pod(lifecycle=sleeping_hook(hook_seconds))
-    async with a_running_pod(ANSWERS_TO_TERM_AFTER_10, obj) as (cluster, seen):
-        await delete(cluster)
-        await cluster.advance(minutes=1)
-        assert seen.first("Pod", "web", is_gone) == pytest.approx(gone_after, abs=0.5)
-        assert exit_codes(seen) == [exit_code]
-
-
-@virtual_time
-async def test_a_hook_beyond_the_grace_is_broken_off_and_two_seconds_are_left() -> None:
-    """The extra 2 s: what the hook has used up is not all of it."""
-    obj = pod(grace=900, lifecycle=sleeping_hook(600))
-    async with a_running_pod(IGNORES_TERM, obj) as (cluster, seen):
-        await delete(cluster, grace=30)
-        await cluster.advance(seconds=31.9)
-        assert running(cluster) == ["web"]
-        await cluster.advance(minutes=1)
-        assert seen.first("Pod", "web", is_gone) == pytest.approx(32, abs=0.5)
 
 
 @virtual_time

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from podlife.api.durations import format_go_duration
 from podlife.kubelet.kuberuntime.backoff import (
     BACK_OFF,
     CRASH_LOOP_BACK_OFF,
@@ -79,14 +78,6 @@ def test_what_is_told_of_one_that_waits() -> None:
         "back-off 1m20s restarting failed container=a pod=p_ns(u)",
     )
     assert waits.until == at(480)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(1.5, "1.5s"), (10, "10s"), (160, "2m40s"), (300, "5m0s"), (3600, "1h0m0s")]
-)
-def test_durations_are_written_as_go_does(seconds: float, text: str) -> None:
-    """RB-04"""
-    assert format_go_duration(seconds) == text
 
 
 @pytest.mark.parametrize(

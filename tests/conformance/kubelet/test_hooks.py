@@ -14,7 +14,7 @@ from podlife.kubelet.runtime import ExecError, ExecResult
 from podlife.testing import virtual_time
 from tests.conformance.kubelet.kit import Object, container, pod
 from tests.kit.real_parts import free_port
-from tests.unit.kubelet.probe.servers import answering, hanging, ok, own_certificate, serving
+from tests.unit.kubelet.probe.servers import answering, hanging, ok, serving
 
 
 class Machine:
@@ -120,11 +120,6 @@ def answering_once_then_nothing() -> Any:
             writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
 
     return script
-
-
-async def test_https_is_not_verified() -> None:
-    async with serving(answering(ok()), own_certificate()) as port:
-        await Machine().run({"httpGet": {"port": port, "scheme": "HTTPS"}})
 
 
 @pytest.mark.parametrize("scheme", ["HTTP", "HTTPS"])

@@ -8,13 +8,11 @@ import pytest
 
 from podlife.kubelet import constants
 from podlife.kubelet.kuberuntime.kill_container import (
-    FAILED_PRE_STOP_HOOK,
     KillReason,
     PodKillError,
     StopBudget,
     TerminationOrder,
     container_to_stop,
-    killing_message,
     stop_budget,
     whom_to_wait_for,
 )
@@ -135,12 +133,6 @@ def test_the_longest_grace_is_one_that_every_runtime_can_wait_for(
     assert stop_budget(of_pod, probed(liveness=INT64), **options).runtime_seconds == INT32
 
 
-def test_what_the_event_of_a_kill_says() -> None:
-    """KC-07"""
-    assert killing_message("a") == "Stopping container a"
-    assert killing_message("a", "Container a definition changed") == "Container a definition changed"
-
-
 def test_without_grace_no_hook_runs() -> None:
     """KC-08"""
     assert not StopBudget(0).has_time_for_hook
@@ -151,11 +143,6 @@ def test_without_grace_no_hook_runs() -> None:
 def test_whole_seconds_of_a_hook_are_subtracted(used: float, left: int) -> None:
     """KC-09"""
     assert StopBudget(10).without(used).seconds == left
-
-
-def test_the_event_of_a_failed_hook_tells_no_details() -> None:
-    """KC-10"""
-    assert FAILED_PRE_STOP_HOOK == ("FailedPreStopHook", "PreStopHook failed")
 
 
 @pytest.mark.parametrize(

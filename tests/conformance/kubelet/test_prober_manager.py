@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
 from podlife.kubelet.prober.prober import ProbeOutcome, ProbeReply, ProbeRequest, run_probe
 from podlife.kubelet.prober.state import ProbeResult
 from podlife.kubelet.prometheus import probe_families
-from podlife.kubelet.runtime import ExecError
+from podlife.kubelet.runtime import ExecError, ExecResult, ExecTimeoutError
 from podlife.testing import virtual_time
 from tests.component.kubelet_prober.kit import (
     BAD,
@@ -113,6 +113,39 @@ async def test_what_other_questions_mean() -> None:
     assert (await asked({"tcpSocket": {"port": port}})).outcome is ProbeOutcome.FAILURE
     assert await asked({}) == ProbeReply(ProbeOutcome.UNKNOWN, error="missing probe handler for p_ns(u):a")
     assert "port web not found" in (await asked({"tcpSocket": {"port": "web"}})).error
+
+
+class Program:
+    """A runtime in which every command ends like this."""
+
+    def __init__(self, end: ExecResult | ExecError) -> None:
+        self.end = end
+        self.asked: list[tuple[str, ...]] = []
+
+    async def exec_sync(self, container_id: str, command: Sequence[str], **_: object) -> ExecResult:
+        self.asked.append(tuple(command))
+        if isinstance(self.end, ExecError):
+            raise self.end
+        return self.end
+
+
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [
+        (ExecResult(0, b"ready", b""), ProbeReply(ProbeOutcome.SUCCESS, "ready")),
+        (ExecResult(3, b"out", b"err"), ProbeReply(ProbeOutcome.FAILURE, "outerr")),
+        (ExecResult(1, b"y" * 3_000_000, b""), ProbeReply(ProbeOutcome.FAILURE, "y" * 10240)),
+        (
+            ExecTimeoutError("too long"),
+            ProbeReply(ProbeOutcome.FAILURE, 'command timed out: "wait 9" timed out after 5s'),
+        ),
+    ],
+)
+async def test_what_the_end_of_a_command_means(end: ExecResult | ExecError, found: ProbeReply) -> None:
+    """PR-13, PR-14"""
+    program, env = Program(end), [{"name": "N", "value": "9"}]
+    assert await asked({"exec": {"command": ["wait", "$(N)"]}}, runtime=program, env=env) == found
+    assert program.asked == [("wait", "9")]
 
 
 @probing

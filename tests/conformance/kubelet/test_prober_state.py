@@ -13,7 +13,6 @@ from podlife.kubelet.prober.prober import (
     ProbeEvent,
     ProbeOutcome,
     exec_command,
-    exec_outcome,
     http_outcome,
     probe_event,
     result_of,
@@ -265,14 +264,6 @@ def test_answers_of_http(code: int, outcome: ProbeOutcome) -> None:
     assert found is outcome
     if outcome is ProbeOutcome.FAILURE:
         assert output == f"HTTP probe failed with statuscode: {code}"
-
-
-@pytest.mark.parametrize(
-    ("code", "outcome"), [(0, ProbeOutcome.SUCCESS), (1, ProbeOutcome.FAILURE), (None, ProbeOutcome.FAILURE)]
-)
-def test_ends_of_commands(code: int | None, outcome: ProbeOutcome) -> None:
-    """PR-13"""
-    assert exec_outcome(code) is outcome
 
 
 def test_arguments_know_only_plain_values() -> None:

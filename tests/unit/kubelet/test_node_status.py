@@ -114,10 +114,6 @@ def test_a_transition_has_its_time_and_a_heartbeat_keeps_it() -> None:
     }
 
 
-def test_a_ready_node_is_the_last_of_its_own_conditions() -> None:
-    assert [each["type"] for each in with_own_conditions((), Pressure(), "", NOW)[0]][-1] == "Ready"
-
-
 def test_problems_are_told_each_once() -> None:
     assert ready_problem(()) == ""
     assert ready_problem(["a", "", "a"]) == "a"

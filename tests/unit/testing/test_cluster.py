@@ -67,18 +67,6 @@ async def test_a_deployment_runs_on_all_nodes_and_time_has_hardly_passed() -> No
 
 
 @virtual_time
-async def test_nodes_stay_ready_without_anything_to_do() -> None:
-    async with Cluster(nodes=2) as cluster, cluster.timeline(NODES) as seen:
-        await cluster.advance(minutes=20)
-
-        def readiness(change: Any) -> str:
-            return ready(change.object)
-
-        assert seen.states("Node", "n1", readiness) == ["True"]
-        assert seen.states("Node", "n2", readiness) == ["True"]
-
-
-@virtual_time
 async def test_advance_ends_at_its_second_with_everything_done_that_is_due_then() -> None:
     async with Cluster(controllers=()) as cluster:
         cluster.behave(Behaviour(run_seconds=60))
@@ -172,22 +160,6 @@ async def test_a_failing_test_fails_with_its_own_error() -> None:
     with pytest.raises(AssertionError, match="mine"):
         async with Cluster():
             raise AssertionError("mine")
-
-
-@virtual_time
-async def test_an_agent_that_is_stopped_leaves_its_containers_and_finds_them_again() -> None:
-    async with Cluster(controllers=()) as cluster:
-        node = cluster.node("n1")
-        await run(cluster)
-        [before] = node.containers
-        await node.stop()
-        await cluster.client.delete(PODS, "web", "default")
-        await cluster.advance(minutes=5)
-        assert node.containers == (before,)
-        await node.start()
-        await cluster.settled()
-        assert node.containers == ()
-        assert await phases(cluster) == {}
 
 
 @virtual_time

@@ -121,15 +121,6 @@ async def test_a_file_that_says_the_same_in_another_way_is_no_change(tmp_path: P
 
 
 @virtual_time
-async def test_the_same_files_are_the_same_pods_for_the_next_agent(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text(text("a"))
-    async with told_of(tmp_path) as told:
-        first = told.uids
-    async with told_of(tmp_path) as told:
-        assert told.uids == first
-
-
-@virtual_time
 async def test_a_bad_file_is_reported_once_in_one_line_and_leaves_the_others_alone(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: [")
     (tmp_path / "b.yaml").write_text(text("b"))

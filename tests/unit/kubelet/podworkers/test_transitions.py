@@ -47,10 +47,3 @@ def test_a_grace_that_was_given_once_only_becomes_shorter(
         assert grace >= 1
         assert stored == 0 or grace <= stored
         stored = grace
-
-
-@given(st.integers(1, 100), seconds)
-def test_what_the_pod_asks_for_counts_only_when_nobody_has_said_anything(
-    stored: int, spec: int | None
-) -> None:
-    assert effective_grace(stored, spec=spec) == stored

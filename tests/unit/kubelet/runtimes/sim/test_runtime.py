@@ -7,13 +7,7 @@ import asyncio
 import pytest
 
 from podlife.clock import ManualClock
-from podlife.kubelet.runtime import (
-    ContainerConfig,
-    ContainerState,
-    ImagePullError,
-    InvalidContainerError,
-    SandboxConfig,
-)
+from podlife.kubelet.runtime import ContainerConfig, ContainerState, InvalidContainerError, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 from podlife.testing import virtual_time
 
@@ -116,17 +110,6 @@ async def test_a_script_refuses_a_container_or_lets_it_run_out_of_memory() -> No
     await runtime.start_container(container_id)
     await ended(runtime, container_id)
     assert (await runtime.container_status(container_id)).reason == "OOMKilled"
-
-
-@virtual_time
-async def test_an_image_that_cannot_be_pulled_says_what_was_scripted() -> None:
-    world = SimWorld(ManualClock())
-    world.image_errors["example.com/private:1"] = "pull access denied"
-    runtime = SimRuntime(world)
-    assert await runtime.find_image("example.com/private:1") is None
-    with pytest.raises(ImagePullError, match="pull access denied") as failed:
-        await runtime.pull_image("example.com/private:1")
-    assert failed.value.reason == "ErrImagePull"
 
 
 @virtual_time
