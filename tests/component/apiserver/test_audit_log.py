@@ -62,8 +62,6 @@ def test_a_policy_of_ones_own_records_requests_without_credentials_as_upstream_d
     [
         (["--audit-policy-file", "policy.yaml"], "--audit-policy-file needs --audit-log-path"),
         (["--audit-policy-file", "policy.yaml", "--audit-log-path", "log"], "rules[0].level"),
-        (["--audit-policy-file", "absent.yaml", "--audit-log-path", "log"], "No such file"),
-        (["--audit-log-path", "policy.yaml/log"], "cannot write the audit log"),
         (["--audit-log-path", "log", "--audit-log-maxsize", "0"], "--audit-log-maxsize"),
     ],
 )

@@ -79,26 +79,6 @@ async def test_no_patch_of_any_format_is_lost_among_others(session: aiohttp.Clie
     assert obj["metadata"]["annotations"] == {"first": "yes"} | {f"n{n}": "yes" for n in range(300)}
 
 
-async def test_who_reads_and_writes_again_after_a_conflict_loses_no_update(
-    session: aiohttp.ClientSession,
-) -> None:
-    await send(session, "POST", CONFIG_MAPS, {"metadata": {"name": "counter"}, "data": {"count": "0"}})
-
-    async def count() -> None:
-        for _ in range(10):
-            code = 409
-            while code == 409:
-                _, obj = await send(session, "GET", f"{CONFIG_MAPS}/counter")
-                obj["data"]["count"] = str(int(obj["data"]["count"]) + 1)
-                code, _ = await send(session, "PUT", f"{CONFIG_MAPS}/counter", obj)
-            assert code == 200
-
-    async with asyncio.timeout(180):
-        await asyncio.gather(*(count() for _ in range(8)))
-    _, obj = await send(session, "GET", f"{CONFIG_MAPS}/counter")
-    assert obj["data"]["count"] == "80"
-
-
 async def test_a_collection_of_thousands_is_deleted_whole_and_every_end_is_seen(
     session: aiohttp.ClientSession,
 ) -> None:

@@ -279,14 +279,6 @@ async def test_the_body_of_somebody_unknown_is_not_waited_for(serve: Serve) -> N
     writer.close()
 
 
-async def test_the_body_of_somebody_known_is(serve: Serve) -> None:
-    client = await serve(echo, identify=known)
-    headers = {"Authorization": "Bearer known"}
-    async with client.session.post(client.url, data=io.BytesIO(b"x" * 1_000_000), headers=headers) as answer:
-        assert answer.status == 200
-        assert len((await answer.json())["body"]) == 1_000_000
-
-
 async def test_a_client_that_asks_first_is_told_to_send_its_body(serve: Serve) -> None:
     client = await serve(echo)
     reader, writer = await client.connect()
@@ -401,14 +393,6 @@ async def test_a_head_larger_than_all_of_its_headers_may_be_is_a_431(serve: Serv
 
 
 # --- bodies that are sent --------------------------------------------------------------------------------
-
-
-async def test_a_list_in_pieces_arrives_whole_with_its_length(serve: Serve) -> None:
-    pieces = [b"%06d," % number for number in range(300_000)]
-    client = await serve(answering(lambda _: Response(body=pieces)))
-    async with client.session.get(client.url) as answer:
-        assert answer.headers["Content-Length"] == "2100000"
-        assert await answer.read() == b"".join(pieces)
 
 
 async def test_a_list_nobody_reads_neither_blocks_others_nor_piles_up(serve: Serve) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import functools
 import gc
 import inspect
-import json
 import os
 import queue
 import random
@@ -81,33 +80,6 @@ async def echo_names(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 
 
 @on_both_loops
-async def test_whoever_gives_up_at_any_moment_leaves_the_others_their_own_answers(
-    authority: Authority,
-) -> None:
-    chance = random.Random(7)
-
-    async def ask(client: Client, number: int) -> None:
-        name = f"pod-{number}"
-        assert (await client.get(PODS, name, "ns"))["metadata"]["name"] == name
-
-    loop = asyncio.get_running_loop()
-    async with listen(echo_names, authority) as connection, Client.connect(connection) as client:
-        for round_ in range(60):
-            tasks = [loop.create_task(ask(client, round_ * 10 + n)) for n in range(8)]
-            for task in tasks[::2]:
-                await asyncio.sleep(chance.choice((0, 0, 0.0005, 0.001, 0.002)))
-                task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-            assert [each for each in ended if each and not isinstance(each, asyncio.CancelledError)] == []
-        assert client.limiter.state.in_flight == 0
-        transport = client._calls.transport
-        assert isinstance(transport, HttpTransport)
-        assert transport._pool is not None
-        assert transport._pool.requests._free._value == 128
-        assert transport._pool.requests._used == set()
-
-
-@on_both_loops
 async def test_a_connection_that_ends_at_any_byte_of_an_answer_gives_the_whole_answer_or_none() -> None:
     answers = [
         pod("a"),
@@ -154,28 +126,6 @@ async def test_a_large_body_over_tls_arrives_whole_though_its_reader_is_slow_and
             got += piece
             await asyncio.sleep(0.005)
         assert got == body
-
-
-@on_both_loops
-async def test_a_reader_that_paused_and_went_on_leaves_a_connection_that_works() -> None:
-    connections = 0
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        while True:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(whole(b"x" * (3 << 20)))
-            await writer.drain()
-
-    async with listen(talk) as connection, Client.connect(connection) as client:
-        for _ in range(3):
-            length = 0
-            async for piece in client.logs("a", "ns"):
-                length += len(piece)
-                await asyncio.sleep(0.005)
-            assert length == 3 << 20
-    assert connections == 1
 
 
 def request(path: str = "/x") -> Request:
@@ -407,23 +357,6 @@ async def test_connections_that_nobody_uses_any_more_end(monkeypatch: pytest.Mon
         while open_ > 1:
             await client.get(PODS, "a", "ns")
             await asyncio.sleep(0.005)
-
-
-@pytest.mark.parametrize("is_tls", [True, False])
-@on_both_loops
-async def test_an_unread_answer_is_not_left_for_the_next_request(authority: Authority, is_tls: bool) -> None:
-    async with listen(echo_names, authority if is_tls else None) as connection:
-        transport = HttpTransport(connection)
-        for _ in range(5):
-            answer = await transport.send(request("/left"), seconds=60)
-            await answer.close()
-            answer = await transport.send(request("/read"), seconds=60)
-            body = b""
-            while piece := await answer.next_piece(seconds=60):
-                body += piece
-            await answer.close()
-            assert json.loads(body) == {"metadata": {"name": "read"}}
-        await transport.close()
 
 
 async def test_a_server_that_hangs_in_the_tls_handshake_meets_the_deadline() -> None:

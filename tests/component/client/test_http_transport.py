@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import gzip
 import json
 import socket
 import threading
@@ -359,18 +358,6 @@ async def test_a_body_without_a_length_ends_with_its_connection() -> None:
     script = answering(HEAD + b"\r\n" + json.dumps(POD).encode(), is_left_open=False)
     async with client_of(script) as client:
         assert await client.get(PODS, "a", "ns") == POD
-
-
-async def test_a_small_answer_that_unpacks_to_much_is_read_in_pieces() -> None:
-    large = b"a" * (8 << 20)
-    packed = gzip.compress(large)
-
-    async with client_of(
-        answering(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed)
-    ) as client:
-        pieces = [piece async for piece in client.logs("a", "ns")]
-    assert b"".join(pieces) == large
-    assert max(map(len, pieces)) <= 1 << 20
 
 
 async def test_a_server_that_sends_faster_than_is_read_has_to_wait() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podlife.client import PODS, BadAnswerError, DeadlineError, WatchEvent, WatchOptions
-from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, UnreachableError
+from podlife.errors import ForbiddenError, PodlifeError, UnreachableError
 from podlife.testing import virtual_time
 from podlife.wire import Response
 from tests.component.client.test_watch import Server, View, added, bookmark, line, pod, refusal, status, take
@@ -80,15 +80,6 @@ async def test_pages_are_handed_out_as_they_come() -> None:
         assert len(server.requests) == 2, "the second page was asked for before the first was read"
         assert await take(events, 2) == ["ADDED b", "synced 8"]
     assert [request.query.get("limit") for request in server.requests] == ["", "1", "1"]
-
-
-@virtual_time
-async def test_pages_that_have_become_too_old_are_raised_since_what_came_of_them_is_of_no_use() -> None:
-    server = Server(refusal(400, "BadRequest"), page(pod("a", 5), token="t"), refusal(410, "Expired"))
-    async with aclosing(server.client().list_watch(PODS)) as events:
-        assert await take(events, 1) == ["ADDED a"]
-        with pytest.raises(ExpiredError):
-            await anext(events)
 
 
 @virtual_time
@@ -170,15 +161,6 @@ async def test_a_list_that_breaks_off_is_raised_since_what_came_of_it_is_of_no_u
     async with aclosing(client.list_watch(PODS)) as events:
         assert await take(events, 2) == ["ADDED a", "synced 8"]
     assert "sendInitialEvents" in server.requests[1].query
-
-
-@virtual_time
-async def test_a_revision_lost_after_the_list_is_for_the_caller_to_start_over() -> None:
-    server = Server([bookmark(8, is_synced=True), line("ERROR", status(410, "Expired"))])
-    async with aclosing(server.client().list_watch(PODS)) as events:
-        assert await take(events, 1) == ["synced 8"]
-        with pytest.raises(ExpiredError):
-            await anext(events)
 
 
 @pytest.mark.parametrize(

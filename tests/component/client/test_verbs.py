@@ -349,24 +349,6 @@ async def test_a_deadline_that_passes_without_an_answer_halves_the_limit() -> No
     assert now() == 35
 
 
-@virtual_time
-async def test_concurrency_at_the_server_follows_the_limiter() -> None:
-    under_way = most = 0
-
-    async def slow() -> Response:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(1)
-        under_way -= 1
-        return answer(POD)
-
-    client = Server(slow).client(limiter=Limiter(LimiterSettings(initial=3)))
-    await asyncio.gather(*(client.get(PODS, "a", "ns") for _ in range(9)))
-    assert most == 3
-    assert now() == 3
-
-
 def page(names: list[str], token: str = "", revision: str = "5") -> Response:
     items = [{"metadata": {"name": name}} for name in names]
     return answer({"metadata": {"resourceVersion": revision, "continue": token}, "items": items})

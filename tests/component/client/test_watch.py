@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
 import msgspec
 import pytest
-from aiohttp import web
 
 from podlife.client import (
     PODS,
     BadAnswerError,
     Bookmark,
     Client,
-    Connection,
     EventType,
     InProcessTransport,
     WatchEvent,
@@ -26,7 +24,6 @@ from podlife.client import (
 from podlife.errors import ApiError, ExpiredError, ForbiddenError, PodlifeError, UnreachableError
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
-from tests.component.client.servers import serve
 
 Stream = Callable[[Request], AsyncIterator[bytes] | Response]
 
@@ -314,59 +311,8 @@ async def test_a_watch_from_no_revision_is_refused_since_it_could_not_be_taken_u
         await anext(Server().client().watch(PODS, resource_version=revision))
 
 
-# The same over real sockets.
-
-
-def http(*scripts: Callable[[web.StreamResponse, web.Request], Awaitable[None]]) -> Any:
-    left = list(scripts)
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        await response.prepare(request)
-        await left.pop(0)(response, request)
-        return response
-
-    return handler
-
-
-async def test_over_http_cuts_silence_and_closes_are_survived() -> None:
-    async def cut(response: web.StreamResponse, request: web.Request) -> None:
-        await response.write(added("a", 5) + b'{"type":"ADD')
-        assert request.transport is not None
-        request.transport.abort()
-
-    async def truncate(response: web.StreamResponse, request: web.Request) -> None:
-        await response.write(added("b", 6) + b'{"type":"ADD')
-
-    async def go_silent(response: web.StreamResponse, request: web.Request) -> None:
-        await response.write(added("c", 7))
-        await asyncio.Event().wait()
-
-    async def expire(response: web.StreamResponse, request: web.Request) -> None:
-        assert request.query["resourceVersion"] == "7"
-        await response.write(added("d", 8) + line("ERROR", status(410, "Expired")))
-
-    async with (
-        serve(http(cut, truncate, go_silent, expire)) as server,
-        Client.connect(Connection(server)) as client,
-    ):
-        options = WatchOptions(read_seconds=0.05)
-        async with aclosing(client.watch(PODS, resource_version="4", options=options)) as events:
-            assert await take(events, 4) == ["ADDED a 5", "ADDED b 6", "ADDED c 7", "ADDED d 8"]
-            with pytest.raises(ExpiredError):
-                await anext(events)
-
-
-async def test_over_http_a_very_large_object_arrives_whole() -> None:
-    async def large(response: web.StreamResponse, request: web.Request) -> None:
-        obj = {"metadata": {"name": "x" * 3_000_000, "resourceVersion": "5"}}
-        await response.write(line("ADDED", obj))
-
-    async with (
-        serve(http(large)) as server,
-        Client.connect(Connection(server)) as client,
-        aclosing(client.watch(PODS, resource_version="4")) as events,
-    ):
-        event = await anext(events)
-    assert isinstance(event, WatchEvent)
-    assert len(event.object["metadata"]["name"]) == 3_000_000
+@virtual_time
+async def test_a_very_large_object_arrives_whole() -> None:
+    server = Server([added("x" * 3_000_000, 5), 60.0])
+    async with aclosing(server.client().watch(PODS, resource_version="4")) as events:
+        assert await take(events, 1) == [f"ADDED {'x' * 3_000_000} 5"]

@@ -17,7 +17,6 @@ from podlife.errors import (
     ForbiddenError,
     NotFoundError,
     UnauthorizedError,
-    UnreachableError,
 )
 from podlife.testing import virtual_time
 from podlife.wire import Response
@@ -69,27 +68,6 @@ async def test_a_server_that_has_forgotten_the_revision_during_an_outage_is_list
         await until(lambda: informer.is_live)
         assert sorted(notes.take()) == ["+c", "-a"]
         assert informer.stats.lists == 2
-
-
-@virtual_time
-async def test_an_object_that_goes_in_a_gap_is_told_with_its_last_known_state() -> None:
-    world, informer, _ = await started()
-    await world.put("a", "last")
-    gone: list[Any] = []
-
-    class Keeping(Notes):
-        def on_delete(self, obj: Any) -> None:
-            gone.append(obj)
-
-    informer.add_handler(Keeping())
-    async with run_informer(informer):
-        held = informer.cache.get("default", "a")
-        world.line.stream.stall()
-        await world.delete("a")
-        world.line.stream.inject_event("ERROR", EXPIRED)
-        await until(lambda: gone)
-    assert gone == [held]
-    assert gone[0].data == {"v": "last"}
 
 
 @virtual_time
@@ -198,27 +176,6 @@ async def test_a_relist_is_not_live_before_it_is_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "pieces",
-    [
-        pytest.param([UnreachableError("reset")], id="the connection is reset"),
-        pytest.param([b'{"type":"ADDED","object":{"meta', UnreachableError("cut")], id="within a line"),
-        pytest.param([b'{"type":"ADDED","object":{"meta', b""], id="it ends within a line"),
-        pytest.param([b"<html>bad gateway</html>\n"], id="something else speaks"),
-        pytest.param([b""], id="the server ends it"),
-    ],
-)
-@virtual_time
-async def test_a_broken_watch_is_taken_up_where_it_was(pieces: list[bytes | Exception]) -> None:
-    async with following("a") as (world, informer, notes):
-        await asyncio.sleep(5)
-        world.line.stream.inject(*pieces)
-        await world.put("b")
-        await world.caught_up(informer)
-        assert notes.take() == ["+b"]
-        assert (informer.is_live, informer.stats.lists) == (True, 1)
-
-
-@pytest.mark.parametrize(
     "answer",
     [
         refusal(429, "TooManyRequests"),
@@ -236,14 +193,6 @@ async def test_before_the_first_sync_trouble_is_waited_out(answer: Response) -> 
         assert notes.take() == ["+a"]
         assert now() > 1
         assert informer.is_live
-
-
-@virtual_time
-async def test_a_server_that_asks_for_time_is_given_it() -> None:
-    world, informer, _ = await started("a")
-    world.line.refuse(refusal(429, "TooManyRequests", retry_after=40))
-    async with run_informer(informer):
-        assert 40 <= now() < 41
 
 
 @virtual_time
@@ -279,20 +228,6 @@ REFUSALS = [
     pytest.param(refusal(403, "Forbidden"), ForbiddenError, id="403"),
     pytest.param(refusal(404, "NotFound"), NotFoundError, id="404"),
 ]
-
-
-@pytest.mark.parametrize(("answer", "error"), REFUSALS)
-@virtual_time
-async def test_a_refusal_before_the_first_sync_is_raised_at_once(
-    answer: Response, error: type[ApiError]
-) -> None:
-    world, informer, _ = await started("a")
-    world.line.refuse(answer, times=100)
-    async with run_informer(informer, seconds=0) as task:
-        assert not await informer.wait_for_sync(seconds=60)
-        with pytest.raises(error):
-            await task
-    assert now() == 0
 
 
 @pytest.mark.parametrize(("answer", "error"), REFUSALS)
@@ -385,28 +320,3 @@ async def test_an_object_that_cannot_be_read_and_goes_is_told_with_its_last_know
         await until(lambda: "~b better" in notes.all)
         assert notes.take() == ["-a good", "~b better"]
         assert informer.cache.get("default", "a") is None
-
-
-# What comes twice or late
-
-
-@virtual_time
-async def test_what_comes_twice_or_late_changes_nothing() -> None:
-    world, informer, notes = await started("a")
-    async with run_informer(informer):
-        first = await world.put("b", "1")
-        second = await world.put("b", "2")
-        await world.delete("a")
-        await world.caught_up(informer)
-        notes.take()
-        stream = world.line.stream
-        stream.inject_event("ADDED", first)
-        stream.inject_event("MODIFIED", second)
-        stream.inject_event("BOOKMARK", {"metadata": {"resourceVersion": "1"}})
-        stream.inject_event("DELETED", first)
-        await world.put("c")
-        await world.caught_up(informer)
-        assert notes.take() == ["+c"]
-        assert informer.cache.get("default", "b").data == {"v": "2"}
-        await asyncio.sleep(10)
-        assert (informer.stats.lists, informer.is_live) == (1, True)

@@ -29,10 +29,9 @@ from tests.kit.wait import until
 ROOT = Peer("admin", ("system:masters",))
 
 
-def refusal(code: int, reason: str, *, retry_after: int = 0) -> Response:
+def refusal(code: int, reason: str) -> Response:
     body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": f"{reason}!"}
-    headers = {"Retry-After": str(retry_after)} if retry_after else {}
-    return Response(code, json.dumps(body).encode(), headers=headers)
+    return Response(code, json.dumps(body).encode())
 
 
 class ConfigMap(msgspec.Struct, gc=False):

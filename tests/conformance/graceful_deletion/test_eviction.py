@@ -15,11 +15,13 @@ OTHER = "99999999-9999-9999-9999-999999999999"
 
 @pytest.mark.parametrize("version", ["policy/v1", "policy/v1beta1"])
 async def test_eviction_of_either_version_succeeds_with_a_status(world: World, version: str) -> None:
-    """EV-01."""
-    await world.pod(phase="Running", is_ready=True)
+    """EV-01; EV-11: no budget matches; EV-24: without options the pod has its own grace."""
+    await world.pod(phase="Running", is_ready=True, terminationGracePeriodSeconds=7)
     answer = await world.evict("p", version=version)
     assert (answer.code, answer.body) == (201, SUCCESS)
-    assert (await world.get("p"))["metadata"]["deletionGracePeriodSeconds"] == 30
+    meta = (await world.get("p"))["metadata"]
+    assert meta["deletionGracePeriodSeconds"] == 7
+    assert world.seconds_until(meta["deletionTimestamp"]) == 7
 
 
 @pytest.mark.parametrize(
@@ -114,13 +116,6 @@ async def test_pod_that_is_going_already_is_deleted_without_asking_the_budget(wo
     assert await world.get_budget() == budget
 
 
-async def test_pod_that_no_budget_matches_is_deleted(world: World) -> None:
-    """EV-11."""
-    await world.pod(phase="Running", is_ready=True)
-    assert (await world.evict("p")).body == SUCCESS
-    assert await world.is_going()
-
-
 @on_both_stores
 async def test_evicted_pod_says_why_it_goes_before_it_is_deleted(world: World) -> None:
     """EV-21."""
@@ -203,12 +198,3 @@ async def test_eviction_deletes_with_the_options_it_was_given(world: World) -> N
     meta = (await world.get("p"))["metadata"]
     assert meta["deletionGracePeriodSeconds"] == 5
     assert meta["finalizers"] == ["foregroundDeletion"]
-
-
-async def test_eviction_without_options_gives_the_pod_its_own_grace(world: World) -> None:
-    """EV-24."""
-    await world.pod(phase="Running", is_ready=True, terminationGracePeriodSeconds=7)
-    await world.evict("p")
-    meta = (await world.get("p"))["metadata"]
-    assert meta["deletionGracePeriodSeconds"] == 7
-    assert world.seconds_until(meta["deletionTimestamp"]) == 7

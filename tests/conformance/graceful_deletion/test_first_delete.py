@@ -10,6 +10,7 @@ from tests.conformance.graceful_deletion.world import World
 
 LAST = "9999-12-31T23:59:59Z"
 LONG = 300_000_000_000
+OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1"}
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,8 @@ LONG = 300_000_000_000
         pytest.param(60, {"gracePeriodSeconds": 30}, 30, id="GD-05a: pending, on a node"),
         pytest.param(30, {"gracePeriodSeconds": 32}, 32, id="GD-71: longer than the pod's own"),
         pytest.param(30, {"body": {}}, 30, id="GD-70: empty options"),
+        # There are no callers without options here: the emptying of namespaces brings options of its own.
+        pytest.param(30, {"body": OPTIONS}, 30, id="GD-08: options that ask for nothing"),
         # Any int64 is a valid grace; this one reaches past the last moment that can be written.
         pytest.param(LONG, {}, LONG, id="GD-01: S beyond all time"),
         pytest.param(2**63 - 1, {}, 2**63 - 1, id="GD-01: the longest S"),
@@ -109,26 +112,6 @@ async def test_generation_that_was_never_set_is_not_bumped(world: World) -> None
     await world.pod()
     await world.plant("p", metadata={"generation": None})
     assert "generation" not in (await world.delete("p")).meta
-
-
-@pytest.mark.parametrize("body", [None, {}, {"kind": "DeleteOptions", "apiVersion": "v1"}])
-async def test_nothing_asked_for_is_not_grace_zero(world: World, body: dict[str, str] | None) -> None:
-    """GD-08: over HTTP an empty body is empty options. There are no callers without options here: those inside
-    the server (the emptying of namespaces) bring options of their own."""
-    await world.pod()
-    answer = await world.delete("p", body=body)
-    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 30)
-    assert not await world.is_gone("p")
-
-
-async def test_zero_after_thirty_ends_the_pod(world: World) -> None:
-    """GD-74."""
-    created = await world.pod()
-    await world.delete("p", gracePeriodSeconds=30)
-    answer = await world.delete("p", gracePeriodSeconds=0)
-    assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, 0)
-    assert answer.meta["generation"] == created["metadata"]["generation"] + 1
-    assert await world.is_gone("p")
 
 
 async def test_unscheduled_pod_goes_only_for_the_uid_that_is_meant(world: World) -> None:

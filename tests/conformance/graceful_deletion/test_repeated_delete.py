@@ -122,6 +122,7 @@ async def test_grace_that_is_over_is_not_given_again(world: World, requested: in
     ("running", "requested", "left"),
     [
         pytest.param(30, 10, 10, id="GD-13: one write, and no other generation"),
+        pytest.param(30, 0, 0, id="GD-74"),
         pytest.param(1, 0, 0, id="GD-25"),
         pytest.param(2, 0, 0, id="GD-29"),
         pytest.param(2, 1, 1, id="GD-30"),
@@ -136,7 +137,7 @@ async def test_shorter_request_shortens(world: World, running: int, requested: i
     seen = await world.events(before)
     assert seen[0].type == "MODIFIED"
     assert seen[0].meta["deletionGracePeriodSeconds"] == left
-    assert seen[0].meta["generation"] == before["metadata"]["generation"]
+    assert seen[0].meta["generation"] == answer.meta["generation"] == before["metadata"]["generation"]
     assert [event.type for event in seen[1:]] == ([] if left else ["DELETED"])
     assert await world.is_gone("p") is (left == 0)
 
@@ -152,6 +153,19 @@ async def test_zero_for_a_pod_whose_grace_ended_a_minute_ago_says_now(world: Wor
     for meta in (answer.meta, modified.meta, deleted.meta):
         assert meta["deletionGracePeriodSeconds"] == 0
         assert world.seconds_until(meta["deletionTimestamp"]) == 0
+
+
+async def test_pod_on_a_node_without_an_agent_stays_terminating(world: World) -> None:
+    """Nobody but the agent sends the last delete, however long the grace is over and however often it is asked
+    for; a user can still force it."""
+    await world.pod(phase="Running", is_ready=True)
+    marked = (await world.delete("p", gracePeriodSeconds=30)).body
+    for _ in range(3):
+        world.clock.advance(minutes=60)
+        assert (await world.delete("p", gracePeriodSeconds=30)).code == 200
+        assert await world.get("p") == marked
+    assert (await world.delete("p", gracePeriodSeconds=0)).code == 200
+    assert await world.is_gone("p")
 
 
 async def _pod_with_running_grace(world: World, seconds: int) -> None:

@@ -32,7 +32,6 @@ TOKENS = {
     NODE: ("node-a-token", UserInfo(f"system:node:{NODE}", NODE, ("system:nodes",))),
 }
 JSON = "application/json"
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 MERGE = "application/merge-patch+json"
 
 
@@ -97,10 +96,9 @@ class World:
         *,
         who: str = "admin",
         format_: str = JSON,
-        accept: str = JSON,
     ) -> Answer:
         data = None if body is None else json.dumps(body)
-        headers = {"Authorization": f"Bearer {self._tokens[who]}", "Accept": accept}
+        headers = {"Authorization": f"Bearer {self._tokens[who]}", "Accept": JSON}
         if data:
             headers["Content-Type"] = format_
         async with self._session.request(method, path, data=data, headers=headers) as response:
@@ -133,12 +131,6 @@ class World:
         self, name: str, change: Object, *, resource: str = "pods", sub: str = "", who: str = "admin"
     ) -> Answer:
         return await self.request("PATCH", self.path(resource, name, sub), change, who=who, format_=MERGE)
-
-    async def printed_status(self, name: str) -> str:
-        """The status that `kubectl get pod` shows."""
-        answer = await self.request("GET", self.path("pods", name), accept=TABLE)
-        columns = [column["name"] for column in answer.body["columnDefinitions"]]
-        return str(answer.body["rows"][0]["cells"][columns.index("Status")])
 
     async def delete(
         self,

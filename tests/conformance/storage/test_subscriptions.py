@@ -37,15 +37,6 @@ async def test_a_subscriber_may_start_anywhere_in_the_history(store: Store) -> N
         assert [event.revision for event in events] == list(range(since + 1, 6))
 
 
-async def test_an_event_carries_what_stood_there_before(store: Store) -> None:
-    subscription = store.subscribe("pods", since=0)
-    first = await put(store, pod("a"))
-    second = await put(store, pod("a"))
-    await delete(store, pod("a"))
-
-    assert [event.previous for event in await read(subscription, 3)] == [None, first, second]
-
-
 async def test_when_an_event_is_seen_the_store_already_shows_it(store: Store) -> None:
     subscription = store.subscribe("pods", since=0)
     waiting = start(next_batch(subscription))

@@ -69,15 +69,6 @@ def test_a_second_list_tells_the_difference_and_what_has_gone_in_the_order_it_ca
     assert cache.get("ns", "c") is c
 
 
-def test_a_list_that_broke_off_has_taken_nothing_away_and_is_made_good_by_the_next() -> None:
-    a, b, ghost = thing("a", 1), thing("b", 1), thing("ghost", 2)
-    cache = cache_of(a, b)
-    cache.begin_list()
-    assert cache.apply(listed(ghost)) == (Added(ghost),)
-    assert len(cache) == 3
-    assert fill(cache, a, b, revision=20) == [Deleted(ghost)]
-
-
 def test_changes_that_come_while_a_streamed_list_is_not_whole_count() -> None:
     a, b = thing("a", 1), thing("b", 1)
     cache = cache_of(a, b)
@@ -162,17 +153,6 @@ def test_a_bookmark_moves_forward_and_one_that_is_late_does_not_move_back() -> N
     assert cache.apply(event("ADDED", thing("a", 29))) == ()
 
 
-def test_an_object_that_cannot_be_read_stays_as_it_was() -> None:
-    a, b = thing("a", 1), thing("b", 1)
-    cache = cache_of(a, b)
-    cache.begin_list()
-    cache.keep("ns", "a")
-    cache.keep("ns", "unknown")
-    assert cache.apply(synced(20)) == [Deleted(b)]
-    cache.keep("ns", "a")
-    assert cache.list() == (a,)
-
-
 def test_an_object_that_goes_and_cannot_be_read_goes() -> None:
     a = thing("a", 5, "x")
     cache = cache_of(a)
@@ -180,28 +160,6 @@ def test_an_object_that_goes_and_cannot_be_read_goes() -> None:
     assert cache.drop("ns", "unknown", "11") == ()
     assert cache.drop("ns", "a", "12") == (Deleted(a),)
     assert cache.by_index("owner", "x") == ()
-
-
-def test_an_index_follows_every_change() -> None:
-    cache = cache_of(thing("a", 1, "x", "y"), thing("b", 2, "x", "x"))
-
-    def names(owner: str) -> list[str]:
-        return [obj.metadata.name for obj in cache.by_index("owner", owner)]
-
-    assert (names("x"), names("y"), names("z")) == (["a", "b"], ["a"], [])
-    cache.apply(event("MODIFIED", thing("a", 11, "y", "z")))
-    assert (names("x"), names("y"), names("z")) == (["b"], ["a"], ["a"])
-    cache.apply(event("ADDED", thing("b", 12, "z", uid="other")))
-    assert (names("x"), names("z")) == ([], ["a", "b"])
-    cache.apply(event("DELETED", thing("a", 13, "not what it was")))
-    assert (names("y"), names("z")) == ([], ["b"])
-
-
-def test_an_index_gives_the_state_that_is_there_now() -> None:
-    cache = cache_of(thing("a", 1, "x"))
-    new = thing("a", 11, "x")
-    cache.apply(event("MODIFIED", new))
-    assert cache.by_index("owner", "x") == (new,)
 
 
 def test_an_index_that_nobody_asked_for_is_an_error() -> None:

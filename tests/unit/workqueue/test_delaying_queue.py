@@ -26,14 +26,6 @@ async def moments(queue: DelayingQueue[str], count: int) -> list[tuple[str, floa
 
 
 @virtual_time
-async def test_a_key_comes_when_its_time_has_passed_and_not_before(queue: DelayingQueue[str]) -> None:
-    queue.add_after("a", 5)
-    assert (len(queue), queue.delayed) == (0, 1)
-    assert await moments(queue, 1) == [("a", 5)]
-    assert queue.delayed == 0
-
-
-@virtual_time
 async def test_keys_come_in_the_order_of_their_times_and_those_of_one_time_in_the_order_they_came(
     queue: DelayingQueue[str],
 ) -> None:

@@ -31,13 +31,6 @@ async def take_all(queue: Queue[str]) -> list[str]:
 
 
 @virtual_time
-async def test_keys_come_out_in_the_order_they_went_in(queue: Queue[str]) -> None:
-    for key in "cab":
-        queue.add(key)
-    assert await take_all(queue) == ["c", "a", "b"]
-
-
-@virtual_time
 async def test_a_key_added_many_times_before_it_is_taken_is_worked_on_once(queue: Queue[str]) -> None:
     for key in ("a", "b", "a", "a"):
         queue.add(key)
@@ -103,15 +96,6 @@ async def test_a_getter_cancelled_at_the_moment_it_is_woken_leaves_the_key_to_th
     first.cancel()
     assert await second == "a"
     assert first.cancelled()
-
-
-@virtual_time
-async def test_a_getter_that_gives_up_alone_leaves_the_key_in_the_queue(queue: Queue[str]) -> None:
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(5):
-            await queue.get()
-    queue.add("a")
-    assert await take_all(queue) == ["a"]
 
 
 @virtual_time

@@ -70,23 +70,6 @@ def test_a_bucket_is_not_emptied_or_filled_by_a_clock_that_is_turned_back() -> N
 
 
 @virtual_time
-async def test_rate_limited_queue_adds_after_what_its_limiter_says_until_the_key_is_forgotten() -> None:
-    queue: RateLimitedQueue[str] = RateLimitedQueue(limiter=ExponentialLimiter(1, 100))
-    loop = asyncio.get_running_loop()
-    for expected in (1, 3, 7):
-        queue.add_rate_limited("a")
-        assert await queue.get() == "a"
-        assert loop.time() == expected
-        queue.done("a")
-    assert queue.retries("a") == 3
-    queue.forget("a")
-    assert queue.retries("a") == 0
-    queue.add_rate_limited("a")
-    await queue.get()
-    assert loop.time() == 8
-
-
-@virtual_time
 async def test_without_a_limiter_keys_back_off_each_and_all_together() -> None:
     queue: RateLimitedQueue[int] = RateLimitedQueue()
     loop = asyncio.get_running_loop()

@@ -276,11 +276,6 @@ def test_finished_pod_says_so_in_the_conditions_of_its_row(phase: str, message: 
     ]
 
 
-def test_pod_that_is_not_finished_has_no_conditions_in_its_row() -> None:
-    assert PODS.conditions is not None
-    assert PODS.conditions(pod("a", {"phase": "Running"})) == []
-
-
 def budgets() -> list[Situation]:
     def of(name: str, spec: dict[str, Any], *cells: Any, allowed: int = 0) -> Situation:
         obj = {

@@ -258,14 +258,6 @@ async def test_a_backup_of_a_damaged_store_is_refused(folder: Path, tmp_path: Pa
     assert not (tmp_path / "copy.db").exists()
 
 
-async def test_a_flipped_byte_in_a_backup_keeps_it_from_being_restored(folder: Path, tmp_path: Path) -> None:
-    await filled(folder, pod("a"))
-    backup(folder, tmp_path / "store.db")
-    overwrite(tmp_path, 1)
-    with pytest.raises(StoreError, match="is not sound, nothing was restored"):
-        restore(tmp_path / "store.db", tmp_path / "restored")
-
-
 @pytest.mark.parametrize("harm", ["damaged", "emptied", "removed"])
 async def test_a_restore_into_the_folder_of_a_damaged_store_moves_its_remains_aside(
     folder: Path, tmp_path: Path, harm: str

@@ -16,12 +16,6 @@ STORED = {
     "generation": 2,
     "creationTimestamp": "2030-01-01T00:00:00Z",
 }
-DELETED = {
-    **STORED,
-    "deletionTimestamp": "2030-01-01T00:00:30Z",
-    "deletionGracePeriodSeconds": 30,
-    "finalizers": ["a.b/c"],
-}
 
 
 def updated(old: dict[str, Any], **changes: Any) -> tuple[dict[str, Any], list[str]]:
@@ -52,29 +46,6 @@ def test_a_client_cannot_move_generation_or_creation() -> None:
     new, errors = updated(STORED, generation=9, creationTimestamp="2031-01-01T00:00:00Z")
     assert errors == []
     assert new == STORED
-
-
-def test_gd_66_an_update_neither_changes_nor_clears_the_deletion_time() -> None:
-    for moved in (None, "2040-01-01T00:00:00Z"):
-        new, errors = updated(DELETED, deletionTimestamp=moved)
-        assert errors == []
-        assert new["deletionTimestamp"] == DELETED["deletionTimestamp"]
-
-
-def test_gd_66_an_absent_deletion_grace_is_filled_in_and_another_is_refused() -> None:
-    assert updated(DELETED, deletionGracePeriodSeconds=None)[0] == DELETED
-    assert updated(DELETED, deletionGracePeriodSeconds=5)[1] == [
-        "metadata.deletionGracePeriodSeconds: Invalid value: 5: field is immutable"
-    ]
-
-
-def test_gd_66_an_object_being_deleted_gets_no_new_finalizers_but_may_lose_its_own() -> None:
-    assert updated(DELETED, finalizers=[])[1] == []
-    [error] = updated(DELETED, finalizers=["a.b/c", "d.e/f"])[1]
-    assert error == (
-        "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
-        'found new finalizers []string{"d.e/f"}'
-    )
 
 
 def test_a_living_object_cannot_be_marked_as_deleted_by_an_update() -> None:

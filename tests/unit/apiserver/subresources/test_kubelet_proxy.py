@@ -420,15 +420,6 @@ async def test_a_request_that_is_no_upgrade_is_refused(world: World, session: ai
         assert (answer.status, await answer.text()) == (400, "Upgrade request required")
 
 
-async def test_an_agent_that_refuses_the_upgrade_is_passed_on(
-    world: World, session: aiohttp.ClientSession
-) -> None:
-    world.agent.status, world.agent.text = 404, "no such container"
-    with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
-        await session.ws_connect("/web", protocols=(V5,))
-    assert caught.value.status == 404
-
-
 @pytest.mark.parametrize("protocols", [(), ("channel.k8s.io",)])
 async def test_a_client_of_before_v4_is_told_of_a_failed_command_in_plain_text_and_of_no_success(
     world: World, session: aiohttp.ClientSession, protocols: tuple[str, ...]

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from podlife.apiserver.strategies import POD_EPHEMERAL_CONTAINERS, POD_RESIZE, PODS
 from tests.unit.apiserver.strategies.cases_pods import box, pod
 
@@ -13,52 +11,6 @@ def stored(obj: dict[str, Any]) -> dict[str, Any]:
     PODS.prepare_create(obj)
     obj["metadata"] |= {"resourceVersion": "1", "uid": "u", "generation": 1}
     return obj
-
-
-def grace(
-    requested: int | None, *, node: str = "n", phase: str = "Pending", own: int | None = 30
-) -> int | None:
-    spec: dict[str, Any] = {"nodeName": node}
-    if own is not None:
-        spec["terminationGracePeriodSeconds"] = own
-    return PODS.first_grace_seconds({"spec": spec, "status": {"phase": phase}}, requested)
-
-
-def test_gd_01_the_requested_grace_wins_over_the_pods_own_and_neither_is_none() -> None:
-    assert grace(5) == 5
-    assert grace(0) == 0
-    assert grace(None) == 30
-    assert grace(None, own=None) == 0
-
-
-def test_gd_02_a_pod_that_was_never_scheduled_gets_no_grace() -> None:
-    assert grace(30, node="") == 0
-    assert grace(None, node="") == 0
-
-
-@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-def test_gd_03_a_pod_that_has_ended_gets_no_grace(phase: str) -> None:
-    assert grace(30, phase=phase) == 0
-
-
-def test_gd_04_a_negative_grace_is_one_second() -> None:
-    assert grace(-1) == 1
-    assert grace(-1, node="") == 0
-
-
-@pytest.mark.parametrize(
-    ("requested", "node", "phase", "own", "expected"),
-    [
-        pytest.param(30, "n", "Pending", 30, 30, id="GD-05a"),
-        pytest.param(30, "n", "Failed", 30, 0, id="GD-05b"),
-        pytest.param(30, "", "Pending", 30, 0, id="GD-05c"),
-        pytest.param(30, "", "Succeeded", 30, 0, id="GD-05d"),
-        pytest.param(30, "", "", 30, 0, id="GD-05e"),
-        pytest.param(None, "n", "Pending", -1, 1, id="GD-05f"),
-    ],
-)
-def test_gd_05_rows(requested: int | None, node: str, phase: str, own: int, expected: int) -> None:
-    assert grace(requested, node=node, phase=phase, own=own) == expected
 
 
 def test_ephemeral_containers_are_added_through_their_subresource_and_nothing_else_changes() -> None:
