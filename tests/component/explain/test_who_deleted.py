@@ -141,17 +141,6 @@ async def test_a_pod_that_goes_with_its_namespace_says_so() -> None:
 
 
 @virtual_time
-async def test_a_statefulset_scaled_down_is_named() -> None:
-    async with Cluster(controllers=("statefulset", "scheduler")) as cluster:
-        await cluster.client.create(STATEFUL_SETS, workload("db", 1, serviceName="db"), "default")
-        await cluster.settled()
-        await cluster.client.scale(STATEFUL_SETS, "db", "default", 0)
-        await cluster.advance(minutes=1)
-        gone = await explained(cluster, "db-0")
-        assert gone.deletion.startswith("by its controller (statefulset-controller)")
-
-
-@virtual_time
 async def test_a_pod_does_not_inherit_the_eviction_of_its_predecessor() -> None:
     async with Cluster(controllers=("taint-eviction",)) as cluster:
         cluster.behave(Behaviour())

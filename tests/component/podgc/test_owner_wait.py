@@ -251,23 +251,6 @@ JOB: Object = {
 }
 
 
-@virtual_time
-async def test_a_pod_of_a_job_goes_only_once_the_job_controller_has_counted_it() -> None:
-    async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
-        await uncounted_pod(cluster)
-        pod = await jobs_pod(cluster)
-        assert pod is not None
-        step = OwnerStep(cluster.client, lambda: POLICY, cluster.clock)
-        assert "its Job has not counted it yet" in await step(victim(pod))
-        await cluster.advance(minutes=5)
-        assert "its Job has not counted it yet" in await step(victim(pod))
-        await cluster.controllers.start("job")
-        await cluster.settled()
-        assert await step(victim(pod)) == ""
-        job = await cluster.client.get(JOBS, "sum", "default")
-        assert job["status"]["succeeded"] >= 1
-
-
 async def uncounted_pod(cluster: Cluster) -> None:
     """One that has ended while the Job controller was away."""
     cluster.behave(Behaviour(run_seconds=60), image="adds")

@@ -20,7 +20,6 @@ from tests.unit.cli.conftest import Refused
         (["--register-with-taints", "a=b:Never"], ["is no taint: write KEY=VALUE:EFFECT", "NoExecute"]),
         (["--max-pods", "none"], ["'none' is not a whole number"]),
         (["--listen", "here"], ["--listen 'here' is no address"]),
-        (["--data", ""], ["--data is empty: give it a value"]),
     ],
 )
 def test_a_wrong_option_is_one_line(refused: Refused, flags: list[str], words: list[str]) -> None:

@@ -26,7 +26,6 @@ from tests.unit.cli.conftest import Refused
         (["explain", "pod", "web", "-n", "a_b"], "'a_b' is no name of a namespace"),
         (["explain", "node", "a/b"], "'a/b' is no name of a node"),
         (["explain", "pod"], "NAME is missing"),
-        (["explain", "pod", "web", "--archive="], "--archive is empty: give it a value"),
         (["explain", "pod", "web", "--archive=ftp://x"], "is neither a folder nor a bucket"),
         (["stuck", "-A", "-n", "x"], "exclude each other"),
     ],
