@@ -8,7 +8,6 @@ from pathlib import Path
 from podlife.client import EVENTS, Client
 from tests.component.cli.commands import podlife
 from tests.component.cli.conftest import Server
-from tests.component.podgc.s3_server import BUCKET, failure, serving_s3
 from tests.kit.gc_states import States
 
 SWEEP = ("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", "--quarantine", "0s")
@@ -65,27 +64,3 @@ async def test_a_full_archive_keeps_the_pods_and_says_so_in_the_summary_an_event
     events = (await client.list_all(EVENTS, states.namespace)).items
     told = {each["involvedObject"]["name"] for each in events if each["reason"] == "PodNotCollected"}
     assert told == {"done-0", "orphan", "stuck"}
-
-
-async def test_a_sweep_into_a_bucket_is_signed_and_a_bucket_that_refuses_keeps_the_pods(
-    states: States, server: Server
-) -> None:
-    await states.out_of_service("stuck")
-    async with serving_s3() as bucket:
-        target = ["--archive", f"s3://{BUCKET}/pods", *server.admin]
-        wrong = {**bucket.environment, "AWS_SECRET_ACCESS_KEY": "another"}
-        refused = await podlife(*SWEEP, *target, **wrong)
-        assert (refused.code, await states.names()) == (1, {"stuck"})
-        assert f"s3://{BUCKET} cannot be used: it answers 403 SignatureDoesNotMatch" in refused.err
-
-        async def trouble(request: object) -> object:
-            return failure(503, "SlowDown")
-
-        bucket.faults = [trouble]  # type: ignore[list-item]
-        swept = await podlife(*SWEEP, *target, **bucket.environment)
-        assert (swept.code, swept.err, await states.names()) == (0, "", set())
-        assert [key.partition("_")[0] for key in bucket.objects] == ["pods/gc/stuck"]
-        listed = await podlife(
-            "archive", "list", "-o", "name", "--archive", f"s3://{BUCKET}/pods", **bucket.environment
-        )
-        assert listed.out == "gc/pod/stuck\n"

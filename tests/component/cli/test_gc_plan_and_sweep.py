@@ -22,8 +22,6 @@ from tests.component.cli.faulty_proxy import (
     Truncate,
 )
 from tests.kit.gc_states import FINALIZER, States
-from tests.kit.real_pki import Pki
-from tests.kit.server_process import running_server
 from tests.kit.wait import until
 
 SWEEP = ("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1")
@@ -77,6 +75,13 @@ async def test_a_sweep_deletes_what_the_plan_says_after_the_quarantine_too(
     held = await states.get("never")
     assert (held["status"]["phase"], held["metadata"]["finalizers"]) == ("Failed", [FINALIZER])
     assert (await states.get("alive"))["status"]["phase"] == "Running"
+
+
+async def test_a_dry_run_shows_the_plan_and_deletes_nothing(states: States, admin: list[str]) -> None:
+    await states.out_of_service("stuck")
+    result = await podlife("gc", "sweep", "--dry-run", *admin)
+    assert (result.code, "stuck" in result.out) == (0, True)
+    assert await states.names() == {"stuck"}
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", {"stuck"}), ("", {"stuck"}), ("y", set())])
@@ -154,13 +159,6 @@ async def test_on_a_terminal_it_shows_what_it_waits_for(states: States, admin: l
         await terminal.wait_for("Quarantine of 1 pod ends in 2 s")
         await terminal.wait_for("1 pod deleted (1 orphaned)")
     assert "0/0" not in terminal.shown
-
-
-async def test_an_authority_that_did_not_sign_is_one_line(tmp_path: Path) -> None:
-    with running_server(tmp_path / "server") as server:
-        flags = ["--server", server.url, "--token", "t", "--certificate-authority"]
-        result = await podlife("gc", "plan", *flags, str(Pki(tmp_path / "pki").ca_file), HOME=str(tmp_path))
-    assert_one_line(result, server.url, "is not trusted", "check certificate-authority")
 
 
 @pytest.mark.parametrize(

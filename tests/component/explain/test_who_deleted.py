@@ -84,17 +84,6 @@ async def test_an_eviction_is_told_from_a_deletion() -> None:
 
 
 @virtual_time
-async def test_the_collector_is_named_after_the_pod_of_a_lost_node_is_gone() -> None:
-    async with Cluster(controllers=("pod-garbage-collector",)) as cluster:
-        await running(cluster)
-        await cluster.node("n1").remove()
-        await cluster.advance(minutes=3)
-        gone = await explained(cluster)
-        assert gone.stage == "gone"
-        assert gone.deletion.startswith("by podlife gc: podlife-gc deleted pod web (orphaned)")
-
-
-@virtual_time
 async def test_a_deployment_scaled_down_is_named_and_only_for_its_own_pod() -> None:
     async with Cluster(controllers=("deployment", "replicaset", "scheduler")) as cluster:
         await cluster.client.create(DEPLOYMENTS, workload("shop", 1), "default")

@@ -146,21 +146,6 @@ async def test_a_pod_bound_to_a_missing_node_after_the_look_waits_for_the_next(w
         assert await eventually(lambda: world.is_gone("b")) - came_at == pytest.approx(40, abs=1)
 
 
-@in_cluster
-async def test_a_pod_held_by_a_finalizer_is_deleted_once_and_goes_when_it_is_let_go(world: World) -> None:
-    await world.pod("a", phase="Succeeded", finalizers=("example.com/hold",))
-    await world.pod("b", phase="Succeeded")
-    collector = world.collector(threshold=1)
-    async with running(collector):
-        await asyncio.sleep(200)
-        assert len(world.faults.sent("DELETE", "/pods/a")) == 1
-        assert [pod.metadata.name for pod in collector.index.settled] == ["a"]
-        assert await world.left() == ["a", "b"]
-        await world.admin.patch(PODS, "a", {"metadata": {"finalizers": None}}, "default")
-        await asyncio.sleep(1)
-        assert not collector.index.settled
-
-
 # Pods that the collector itself has marked Failed do not count as terminated: nobody dies in their stead
 
 

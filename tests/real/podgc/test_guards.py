@@ -102,21 +102,3 @@ async def test_a_stop_on_the_namespace_holds_all_until_the_command_of_the_plan_i
         await until_left(states, {"alive"})
         result = await run.end()
     assert result.code == 0, result.err
-
-
-async def test_observed_pods_stay_and_a_minute_given_by_a_flag_needs_no_policy(
-    gc_kube: Server, states: States, flags: list[str]
-) -> None:
-    everybody = await fail(states, 2)
-    shown = await podlife("gc", "sweep", "--yes", "--observe", *flags)
-    assert shown.code == 1, "as documented where a guard holds something back"
-    assert "2 pods by observeOnly" in shown.out
-    assert await states.names() == everybody
-    plain = ["--kubeconfig", str(gc_kube.kubeconfig), "--terminated-pod-gc-threshold", "1"]
-    for number in range(2, 9):
-        await states.pod(f"failed-{number}", phase="Failed")
-    swept = await podlife("gc", "sweep", "--yes", "--max-per-minute", "2", *plain)
-    assert swept.code == 1
-    assert "6 pods held back" in swept.err
-    assert "at most 2 pods go in a minute" in swept.err
-    assert len(await states.names()) == 8
