@@ -1,4 +1,4 @@
-"""`podlife gc sweep` and `run` with `--archive`, as a user runs them: what goes is kept, what cannot be kept stays."""
+"""`podlife gc sweep --archive`, as a user runs it: what goes is kept, what cannot be kept stays."""
 
 from __future__ import annotations
 

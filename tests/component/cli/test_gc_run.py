@@ -13,14 +13,7 @@ import aiohttp
 import pytest
 
 from podlife.client import EVENTS, LEASES, Client, Flags, PatchType, load
-from tests.component.cli.commands import (
-    LONG_LEASE,
-    Running,
-    assert_one_line,
-    last_words,
-    podlife,
-    started,
-)
+from tests.component.cli.commands import LONG_LEASE, Running, assert_one_line, last_words, podlife, started
 from tests.component.cli.conftest import Server
 from tests.component.cli.faulty_proxy import Answer, FaultyProxy, FirstDeletes
 from tests.kit.gc_states import States

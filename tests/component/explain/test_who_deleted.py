@@ -75,15 +75,6 @@ async def test_taint_eviction_is_named_with_its_reason() -> None:
 
 
 @virtual_time
-async def test_an_eviction_is_told_from_a_deletion() -> None:
-    async with Cluster(controllers=()) as cluster:
-        await running(cluster)
-        await cluster.client.evict("web", "default")
-        await cluster.advance(seconds=5)
-        assert "by an eviction: kubectl drain" in (await explained(cluster)).deletion
-
-
-@virtual_time
 async def test_a_deployment_scaled_down_is_named_and_only_for_its_own_pod() -> None:
     async with Cluster(controllers=("deployment", "replicaset", "scheduler")) as cluster:
         await cluster.client.create(DEPLOYMENTS, workload("shop", 1), "default")

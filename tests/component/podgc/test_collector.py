@@ -26,8 +26,6 @@ from tests.component.podgc.world import (
     running,
 )
 
-Situation = Callable[[World], Awaitable[None]]
-
 
 async def eventually(condition: Callable[[], Awaitable[bool]], *, seconds: float = 600) -> float:
     """Wait, in steps of virtual time, until it holds; says at which second it did."""

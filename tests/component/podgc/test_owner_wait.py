@@ -218,19 +218,6 @@ async def test_many_pods_of_one_owner_cost_one_read(world: World) -> None:
     assert runs.reads == 1
 
 
-@in_world
-async def test_a_policy_that_is_put_in_force_later_is_asked_from_then_on(world: World) -> None:
-    Runs(world)
-    pod = await finished(world)
-    in_force: list[Policy | None] = [None]
-    step = OwnerStep(world.client, lambda: in_force[0], world.clock)
-    for policy in (None, Policy()):
-        in_force[0] = policy
-        assert await step(victim(pod)) == ""
-    in_force[0] = POLICY
-    assert await step(victim(pod))
-
-
 async def jobs_pod(cluster: Cluster) -> Object | None:
     pods = (await cluster.client.list(PODS, "default")).items
     return pods[0] if pods else None

@@ -51,17 +51,6 @@ async def fail(states: States, count: int) -> set[str]:
     return await states.names()
 
 
-async def test_a_mass_is_not_swept_until_it_is_forced(states: States, flags: list[str]) -> None:
-    everybody = await fail(states, 4)
-    swept = await podlife("gc", "sweep", "--yes", *flags)
-    assert (swept.code, swept.out) == (1, "Nothing was deleted.\n")
-    assert "a pass would take 4 of the 5 pods" in swept.err
-    assert await states.names() == everybody
-    swept = await podlife("gc", "sweep", "--yes", "--force", *flags)
-    assert (swept.code, swept.err) == (0, "")
-    assert await states.names() == {"alive"}
-
-
 async def test_a_running_collector_stops_at_a_mass_and_goes_on_when_the_told_command_is_typed(
     gc_kube: Server, client: Client, states: States, flags: list[str]
 ) -> None:
