@@ -1,4 +1,4 @@
-"""An HTTP relay before an API server that misbehaves on request: refuses, stalls, cuts, truncates, keeps silent.
+"""An HTTP relay before an API server that misbehaves on request: refuses, stalls, cuts, truncates.
 
 `proxy.fault` is asked about every request and gives what to do instead of passing it on unharmed, or None. What
 went through is in `proxy.seen`, in order. It is plain HTTP on loopback, so that nothing needs to be trusted.
@@ -54,23 +54,11 @@ class Hang:
 
 
 @dataclass(frozen=True)
-class Hold:
-    """No answer, and the connection ends when the test says so."""
-
-    until: asyncio.Event
-
-
-@dataclass(frozen=True)
-class Silence:
-    """A stream that stays open and says nothing."""
-
-
-@dataclass(frozen=True)
 class Truncate:
     """The answer, or the first piece of a stream, ends in the middle as if that were its end."""
 
 
-Fault = Answer | Cut | Hang | Hold | Silence | Truncate
+Fault = Answer | Cut | Hang | Truncate
 
 
 class FirstDeletes:
@@ -132,17 +120,10 @@ class FaultyProxy:
             return web.Response(status=fault.status, body=fault.body, headers=headers)
         if isinstance(fault, Hang):
             await self._quit.wait()
-        if isinstance(fault, Hold):
-            await fault.until.wait()
-        if isinstance(fault, Cut | Hang | Hold):
+        if isinstance(fault, Cut | Hang):
             if isinstance(fault, Cut) and fault.after:
                 await self._pass_on(request)
             return self._cut(request)
-        if isinstance(fault, Silence):
-            response = web.StreamResponse(headers={"Content-Type": "application/json"})
-            await response.prepare(request)
-            await self._quit.wait()
-            return response
         if isinstance(fault, Truncate) and not seen.is_watch:
             status, headers, body = await self._pass_on(request)
             return web.Response(status=status, headers=headers, body=body[: len(body) // 2])

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from podlife.client import EVENTS, LEASES, PODS, REPLICA_SETS, Client
 from tests.component.cli.commands import LONG_LEASE, SHORT_LEASE, Running, last_words, podlife, started
 from tests.component.cli.conftest import Server
@@ -144,11 +142,8 @@ async def test_a_right_that_is_missing_is_one_line_that_says_where_it_stands(ser
     assert "deploy/controllers/rbac.yaml has all that is needed" in last_words(result)
 
 
-@pytest.mark.parametrize("flags", [["--leader-elect=false"], ["--no-leader-elect"]])
-async def test_without_an_election_there_is_no_lease(
-    server: Server, client: Client, flags: list[str]
-) -> None:
-    async with controlling(*ONE, *flags, *server.admin) as run:
+async def test_without_an_election_there_is_no_lease(server: Server, client: Client) -> None:
+    async with controlling(*ALONE, *server.admin) as run:
         await run.wait_for("running: replicaset-controller")
         assert not (await client.list_all(LEASES, "kube-system")).items
         assert (await run.end(signal.SIGINT)).code == 0

@@ -1,17 +1,14 @@
-"""`podlife gc sweep` and `run` with `--archive`, as a user runs them: what goes is kept, what cannot be kept stays."""
+"""`podlife gc sweep --archive`, as a user runs it: what goes is kept, what cannot be kept stays."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
 from podlife.client import EVENTS, Client
-from tests.component.cli.commands import podlife, started
+from tests.component.cli.commands import podlife
 from tests.component.cli.conftest import Server
-from tests.component.podgc.s3_server import BUCKET, failure, serving_s3
 from tests.kit.gc_states import States
-from tests.kit.wait import until
 
 SWEEP = ("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", "--quarantine", "0s")
 
@@ -67,62 +64,3 @@ async def test_a_full_archive_keeps_the_pods_and_says_so_in_the_summary_an_event
     events = (await client.list_all(EVENTS, states.namespace)).items
     told = {each["involvedObject"]["name"] for each in events if each["reason"] == "PodNotCollected"}
     assert told == {"done-0", "orphan", "stuck"}
-
-
-async def test_a_run_goes_on_when_there_is_room_again(states: States, server: Server, tmp_path: Path) -> None:
-    await states.out_of_service("stuck")
-    folder = tmp_path / "kept"
-    flags = ["--archive", str(folder), "--leader-elect=false", *server.admin]
-    async with started("gc", "run", *flags, "--archive-max-size", "1") as full:
-        await full.wait_for("is full (limit 1")
-        result = await full.end()
-    assert result.code == 0
-    assert await states.names() == {"stuck"}
-    async with started("gc", "run", *flags) as run:
-
-        async def is_gone() -> bool:
-            return not await states.names()
-
-        await until(is_gone)
-        assert (await run.end()).code == 0
-    assert kept(folder) == {"stuck"}
-
-
-async def test_a_sweep_into_a_bucket_is_signed_and_a_bucket_that_refuses_keeps_the_pods(
-    states: States, server: Server
-) -> None:
-    await states.out_of_service("stuck")
-    async with serving_s3() as bucket:
-        target = ["--archive", f"s3://{BUCKET}/pods", *server.admin]
-        wrong = {**bucket.environment, "AWS_SECRET_ACCESS_KEY": "another"}
-        refused = await podlife(*SWEEP, *target, **wrong)
-        assert (refused.code, await states.names()) == (1, {"stuck"})
-        assert f"s3://{BUCKET} cannot be used: it answers 403 SignatureDoesNotMatch" in refused.err
-
-        async def trouble(request: object) -> object:
-            return failure(503, "SlowDown")
-
-        bucket.faults = [trouble]  # type: ignore[list-item]
-        swept = await podlife(*SWEEP, *target, **bucket.environment)
-        assert (swept.code, swept.err, await states.names()) == (0, "", set())
-        assert [key.partition("_")[0] for key in bucket.objects] == ["pods/gc/stuck"]
-        listed = await podlife(
-            "archive", "list", "-o", "name", "--archive", f"s3://{BUCKET}/pods", **bucket.environment
-        )
-        assert listed.out == "gc/pod/stuck\n"
-
-
-async def test_two_sweeps_at_once_into_one_folder_keep_every_pod_once(
-    states: States, server: Server, tmp_path: Path
-) -> None:
-    names = [f"done-{number}" for number in range(30)]
-    await states.terminated(*names)
-    flags = ["--archive", str(tmp_path / "kept"), *server.admin]
-    first, second = await asyncio.gather(podlife(*SWEEP, *flags), podlife(*SWEEP, *flags))
-    assert (first.code, second.code) == (0, 0), first.err + second.err
-    [left] = await states.names()
-    assert kept(tmp_path / "kept") >= set(names) - {left}
-    listed = await podlife("archive", "list", "-o", "json", "--archive", str(tmp_path / "kept"))
-    sizes = [each["bytes"] for each in json.loads(listed.out)]
-    counted = json.loads((tmp_path / "kept" / ".lock").read_bytes())
-    assert (counted["entries"], counted["bytes"]) == (len(sizes), sum(sizes))

@@ -15,20 +15,15 @@ COMMANDS = [["plan"], ["sweep", "--yes"], ["run", "--no-leader-elect"]]
 Config = dict[str, object]
 
 
-def config(user: Config | None = None, cluster: Config | None = None) -> str:
+def config(user: Config | None = None) -> str:
     return yaml.safe_dump(
         {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "dev",
-            "clusters": [
-                {"name": "c", "cluster": {"server": f"https://127.0.0.1:{free_port()}", **(cluster or {})}}
-            ],
+            "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{free_port()}"}}],
             "users": [{"name": "u", "user": user or {"token": "t"}}],
-            "contexts": [
-                {"name": "dev", "context": {"cluster": "c", "user": "u"}},
-                {"name": "prod", "context": {"cluster": "c", "user": "u"}},
-            ],
+            "contexts": [{"name": "dev", "context": {"cluster": "c", "user": "u"}}],
         }
     )
 
@@ -60,28 +55,16 @@ FAILS = {
 @pytest.mark.parametrize(
     ("text", "command", "words"),
     [
-        (None, ["plan"], ["PATH", "No such file"]),
-        ("clusters: [", ["plan"], ["PATH", "is not YAML"]),
-        ("just words", ["plan"], ["PATH", "holds no mapping"]),
         ("clusters: [{name: a, cluster: 3}]", ["plan"], ["PATH", "an entry of clusters"]),
-        ("apiVersion: v1\nkind: Config\n", ["plan"], ["PATH", "no current-context"]),
-        (config(), ["plan", "--context", "staging"], ["no context 'staging'", "dev, prod"]),
         (login(**FAILS), ["plan"], ["failed with 3", "the session has expired", "log in again"]),
-        (login(command="no-such-login"), ["plan"], ["no-such-login", "No such file"]),
-        (config(cluster={"certificate-authority": "ca.crt"}), ["plan"], ["certificate authority", "PEM"]),
         (config(), ["sweep"], ["no terminal to ask on", "--yes"]),
     ],
-    ids=[
-        *("missing", "no YAML", "no mapping", "a broken entry", "no context", "an unknown context"),
-        *("a login that fails", "a login that is missing", "no PEM", "nobody to ask"),
-    ],
+    ids=["a broken entry", "a login that fails", "nobody to ask"],
 )
 async def test_a_kubeconfig_that_cannot_be_used_is_told_with_what_is_wrong(
-    tmp_path: Path, text: str | None, command: list[str], words: list[str]
+    tmp_path: Path, text: str, command: list[str], words: list[str]
 ) -> None:
     path = tmp_path / "config"
-    (tmp_path / "ca.crt").write_text("nothing")
-    if text is not None:
-        write_kubeconfig(path, text)
+    write_kubeconfig(path, text)
     result = await podlife("gc", *command, "--kubeconfig", str(path))
     assert_one_line(result, *(str(path) if word == "PATH" else word for word in words))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import signal
@@ -13,19 +12,8 @@ import pytest
 from podlife.client import Client
 from tests.component.cli.commands import assert_one_line, last_words, on_terminal, podlife, started
 from tests.component.cli.conftest import Server
-from tests.component.cli.faulty_proxy import (
-    Answer,
-    Cut,
-    Fault,
-    FaultyProxy,
-    FirstDeletes,
-    Hang,
-    Hold,
-    Truncate,
-)
+from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, FirstDeletes, Hang, Truncate
 from tests.kit.gc_states import FINALIZER, States
-from tests.kit.real_pki import Pki
-from tests.kit.server_process import running_server
 from tests.kit.wait import until
 
 SWEEP = ("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1")
@@ -44,33 +32,6 @@ async def everything(states: States) -> None:
     await states.out_of_service("stuck")
     await states.unscheduled("never")
     await states.pod("alive")
-
-
-async def test_a_plan_tells_what_why_and_when_and_changes_nothing(states: States, admin: list[str]) -> None:
-    await everything(states)
-    before = await states.names()
-    result = await podlife("gc", "plan", *admin, "--terminated-pod-gc-threshold", "1", "-o", "json")
-    assert (result.code, result.err) == (0, "")
-    plan = json.loads(result.out)
-    assert {(pod["name"], pod["reason"], pod["action"]) for pod in plan["victims"]} == {
-        ("done-0", "terminated", "delete"),
-        ("done-1", "terminated", "delete"),
-        ("stuck", "out-of-service", "mark-failed-and-delete"),
-        ("never", "unscheduled", "mark-failed"),
-    }
-    assert [(item["node"], item["reason"], len(item["pods"])) for item in plan["later"]] == [
-        ("gc-gone", "orphaned", 1)
-    ]
-    assert 0 < plan["later"][0]["inSeconds"] <= 40
-    assert await states.names() == before
-
-
-async def test_nothing_to_collect_is_one_friendly_line(states: States, admin: list[str]) -> None:
-    await states.pod("alive")
-    result = await podlife("gc", "plan", *admin)
-    assert (result.code, result.out, result.err) == (0, "Nothing to collect now in any namespace.\n", "")
-    result = await podlife("gc", "sweep", "--yes", *admin)
-    assert (result.code, result.out, result.err) == (0, "Nothing to collect in any namespace.\n", "")
 
 
 async def test_a_selection_chooses_among_what_the_whole_cluster_decides(
@@ -184,48 +145,12 @@ async def test_what_is_due_without_a_quarantine_is_planned_for_now(states: State
         await terminal.wait_for("1 pod deleted (1 orphaned)")
 
 
-async def test_what_a_finalizer_holds_is_not_counted_as_deleted(states: States, admin: list[str]) -> None:
-    await states.pod("a-held", phase="Succeeded", finalizers=[FINALIZER])
-    await states.terminated("b", "c")
-    result = await podlife(*SWEEP, *admin)
-    assert (result.code, result.err) == (0, "")
-    first, second = result.out.splitlines()
-    assert first.startswith("1 pod deleted (1 terminated) in ")
-    assert second == f"  1 pod held by {FINALIZER} (gc/a-held): gone when that is taken off"
-
-
-async def test_on_a_terminal_it_shows_how_far_it_is(states: States, proxy: FaultyProxy) -> None:
-    await states.terminated("a", "b", "c")
-    held = Hold(asyncio.Event())
-    proxy.fault = lambda seen: held if seen.method == "DELETE" and seen.path.endswith("/b") else None
-    flags = ["--yes", "--terminated-pod-gc-threshold", "1", *proxy.flags]
-    async with on_terminal("gc", "sweep", *flags) as terminal:
-        await terminal.wait_for("1/2")
-        held.until.set()
-        await terminal.wait_for("1 pod deleted")
-        assert await terminal.exit_code() == 1
-
-
 async def test_on_a_terminal_it_shows_what_it_waits_for(states: States, admin: list[str]) -> None:
     await states.orphaned("orphan")
     async with on_terminal("gc", "sweep", "--yes", "--quarantine", "2s", *admin) as terminal:
         await terminal.wait_for("Quarantine of 1 pod ends in 2 s")
         await terminal.wait_for("1 pod deleted (1 orphaned)")
     assert "0/0" not in terminal.shown
-
-
-async def test_wrong_credentials_are_one_line(server: Server, tmp_path: Path) -> None:
-    flags = ["--server", server.url, "--token", "wrong"]
-    for command in (["plan"], ["sweep", "--yes"], ["run"], ["run", "--no-leader-elect"]):
-        result = await podlife("gc", *command, *flags, HOME=str(tmp_path))
-        assert_one_line(result, server.url, "rejected the credentials (401 Unauthorized)")
-
-
-async def test_an_authority_that_did_not_sign_is_one_line(tmp_path: Path) -> None:
-    with running_server(tmp_path / "server") as server:
-        flags = ["--server", server.url, "--token", "t", "--certificate-authority"]
-        result = await podlife("gc", "plan", *flags, str(Pki(tmp_path / "pki").ca_file), HOME=str(tmp_path))
-    assert_one_line(result, server.url, "is not trusted", "check certificate-authority")
 
 
 @pytest.mark.parametrize(
@@ -248,21 +173,7 @@ async def test_a_missing_right_names_verb_and_resource(
     assert re.search(rf"user nobody may not {right} \(403\): grant the verb {verb} on", said)
 
 
-async def test_a_right_that_is_missing_for_the_deletion_is_told_once(
-    proxy: FaultyProxy, states: States
-) -> None:
-    await states.terminated("a", "b", "c")
-    message = 'pods "x" is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "gc"'
-    status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": message}
-    proxy.fault = lambda seen: Answer(403, json.dumps(status).encode()) if seen.method == "DELETE" else None
-    result = await podlife(*SWEEP, *proxy.flags)
-    assert (result.code, result.out) == (1, "Nothing was deleted.\n")
-    assert len(result.err.splitlines()) == 1
-    assert "2 pods not deleted (gc/a, gc/b): user eve may not delete pods in namespace gc (403)" in result.err
-    assert await states.names() == {"a", "b", "c"}
-
-
-def overloaded(retry_after: str = "0") -> Answer:
+def overloaded(retry_after: str) -> Answer:
     body = {"kind": "Status", "status": "Failure", "reason": "TooManyRequests", "code": 429}
     return Answer(429, json.dumps(body).encode(), {"Retry-After": retry_after})
 
@@ -290,53 +201,6 @@ async def test_a_list_that_cannot_be_had_is_one_line_and_nothing_is_deleted(
     assert await states.names() == {"stuck"}
 
 
-async def test_nodes_that_cannot_be_listed_delete_nobody(proxy: FaultyProxy, states: States) -> None:
-    """GC-06"""
-    await states.terminated("a", "b")
-    proxy.fault = lambda seen: Truncate() if seen.path == "/api/v1/nodes" else None
-    result = await podlife(*SWEEP, *proxy.flags)
-    assert_one_line(result, "GET /api/v1/nodes")
-    assert await states.names() == {"a", "b"}
-
-
-@pytest.mark.parametrize("fault", [Answer(500), Hang(), Answer(200, b"{")], ids=["500", "hang", "truncated"])
-async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
-    proxy: FaultyProxy, states: States, fault: Fault
-) -> None:
-    """GC-52"""
-    await states.orphaned("orphan")
-    proxy.fault = lambda seen: fault if seen.path == "/api/v1/nodes/gc-gone" else None
-    flags = ["--quarantine", "0s", "--request-timeout", "6s", *proxy.flags]
-    result = await podlife("gc", "sweep", "--yes", *flags)
-    assert (result.code, len(result.err.splitlines())) == (1, 1)
-    assert "cannot get node gc-gone, keeping its pods" in result.err
-    assert await states.names() == {"orphan"}
-
-
-async def test_a_storm_of_429_is_waited_out_and_everything_is_deleted(
-    proxy: FaultyProxy, states: States
-) -> None:
-    names = [f"p-{number:02}" for number in range(30)]
-    await states.terminated(*names)
-    proxy.fault = storm = FirstDeletes(60, overloaded())
-    result = await podlife(*SWEEP, *proxy.flags)
-    assert (result.code, result.err) == (0, "")
-    assert storm.met == 60
-    assert await states.names() == {"p-29"}
-
-
-async def test_what_fails_is_told_and_the_rest_is_deleted(proxy: FaultyProxy, states: States) -> None:
-    await states.terminated("a", "b", "c")
-    proxy.fault = lambda seen: (
-        Answer(500, b"broken") if seen.method == "DELETE" and seen.path.endswith("/a") else None
-    )
-    result = await podlife(*SWEEP, *proxy.flags)
-    assert result.code == 1
-    assert result.out.startswith("1 pod deleted (1 terminated)")
-    assert "1 pod not deleted (gc/a)" in result.err
-    assert await states.names() == {"a", "c"}
-
-
 async def test_an_answer_that_is_lost_is_no_second_victim(proxy: FaultyProxy, states: States) -> None:
     """The pod is deleted, the answer does not arrive, and somebody makes another under its name: that one lives."""
     await states.terminated("a", "b")
@@ -345,26 +209,6 @@ async def test_an_answer_that_is_lost_is_no_second_victim(proxy: FaultyProxy, st
     assert (result.code, result.err) == (0, "")
     assert "1 pod gone already" in result.out
     assert await states.names() == {"b"}
-
-
-@pytest.mark.parametrize("after", [0, 7, 18])
-async def test_killed_at_any_point_and_started_again_it_goes_on(
-    proxy: FaultyProxy, states: States, after: int
-) -> None:
-    names = [f"p-{number:02}" for number in range(20)]
-    await states.terminated(*names)
-    await states.pod("alive")
-    flags = [*SWEEP, *proxy.flags]
-    proxy.fault = lambda _: Hang() if proxy.count("DELETE", ONE_POD) > after else None
-    async with started(*flags) as sweep:
-        await until(lambda: proxy.count("DELETE", ONE_POD) > after)
-        result = await sweep.end(signal.SIGKILL)
-    assert result.code == -signal.SIGKILL
-    left = await states.names()
-    assert {"alive", "p-19"} < left
-    proxy.fault = lambda _: None
-    assert (await podlife(*flags)).code == 0
-    assert await states.names() == {"alive", "p-19"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -381,23 +225,6 @@ async def test_interrupted_it_finishes_the_calls_under_way_and_tells_what_was_do
     assert result.out.startswith("1 pod deleted (1 terminated)")
     assert "interrupted: 1 pod left; started again, it goes on" in result.err
     assert await states.names() == {"b", "orphan"}
-
-
-async def test_interrupted_it_sends_nothing_more_and_counts_what_is_left(
-    proxy: FaultyProxy, states: States
-) -> None:
-    """Far more pods than calls at once: those that stand in line must not be sent after Ctrl-C."""
-    await states.terminated(*(f"p-{number:02}" for number in range(40)))
-    proxy.fault = lambda seen: Hang() if seen.method == "DELETE" else None
-    flags = ["--terminated-pod-gc-threshold", "1", "--request-timeout", "8s", *proxy.flags]
-    async with started("gc", "sweep", "--yes", *flags) as sweep:
-        await until(lambda: proxy.count("DELETE", ONE_POD) == 16)
-        result = await sweep.end(signal.SIGINT)
-    assert (result.code, result.out) == (130, "Nothing was deleted.\n")
-    assert proxy.count("DELETE", ONE_POD) == 16
-    failed, left = result.err.splitlines()
-    assert re.search(r"16 pods not deleted \(gc/p-.*, …\): .* did not answer DELETE .*/pods/… in 8 s", failed)
-    assert left == "podlife: interrupted: 23 pods left; started again, it goes on"
 
 
 async def test_interrupted_when_all_is_done_it_claims_nothing_to_be_left(
@@ -468,15 +295,3 @@ async def test_a_sweep_that_only_observes_ends_with_1_when_a_pod_stays_in_quaran
     assert (await podlife("gc", "sweep", "--yes", *flags)).code == 1
     assert (await podlife("gc", "sweep", "--dry-run", *flags)).code == 0
     assert await states.names() == {"a"}
-
-
-async def test_what_a_guard_holds_back_of_what_was_agreed_to_ends_with_1(
-    states: States, admin: list[str], tmp_path: Path
-) -> None:
-    await states.terminated("a", "b", "c")
-    async with on_terminal("gc", "sweep", *guarded(tmp_path, "perPass: 1"), *admin) as terminal:
-        await terminal.wait_for("Delete 1 pod now (1 terminated)? [y/N]")
-        terminal.type("y\n")
-        await terminal.wait_for("1 pod held back (gc/b): at most 1 pods go in one pass")
-        assert await terminal.exit_code() == 1
-    assert await states.names() == {"b", "c"}

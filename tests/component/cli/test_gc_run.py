@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,18 +12,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from podlife.client import EVENTS, LEASES, PODS, Client, DeleteOptions, Flags, PatchType, load
-from tests.component.cli.commands import (
-    LONG_LEASE,
-    SHORT_LEASE,
-    Running,
-    assert_one_line,
-    last_words,
-    podlife,
-    started,
-)
+from podlife.client import EVENTS, LEASES, Client, Flags, PatchType, load
+from tests.component.cli.commands import LONG_LEASE, Running, assert_one_line, last_words, podlife, started
 from tests.component.cli.conftest import Server
-from tests.component.cli.faulty_proxy import Answer, Fault, FaultyProxy, FirstDeletes, Seen, Truncate
+from tests.component.cli.faulty_proxy import Answer, FaultyProxy, FirstDeletes
 from tests.kit.gc_states import States
 from tests.kit.real_parts import free_port
 from tests.kit.server_process import running_server
@@ -34,7 +24,6 @@ from tests.kit.wait import until
 QUICK = ["--quarantine", "300ms", "--period", "300ms"]
 ALONE = ["--no-leader-elect", *QUICK]
 ELECTION = [*LONG_LEASE, *QUICK]
-GONE = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}'
 
 
 @asynccontextmanager
@@ -130,28 +119,6 @@ async def test_the_api_server_may_be_killed_and_come_back(tmp_path: Path) -> Non
             assert (await run.end()).code == 0
 
 
-@pytest.mark.parametrize("fault", [Answer(410, GONE), Truncate()], ids=["410", "truncated"])
-async def test_watches_that_break_are_begun_anew(proxy: FaultyProxy, states: States, fault: Fault) -> None:
-    broken = 0
-
-    def break_every_other(seen: Seen) -> Fault | None:
-        nonlocal broken
-        if seen.is_watch and broken < 6:
-            broken += 1
-            return fault if broken % 2 else None
-        return None
-
-    proxy.fault = break_every_other
-    await states.pod("alive")
-    await states.out_of_service("first")
-    async with collecting(*ALONE, *proxy.flags) as run:
-        await until(left(states, "alive"))
-        await states.out_of_service("second")
-        await until(left(states, "alive"))
-        assert (await run.end()).code == 0
-    assert broken
-
-
 async def test_a_storm_of_429_is_waited_out(proxy: FaultyProxy, states: States) -> None:
     proxy.fault = storm = FirstDeletes(40, Answer(429, b"{}", {"Retry-After": "0"}))
     await states.terminated(*(f"p-{number:02}" for number in range(12)))
@@ -159,48 +126,6 @@ async def test_a_storm_of_429_is_waited_out(proxy: FaultyProxy, states: States) 
         await until(left(states, "p-11"))
         assert (await run.end()).code == 0
     assert storm.met == 40
-
-
-async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(proxy: FaultyProxy, states: States) -> None:
-    """GC-52"""
-    proxy.fault = lambda seen: Answer(503) if seen.path == "/api/v1/nodes/gc-gone" else None
-    await states.orphaned("orphan")
-    async with collecting(*ALONE, "--request-timeout", "3s", *proxy.flags) as run:
-        await run.wait_for("cannot get node gc-gone, keeping its pods")
-        assert await states.names() == {"orphan"}
-        proxy.fault = lambda _: None
-        await until(left(states))
-        assert (await run.end()).code == 0
-
-
-async def test_a_pod_made_anew_between_decision_and_deletion_lives(
-    proxy: FaultyProxy, states: States, client: Client
-) -> None:
-    # The oldest pod goes first, whether or not a second passes between the two.
-    await states.pod("other", phase="Failed")
-    await states.pod("twin", phase="Failed")
-    is_replaced = asyncio.Event()
-
-    def hold_back(seen: Seen) -> Fault | None:
-        return (
-            Answer(429, b"{}", {"Retry-After": "1"})
-            if seen.method == "DELETE" and not is_replaced.is_set()
-            else None
-        )
-
-    proxy.fault = hold_back
-    flags = ["--terminated-pod-gc-threshold", "1", *ALONE, *proxy.flags]
-    async with collecting(*flags) as run:
-        await until(lambda: proxy.count("DELETE", ".*/pods/other"))
-        options = DeleteOptions(grace_period_seconds=0)
-        await client.delete(PODS, "other", "gc", options=options)
-        await states.pod("other")
-        is_replaced.set()
-        attempts = proxy.count("DELETE", ".*/pods/other")
-        await until(lambda: proxy.count("DELETE", ".*/pods/other") > attempts)
-        assert (await run.end()).code == 0
-    assert await states.names() == {"twin", "other"}
-    assert (await states.get("other"))["status"]["phase"] == "Running"
 
 
 @pytest.mark.parametrize(
@@ -218,19 +143,6 @@ async def test_losing_the_lease_is_the_end_with_one_line(
         result = await run.result()
     assert result.code == 1
     assert last_words(result) == f"lease kube-system/{name} was taken by somebody-else"
-
-
-async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
-    server: Server, states: States
-) -> None:
-    flags = [*ELECTION, *SHORT_LEASE, *server.admin]
-    async with collecting("--leader-elect-identity=first", *flags) as first:
-        await first.wait_for("first became leader of lease")
-        async with collecting("--leader-elect-identity=second", *flags) as second:
-            await first.end(signal.SIGKILL)
-            await second.wait_for("second became leader of lease")
-            await states.out_of_service("stuck")
-            await until(left(states))
 
 
 async def test_any_free_port_is_told_with_its_host_and_answers_there(server: Server) -> None:

@@ -72,15 +72,6 @@ async def test_a_pod_is_scheduled_to_a_node_and_runs(up: UpProcess) -> None:
     assert (await read(up, "runs"))["spec"]["nodeName"] in ("node-0", "node-1")
 
 
-def test_a_second_up_on_the_folder_is_refused_in_one_line(up: UpProcess) -> None:
-    done = podlife("up", "--data", str(up.data))
-    assert done.returncode == 1
-    assert done.stdout == ""
-    [line] = done.stderr.splitlines()
-    assert f"process {up.pid}" in line
-    assert "podlife down" in line
-
-
 def test_a_port_that_is_taken_is_said_and_nothing_is_left_running(up: UpProcess, tmp_path: Path) -> None:
     done = podlife("up", "--data", str(tmp_path), "--port", str(up.port))
     assert (done.returncode, done.stdout) == (1, "")

@@ -91,19 +91,6 @@ async def test_the_same_event_again_is_counted_on_the_first() -> None:
 
 
 @virtual_time
-async def test_many_similar_events_become_one() -> None:
-    async with recording() as (recorder, client):
-        for number in range(20):
-            recorder.event(POD, "Normal", "Collected", f"for the {number}th time")
-        assert await recorder.flush(seconds=5)
-        combined = [event for event in await events(client) if event["message"].startswith("(combined")]
-        assert len(await events(client)) == 10
-    (event,) = combined
-    assert event["message"] == "(combined from similar events): for the 19th time"
-    assert event["count"] == 11
-
-
-@virtual_time
 async def test_too_much_about_one_object_is_not_sent_but_counted() -> None:
     async with recording() as (recorder, client):
         for _ in range(40):

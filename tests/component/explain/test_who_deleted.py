@@ -75,26 +75,6 @@ async def test_taint_eviction_is_named_with_its_reason() -> None:
 
 
 @virtual_time
-async def test_an_eviction_is_told_from_a_deletion() -> None:
-    async with Cluster(controllers=()) as cluster:
-        await running(cluster)
-        await cluster.client.evict("web", "default")
-        await cluster.advance(seconds=5)
-        assert "by an eviction: kubectl drain" in (await explained(cluster)).deletion
-
-
-@virtual_time
-async def test_the_collector_is_named_after_the_pod_of_a_lost_node_is_gone() -> None:
-    async with Cluster(controllers=("pod-garbage-collector",)) as cluster:
-        await running(cluster)
-        await cluster.node("n1").remove()
-        await cluster.advance(minutes=3)
-        gone = await explained(cluster)
-        assert gone.stage == "gone"
-        assert gone.deletion.startswith("by podlife gc: podlife-gc deleted pod web (orphaned)")
-
-
-@virtual_time
 async def test_a_deployment_scaled_down_is_named_and_only_for_its_own_pod() -> None:
     async with Cluster(controllers=("deployment", "replicaset", "scheduler")) as cluster:
         await cluster.client.create(DEPLOYMENTS, workload("shop", 1), "default")
@@ -138,17 +118,6 @@ async def test_a_pod_that_goes_with_its_namespace_says_so() -> None:
         await cluster.advance(seconds=15)
         found = await look_at_pod(cluster.client, cluster.clock, "team", "web")
         assert found.deletion.endswith("by the deletion of its namespace")
-
-
-@virtual_time
-async def test_a_statefulset_scaled_down_is_named() -> None:
-    async with Cluster(controllers=("statefulset", "scheduler")) as cluster:
-        await cluster.client.create(STATEFUL_SETS, workload("db", 1, serviceName="db"), "default")
-        await cluster.settled()
-        await cluster.client.scale(STATEFUL_SETS, "db", "default", 0)
-        await cluster.advance(minutes=1)
-        gone = await explained(cluster, "db-0")
-        assert gone.deletion.startswith("by its controller (statefulset-controller)")
 
 
 @virtual_time

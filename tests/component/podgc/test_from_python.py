@@ -31,29 +31,6 @@ def collector(world: World, folder: Path, text: str) -> Collector:
 
 
 @in_cluster
-async def test_a_policy_that_only_observes_deletes_nothing_by_a_sweep_or_a_run(
-    world: World, tmp_path: Path
-) -> None:
-    await ended(world, 3)
-    summary = await collector(world, tmp_path, "guards: {observeOnly: true}").sweep_once()
-    assert len(await world.left()) == 3
-    assert [(str(each.refusal.guard), len(each.pods)) for each in summary.held_back] == [("observeOnly", 2)]
-    assert not summary.is_complete
-    async with running(collector(world, tmp_path, "guards: {observeOnly: true}")):
-        await asyncio.sleep(60)
-    assert len(await world.left()) == 3
-
-
-@in_cluster
-async def test_a_plan_has_no_more_victims_than_a_pass_may_take(world: World, tmp_path: Path) -> None:
-    await ended(world, 3)
-    plan = await collector(world, tmp_path, "guards: {perPass: 1}").plan_once()
-    assert [victim.pod.metadata.name for victim in plan.victims] == ["p000"]
-    [held] = plan.held_back
-    assert (str(held.refusal.guard), [pod.metadata.name for pod in held.pods]) == ("perPass", ["p001"])
-
-
-@in_cluster
 async def test_a_stop_on_a_namespace_holds_with_a_policy_that_says_nothing_of_guards(
     world: World, tmp_path: Path
 ) -> None:

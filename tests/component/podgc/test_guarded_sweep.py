@@ -127,14 +127,6 @@ async def test_a_plan_tells_what_is_held_by_what_until_when_and_what_lifts_it(wo
     assert [pod["name"] for pod in item["pods"]] == ["p000", "p001"]
 
 
-def test_flags_only_ever_tighten_what_a_policy_allows() -> None:
-    policy = Guards(per_minute=100, per_pass=500, share_of_cluster=0.1)
-    tight = policy.tightened_by(Guards(per_minute=10))
-    assert tight == Guards(per_minute=10, per_pass=500, share_of_cluster=0.1)
-    loose = policy.tightened_by(Guards(per_minute=1000, is_observing=True))
-    assert loose == Guards(per_minute=100, per_pass=500, share_of_cluster=0.1, is_observing=True)
-
-
 @in_cluster
 async def test_a_stop_holds_in_a_sweep_that_is_under_way_too(world: World) -> None:
     """A sweep waits for room in the minute and for quarantines: somebody may see meanwhile that it must not go on."""

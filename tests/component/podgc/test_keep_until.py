@@ -10,11 +10,10 @@ import pytest
 
 from podlife.api.codec import format_time
 from podlife.client import PODS
-from podlife.podgc import Outcome, Policy, Settings
+from podlife.podgc import Policy, Settings
 from podlife.podgc.finalizers.remover import FinalizerRemover
 from podlife.podgc.keep_until import KEEP_UNTIL
 from podlife.podgc.policy.model import Protection, Rule
-from podlife.wire import Request
 from tests.component.podgc.world import GONE_NODE, START, World, in_cluster, in_world, running
 
 
@@ -57,20 +56,6 @@ async def test_a_kept_pod_goes_when_its_time_is_over_or_its_annotation_is_gone(w
         await world.admin.patch(PODS, "orphan", patch, "default")
         await asyncio.sleep(60)
         assert await world.left() == ["young"]
-
-
-@in_cluster
-async def test_a_pod_that_is_kept_after_a_sweep_has_planned_stays_if_it_has_changed(world: World) -> None:
-    await world.pod("unscheduled", phase="Pending", node="", is_terminating=True)
-
-    async def keep_it(_: Request) -> None:
-        world.faults.clear()
-        await keep(world, "unscheduled", "2099-01-01T00:00:00Z")
-
-    world.faults.put("PATCH", "/pods/unscheduled/status$", keep_it)
-    summary = await world.collector().sweep_once()
-    assert summary.outcomes[Outcome.KEPT] == 1
-    assert await world.left() == ["unscheduled"]
 
 
 @in_cluster

@@ -218,19 +218,6 @@ async def test_many_pods_of_one_owner_cost_one_read(world: World) -> None:
     assert runs.reads == 1
 
 
-@in_world
-async def test_a_policy_that_is_put_in_force_later_is_asked_from_then_on(world: World) -> None:
-    Runs(world)
-    pod = await finished(world)
-    in_force: list[Policy | None] = [None]
-    step = OwnerStep(world.client, lambda: in_force[0], world.clock)
-    for policy in (None, Policy()):
-        in_force[0] = policy
-        assert await step(victim(pod)) == ""
-    in_force[0] = POLICY
-    assert await step(victim(pod))
-
-
 async def jobs_pod(cluster: Cluster) -> Object | None:
     pods = (await cluster.client.list(PODS, "default")).items
     return pods[0] if pods else None
@@ -249,23 +236,6 @@ JOB: Object = {
         "template": {"spec": {"containers": [{"name": "main", "image": "adds"}], "restartPolicy": "Never"}},
     },
 }
-
-
-@virtual_time
-async def test_a_pod_of_a_job_goes_only_once_the_job_controller_has_counted_it() -> None:
-    async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
-        await uncounted_pod(cluster)
-        pod = await jobs_pod(cluster)
-        assert pod is not None
-        step = OwnerStep(cluster.client, lambda: POLICY, cluster.clock)
-        assert "its Job has not counted it yet" in await step(victim(pod))
-        await cluster.advance(minutes=5)
-        assert "its Job has not counted it yet" in await step(victim(pod))
-        await cluster.controllers.start("job")
-        await cluster.settled()
-        assert await step(victim(pod)) == ""
-        job = await cluster.client.get(JOBS, "sum", "default")
-        assert job["status"]["succeeded"] >= 1
 
 
 async def uncounted_pod(cluster: Cluster) -> None:

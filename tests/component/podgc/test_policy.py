@@ -78,17 +78,6 @@ async def test_the_youngest_of_each_owner_stay_and_the_next_to_end_takes_the_pla
 
 
 @in_cluster
-async def test_a_pod_that_stays_beyond_its_grace_is_marked_and_deleted_when_the_rule_says_so(
-    world: World,
-) -> None:
-    policy = Policy((Rule("stuck", max_terminating_seconds=15),))
-    await world.pod("stuck", is_terminating=True, grace_seconds=30)
-    async with running(collector(world, policy, period_seconds=1000)):
-        assert await eventually(lambda: world.is_gone("stuck")) == pytest.approx(45, abs=0.2)
-        assert world.patched() == ["stuck"]
-
-
-@in_cluster
 async def test_protected_pods_stay_whatever_rule_or_reason_there_is_and_count_nowhere(world: World) -> None:
     protection = Protection(("prod-*",), (parse_label_selector("hold=yes"),), (("example.com/hold", None),))
     policy = Policy((Rule("brief", ttl_seconds=1, max_terminating_seconds=1),), protection)

@@ -13,6 +13,7 @@ from podlife.wire import Request, Response
 from tests.component.podgc.test_guards import ended
 from tests.component.podgc.world import (
     GONE_NODE,
+    Fault,
     World,
     answering,
     calling,
@@ -77,26 +78,26 @@ async def test_a_node_that_is_back_when_the_quarantine_ends_saves_its_pods(world
     assert await world.left() == ["alive", "orphan", "young"]
 
 
+async def truncated(request: Request) -> Response:
+    return Response(200, b"{")
+
+
+@pytest.mark.parametrize("fault", [answering(403), answering(500), answering(404), truncated])
 @in_world
 async def test_pods_of_a_node_that_could_not_be_looked_for_stay_and_the_sweep_is_not_complete(
-    world: World,
+    world: World, fault: Fault
 ) -> None:
+    """A proxy that knows no such page answers 404 for every node, and does not name it."""
     await build(world)
-    world.faults.put("GET", f"/nodes/{GONE_NODE}$", answering(403))
+    world.faults.put("GET", f"/nodes/{GONE_NODE}$", fault)
     summary = await world.collector(threshold=1).sweep_once()
     assert await world.left() == ["alive", "orphan", "young"]
     assert not summary.is_complete
     assert set(summary.unknown_nodes) == {GONE_NODE}
-
-
-@in_world
-async def test_a_404_that_does_not_name_the_node_saves_its_pods(world: World) -> None:
-    """A proxy that knows no such page answers so for every node."""
-    await world.pod("orphan", node=GONE_NODE)
-    world.faults.put("GET", f"/nodes/{GONE_NODE}$", answering(404))
-    summary = await world.collector().sweep_once()
-    assert await world.left() == ["orphan"]
-    assert set(summary.unknown_nodes) == {GONE_NODE}
+    told = tell(Result(summary, has_begun=True), Connection("https://example"))
+    [problem] = told.problems
+    assert problem.startswith(f"cannot get node {GONE_NODE}, keeping its pods: ")
+    assert told.code == 1
 
 
 @in_world

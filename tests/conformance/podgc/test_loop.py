@@ -123,14 +123,15 @@ async def test_a_list_that_is_refused_ends_everything_with_nothing_done(world: W
 
 
 @in_cluster
-async def test_stopping_waits_for_the_calls_under_way(world: World) -> None:
+async def test_stopping_waits_for_the_calls_under_way_and_begins_no_others(world: World) -> None:
     """GC-07."""
-    await make(world, [P("a", "Succeeded"), P("b", "Succeeded")])
-    world.faults.put("DELETE", "/pods/a$", delaying(5))
-    async with running(world.collector(threshold=1)) as task:
+    await make(world, [P(f"p{number}", "Succeeded") for number in range(6)])
+    world.faults.put("DELETE", "/pods/", delaying(5))
+    async with running(world.collector(threshold=1, most_in_flight=2)) as task:
         await asyncio.sleep(1)
         task.cancel()
-    assert await world.left() == ["b"]
+    assert len(await world.left()) == 4
+    assert len(world.faults.sent("DELETE")) == 2
     assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
 
 

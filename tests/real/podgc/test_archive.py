@@ -163,13 +163,6 @@ async def test_what_has_no_node_any_more_is_kept_with_the_reason_why_its_logs_ar
         assert log["problem"]
 
 
-async def test_a_full_archive_keeps_the_pods(states: States, account: list[str], tmp_path: Path) -> None:
-    await states.out_of_service("stuck")
-    result = await podlife(*SWEEP, "--archive", str(tmp_path / "kept"), "--archive-max-size", "1", *account)
-    assert (result.code, "is full" in result.err) == (1, True)
-    assert (await states.get("stuck"))["status"]["phase"] == "Running"
-
-
 @pytest.mark.parametrize(
     ("number", "missing"),
     [(0, 'get resource "pods"'), (1, 'list resource "events"'), (2, 'get resource "pods/log"')],

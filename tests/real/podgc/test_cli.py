@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,6 @@ from podlife.client import EVENTS, LEASES, Client
 from tests.component.cli.commands import podlife, started
 from tests.kit.gc_states import States
 from tests.kit.real_parts import Server, part
-from tests.kit.wait import until
 from tests.real.podgc.cluster import until_left
 
 ELECTION = [
@@ -75,26 +72,6 @@ async def test_a_running_collector_collects_tells_and_gives_its_lease_back(
     assert gone in messages
     lease = await client.get(LEASES, "podlife-gc", "kube-system")
     assert not lease["spec"].get("holderIdentity")
-
-
-async def test_a_sweep_that_is_killed_and_started_again_finishes(states: States, admin: list[str]) -> None:
-    names = [f"p-{number:03}" for number in range(150)]
-    async with asyncio.TaskGroup() as group:
-        for name in names:
-            group.create_task(states.terminated(name))
-    await states.pod("alive")
-    flags = ["gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *admin]
-
-    async def has_begun() -> bool:
-        return len(await states.names()) < 151
-
-    async with started(*flags) as sweep:
-        await until(has_begun)
-        await sweep.end(signal.SIGKILL)
-    assert (await podlife(*flags)).code == 0
-    left = await states.names()
-    assert len(left) == 2
-    assert "alive" in left
 
 
 def test_it_is_a_plug_in_of_kubectls(gc_kube: Server) -> None:

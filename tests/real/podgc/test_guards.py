@@ -51,17 +51,6 @@ async def fail(states: States, count: int) -> set[str]:
     return await states.names()
 
 
-async def test_a_mass_is_not_swept_until_it_is_forced(states: States, flags: list[str]) -> None:
-    everybody = await fail(states, 4)
-    swept = await podlife("gc", "sweep", "--yes", *flags)
-    assert (swept.code, swept.out) == (1, "Nothing was deleted.\n")
-    assert "a pass would take 4 of the 5 pods" in swept.err
-    assert await states.names() == everybody
-    swept = await podlife("gc", "sweep", "--yes", "--force", *flags)
-    assert (swept.code, swept.err) == (0, "")
-    assert await states.names() == {"alive"}
-
-
 async def test_a_running_collector_stops_at_a_mass_and_goes_on_when_the_told_command_is_typed(
     gc_kube: Server, client: Client, states: States, flags: list[str]
 ) -> None:
@@ -102,21 +91,3 @@ async def test_a_stop_on_the_namespace_holds_all_until_the_command_of_the_plan_i
         await until_left(states, {"alive"})
         result = await run.end()
     assert result.code == 0, result.err
-
-
-async def test_observed_pods_stay_and_a_minute_given_by_a_flag_needs_no_policy(
-    gc_kube: Server, states: States, flags: list[str]
-) -> None:
-    everybody = await fail(states, 2)
-    shown = await podlife("gc", "sweep", "--yes", "--observe", *flags)
-    assert shown.code == 1, "as documented where a guard holds something back"
-    assert "2 pods by observeOnly" in shown.out
-    assert await states.names() == everybody
-    plain = ["--kubeconfig", str(gc_kube.kubeconfig), "--terminated-pod-gc-threshold", "1"]
-    for number in range(2, 9):
-        await states.pod(f"failed-{number}", phase="Failed")
-    swept = await podlife("gc", "sweep", "--yes", "--max-per-minute", "2", *plain)
-    assert swept.code == 1
-    assert "6 pods held back" in swept.err
-    assert "at most 2 pods go in a minute" in swept.err
-    assert len(await states.names()) == 8

@@ -61,9 +61,7 @@ def test_real_values_are_offered_where_there_are_some(line: str, words: list[str
     assert offered(line, kubeconfig) == words
 
 
-@pytest.mark.parametrize(
-    "line", ["podlife explain pod ", "podlife stuck -n ", "podlife explain node ", "podlife stuck --context "]
-)
+@pytest.mark.parametrize("line", ["podlife explain pod ", "podlife stuck --context "])
 def test_nothing_is_offered_and_nothing_said_where_nobody_answers(
     line: str, kubeconfig: Path, tmp_path: Path
 ) -> None:

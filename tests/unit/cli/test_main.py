@@ -149,7 +149,6 @@ def test_importing_podlife_loads_nothing_else() -> None:
             ["apiserver", "kubeconfig", "--node", "a", "--user", "b"],
             "a node has a name and group of its own: leave out --user and --group",
         ),
-        (["apiserver", "--data", "", "--port", "0"], "--data is empty: give it a value, or leave it out"),
         (
             ["apiserver", "--memory", "--port", "0", "--name", "no host"],
             "--name: invalid host name or IP address 'no host'",

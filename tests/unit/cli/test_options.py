@@ -101,12 +101,6 @@ def test_a_switch_takes_a_value_as_those_of_kubernetes_do(given: list[str], mean
     assert (result.exit_code, seen) == (0, [meant]), result.output
 
 
-def test_a_switch_whose_value_is_neither_true_nor_false_is_a_wrong_use() -> None:
-    result = CliRunner().invoke(_switches([]), ["--elect=perhaps"])
-    assert result.exit_code == 2
-    assert "'--elect=perhaps' must be --elect=true or --elect=false" in result.output
-
-
 def _switches(seen: list[tuple[bool, bool]]) -> typer.Typer:
     app = typer.Typer(rich_markup_mode=None)
 

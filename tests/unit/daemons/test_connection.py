@@ -53,6 +53,7 @@ def test_a_missing_right_names_the_verb_and_the_resource_and_where_to_grant_it(
 
 def test_unknown_credentials_name_the_server_and_where_they_came_from() -> None:
     line = str(explained(UnauthorizedError("Unauthorized"), CONNECTION))
+    assert "rejected the credentials (401 Unauthorized)" in line
     assert "https://host:6443" in line
     assert "/home/me/.kube/config" in line
 

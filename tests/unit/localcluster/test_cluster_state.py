@@ -148,9 +148,6 @@ def deleted_by(controller: str) -> AuditedRequest:
             {},
             "jane (kubectl) scaled its Deployment web",
         ),
-        ([deleted_by("replicaset-controller")], {}, "removed by ReplicaSet web-1"),
-        ([asked("delete", "web", "deployments")], {}, "jane (kubectl) deleted its Deployment web"),
-        ([asked("delete", "default", "namespaces")], {}, "jane (kubectl) deleted its namespace"),
         ([NODE_AGENT], {}, "removed by its node after it had ended"),
         (
             [deleted_by("taint-eviction-controller")],

@@ -20,7 +20,6 @@ from tests.unit.cli.conftest import Refused
         (["--register-with-taints", "a=b:Never"], ["expected KEY=VALUE:EFFECT", "NoExecute"]),
         (["--max-pods", "none"], ["invalid value 'none': expected a whole number"]),
         (["--listen", "here"], ["invalid --listen address 'here'"]),
-        (["--data", ""], ["--data is empty: give it a value"]),
     ],
 )
 def test_a_wrong_option_is_one_line(refused: Refused, flags: list[str], words: list[str]) -> None:

@@ -95,7 +95,6 @@ def test_every_flag_reaches_the_controller() -> None:
             "--fence-require: invalid value 'some': expected all or a number of fence checks",
         ),
         (["--fence-require=0"], "invalid value '0': expected all or a number"),
-        (["--fence-command="], "--fence-command is empty"),
         (["--fence-command=true 'x"], "cannot be taken apart (No closing quotation): check its quotes"),
         (["--fence-command=no-such-fence"], "--fence-command: program 'no-such-fence' not found"),
         (["--fence-provider-gone=no-such-fence"], "--fence-provider-gone: program"),
@@ -132,12 +131,6 @@ def test_fence_checks_that_nobody_would_ask_are_a_mistake(refused: Refused) -> N
 def test_up_says_how_it_is_run_beside_it(refused: Refused) -> None:
     said = refused("up", "--controllers=*,out-of-service")
     assert "podlife controllers run --controllers=out-of-service" in said
-
-
-def test_as_a_process_it_refuses_to_start_without_a_fence_check() -> None:
-    result = podlife("controllers", "run", NAMED)
-    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
-    assert result.stderr.startswith("podlife: out-of-service needs a fence check")
 
 
 async def test_who_makes_it_without_a_fence_check_is_refused_too() -> None:

@@ -270,13 +270,6 @@ def test_a_full_disk_is_told_as_such_and_leaves_nothing_behind(
     assert holdings(tmp_path).entries == 2
 
 
-def test_a_folder_that_has_vanished_is_not_made_again_silently(tmp_path: Path) -> None:
-    folder = opened(tmp_path / "archive")
-    shutil.rmtree(tmp_path / "archive")
-    with pytest.raises(ArchiveError, match="No such file or directory"):
-        put(folder)
-
-
 @pytest.mark.parametrize("where", ["file", "file/below"])
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path, where: str) -> None:
     (tmp_path / "file").write_text("")

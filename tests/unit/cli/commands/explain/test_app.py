@@ -26,7 +26,6 @@ from tests.unit.cli.conftest import Refused
         (["explain", "pod", "web", "-n", "a_b"], "invalid namespace name 'a_b'"),
         (["explain", "node", "a/b"], "invalid node name 'a/b'"),
         (["explain", "pod"], "NAME is missing"),
-        (["explain", "pod", "web", "--archive="], "--archive is empty: give it a value"),
         (["explain", "pod", "web", "--archive=ftp://x"], "expected a folder or s3://BUCKET/PREFIX"),
         (["stuck", "-A", "-n", "x"], "exclude each other"),
     ],

@@ -16,20 +16,9 @@ from podlife.daemons.service import ElectionSettings
 from podlife.podgc import FeatureGates, Reason, Selection, Settings
 from podlife.podgc.policy.model import Guards, Policy
 from tests.unit.cli.conftest import Refused
-from tests.unit.cli.test_main import podlife
 
 ONE = "example.com/one"
 REMOVE = ("finalizers", "remove")
-
-
-def test_help_names_every_flag() -> None:
-    for command, flags in {
-        "plan": ["--namespace", "--all-namespaces", "--selector", "--output", "--context", "--as"],
-        "sweep": ["--yes", "--dry-run", "--selector", "--quarantine", "--request-timeout"],
-        "run": ["--period", "--collect", "--feature-gates", "--listen", "--leader-elect-lease-duration"],
-    }.items():
-        shown = podlife("gc", command, "--help").stdout
-        assert not [flag for flag in flags if flag not in shown]
 
 
 def test_the_defaults_are_the_collectors_own() -> None:
@@ -68,9 +57,6 @@ def test_a_gate_is_switched_by_its_upstream_name() -> None:
         (["plan", "-n", "a", "-A"], "exclude each other"),
         (["plan", "-n", "Not_A_Name"], "invalid namespace name"),
         (["plan", "-l", "a=(b"], "cannot be read"),
-        (["plan", "-n", ""], "-n is empty"),
-        (["plan", "-l", " "], "-l is empty"),
-        (["plan", "--policy", ""], "--policy is empty"),
         (["plan", "--collect", ","], "--collect is empty: there are terminated"),
         (["plan", "--quarantine", "-5s"], "duration must not be negative: '-5s'"),
         (["plan", "--quarantine", "9999999999h"], "duration exceeds the maximum (2562047h)"),
@@ -87,15 +73,12 @@ def test_a_gate_is_switched_by_its_upstream_name() -> None:
         ),
         (["run", "--leader-elect-renew-deadline", "2s"], "1.2 times --leader-elect-retry-period"),
         (["run", "--leader-elect-retry-period", "0"], "longer than 0"),
-        (["run", "--leader-elect-resource-name", ""], "--leader-elect-resource-name is empty"),
         (["run", "-n", "a"], "unknown flag"),
         (["nonsense"], "unknown command"),
         ([*REMOVE, "p"], "name what may be taken off with --allow"),
-        ([*REMOVE, "p", "--allow", ""], "--allow is empty"),
         ([*REMOVE, "p", "--allow", "example.com/*"], "patterns are not supported"),
         ([*REMOVE, "p", "--allow", "not a name"], "invalid finalizer name"),
         ([*REMOVE, "P", "--allow", ONE], "invalid pod name"),
-        ([*REMOVE, "p", "--allow", ONE, "-n", ""], "-n is empty"),
         ([*REMOVE, "p", "--allow", ONE, "--quarantine", "-1s"], "duration must not be negative"),
         (["finalizers", "-o", "yaml"], "unknown output format"),
         (["finalizers", "-n", "a", "-A"], "exclude each other"),
@@ -164,3 +147,5 @@ def test_flags_hold_besides_what_the_policy_says() -> None:
     settings = replace(GuardOptions(max_per_minute=7, observe=True).on(Settings()), policy=policy)
     assert settings.guards == Guards(per_minute=7, share_of_cluster=0.1, is_observing=True)
     assert replace(GuardOptions().on(Settings()), policy=policy).guards == policy.guards
+    loose = replace(GuardOptions(max_per_minute=1000).on(Settings()), policy=policy)
+    assert loose.guards == policy.guards

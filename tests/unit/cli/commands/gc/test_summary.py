@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from podlife.cli.commands.gc.progress import describe, told_waits
 from podlife.cli.commands.gc.summary import Result, tell
 from podlife.client import Connection
-from podlife.errors import UnreachableError
+from podlife.errors import ForbiddenError, PodlifeError, UnreachableError
 from podlife.podgc import Reason
 from podlife.podgc.plan import Action, Victim, WaitingVictim
 from podlife.podgc.removal import Outcome, Removal
@@ -71,16 +72,32 @@ def test_interrupted_before_it_began_nothing_was_deleted() -> None:
     assert (told.said, told.problems, told.code) == ([], ["interrupted: nothing was deleted"], 130)
 
 
-def test_what_fails_alike_is_one_line() -> None:
-    failures = [
-        Failure(victim(name), UnreachableError(f"no answer to DELETE /api/v1/namespaces/ns/pods/{name}"))
-        for name in ("a", "b")
-    ]
+FORBIDDEN = (
+    'pods "x" is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "ns"'
+)
+
+
+@pytest.mark.parametrize(
+    ("error_of", "cause"),
+    [
+        (
+            lambda name: UnreachableError(f"no answer to DELETE /api/v1/namespaces/ns/pods/{name}"),
+            "no answer to DELETE /api/v1/namespaces/ns/pods/…",
+        ),
+        (
+            lambda name: ForbiddenError(FORBIDDEN),
+            (
+                "user eve may not delete pods in namespace ns (403): grant the verb delete on pods by a Role; "
+                "deploy/gc/rbac.yaml has all that is needed"
+            ),
+        ),
+    ],
+)
+def test_what_fails_alike_is_one_line(error_of: Callable[[str], PodlifeError], cause: str) -> None:
+    failures = [Failure(victim(name), error_of(name)) for name in ("a", "b")]
     told = tell(result(summary=Summary(failures=failures)), CONNECTION)
     assert told.said == ["Nothing was deleted."]
-    assert told.problems == [
-        "2 pods not deleted (ns/a, ns/b): no answer to DELETE /api/v1/namespaces/ns/pods/…"
-    ]
+    assert told.problems == [f"2 pods not deleted (ns/a, ns/b): {cause}"]
     assert told.code == 1
 
 

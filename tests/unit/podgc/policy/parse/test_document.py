@@ -159,10 +159,6 @@ def test_what_is_wrong_is_told_with_its_place_and_what_to_write(text: str, told:
     assert any(line.startswith(told) for line in found), found
 
 
-def test_a_rule_may_keep_none_without_a_time() -> None:
-    assert read_policy(HEAD + rule("keep: {count: 0}"), "p").rules[0].keep == Keep(0)
-
-
 def test_phases_that_have_not_ended_go_with_a_limit_for_terminating_pods() -> None:
     text = rule("maxTerminating: 1h, select: {phase: [Running]}")
     assert read_policy(HEAD + text, "p").rules[0].selector.phases == ("Running",)
