@@ -37,8 +37,7 @@ from podlife.podgc.metrics import Metrics
 from podlife.podgc.owner_wait.step import OwnerStep
 from podlife.podgc.plan import Action, Plan, Victim
 from podlife.podgc.reasons import Reason
-from podlife.podgc.removal import Outcome, PreDeleteStep, Stay, remove
-from podlife.podgc.reporter import Reporter
+from podlife.podgc.removal import Outcome, PreDeleteStep, Reporter, Stay, remove
 from podlife.podgc.session import Deletions, GcSession
 from podlife.podgc.settings import Selection, Settings
 from podlife.podgc.summary import Progress, Summary

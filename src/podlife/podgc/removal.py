@@ -11,6 +11,7 @@ UID).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,11 +25,16 @@ from podlife.api.patch import create_two_way_merge_patch
 from podlife.api.views import OwnerReference, controller_of
 from podlife.client import PODS, Client, DeleteOptions, PatchType
 from podlife.clock import Clock
-from podlife.errors import ConflictError, InvalidError, NotFoundError
+from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
+from podlife.events import Recorder
+from podlife.podgc.metrics import Metrics
 from podlife.podgc.plan import Action, Victim
 from podlife.podgc.reasons import Cause, Reason
 from podlife.podgc.settings import FeatureGates
 from podlife.podgc.views import DISRUPTION_TARGET, Deleted, Pod
+
+# Log under the collector's name.
+log = logging.getLogger("podlife.podgc.collector")
 
 # Pre-delete steps
 
@@ -252,3 +258,35 @@ def regarding_pod(victim: Victim) -> Mapping[str, str]:
     metadata = victim.pod.metadata
     named = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
     return {"apiVersion": "v1", "kind": "Pod", **named}
+
+
+class Reporter:
+    """Reports the result for each pod: a log line, metrics and, with a recorder, an event."""
+
+    def __init__(self, metrics: Metrics, recorder: Recorder | None) -> None:
+        self._metrics = metrics
+        self._recorder = recorder
+
+    def done(self, victim: Victim, removal: Removal) -> None:
+        log.info("%s: %s", removal.outcome, victim.pod.key, extra={**_told(victim), "why": victim.why})
+        if removal.outcome.is_deletion:
+            self._metrics.deleted[victim.pod.metadata.namespace, victim.reason] += 1
+            if victim.rule:
+                self._metrics.deleted_by_rule[victim.rule] += 1
+        if self._recorder is not None and (event := event_about(victim, removal)) is not None:
+            regarding, message = event
+            self._recorder.event(regarding, "Normal", "PodGarbageCollected", message)
+
+    def kept(self, victim: Victim, why: str) -> None:
+        log.warning("pod %s kept: %s", victim.pod.key, why, extra=_told(victim))
+        if self._recorder is not None:
+            self._recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", f"podlife-gc: {why}")
+
+    def failed(self, victim: Victim, error: PodlifeError) -> None:
+        self._metrics.errors[victim.pod.metadata.namespace, victim.reason] += 1
+        log.warning("failed to delete pod %s: %s", victim.pod.key, error, extra=_told(victim))
+
+
+def _told(victim: Victim) -> dict[str, str]:
+    rule = {"rule": victim.rule} if victim.rule else {}
+    return {"pod": victim.pod.key, "uid": victim.pod.metadata.uid, "reason": str(victim.reason), **rule}
