@@ -19,12 +19,12 @@ EXAMPLES = ROOT / "examples" / "testing"
 PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
 
-def run_tests(folder: Path) -> subprocess.CompletedProcess[str]:
+def run_tests(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
     options = ("-q", "-ra", "-p", "no:cacheprovider", "--rootdir", str(folder))
     settings = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "KUBE"))}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *options],
+        [sys.executable, "-m", "pytest", *options, *names],
         cwd=folder,
         env={**inherited, **settings},
         capture_output=True,
