@@ -47,7 +47,8 @@ test: $(STAMP) ## the tests that need nothing but Python, a few minutes
 	$(PYTEST) -q -n auto --maxprocesses 4 --dist worksteal --ignore tests/fuzz/test_hostile.py \
 	  tests/unit tests/component tests/conformance tests/property tests/crash tests/fuzz
 
-check: $(STAMP) lint types test ## lint, types and test: what a developer runs before a commit
+check: $(STAMP) lint types ## lint, types, unit and conformance tests: what a developer runs before a commit
+	$(PYTEST) -q -n auto --maxprocesses 4 --dist worksteal tests/unit tests/conformance
 
 lint: $(STAMP) ## formatting, lint, import contracts, and phrases to avoid
 	$(BIN)/ruff format --check src tests bench tools examples
