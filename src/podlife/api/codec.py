@@ -88,4 +88,4 @@ def parse_time(text: str) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"{text!r} is before or after all time") from None
+        raise ValueError(f"time out of range: {text!r}") from None

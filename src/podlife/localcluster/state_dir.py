@@ -131,7 +131,7 @@ class StateDir:
         holder = self.holder()
         if holder is not None and holder.format != FORMAT:
             raise ConfigError(
-                f"the data folder {self.path} is of podlife {holder.version}, which keeps it in another way: use that "
+                f"data folder {self.path} was written by podlife {holder.version} in another format: use that "
                 "version, or name another folder with --data"
             )
 

@@ -38,7 +38,7 @@ def test_a_file_in_its_place_is_one_line(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_format_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text(json.dumps({"pid": 0, "started": 0, "version": "9.9", "format": 2}))
-    with pytest.raises(ConfigError, match=r"of podlife 9\.9, which keeps it in another way"):
+    with pytest.raises(ConfigError, match=r"written by podlife 9\.9 in another format"):
         StateDir(tmp_path).claim()
 
 

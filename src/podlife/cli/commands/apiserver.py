@@ -152,7 +152,7 @@ def _refuse_options_of_the_server(context: typer.Context) -> None:
         source = context.get_parameter_source(parameter.name or "")
         if source is not None and source.name != "DEFAULT":
             option, command = parameter.opts[0], context.invoked_subcommand
-            context.fail(f"{option} before {command!r} is not for {command!r}: its options stand after it")
+            context.fail(f"{option} before {command!r} is not for {command!r}: its flags must follow it")
 
 
 @app.command(short_help="Make a kubeconfig for a node or a user, or show the admin's.")

@@ -122,7 +122,7 @@ class NodeFailure(DemoScenario):
         new = await self._recorder.until(f"{_REPLICAS} pods of web on other nodes", find)
         there = {uid_of(pod) for pod in self._recorder.pods("web")}
         if not all(uid_of(pod) in there for pod in self._webs):
-            raise NotObservedError("the old pod of web beside the new one")
+            raise NotObservedError("the old pod of web is still there beside the new one")
         self.facts["webs"] = places(new)
 
     async def stuck(self) -> None:
@@ -176,7 +176,7 @@ class NodeFailure(DemoScenario):
         await self.context.until_pods_ready("db", _REPLICAS)
         pid = await self.context.until_process(new)
         if not self._journal.alive(name, self._node):
-            raise NotObservedError(f"the old process of {name} beside the new one")
+            raise NotObservedError(f"the old process of {name} still runs beside the new one")
         self.facts |= {"new_node": node_of(new), "new_pid": pid}
 
     async def returned(self) -> None:

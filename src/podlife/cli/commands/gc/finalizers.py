@@ -71,7 +71,7 @@ def finalizers(
     wanted = checked_namespace(namespace, is_everywhere=all_namespaces)
     if ctx.invoked_subcommand is not None:
         if wanted or all_namespaces or connection != ConnectionOptions():
-            raise typer.BadParameter(f"options of {ctx.invoked_subcommand} stand after it")
+            raise typer.BadParameter(f"flags of {ctx.invoked_subcommand} must follow it")
         return
     from podlife.cli.commands.gc.held_pods import show_held
 

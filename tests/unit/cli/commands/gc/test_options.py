@@ -82,7 +82,7 @@ def test_a_gate_is_switched_by_its_upstream_name() -> None:
         ([*REMOVE, "p", "--allow", ONE, "--quarantine", "-1s"], "duration must not be negative"),
         (["finalizers", "-o", "yaml"], "unknown output format"),
         (["finalizers", "-n", "a", "-A"], "exclude each other"),
-        (["finalizers", "-n", "a", *REMOVE[1:], "p", "--allow", ONE], "options of remove stand after it"),
+        (["finalizers", "-n", "a", *REMOVE[1:], "p", "--allow", ONE], "flags of remove must follow it"),
         (["sweep", "--yes", "--remove-finalizer", "a/b/c"], "invalid finalizer name"),
         (["run", "--remove-finalizer", "example.com/?"], "patterns are not supported"),
         (
