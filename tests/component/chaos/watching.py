@@ -16,6 +16,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from podlife.aio import cancel_and_wait
+from podlife.apiserver.storage import Key
 from podlife.client import (
     DAEMON_SETS,
     JOBS,
@@ -231,16 +232,22 @@ async def judged(cluster: Cluster, faults: list[str], chance: random.Random) -> 
 
 
 def watch_starts(cluster: Cluster, faults: list[str]) -> None:
+    starts = Starts(cluster, faults)
     for node in cluster.nodes.values():
-        node.machine.script = Starts(cluster, faults).over(node.machine.script)
+        node.machine.script = starts.over(node.machine.script)
 
 
 class Starts:
-    """Looks at every container that is made: none runs twice, and no ordinal of a StatefulSet at two places."""
+    """Looks at every container that is made: none runs twice, and no ordinal of a StatefulSet at two places.
+
+    An agent that has just listed its pods may start one that was removed by force since then, as upstream's does; it
+    ends it with the next event. So a namesake of such a pod is no fault."""
 
     def __init__(self, cluster: Cluster, faults: list[str]) -> None:
         self._cluster = cluster
         self._faults = faults
+        # UIDs of pods that were started when the server no longer had them.
+        self._removed: set[str] = set()
 
     def over(self, script: Script) -> Script:
         def watched(sandbox: SandboxConfig, container: ContainerConfig) -> Behaviour:
@@ -250,6 +257,10 @@ class Starts:
         return watched
 
     def _look(self, sandbox: SandboxConfig, container: ContainerConfig) -> None:
+        store = self._cluster._inside.server.handler.registry.store
+        record = store.get(Key("pods", sandbox.namespace, sandbox.name))
+        if record is None or sandbox.pod_uid.encode() not in record.value:
+            self._removed.add(sandbox.pod_uid)
         for node in self._cluster.nodes.values():
             for other in node.containers:
                 if (other.pod_uid, other.name) == (sandbox.pod_uid, container.name):
@@ -257,5 +268,6 @@ class Starts:
                         f"{sandbox.name}/{container.name} is made while it runs on {node.name}"
                     )
                 is_namesake = (other.namespace, other.pod) == (sandbox.namespace, sandbox.name)
-                if is_namesake and other.pod_uid != sandbox.pod_uid and sandbox.name.startswith("db-"):
+                is_other = other.pod_uid not in (sandbox.pod_uid, *self._removed)
+                if is_namesake and is_other and sandbox.name.startswith("db-"):
                     self._faults.append(f"{sandbox.name} is made while another of it runs on {node.name}")
