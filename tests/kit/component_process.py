@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ END_SECONDS = 60.0
 P = TypeVar("P", bound="ComponentProcess")
 
 
-class ComponentProcess:
+class ComponentProcess(ABC):
     """The same component from one start to the next, as far as its clients can tell."""
 
     _stop_signal = signal.SIGTERM
@@ -32,9 +33,9 @@ class ComponentProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    @abstractmethod
     def arguments(self) -> list[str]:
         """Of `podlife`."""
-        raise NotImplementedError
 
     @property
     def command(self) -> list[str]:

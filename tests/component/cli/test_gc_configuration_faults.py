@@ -57,7 +57,7 @@ FAILS = {
     [
         ("clusters: [{name: a, cluster: 3}]", ["plan"], ["PATH", "an entry of clusters"]),
         (login(**FAILS), ["plan"], ["failed with 3", "the session has expired", "log in again"]),
-        (config(), ["sweep"], ["no terminal to ask on", "--yes"]),
+        (config(), ["sweep"], ["confirmation needs a terminal", "--yes"]),
     ],
     ids=["a broken entry", "a login that fails", "nobody to ask"],
 )

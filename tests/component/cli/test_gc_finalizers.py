@@ -22,7 +22,7 @@ async def held(client: Client, name: str, namespace: str, node: str = "node-7") 
 
 async def test_without_a_terminal_somebody_has_to_have_said_yes(server: Server) -> None:
     result = await podlife(*REMOVE, "p", *server.admin)
-    assert_one_line(result, "there is no terminal to ask on", "--yes")
+    assert_one_line(result, "confirmation needs a terminal", "--yes")
 
 
 async def test_what_is_not_taken_off_is_told_with_its_reason(server: Server, client: Client) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,17 +26,19 @@ _BY_ID = {stream_id: kind for kind, stream_id in SPDY_IDS.items()}
 _SECONDS = 60
 
 
-class Caller:
+class Caller(ABC):
     def __init__(self) -> None:
         self.heard: dict[str, bytes] = {}
 
+    @abstractmethod
     async def say(self, kind: str, data: bytes) -> None: ...
 
+    @abstractmethod
     async def close(self, kind: str) -> None: ...
 
+    @abstractmethod
     async def hear(self) -> bool:
         """Whether there was anything more."""
-        raise NotImplementedError
 
     async def until(self, kind: str, text: bytes) -> None:
         while text not in self.heard.get(kind, b""):

@@ -84,7 +84,7 @@ def _formatted(entry: Entry, view: EntryView) -> str:
     logs = [log for log in entry.logs if view.container in ("", log.container)]
     if not logs and view.container:
         names = ", ".join(sorted({log.container for log in entry.logs})) or "none at all"
-        raise ConfigError(f"there is no log of container {view.container}: there are logs of {names}")
+        raise ConfigError(f"container {view.container} has no log; choose from {names}")
     return format_logs(logs, view.output, is_terminal=sys.stdout.isatty())
 
 
@@ -103,9 +103,7 @@ def prune_folder(target: ArchiveTarget, older_than_seconds: float, *, is_dry_run
     now = SystemClock().now()
     since = now - timedelta(seconds=older_than_seconds)
     if not target.folder.is_dir():
-        raise ConfigError(
-            f"there is no archive in {target}: name its folder with --archive or PODLIFE_ARCHIVE"
-        )
+        raise ConfigError(f"no archive in {target}: set its directory with --archive or PODLIFE_ARCHIVE")
     folder = ArchiveFolder(target.folder, ArchiveLimits())
     if is_dry_run:
         number, size = folder.count(since)

@@ -56,7 +56,7 @@ class NodeOptions:
         Path | None,
         option(
             "DIR",
-            "Where pods, logs and keys are kept; ~/.local/share/podlife/nodes/NAME if not said.",
+            "Data folder for pods, logs and keys (default: ~/.local/share/podlife/nodes/NAME).",
             parser=parse_folder,
         ),
     ] = None
@@ -72,7 +72,7 @@ class NodeOptions:
         ),
     ] = ""
     node_ip: Annotated[
-        str, option("ADDRESS", "The node's address; the one the server sees if not said.", parser=_parse_ip)
+        str, option("ADDRESS", "The node's address (default: the one the server sees).", parser=_parse_ip)
     ] = ""
     max_pods: Annotated[int, number_option("How many pods the node takes.", 1)] = 110
     labels: Annotated[

@@ -63,7 +63,7 @@ class NodeHealthOptions:
     large_cluster_size_threshold: Annotated[
         int,
         number_option(
-            "A zone with more nodes is large; in a smaller one that is partly down nobody is evicted.", 0
+            "A zone with more nodes is large; in a smaller one that is partly down no pod is evicted.", 0
         ),
     ] = 50
     unhealthy_zone_threshold: Annotated[

@@ -83,7 +83,7 @@ class OutOfServiceOptions:
         str,
         option(
             "SHARE",
-            "How many of the nodes may be out of service at once, at least one; if more are dead, nobody is.",
+            "How many of the nodes may be out of service at once, at least one; if more are dead, no node is tainted.",
             parser=_share,
         ),
     ] = "10%"
@@ -91,7 +91,7 @@ class OutOfServiceOptions:
         str,
         option(
             "SHARE|NUMBER",
-            "How many of the nodes have to be ready; if fewer are, nobody is tainted.",
+            "How many of the nodes have to be ready; if fewer are, no node is tainted.",
             parser=_share_or_number,
         ),
     ] = "50%"

@@ -144,7 +144,7 @@ def test_logs_are_shown_with_whose_they_are(run: Run, archive: Path) -> None:
     said = run("archive", "show", "job", "--logs", "-c", "nobody")
     assert (said.code, said.err) == (
         1,
-        "podlife: there is no log of container nobody: there are logs of main, setup, side\n",
+        "podlife: container nobody has no log; choose from main, setup, side\n",
     )
 
 

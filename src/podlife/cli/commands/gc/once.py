@@ -23,7 +23,7 @@ def prepare_to_ask(*, is_confirmed: bool) -> None:
     """Raises ConfigError without a terminal to ask on. From here on errors are not logged: the report at the end has
     them."""
     if not is_confirmed and not sys.stdin.isatty():
-        raise ConfigError("there is no terminal to ask on: give --yes, or look first with --dry-run")
+        raise ConfigError("confirmation needs a terminal: use --yes, or --dry-run to look first")
     logging.getLogger("podlife").addHandler(logging.NullHandler())
 
 
