@@ -20,7 +20,7 @@ import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -29,12 +29,19 @@ from podlife.kubelet.volumemanager.removal import remove_tree
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+
+# What a status and a timestamp can hold: a container may be able to write anything into its folder.
+ExitCode = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
 
 class ExitRecord(msgspec.Struct, frozen=True):
-    exit_code: int
+    exit_code: ExitCode
     reason: str
-    started_at_ns: int
-    finished_at_ns: int
+    started_at_ns: Nanoseconds
+    finished_at_ns: Nanoseconds
     message: str = ""
     termination_message: str = ""
 
@@ -77,8 +84,20 @@ class _ContainerFile(msgspec.Struct):
     record: _StoredContainer
 
 
+class _Cgroup(msgspec.Struct):
+    path: str
+
+
+class _Launch(msgspec.Struct):
+    cgroups: list[_Cgroup]
+
+
+class _LaunchFile(msgspec.Struct):
+    launch: _Launch
+
+
 class _Started(msgspec.Struct):
-    started_at_ns: int
+    started_at_ns: Nanoseconds
 
 
 class Records:
@@ -181,9 +200,10 @@ class Records:
             record.state = ContainerState.EXITED if record.exit else ContainerState.UNKNOWN
 
     def control_groups(self, container_id: str) -> list[Path]:
-        """Those that its supervisor was to make."""
-        config = _read(self.container(container_id) / "config.json", dict[str, Any])
-        return [Path(group["path"]) for group in config["launch"]["cgroups"]] if config else []
+        """Those that its supervisor was to make. Only its own, whatever the file says: their processes are killed."""
+        stored = _read(self.container(container_id) / "config.json", _LaunchFile)
+        paths = [Path(group.path) for group in stored.launch.cgroups] if stored else []
+        return [path for path in paths if path.name == container_id]
 
     def has_supervisor(self, container_id: str) -> bool:
         try:
@@ -241,10 +261,14 @@ def _sync(folder: Path) -> None:
         os.close(fd)
 
 
-def _read(path: Path, kind: type[Any]) -> Any:
+def _read(path: Path, kind: type[T]) -> T | None:
+    """None for a file that is missing or damaged: the end of its container must be noticed all the same."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
+        return None
+    except ValueError as failure:
+        log.warning("%s is damaged and ignored: %s", path, failure)
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import resource
 import shutil
@@ -118,6 +119,27 @@ async def test_a_container_that_removes_the_socket_of_its_orders_is_stopped_all_
     async with asyncio.timeout(60):
         await world.runtime.stop_container(container_id, grace_seconds=grace_seconds)
     assert (await world.ended(container_id)).exit_code == exit_code
+
+
+@pytest.mark.parametrize("damage", ["", "{}", '{"launch": {}}', '{"exit_code": 1e300}'])
+async def test_the_end_of_a_container_that_damages_its_records_and_kills_its_supervisor_is_noticed(
+    world: ProcessWorld, damage: str
+) -> None:
+    has_started, files = world.folder / "has_started", "../exit.json ../started.json ../config.json"
+    wait = f"until [ -e {has_started} ]; do sleep 0.05; done"
+    container_id = await world.start(f"{wait}; echo '{damage}' | tee {files}; kill -9 $PPID; sleep 1000")
+    has_started.touch()
+    ended = await world.ended(container_id)
+    assert (ended.exit_code, ended.reason) == (137, "ContainerStatusUnknown")
+
+
+async def test_the_control_groups_of_others_are_not_those_of_a_container(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    records.prepare()
+    records.container("mine").mkdir()
+    groups = [{"path": f"/sys/fs/cgroup/podlife/{name}"} for name in ("mine", "other", "..", "mine/..")]
+    (records.container("mine") / "config.json").write_text(json.dumps({"launch": {"cgroups": groups}}))
+    assert records.control_groups("mine") == [Path("/sys/fs/cgroup/podlife/mine")]
 
 
 async def test_a_pod_whose_folder_of_logs_has_too_long_a_name_is_told_why(world: ProcessWorld) -> None:
