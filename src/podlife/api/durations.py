@@ -11,7 +11,7 @@ _DAYS = {**_UNITS, "d": 86_400.0}
 NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 # Anchored, because the JSON schema of the policy file uses it too.
 DURATION_WITH_DAYS = rf"^(?:0|(?:{NUMBER}(?:{'|'.join(_DAYS)}))+)$"
-_GO_DURATION = re.compile(rf"0|[-+]?(?:{NUMBER}(?:{'|'.join(_UNITS)}))+")
+_GO_DURATION = re.compile(rf"[-+]?(?:0|(?:{NUMBER}(?:{'|'.join(_UNITS)}))+)")
 _PART = re.compile(rf"({NUMBER})({'|'.join(_DAYS)})")
 # The maximum of Go's time.Duration, about 292 years.
 MAX_SECONDS = 2.0**63 / 1e9

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import fill_absent, fill_empty
+from podlife.api.durations import MAX_SECONDS, parse_go_duration
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
 from podlife.apiserver.strategies.batch.job_spec import default_job_spec, validate_job_spec
 from podlife.apiserver.strategies.core.pod.template import drop_disabled_fields
@@ -33,9 +34,6 @@ _FIELDS = (
     _Field(0, 6, {name: number for number, name in enumerate(_DAYS)}),
 )
 _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-_is_duration = re.compile(
-    r"[-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))*"
-)
 _POLICIES = ("Allow", "Forbid", "Replace")
 _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 # A job's name is the cron job's plus a suffix of eleven characters.
@@ -146,7 +144,8 @@ def _check_descriptor(descriptor: str) -> None:
         return
     if descriptor.startswith("@every "):
         duration = descriptor.removeprefix("@every ")
-        if not _is_duration.fullmatch(duration):
+        seconds = parse_go_duration(duration)
+        if seconds is None or abs(seconds) >= MAX_SECONDS:
             raise ValueError(f'failed to parse duration {descriptor}: time: invalid duration "{duration}"')
         return
     raise ValueError(f"unrecognized descriptor: {descriptor}")
