@@ -31,8 +31,9 @@ $(UV):
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
+# What was installed for the real parts stays installed.
 $(STAMP): pyproject.toml uv.lock | $(UV)
-	$(UV) sync --quiet --frozen
+	$(UV) sync --quiet --frozen $(if $(wildcard $(REAL)),--group real)
 	@touch $@
 
 $(REAL): pyproject.toml uv.lock | $(UV)
