@@ -161,7 +161,7 @@ async def _fail_nodes(seen: Watched, size: Size, table: Table) -> None:
     for name in failed:
         ask(StateDir(seen.up.data), {"do": "stop", "node": name})
     seconds = await seen.until(
-        lambda: state.states["Running"] == wanted and state.states["Terminating"] == lost, "replacements"
+        lambda: state.states["Running"] == wanted and state.states["Terminating"] >= lost, "replacements"
     )
     table.add(f"{lost} pods of {FAILING} nodes replaced, s", None, seconds, None)
     for name in failed:
