@@ -3,7 +3,6 @@ that follows from them."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from podlife.client import Client
     from podlife.clock import Clock
     from podlife.podgc.archive import Archive, ArchiveReader, ArchiveStep, LogSettings
-    from podlife.podgc.archive.s3_client import S3Client
 
 ARCHIVE_ENV, ARCHIVE_METAVAR = "PODLIFE_ARCHIVE", "FOLDER|s3://BUCKET/PREFIX"
 _MOST_LINES = 100_000
@@ -35,30 +33,42 @@ class ArchiveTarget:
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/") if self.bucket else str(self.folder)
 
-    def open_bucket(self, clock: Clock) -> Archive:
-        """Raises ConfigError when the environment does not say how to get there."""
+    def open_bucket(self) -> Archive:
+        """Raises PodlifeError if credentials are missing, or the configuration is invalid."""
+        from podlife.daemons import event_loop
         from podlife.podgc.archive.s3 import S3Archive
+        from podlife.podgc.archive.s3_client import S3Client
 
-        return S3Archive(self._s3_client(clock), self.prefix)
+        archive = S3Archive(S3Client(self.bucket), self.prefix)
+
+        async def check() -> None:
+            try:
+                await archive.check()
+            finally:
+                # The event loop that uses it opens it again.
+                await archive.close()
+
+        event_loop.run(check())
+        return archive
 
     @asynccontextmanager
-    async def reader(self, clock: Clock) -> AsyncIterator[ArchiveReader]:
+    async def reader(self) -> AsyncIterator[ArchiveReader]:
         """Raises PodlifeError."""
-        from podlife.podgc.archive import FolderReader
-        from podlife.podgc.archive.s3 import S3Reader
-
-        reader: ArchiveReader = (
-            S3Reader(self._s3_client(clock), self.prefix) if self.bucket else FolderReader(self.folder)
-        )
+        reader = self._reader()
         try:
             yield reader
         finally:
             await reader.close()
 
-    def _s3_client(self, clock: Clock) -> S3Client:
-        from podlife.podgc.archive.s3_client import S3Client, settings_from
+    def _reader(self) -> ArchiveReader:
+        if not self.bucket:
+            from podlife.podgc.archive import FolderReader
 
-        return S3Client(settings_from(os.environ), self.bucket, clock=clock)
+            return FolderReader(self.folder)
+        from podlife.podgc.archive.s3 import S3Reader
+        from podlife.podgc.archive.s3_client import S3Client
+
+        return S3Reader(S3Client(self.bucket), self.prefix)
 
 
 def parse_target(text: str) -> ArchiveTarget:
@@ -115,7 +125,7 @@ class Archiving:
         from podlife.podgc.archive import ArchiveLimits, FolderArchive
 
         if self.target.bucket:
-            return self.target.open_bucket(clock)
+            return self.target.open_bucket()
         limits = ArchiveLimits(self.most_bytes, self.most_age_seconds)
         archive = FolderArchive(self.target.folder, limits, clock=clock)
         archive.open()

@@ -132,9 +132,14 @@ async def test_what_no_pod_refers_to_any_more_is_forgotten(node: Node) -> None:
     assert len(node.objects._config_maps) == 0
 
 
-@virtual_time
-async def test_no_more_objects_are_kept_than_the_bound(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def room_for_three(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_objects, "_MOST_KEPT", 3)
+
+
+@pytest.mark.usefixtures("room_for_three")
+@virtual_time
+async def test_no_more_objects_are_kept_than_the_bound(node: Node) -> None:
     names = [f"settings-{number}" for number in range(5)]
     for name in names:
         await node.server.put_config_map(name, {"a": name})

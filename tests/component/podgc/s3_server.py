@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import hmac
 import re
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -18,12 +19,12 @@ from xml.sax.saxutils import escape
 
 from aiohttp import web
 
-from podlife.clock import SystemClock
+from podlife.clock import Clock, SystemClock
 
 ACCESS, SECRET, REGION, BUCKET = "AKIDEXAMPLE", "secret/of+the=test", "eu-test-1", "kept"
 _PAGE = 3
 _PROOF = re.compile(
-    r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request,SignedHeaders=([^,]+),Signature=(\w{64})"
+    r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, ?SignedHeaders=([^,]+), ?Signature=(\w{64})"
 )
 
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
@@ -35,6 +36,9 @@ class S3Server:
         self.faults: list[Fault] = []
         self.requests: list[tuple[str, str]] = []
         self.refused: list[str] = []
+        self.clock: Clock = SystemClock()
+        # By access key: the secret, and the token that a lent key comes with.
+        self.keys = {ACCESS: (SECRET, "")}
         self.url = ""
 
     @property
@@ -51,7 +55,7 @@ class S3Server:
         if self.faults and (answer := await self.faults.pop(0)(request)) is not None:
             return answer
         body = await request.read()
-        if why := _why_refused(request, body):
+        if why := self._why_refused(request, body):
             self.refused.append(why)
             return failure(403, why)
         path, _, query = request.raw_path.partition("?")
@@ -87,57 +91,66 @@ class S3Server:
         )
         return web.Response(text=text, content_type="application/xml")
 
+    def _why_refused(self, request: web.Request, body: bytes) -> str:
+        proof = _PROOF.fullmatch(request.headers.get("Authorization", ""))
+        if proof is None:
+            return "AccessDenied"
+        access, day, region, names, signature = proof.groups()
+        if access not in self.keys:
+            return "InvalidAccessKeyId"
+        secret, token = self.keys[access]
+        if request.headers.get("x-amz-security-token", "") != token:
+            return "InvalidToken"
+        if request.headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
+            return "XAmzContentSHA256Mismatch"
+        moment = request.headers["x-amz-date"]
+        age = self.clock.now() - datetime.strptime(moment, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        if abs(age.total_seconds()) > 900 or not moment.startswith(day):
+            return "RequestTimeTooSkewed"
+        if region != REGION:
+            return "AuthorizationHeaderMalformed"
+        required = {"host", *(name.lower() for name in request.headers if name.lower().startswith("x-amz-"))}
+        if not required <= set(names.split(";")):
+            return "AccessDenied"
+        path, _, query = request.raw_path.partition("?")
+        canonical = [request.method, path, "&".join(sorted(query.split("&"))) if query else ""]
+        canonical += [f"{name}:{request.headers[name].strip()}" for name in names.split(";")]
+        canonical += ["", names, hashlib.sha256(body).hexdigest()]
+        hashed = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+        key = f"AWS4{secret}".encode()
+        for part in (day, region, "s3", "aws4_request"):
+            key = hmac.new(key, part.encode(), "sha256").digest()
+        text = f"AWS4-HMAC-SHA256\n{moment}\n{day}/{region}/s3/aws4_request\n{hashed}"
+        expected = hmac.new(key, text.encode(), "sha256").hexdigest()
+        return "" if hmac.compare_digest(signature, expected) else "SignatureDoesNotMatch"
+
 
 def failure(status: int, code: str, **headers: str) -> web.Response:
     text = f"<Error><Code>{code}</Code><Message>no</Message></Error>"
     return web.Response(status=status, text=text, content_type="application/xml", headers=headers)
 
 
-def _why_refused(request: web.Request, body: bytes) -> str:
-    proof = _PROOF.fullmatch(request.headers.get("Authorization", ""))
-    if proof is None:
-        return "AccessDenied"
-    access, day, region, names, signature = proof.groups()
-    if access != ACCESS:
-        return "InvalidAccessKeyId"
-    if request.headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
-        return "XAmzContentSHA256Mismatch"
-    moment = request.headers["x-amz-date"]
-    age = SystemClock().now() - datetime.strptime(moment, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    if abs(age.total_seconds()) > 900 or not moment.startswith(day):
-        return "RequestTimeTooSkewed"
-    if region != REGION:
-        return "AuthorizationHeaderMalformed"
-    required = {"host", *(name.lower() for name in request.headers if name.lower().startswith("x-amz-"))}
-    if not required <= set(names.split(";")):
-        return "AccessDenied"
-    path, _, query = request.raw_path.partition("?")
-    canonical = [request.method, path, "&".join(sorted(query.split("&"))) if query else ""]
-    canonical += [f"{name}:{request.headers[name].strip()}" for name in names.split(";")]
-    canonical += ["", names, hashlib.sha256(body).hexdigest()]
-    hashed = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
-    key = f"AWS4{SECRET}".encode()
-    for part in (day, region, "s3", "aws4_request"):
-        key = hmac.new(key, part.encode(), "sha256").digest()
-    text = f"AWS4-HMAC-SHA256\n{moment}\n{day}/{region}/s3/aws4_request\n{hashed}"
-    expected = hmac.new(key, text.encode(), "sha256").hexdigest()
-    return "" if hmac.compare_digest(signature, expected) else "SignatureDoesNotMatch"
+@asynccontextmanager
+async def serving_s3() -> AsyncIterator[S3Server]:
+    server = S3Server()
+    async with served(server.handle) as server.url:
+        yield server
 
 
 @asynccontextmanager
-async def serving_s3() -> AsyncIterator[S3Server]:
-    """On loopback, for as long as the block lasts."""
-    server = S3Server()
+async def served(
+    handle: Callable[[web.Request], Awaitable[web.StreamResponse]], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
+    """Its address on loopback, for as long as the block lasts."""
     app = web.Application(client_max_size=64 << 20)
-    app.router.add_route("*", "/{path:.*}", server.handle)
+    app.router.add_route("*", "/{path:.*}", handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
     [address] = runner.addresses
-    server.url = f"http://127.0.0.1:{address[1]}"
     try:
-        yield server
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{address[1]}"
     finally:
         async with asyncio.timeout(60):
             await runner.cleanup()

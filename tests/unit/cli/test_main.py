@@ -77,6 +77,7 @@ def test_help_names_the_commands_and_every_option_in_full() -> None:
 )
 def test_what_only_shows_something_loads_nothing_heavy(command: str) -> None:
     heavy = {
+        "aiobotocore",
         "aiohttp",
         "asyncio",
         "cryptography",
@@ -89,6 +90,15 @@ def test_what_only_shows_something_loads_nothing_heavy(command: str) -> None:
     # Modules that commands load for one value.
     heavy |= {"decimal", "json"} if "--help" in command else set()
     assert not heavy & imports_of(*command.split())
+
+
+def test_an_archive_in_a_folder_loads_nothing_for_buckets(tmp_path: Path) -> None:
+    where = ("--archive", str(tmp_path))
+    used = imports_of("archive", "list", *where)
+    for command in (["sweep", "--yes", *where], ["run", *where], ["run"]):
+        used |= imports_of("gc", *command, "-s", "https://127.0.0.1:1", code=1)
+    assert "podlife.podgc.archive.folder" in used
+    assert not {"aiobotocore", "botocore", "podlife.podgc.archive.s3"} & used
 
 
 def test_importing_podlife_loads_nothing_else() -> None:

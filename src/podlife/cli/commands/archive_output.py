@@ -37,7 +37,7 @@ def show_list(target: ArchiveTarget, namespace: str, since_seconds: float | None
     since = None if since_seconds is None else now - timedelta(seconds=since_seconds)
 
     async def read() -> list[ArchivedEntry | DamagedEntry]:
-        async with target.reader(SystemClock()) as reader:
+        async with target.reader() as reader:
             return [each async for each in reader.items(namespace, since=since)]
 
     found = event_loop.run(read())
@@ -49,7 +49,7 @@ def show_list(target: ArchiveTarget, namespace: str, since_seconds: float | None
 
 def show_entry(target: ArchiveTarget, wanted: str, namespace: str, view: EntryView) -> int:
     async def read() -> tuple[Entry, Sequence[ArchivedEntry | DamagedEntry]]:
-        async with target.reader(SystemClock()) as reader:
+        async with target.reader() as reader:
             found = await find(reader, wanted, namespace)
             return await reader.read(_chosen(target, wanted, found).place), found
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from podlife.client import Client
 from podlife.client.refs import Ref
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
+from podlife.lru import LruCache
 
 TTL_SECONDS = 60.0
 # Objects that came at the same time do not all go at the same time.
@@ -49,8 +50,7 @@ class ObjectStore:
         # Of each object that is referred to: since which of all outdatings answers count.
         self._epochs: dict[Key, int] = {}
         self._next_epoch = itertools.count()
-        # The one that was wanted last is at the end.
-        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+        self._kept = LruCache[Key, _Kept](_MOST_KEPT)
         self._calls: SingleFlight[Object | None] = SingleFlight()
 
     async def get(self, namespace: str, name: str) -> Object | None:
@@ -60,10 +60,8 @@ class ObjectStore:
             return None
         key = namespace, name
         kept = self._kept.get(key)
-        if kept is not None:
-            self._kept.move_to_end(key)
-            if asyncio.get_running_loop().time() < kept.fresh_until:
-                return kept.object
+        if kept is not None and asyncio.get_running_loop().time() < kept.fresh_until:
+            return kept.object
         name_of_task = f"read {self._ref} {namespace}/{name}"
         seconds = None if kept is None else PATIENCE_SECONDS
         try:
@@ -79,7 +77,7 @@ class ObjectStore:
         for key in keys:
             self._referrers[key] += 1
             self._epochs[key] = next(self._next_epoch)
-            self._kept.pop(key, None)
+            self._kept.pop(key)
             self._calls.forget(key)
 
     def drop(self, keys: Iterable[Key]) -> None:
@@ -87,7 +85,7 @@ class ObjectStore:
             self._referrers[key] -= 1
             if self._referrers[key] <= 0:
                 del self._referrers[key], self._epochs[key]
-                self._kept.pop(key, None)
+                self._kept.pop(key)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -100,7 +98,7 @@ class ObjectStore:
             found: Object = await self._client.get(self._ref, key[1], key[0], resource_version=version)
         except NotFoundError:
             if self._epochs.get(key) == epoch:
-                self._kept.pop(key, None)
+                self._kept.pop(key)
             return None
         except PodlifeError:
             if kept is None:
@@ -116,10 +114,7 @@ class ObjectStore:
 
     def _keep(self, key: Key, found: Object) -> None:
         seconds = TTL_SECONDS * (1 + _JITTER * self._jitter())
-        self._kept[key] = _Kept(found, asyncio.get_running_loop().time() + seconds)
-        self._kept.move_to_end(key)
-        while len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
+        self._kept.put(key, _Kept(found, asyncio.get_running_loop().time() + seconds))
 
 
 def _is_older(one: Object, other: Object) -> bool:

@@ -1,213 +1,246 @@
-"""A client for one bucket of S3-compatible storage: put, get and list objects, with signatures, limits and retries.
+"""A client for one bucket of S3-compatible storage: put, get and list objects; needs `podlife[s3]`.
 
-Endpoint and credentials come from the usual AWS environment variables. Redirects are not followed but reported as
-errors. A `put` is idempotent and may be retried.
+aiobotocore finds the credentials (keys, profiles, SSO, roles of service accounts and of machines), signs, sends and
+retries, as configured by the environment and the files that AWS's own tools read.
+
+Guarantees:
+- A call returns within `seconds`, or raises ArchiveError with one line that does not depend on the object.
+- An answer in memory is bounded.
+- Redirects are not followed: an entry is only sent to the endpoint. Buckets of other AWS regions are found.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
+import logging
+import os
 import ssl
-from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import urlsplit
 
-from podlife.client.retry import backoff_seconds
-from podlife.clock import Clock
+import aiohttp
+
+from podlife.api.codec import Object
 from podlife.errors import ConfigError
 from podlife.podgc.archive.archive import ArchiveError
-from podlife.podgc.archive.sigv4 import Keys, Signable, encoded_path, encoded_query, signed_headers
 
-if TYPE_CHECKING:
-    import aiohttp
+try:
+    from aiobotocore.config import AioConfig
+    from aiobotocore.httpsession import AIOHTTPSession
+    from aiobotocore.session import AioSession
+    from botocore import exceptions
+    from botocore.parsers import ResponseParserError
+except ImportError:
+    raise ConfigError(
+        "an archive in a bucket needs aiobotocore, which is not installed: install podlife[s3]"
+    ) from None
 
-_TRIES = 3
 _MOST_ANSWER_BYTES = 64 << 20
-_MOST_ERROR_BYTES = 64 << 10
-_PASSING = (429, 500, 502, 503, 504)
-_CODE = re.compile(rb"<Code>([A-Za-z0-9.]{1,80})</Code>")
+_LISTED = {"Key", "Size", "LastModified"}
+_NO_S3 = "unexpected answer, not S3: check AWS_ENDPOINT_URL"
+
+# Warnings repeat, with a traceback, what the error of the call says; debug messages contain the keys that are lent.
+for _name in ("aiobotocore", "botocore"):
+    logging.getLogger(_name).setLevel(logging.ERROR)
 
 
 class MissingError(ArchiveError):
     """The object does not exist, or these credentials may not see it; a bucket may answer both in the same way."""
 
 
-@dataclass(frozen=True, slots=True)
-class S3Settings:
-    keys: Keys
-    region: str = "us-east-1"
-    # Empty for AWS.
-    endpoint: str = ""
-    certificate_authority: str = ""
-    # Time limits for one attempt and for all of them.
-    try_seconds: float = 15.0
-    seconds: float = 30.0
-
-
-def settings_from(environment: Mapping[str, str]) -> S3Settings:
-    """Raises ConfigError if a variable is missing or invalid."""
-    access, secret = (environment.get(name, "") for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"))
-    if not access or not secret:
-        raise ConfigError(
-            "an archive in a bucket needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: set both"
-        )
-    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or ""
-    _check_endpoint(endpoint)
-    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
-    if not re.fullmatch(r"[a-zA-Z0-9-]+", region):
-        raise ConfigError(f"invalid AWS_REGION {region!r}: expected a region such as eu-central-1")
-    keys = Keys(access, secret, environment.get("AWS_SESSION_TOKEN", ""))
-    return S3Settings(keys, region, endpoint.rstrip("/"), environment.get("AWS_CA_BUNDLE", ""))
-
-
-def _why_not(error: Exception) -> str:
-    # The library's message mentions ssl:default even without TLS.
-    if isinstance(getattr(error, "os_error", error), ConnectionRefusedError):
-        return "connection refused"
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _check_endpoint(endpoint: str) -> None:
-    try:
-        parts = urlsplit(endpoint)
-        _ = parts.port
-    except ValueError:
-        parts = urlsplit("")
-    is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
-    if endpoint and not (is_address and parts.path in ("", "/") and not parts.query):
-        raise ConfigError(f"invalid AWS_ENDPOINT_URL {endpoint!r}: expected https://HOST:PORT")
-
-
 class S3Client:
     """Close it."""
 
-    def __init__(self, settings: S3Settings, bucket: str, *, clock: Clock) -> None:
+    def __init__(self, bucket: str, *, try_seconds: float = 15.0, seconds: float = 30.0) -> None:
+        """Time limits for what one attempt waits for, and for all of them."""
         self.bucket = bucket
-        self._settings = settings
-        self._clock = clock
-        self._tls = _tls(settings)
-        self._session: aiohttp.ClientSession | None = None
-        self._base, self._root = bucket_address(settings, bucket)
+        self._try_seconds = try_seconds
+        self._seconds = seconds
+        self._opening = asyncio.Lock()
+        self._resources = AsyncExitStack()
+        self._s3: Any = None
+
+    async def check(self) -> None:
+        """Raises ArchiveError without credentials, or with an invalid configuration. Sends nothing to the bucket."""
+        await self._call("")
 
     async def put(self, key: str, data: bytes) -> None:
-        headers = {"content-type": "application/gzip"}
-        await self._send(Signable("PUT", f"{self._root}/{key}", headers=headers, body=data))
+        answer = await self._call("put_object", Key=key, Body=data, ContentType="application/gzip")
+        if "ETag" not in answer:
+            # A web server that accepts everything would not have stored it.
+            raise self._error(_NO_S3)
 
     async def get(self, key: str, *, most_bytes: int = 0) -> bytes:
-        """The object, or its beginning."""
-        headers = {"range": f"bytes=0-{most_bytes - 1}"} if most_bytes else {}
-        return await self._send(Signable("GET", f"{self._root}/{key}", headers=headers))
+        """The object, or its beginning. Raises MissingError."""
+        part = {"Range": f"bytes=0-{most_bytes - 1}"} if most_bytes else {}
+        answer = await self._call("get_object", Key=key, **part)
+        body: _Answer = answer["Body"].raw_stream
+        return await body.read()
 
-    async def list_page(self, prefix: str, token: str) -> bytes:
-        query = {"list-type": "2", "prefix": prefix, **({"continuation-token": token} if token else {})}
-        return await self._send(Signable("GET", self._root or "/", query))
+    async def list_page(self, prefix: str, token: str) -> Object:
+        """The answer to ListObjectsV2, in which each object has a key, a size and a time."""
+        page: Object = await self._call(
+            "list_objects_v2", Prefix=prefix, **({"ContinuationToken": token} if token else {})
+        )
+        # The library turns any other document into an empty list.
+        is_list = "IsTruncated" in page and all(each.keys() >= _LISTED for each in page.get("Contents", ()))
+        if not is_list:
+            raise self._error(_NO_S3)
+        return page
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        """It may be opened again by the next call."""
+        self._s3 = None
+        await self._resources.aclose()
 
-    async def _send(self, request: Signable) -> bytes:
-        """The body of a successful answer. Raises ArchiveError."""
-        trouble = ""
+    async def _call(self, operation: str, **parameters: Any) -> Any:
         try:
-            async with asyncio.timeout(self._settings.seconds):
-                for failures in range(1, _TRIES + 1):
-                    trouble, body = await self._try(request)
-                    if not trouble:
-                        return body
-                    if failures < _TRIES:
-                        await asyncio.sleep(backoff_seconds(failures))
+            async with asyncio.timeout(self._seconds):
+                s3 = await self._opened()
+                return await getattr(s3, operation)(Bucket=self.bucket, **parameters) if operation else None
+        except ArchiveError:
+            raise
         except TimeoutError:
-            trouble = trouble or f"it has not answered within {self._settings.seconds:g} s"
-        raise self._error(trouble)
+            raise self._error(f"it has not answered within {self._seconds:g} s") from None
+        except exceptions.ClientError as error:
+            raise self._refusal(error) from None
+        except Exception as error:  # noqa: BLE001 - sources of credentials raise what they like
+            raise self._error(self._trouble(error)) from None
 
-    async def _try(self, request: Signable) -> tuple[str, bytes]:
-        """A transient error, or the body. Raises ArchiveError for permanent errors."""
-        import aiohttp
-        from yarl import URL
+    async def _opened(self) -> Any:
+        async with self._opening:
+            if self._s3 is None:
+                session = _new_session(self._try_seconds)
+                if await session.get_credentials() is None:
+                    raise self._error(
+                        "no AWS credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or "
+                        "assign a role to the service account or the machine"
+                    )
+                self._s3 = await self._connected(session)
+        return self._s3
 
-        host = urlsplit(self._base).netloc
-        signable = Signable(
-            request.method, request.path, request.query, {**request.headers, "host": host}, request.body
-        )
-        settings = self._settings
-        headers = signed_headers(signable, settings.keys, settings.region, self._clock.now())
-        query = encoded_query(request.query)
-        url = URL(f"{self._base}{encoded_path(request.path)}{'?' if query else ''}{query}", encoded=True)
+    async def _connected(self, session: Any) -> Any:
+        bundle = session.get_config_variable("ca_bundle")
         try:
-            async with (
-                asyncio.timeout(settings.try_seconds),
-                self._connected().request(
-                    request.method, url, data=request.body or None, headers=headers, allow_redirects=False
-                ) as answer,
-            ):
-                return await self._judged(answer)
-        except TimeoutError:
-            return f"it has not answered within {settings.try_seconds:g} s", b""
-        except (aiohttp.ClientError, OSError) as error:
-            return f"it cannot be reached: {_why_not(error)}; check {self._base} (AWS_ENDPOINT_URL)", b""
+            await asyncio.to_thread(ssl.create_default_context, cafile=bundle)
+        except OSError as error:
+            raise self._error(f"cannot read AWS_CA_BUNDLE {bundle!r}: {error}") from None
+        try:
+            s3 = await self._resources.enter_async_context(session.create_client("s3"))
+            parts = urlsplit(s3.meta.endpoint_url)
+            is_valid = parts.port != 0 and not parts.username and not parts.query
+        except exceptions.BotoCoreError:
+            raise
+        except ValueError:
+            is_valid = False
+        if not is_valid:
+            # Not quoted: it may contain a password.
+            raise self._error("invalid AWS_ENDPOINT_URL: expected https://HOST:PORT")
+        return s3
 
-    async def _judged(self, answer: aiohttp.ClientResponse) -> tuple[str, bytes]:
-        if 200 <= answer.status < 300:
-            body = await answer.content.read(_MOST_ANSWER_BYTES + 1)
-            while len(body) <= _MOST_ANSWER_BYTES and (piece := await answer.content.readany()):
-                body += piece
-            if len(body) > _MOST_ANSWER_BYTES:
-                raise self._error("its answer is larger than any entry")
-            if answer.method == "PUT" and "ETag" not in answer.headers:
-                # A web server that accepts everything would not have stored it.
-                raise self._error("it does not answer as S3 does: check AWS_ENDPOINT_URL")
-            return "", body
-        code = _CODE.search(await answer.content.read(_MOST_ERROR_BYTES))
-        said = f"{answer.status} {code[1].decode() if code else answer.reason or ''}".strip()
-        if answer.status in _PASSING:
-            return f"it answers {said}", b""
-        error = self._error(f"it answers {said}{_advice(answer)}")
-        raise MissingError(str(error)) if answer.status in (403, 404) else error
+    def _refusal(self, error: exceptions.ClientError) -> ArchiveError:
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        code = " ".join(str(error.response["Error"]["Code"]).split())[:80]
+        if error.operation_name not in ("PutObject", "GetObject", "ListObjectsV2"):
+            return self._error(f"no credentials: {error.operation_name} answers {status} {code}")
+        if code in ("", str(status)):
+            # The library makes it 500 if the server answered 200 with a document that is not XML.
+            return self._error(f"it answers {status} without an error code of S3: check AWS_ENDPOINT_URL")
+        refusal = self._error(f"it answers {status} {code}{_ADVICE.get(status, '')}")
+        is_missing = error.operation_name == "GetObject" and status in (403, 404)
+        return MissingError(str(refusal)) if is_missing else refusal
 
-    def _connected(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            import aiohttp
-
-            connector = aiohttp.TCPConnector(ssl=self._tls, limit=16)
-            # An entry is compressed already and must arrive as stored.
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                headers={"Accept-Encoding": "identity"},
-                auto_decompress=False,
-                skip_auto_headers=("Content-Type", "User-Agent"),
-            )
-        return self._session
+    def _trouble(self, error: Exception) -> str:
+        cause = error.kwargs.get("error") if isinstance(error, exceptions.BotoCoreError) else None
+        if isinstance(cause, ArchiveError):
+            return str(cause)
+        if isinstance(error, exceptions.ReadTimeoutError | exceptions.ConnectTimeoutError):
+            return f"it has not answered within {self._try_seconds:g} s"
+        if isinstance(error, exceptions.HTTPClientError | exceptions.ConnectionError):
+            # Without the path, which is another one for each object.
+            where = "/".join(error.kwargs.get("endpoint_url", "the endpoint").split("/")[:3])
+            return f"it cannot be reached: {_why_not(cause)}; check {where} (AWS_ENDPOINT_URL)"
+        if isinstance(error, ResponseParserError) or type(error) in (ValueError, KeyError):
+            return _NO_S3
+        return " ".join(str(error).split()) or type(error).__name__
 
     def _error(self, why: str) -> ArchiveError:
         return ArchiveError(f"the archive s3://{self.bucket} cannot be used: {why}")
 
 
-def _advice(answer: aiohttp.ClientResponse) -> str:
-    if answer.status in (301, 302, 307, 308):
-        region = answer.headers.get("x-amz-bucket-region", "")
-        if re.fullmatch(r"[a-z0-9-]{1,40}", region):
-            return f": the bucket is in the region {region}, set AWS_REGION"
-        return ": it is somewhere else, check AWS_REGION and AWS_ENDPOINT_URL"
-    if answer.status == 403:
-        return ": check the keys, and that they may put, get and list there"
-    return ": check its name, AWS_REGION and AWS_ENDPOINT_URL" if answer.status == 404 else ""
+_ADVICE = {
+    301: ": it is somewhere else, check AWS_REGION and AWS_ENDPOINT_URL",
+    307: ": it is somewhere else, check AWS_REGION and AWS_ENDPOINT_URL",
+    403: ": check the credentials, and that they may put, get and list there",
+    404: ": check its name, AWS_REGION and AWS_ENDPOINT_URL",
+}
 
 
-def bucket_address(settings: S3Settings, bucket: str) -> tuple[str, str]:
-    """Base URL and the path of the bucket: virtual-hosted style on AWS, where the certificate covers one label; path
-    style elsewhere, which every server supports."""
-    if settings.endpoint:
-        return settings.endpoint, f"/{bucket}"
-    if "." in bucket:
-        return f"https://s3.{settings.region}.amazonaws.com", f"/{bucket}"
-    return f"https://{bucket}.s3.{settings.region}.amazonaws.com", ""
+def _new_session(try_seconds: float) -> Any:
+    session = AioSession()
+    # botocore itself does not read AWS_REGION, which the other tools do.
+    region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
+    session.set_config_variable("region", region)
+    config = AioConfig(
+        connect_timeout=try_seconds,
+        read_timeout=try_seconds,
+        max_pool_connections=16,
+        retries={"mode": "standard", "total_max_attempts": 3},
+        http_session_cls=_HttpSession,
+        # In a thread: it reads megabytes of JSON.
+        warm_up_loader_caches=True,
+        # The signature covers the entry, so that no server has to know the checksums that AWS added later.
+        s3={"payload_signing_enabled": True},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    # The default, so that it holds for requests for credentials too.
+    session.set_default_client_config(config)
+    return session
 
 
-def _tls(settings: S3Settings) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=settings.certificate_authority or None)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"cannot read AWS_CA_BUNDLE {settings.certificate_authority!r}: {error}") from None
+class _HttpSession(AIOHTTPSession):  # type: ignore[misc]  # it has no types
+    """aiobotocore's, which follows redirects and reads answers of any size. A test notices if this is not called."""
+
+    async def _get_session(self, proxy_url: str | None) -> _BoundedSession:
+        return _BoundedSession(await super()._get_session(proxy_url))
+
+
+class _BoundedSession:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def request(self, method: str, **options: Any) -> _Answer:
+        body = bytearray()
+        async with self._session.request(method, **options, allow_redirects=False) as answer:
+            async for piece in answer.content.iter_any():
+                body += piece
+                if len(body) > _MOST_ANSWER_BYTES:
+                    raise ArchiveError("its answer is larger than any entry")
+            return _Answer(str(answer.url), answer.status, answer.raw_headers, bytes(body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What aiobotocore uses of an answer. Complete, so that a broken connection is an error of the request, which is
+    retried."""
+
+    url: str
+    status: int
+    raw_headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+    async def read(self) -> bytes:
+        return self.body
+
+    def close(self) -> None:
+        """Called by the library when it drops a stream."""
+
+
+def _why_not(cause: object) -> str:
+    # The library's message mentions ssl:default even without TLS.
+    if isinstance(getattr(cause, "os_error", cause), ConnectionRefusedError):
+        return "connection refused"
+    return " ".join(str(cause).split()) or type(cause).__name__

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -211,19 +213,19 @@ def test_a_name_in_two_namespaces_is_asked_back_about(run: Run, archive: Path) -
 
 async def test_explain_tells_what_was_kept_of_a_pod_that_is_gone(archive: Path) -> None:
     gone = Explanation("Pod", "web-0", "default", stage="gone")
-    found = await _with_archived(gone, ArchiveTarget(archive), SystemClock())
+    found = await _with_archived(gone, ArchiveTarget(archive))
     assert [each.what.rpartition("; ")[2] for each in found.timeline] == [
         f"`podlife archive show {uid} --archive {archive}`" for uid in UIDS[:2]
     ]
     assert "orphaned: node n1 no longer exists" in found.timeline[0].what
     for other in (replace(gone, namespace="batch"), replace(gone, name="web")):
-        assert await _with_archived(other, ArchiveTarget(archive), SystemClock()) == other
+        assert await _with_archived(other, ArchiveTarget(archive)) == other
     # One that cannot be read does not keep the rest from being told.
     [path] = archive.glob(f"*/*{UIDS[1]}*")
     path.write_bytes(b"no")
-    found = await _with_archived(gone, ArchiveTarget(archive), SystemClock())
+    found = await _with_archived(gone, ArchiveTarget(archive))
     assert (len(found.timeline), len(found.unread)) == (1, 1)
-    found = await _with_archived(gone, ArchiveTarget(archive / "none"), SystemClock())
+    found = await _with_archived(gone, ArchiveTarget(archive / "none"))
     assert found.unread == (
         f"no archive in {archive / 'none'}: set its directory with --archive or PODLIFE_ARCHIVE",
     )
@@ -279,10 +281,10 @@ def test_a_mistake_is_one_line_and_exit_code_2(refused: Refused, arguments: list
         (["archive", "prune"], "no archive in"),
         (["archive", "list", "--archive", "/dev/null"], "cannot read archive /dev/null: Not a directory"),
         (["archive", "prune", "--archive", "s3://bucket/x"], "the lifecycle rule of its bucket"),
-        (["archive", "list", "--archive", "s3://bucket/x"], "needs AWS_ACCESS_KEY_ID"),
+        (["archive", "list", "--archive", "s3://bucket/x"], "no AWS credentials found"),
         (
             ["gc", "sweep", "--yes", "--archive", "s3://bucket/x", "-s", "https://127.0.0.1:1"],
-            "AWS_ACCESS_KEY_ID",
+            "no AWS credentials found: set AWS_ACCESS_KEY_ID",
         ),
         (
             ["gc", "sweep", "--yes", "--archive", "/dev/null/x", "-s", "https://127.0.0.1:1"],
@@ -294,10 +296,30 @@ def test_a_mistake_is_one_line_and_exit_code_2(refused: Refused, arguments: list
 def test_what_cannot_be_used_is_one_line_and_exit_code_1(
     run: Run, arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     said = run(*arguments)
     assert (said.code, said.out, said.err.count("\n")) == (1, "", 1), said.err
     assert words in said.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["archive", "list"], ["archive", "show", "web"], ["gc", "sweep", "--yes", "-s", "https://127.0.0.1:1"]],
+)
+def test_a_bucket_without_its_library_is_one_line_that_says_what_to_install(
+    run: Run, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiobotocore.config", None)
+    for name in ("s3", "s3_client"):
+        monkeypatch.delitem(sys.modules, f"podlife.podgc.archive.{name}", raising=False)
+    said = run(*arguments, "--archive", "s3://bucket/x")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.endswith("needs aiobotocore, which is not installed: install podlife[s3]\n")
+    assert said.err.count("\n") == 1
 
 
 def test_without_a_name_it_is_a_folder_of_the_user_s(

@@ -60,7 +60,7 @@ def show_pod(
     async def look(client: Client, clock: Clock) -> Explanation:
         found = await look_at_pod(client, clock, namespace, name, settings, audited)
         found = replace(found, unread=(*found.unread, *unread))
-        return found if found.uid or archive is None else await _with_archived(found, archive, clock)
+        return found if found.uid or archive is None else await _with_archived(found, archive)
 
     return _show(options, look, output)
 
@@ -118,10 +118,10 @@ async def _verdicts(client: Client, clock: Clock, settings: Settings | None) -> 
     return verdicts
 
 
-async def _with_archived(found: Explanation, target: ArchiveTarget, clock: Clock) -> Explanation:
+async def _with_archived(found: Explanation, target: ArchiveTarget) -> Explanation:
     """With entries of an archive in the timeline; one that cannot be read is listed under what could not be read."""
     try:
-        async with target.reader(clock) as reader:
+        async with target.reader() as reader:
             entries = await find(reader, found.name, found.namespace)
     except PodlifeError as error:
         return replace(found, unread=(*found.unread, str(error)))
