@@ -56,19 +56,25 @@ Read = Callable[[Diagnostics, YamlNode, str], Any]
 
 
 def compose(
-    text: str, notes: Diagnostics, phrase: Callable[[Any], str], loader: Any = None
+    text: str, notes: Diagnostics, phrase: Callable[[Any], str], loader: Callable[[str], Any] | None = None
 ) -> YamlNode | None:
     """The only document of the text; None if there is none or the YAML is invalid, which is reported. `phrase` gets
     PyYAML's error, or a RecursionError."""
     import yaml
 
+    reader: Any = None
     try:
         # Not the C loader: deep nesting overflows its stack before the depth can be checked.
-        node: YamlNode | None = yaml.compose(text, Loader=loader or yaml.SafeLoader)
+        reader = (loader or yaml.SafeLoader)(text)
+        node: YamlNode | None = reader.get_single_node()
     except (yaml.YAMLError, RecursionError) as error:
         notes.at(getattr(error, "problem_mark", None), phrase(error))
-        return None
-    return node
+    except (ValueError, OverflowError):
+        # PyYAML does not check the numbers of escape sequences ("\UFFFFFFFF") and of %YAML.
+        notes.at(reader.get_mark(), phrase(yaml.MarkedYAMLError(problem="number out of range")))
+    else:
+        return node
+    return None
 
 
 def known_entries(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from podlife.api.yaml_fields import Diagnostics, Mistake, YamlNode, compose, known_entries
 
 
@@ -51,6 +53,11 @@ def test_mistakes_are_reported_in_the_order_of_reading() -> None:
 
 def test_invalid_yaml_is_reported_where_it_is() -> None:
     assert read("a: [\n") == ([], ["line 2: expected the node content, but found '<stream end>'"])
+
+
+@pytest.mark.parametrize("text", [r'"\UFFFFFFFF"', r'"\U00110000"', f"%YAML 1.{'1' * 5000}\n--- 1"])
+def test_a_number_that_pyyaml_does_not_check_is_invalid_yaml(text: str) -> None:
+    assert read(f"\n{text}") == ([], ["line 2: number out of range"])
 
 
 def test_a_text_without_a_document_has_no_mistakes() -> None:

@@ -22,6 +22,7 @@ MISTAKES = [
     ("rules:\n\t- a", "4:1: invalid YAML: tab character: indent with spaces"),
     ("---\na: b", "3:1: unexpected second document: a file has one policy"),
     ("rules: @x", "3:8: invalid YAML: found character '@' that cannot start any token: quote the text"),
+    (r'rules: "\UFFFFFFFF"', "3:11: invalid YAML: number out of range"),
     ("rules: \0", "3:8: invalid character U+0000: remove it"),
     ("rules: " + "[" * 30, "3:27: nesting exceeds the maximum depth of 20"),
     ("protect: &p {}\nguards: *p", "4:9: aliases are not supported: replace *p with its value"),
