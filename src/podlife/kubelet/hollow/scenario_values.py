@@ -8,14 +8,11 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from podlife.api.durations import NUMBER, parse_duration_with_days
 from podlife.api.yaml_fields import Diagnostics, Read, YamlNode, known_entries
 
 T = TypeVar("T")
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s|m|h|d)")
-_DURATION = re.compile(rf"(?:{_PART.pattern})+")
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _MOST_SECONDS = 10 * 365 * 86_400.0
 
 
@@ -84,21 +81,16 @@ def whole_number(least: int, most: int | None = None) -> Read:
 
 def _share(text: str) -> float | None:
     digits = text.strip().removesuffix("%")
-    if not _NUMBER.fullmatch(digits):
+    if not re.fullmatch(NUMBER, digits):
         return None
     number = float(digits) / (100 if digits != text.strip() else 1)
     return number if number <= 1.0 else None
 
 
 def _seconds(text: str) -> float | None:
-    text = text.strip()
-    if _NUMBER.fullmatch(text):
-        found = float(text)
-    elif _DURATION.fullmatch(text):
-        found = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    else:
-        return None
-    return found if found <= _MOST_SECONDS else None
+    is_number = re.fullmatch(NUMBER, text.strip()) is not None
+    found = float(text) if is_number else parse_duration_with_days(text.strip())
+    return found if found is not None and found <= _MOST_SECONDS else None
 
 
 read_text = scalar(str, "a text")
