@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check lint types test-real real-parts bench chaos crash extremes fuzz cover lock schema clean
+.PHONY: help up test check lint types test-real real-parts bench chaos crash extremes fuzz cover lock schema cri-table clean
 
 help: ## list these targets
 	@if [ -t 1 ]; then on='\033[1m' off='\033[0m'; fi; \
@@ -92,6 +92,9 @@ lock: | $(UV) ## resolve the dependencies again
 
 schema: $(REAL) real-parts ## generate the field table from a running kube-apiserver
 	$(BIN)/python tools/generate_schema.py
+
+cri-table: ## generate the containerd runtime's table of messages from CRI's own definition
+	$(PYTHON) tools/generate_cri_table.py
 
 clean: ## remove what was installed here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DAYS = {**_UNITS, "d": 86_400.0}
-# A number as Go reads it: 1, 1.5, 1. and .5.
-NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+# A number as Go reads it: 1, 1.5, 1. and .5. There is one way to match one, or long texts would take quadratic time.
+NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 # Anchored, because the JSON schema of the policy file uses it too.
 DURATION_WITH_DAYS = rf"^(?:0|(?:{NUMBER}(?:{'|'.join(_DAYS)}))+)$"
 _GO_DURATION = re.compile(rf"[-+]?(?:0|(?:{NUMBER}(?:{'|'.join(_UNITS)}))+)")

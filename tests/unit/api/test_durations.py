@@ -35,6 +35,12 @@ def test_go_durations_are_parsed_as_go_does(text: str, seconds: float | None) ->
     assert parse_go_duration(text) == seconds
 
 
+def test_a_long_text_is_refused_in_linear_time() -> None:
+    # In quadratic time this takes hours.
+    text = "1" * 1_000_000
+    assert parse_go_duration(text) is parse_duration_with_days(text) is None
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("7d", 604_800), ("1d12h", 129_600), ("0", 0), ("-1s", None), ("1w", None)]
 )

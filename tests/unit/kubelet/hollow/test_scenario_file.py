@@ -87,6 +87,7 @@ def test_a_container_that_runs_out_of_memory_ends_as_one_that_was_killed() -> No
         ("seed: 1\n---\nseed: 2\n", r"invalid YAML"),
         ("seed: -1", r"seed must be a whole number of 0 or more"),
         ("[" * 500, r"invalid YAML"),
+        (r'seed: "\UFFFFFFFF"', r"line 1: invalid YAML: number out of range"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(text: str, told: str) -> None:

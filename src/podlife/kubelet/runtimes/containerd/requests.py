@@ -104,7 +104,7 @@ def container_request(sandbox: SandboxConfig, note: ContainerNote, settings: Con
             command=config.command,
             args=config.args,
             working_dir=config.working_dir,
-            envs=[message("KeyValue")(key=name, value=value) for name, value in config.env],
+            envs=[message("KeyValue")(key=name, value=value.encode()) for name, value in config.env],
             mounts=_mounts(note),
             labels={**config.labels, **selector(settings, note.pod_uid), SANDBOX_ID: note.sandbox_id},
             annotations={**config.annotations, NOTE: msgspec.json.encode(note).decode()},

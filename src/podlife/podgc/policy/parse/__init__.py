@@ -1,5 +1,6 @@
 """Parses policy files. Errors have a line and a column, and say what to write instead."""
 
+from podlife.api.yaml_fields import Mistake
 from podlife.podgc.policy.parse.document import (
     API_VERSION,
     KIND,
@@ -9,7 +10,7 @@ from podlife.podgc.policy.parse.document import (
     read_policy_bytes,
     read_policy_file,
 )
-from podlife.podgc.policy.parse.yaml_nodes import Mistake, PolicyError
+from podlife.podgc.policy.parse.yaml_nodes import PolicyError
 
 __all__ = [
     "API_VERSION",

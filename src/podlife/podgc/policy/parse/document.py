@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from podlife.api.yaml_fields import Diagnostics, Mistake, Read, YamlNode
 from podlife.podgc.policy.model import Guards, Policy, Protection
 from podlife.podgc.policy.parse.coverage import covers, pattern_covers
 from podlife.podgc.policy.parse.guards import read_guards
@@ -24,14 +25,13 @@ from podlife.podgc.policy.parse.values import (
     BOOLEAN,
     Field,
     Fields,
-    Read,
     list_of,
     read_fields,
     read_mapping,
     shown,
     text,
 )
-from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, Mistake, PolicyError, YamlNode, compose
+from podlife.podgc.policy.parse.yaml_nodes import PolicyError, compose
 from podlife.podgc.reasons import Reason
 
 API_VERSION = "podlife.dev/v1"

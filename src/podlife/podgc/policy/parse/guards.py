@@ -7,6 +7,7 @@ import zoneinfo
 from datetime import time
 from functools import partial
 
+from podlife.api.yaml_fields import Diagnostics, YamlNode
 from podlife.podgc.policy.model import Guards, Window
 from podlife.podgc.policy.parse.numbers import END, SHARE, START, integer
 from podlife.podgc.policy.parse.values import (
@@ -25,7 +26,6 @@ from podlife.podgc.policy.parse.values import (
     text_schema,
     write_fields,
 )
-from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY = "|".join(DAYS)

@@ -26,8 +26,11 @@ from podlife.podgc.policy.parse.values import (
 )
 
 # Also used in the JSON schema, hence the anchors.
-SHARE_PATTERN = r"^(?!0*\.?0*%)(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?)%$"
+SHARE_PATTERN = r"^(?!0*(?:\.0*)?%)(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?)%$"
 _CLOCK = r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"
+# Longer input gets no suggestion of its own.
+_MOST_SUGGESTED = 60
+_DURATIONS = "40s, 1h30m or 7d"
 _DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 
 
@@ -76,6 +79,8 @@ def read_duration(node: yaml.ScalarNode) -> float:
 
 
 def _duration_instead(text: str) -> str:
+    if len(text) > _MOST_SUGGESTED:
+        return f"write {_DURATIONS}"
     if re.fullmatch(NUMBER, text):
         return f"missing unit, write {text}s, {text}m, {text}h or {text}d"
     if text.startswith("-"):
@@ -89,10 +94,10 @@ def _duration_instead(text: str) -> str:
         return f"write {int(match[1]) * 7}d"
     if match := re.fullmatch(r"([0-9]+) *(days?|hours?|hrs?|minutes?|mins?|seconds?|secs?|[DHMS])", text):
         return f"write {match[1]}{match[2][0].lower()}"
-    return "write 40s, 1h30m or 7d"
+    return f"write {_DURATIONS}"
 
 
-DURATION_KIND = ("a duration", "40s, 1h30m or 7d")
+DURATION_KIND = ("a duration", _DURATIONS)
 DURATION = ValueType(scalar(read_duration, *DURATION_KIND), reference("duration"), format_exact)
 
 
@@ -105,7 +110,7 @@ def _read_share(node: yaml.ScalarNode) -> float:
     if re.fullmatch(SHARE_PATTERN, text):
         return float(Decimal(text[:-1]) / 100)
     number = text.removesuffix("%").strip()
-    if not re.fullmatch(NUMBER, number):
+    if not re.fullmatch(NUMBER, number) or len(number) > _MOST_SUGGESTED:
         raise InvalidScalarError(f"invalid percentage {shown(text)}: for example 50%")
     if Decimal(number) == 0:
         raise InvalidScalarError(

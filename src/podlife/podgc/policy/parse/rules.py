@@ -9,6 +9,7 @@ import yaml
 
 from podlife.api.durations import format_exact
 from podlife.api.names import check_dns_label
+from podlife.api.yaml_fields import Diagnostics, YamlNode
 from podlife.podgc.policy.model import Keep, KeepOrder, OwnerWait, Per, Rule, Selector
 from podlife.podgc.policy.parse.coverage import covers
 from podlife.podgc.policy.parse.numbers import DURATION, DURATION_KIND, integer, read_duration
@@ -30,7 +31,7 @@ from podlife.podgc.policy.parse.values import (
     text_schema,
     write_fields,
 )
-from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
+from podlife.podgc.policy.parse.yaml_nodes import is_told
 
 # Each rule is compared with each one before it.
 MOST_RULES = 1000

@@ -15,6 +15,7 @@ import yaml
 
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
 from podlife.api.selectors import LabelSelector, parse_label_selector
+from podlife.api.yaml_fields import Diagnostics, YamlNode
 from podlife.podgc.policy.model import Selector
 from podlife.podgc.policy.parse.numbers import read_integer
 from podlife.podgc.policy.parse.values import (
@@ -33,7 +34,7 @@ from podlife.podgc.policy.parse.values import (
     text_schema,
     write_fields,
 )
-from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
+from podlife.podgc.policy.parse.yaml_nodes import is_told
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _EMPTY = "omit it to match everything"

@@ -14,13 +14,11 @@ from typing import Any, TypeVar
 
 import yaml
 
-from podlife.podgc.policy.parse.yaml_nodes import Diagnostics, YamlNode, is_told
+from podlife.api.yaml_fields import Diagnostics, Read, YamlNode, known_entries
+from podlife.podgc.policy.parse.yaml_nodes import is_told
 
 T = TypeVar("T")
 Schema = dict[str, Any]
-Read = Callable[[Diagnostics, YamlNode, str], Any]
-"""Returns the value, or None after it has reported an error. The text is the path of the value in messages."""
-
 _MOST_SHOWN = 60
 # Minimum similarity to suggest a known word (weekday is not Wed), and minimum length of a common prefix.
 _LIKENESS, _SHORTEST = 0.65, 3
@@ -78,24 +76,18 @@ def read_mapping(
     notes: Diagnostics, node: YamlNode, path: str, known: Collection[str]
 ) -> dict[str, tuple[YamlNode, YamlNode]]:
     """Key and value nodes by key; unknown and duplicate keys are reported and left out."""
-    found: dict[str, tuple[YamlNode, YamlNode]] = {}
+
+    def phrase(key_node: YamlNode, key: str, first_line: int) -> str:
+        if not isinstance(key_node, yaml.ScalarNode):
+            return f"{path or 'policy'}: invalid key: expected one of {', '.join(known)}"
+        if key not in known:
+            return _unknown(_joined(path, key), key, known)
+        return f"duplicate field {_joined(path, key)}, first in line {first_line}: remove one of them"
+
     if not isinstance(node, yaml.MappingNode):
         wrong_kind(notes, node, path, f"a mapping with {', '.join(known)}")
-        return found
-    for key_node, value_node in node.value:
-        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-        if key is None:
-            notes.add(key_node, f"{path or 'policy'}: invalid key: expected one of {', '.join(known)}")
-        elif key in found:
-            first = found[key][0].start_mark.line + 1
-            notes.add(
-                key_node, f"duplicate field {_joined(path, key)}, first in line {first}: remove one of them"
-            )
-        elif key not in known:
-            notes.add(key_node, _unknown(_joined(path, key), key, known))
-        else:
-            found[key] = (key_node, value_node)
-    return found
+        return {}
+    return {key: (key_node, value) for key, key_node, value in known_entries(notes, node, known, phrase)}
 
 
 def read_fields(

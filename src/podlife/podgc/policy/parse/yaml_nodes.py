@@ -1,21 +1,19 @@
-"""YAML nodes with error locations.
+"""The YAML of a policy file, and its errors.
 
 `compose` returns one document of bounded depth and size, without aliases and tags, so a short text cannot expand.
-Errors are collected with their locations and parsing goes on, so that all of them are reported at once. `values`
-interprets the nodes.
+`values` interprets its nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from podlife.api import yaml_fields
+from podlife.api.yaml_fields import Diagnostics, Mistake, YamlNode
 from podlife.errors import ConfigError
-
-YamlNode = yaml.Node
 
 MOST_TOLD = 20
 # Deeper than any policy, and far below the recursion limit.
@@ -24,18 +22,6 @@ _MOST_DEPTH = 20
 _MOST_VALUES = 50_000
 # The tag of a value whose error was reported by `compose`.
 _TOLD = "podlife/told"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Mistake:
-    """Line and column count from 1; line 0 is the whole file."""
-
-    line: int
-    column: int
-    text: str
-
-    def at(self, name: str) -> str:
-        return f"{name}:{self.line}:{self.column}: {self.text}" if self.line else f"{name}: {self.text}"
 
 
 class PolicyError(ConfigError):
@@ -51,18 +37,6 @@ class PolicyError(ConfigError):
         super().__init__("\n".join(lines))
 
 
-class Diagnostics:
-    def __init__(self) -> None:
-        self.mistakes: list[Mistake] = []
-
-    def add(self, node: YamlNode, text: str) -> None:
-        self.at(node.start_mark, text)
-
-    # Any: yaml's marks are untyped in some versions.
-    def at(self, mark: Any, text: str) -> None:
-        self.mistakes.append(Mistake(mark.line + 1, mark.column + 1, text))
-
-
 def is_told(node: YamlNode) -> bool:
     """Whether an error of this value was reported already."""
     return bool(node.tag == _TOLD)
@@ -70,34 +44,11 @@ def is_told(node: YamlNode) -> bool:
 
 def compose(text: str, notes: Diagnostics) -> YamlNode | None:
     """The only document of the text; None if there is none or the YAML is invalid, which is reported."""
-    # Not the C loader: deep nesting overflows its stack before the depth can be checked.
-    try:
-        loader = _Loader(text, notes)
-    except yaml.reader.ReaderError as error:
-        notes.mistakes.append(_unreadable(text, error))
-        return None
-    try:
-        return loader.get_single_node()
-    except yaml.reader.ReaderError as error:
-        notes.mistakes.append(_unreadable(text, error))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        what = _problem(error)
-        if mark is None:
-            notes.mistakes.append(Mistake(0, 0, what))
-        else:
-            notes.at(mark, what)
-    except _TooMuchError as error:
-        notes.at(error.mark, str(error))
-    finally:
-        loader.dispose()
-    return None
+    return yaml_fields.compose(text, notes, _problem, lambda stream: _Loader(stream, notes))
 
 
-class _TooMuchError(Exception):
-    def __init__(self, text: str, mark: Any) -> None:
-        super().__init__(text)
-        self.mark = mark
+class _RefusedError(yaml.MarkedYAMLError):
+    """Refused here, not by PyYAML. The problem is phrased for the author of the file."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -106,6 +57,13 @@ class _Loader(yaml.SafeLoader):
         self._notes = notes
         self._depth = 0
         self._values = 0
+
+    def check_printable(self, data: str) -> None:
+        if match := self.NON_PRINTABLE.search(data):
+            before = data[: match.start()]
+            line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
+            mark = yaml.Mark("", match.start(), line, column, None, 0)
+            raise _RefusedError(None, None, f"invalid character U+{ord(match[0]):04X}: remove it", mark)
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -124,10 +82,10 @@ class _Loader(yaml.SafeLoader):
         self._values += 1
         if self._depth > _MOST_DEPTH:
             text = f"nesting exceeds the maximum depth of {_MOST_DEPTH}"
-            raise _TooMuchError(text, event.start_mark)
+            raise _RefusedError(None, None, text, event.start_mark)
         if self._values > _MOST_VALUES:
             text = f"policy exceeds the maximum of {_MOST_VALUES} values"
-            raise _TooMuchError(text, event.start_mark)
+            raise _RefusedError(None, None, text, event.start_mark)
         try:
             return super().compose_node(parent, index)
         finally:
@@ -146,6 +104,8 @@ def _short(text: str) -> str:
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
     problem = " ".join(str(error.problem or error.context or "parse error").split())
+    if isinstance(error, _RefusedError):
+        return problem
     if "'\\t'" in problem:
         return "invalid YAML: tab character: indent with spaces"
     if "but found another document" in problem:
@@ -160,13 +120,3 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
     if "mapping values are not allowed" in problem:
         return "invalid YAML: a key is not allowed here: start a new line, or quote the text"
     return f"invalid YAML: {problem}"
-
-
-def _unreadable(text: str, error: Any) -> Mistake:
-    """A character that YAML does not allow."""
-    before = text[: error.position]
-    line = before.count("\n")
-    column = len(before) - (before.rfind("\n") + 1)
-    # The code point, or in some cases the character.
-    sign = error.character if isinstance(error.character, int) else ord(error.character)
-    return Mistake(line + 1, column + 1, f"invalid character U+{sign:04X}: remove it")

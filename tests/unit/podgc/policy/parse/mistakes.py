@@ -22,6 +22,7 @@ MISTAKES = [
     ("rules:\n\t- a", "4:1: invalid YAML: tab character: indent with spaces"),
     ("---\na: b", "3:1: unexpected second document: a file has one policy"),
     ("rules: @x", "3:8: invalid YAML: found character '@' that cannot start any token: quote the text"),
+    (r'rules: "\UFFFFFFFF"', "3:11: invalid YAML: number out of range"),
     ("rules: \0", "3:8: invalid character U+0000: remove it"),
     ("rules: " + "[" * 30, "3:27: nesting exceeds the maximum depth of 20"),
     ("protect: &p {}\nguards: *p", "4:9: aliases are not supported: replace *p with its value"),
@@ -78,6 +79,9 @@ MISTAKES = [
     (rule("ttlAfterFinished: 2 weeks"), "3:29: rules[0].ttlAfterFinished: invalid duration '2 weeks': write 14d"),
     (rule("ttlAfterFinished: 3 hours"), "3:29: rules[0].ttlAfterFinished: invalid duration '3 hours': write 3h"),
     (rule("ttlAfterFinished: soon"), "3:29: rules[0].ttlAfterFinished: invalid duration 'soon': write 40s, 1h30m or 7d"),
+    # In quadratic time this takes minutes; and Python refuses to make an integer of so many digits.
+    (rule(f"ttlAfterFinished: {'1' * 100_000}w"), f"3:29: rules[0].ttlAfterFinished: invalid duration '{'1' * 57}...': write 40s, 1h30m or 7d"),
+    (rule(f"ttlAfterFinished: {'1' * 100}"), f"3:29: rules[0].ttlAfterFinished: invalid duration '{'1' * 57}...': write 40s, 1h30m or 7d"),
     (rule("ttlAfterFinished: 999999999d"), "3:29: rules[0].ttlAfterFinished: duration '999999999d' exceeds the maximum (106751d)"),
     (rule("ttlAfterFinished: [1h]"), "3:29: rules[0].ttlAfterFinished: expected a duration, got a list: write 40s, 1h30m or 7d"),
     (rule("ttlAfterFinished: "), "3:28: rules[0].ttlAfterFinished is empty: set 40s, 1h30m or 7d, or omit it"),
@@ -87,6 +91,7 @@ MISTAKES = [
     ("guards: {shareOfCluster: 0.25}", "3:26: guards.shareOfCluster: invalid percentage '0.25': write 25%"),
     ("guards: {shareOfCluster: 150%}", "3:26: guards.shareOfCluster: percentage '150%' exceeds the maximum (100%)"),
     ("guards: {shareOfCluster: 0%}", "3:26: guards.shareOfCluster: percentage must be greater than 0, got '0%': use observeOnly: true to delete nothing"),
+    (f"guards: {{shareOfCluster: {'0' * 100_000}}}", f"3:26: guards.shareOfCluster: invalid percentage '{'0' * 57}...': for example 50%"),
     ("guards: {shareOfCluster: half}", "3:26: guards.shareOfCluster: invalid percentage 'half': for example 50%"),
     # Windows.
     ("guards: {windows: []}", "3:19: guards.windows: must not be empty: omit it to allow deletions at any time"),
