@@ -187,7 +187,7 @@ def _read_yaml(path: Path) -> Mapping[str, Any]:
 
     try:
         document = yaml.load(read_file(path, "kubeconfig"), Loader=safe_loader())  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
         raise ConfigError(f"{path} is not YAML{where}; check the file") from None

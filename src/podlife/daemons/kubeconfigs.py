@@ -63,7 +63,7 @@ def _server_in(kubeconfig: str) -> str:
 
     try:
         return str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
-    except (yaml.YAMLError, LookupError, TypeError):
+    except (yaml.YAMLError, ValueError, OverflowError, LookupError, TypeError):
         raise ConfigError(
             "admin.kubeconfig is damaged: start the API server, which writes it again"
         ) from None
