@@ -1,5 +1,4 @@
-"""Commands in a container, over any runtime's `exec`: run to their end, and sessions of those whose output comes only
-then."""
+"""Exec on top of any runtime: commands that run until they exit, and sessions whose output is available only then."""
 
 from __future__ import annotations
 
@@ -14,15 +13,15 @@ log = logging.getLogger(__name__)
 
 _OUTPUT_BYTES = 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
-_BREATH_SECONDS = 0.005
-# What a command leaves behind may hold its output open for ever.
+_DISCARD_PAUSE_SECONDS = 0.005
+# Background processes of a command may keep its output open indefinitely.
 _DRAIN_SECONDS = 1.0
 
 
 async def exec_sync(
     runtime: Runtime, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
 ) -> ExecResult:
-    """The method of every runtime that has no such call: up to a megabyte of each stream. Raises `ExecTimeoutError`."""
+    """For runtimes without such a call: keeps up to a megabyte of each stream. Raises `ExecTimeoutError`."""
     stdout, stderr = bytearray(), bytearray()
     async with runtime.exec(container_id, command) as session:
         readers = [
@@ -49,12 +48,12 @@ async def _collect(stream: asyncio.StreamReader, into: bytearray) -> None:
     while chunk := await stream.read(_CHUNK_BYTES):
         into += chunk[: max(0, _OUTPUT_BYTES - len(into))]
         if len(into) >= _OUTPUT_BYTES:
-            # The rest is for nobody: a command that says more and more must not keep the whole node busy listening.
-            await asyncio.sleep(_BREATH_SECONDS)
+            # The rest is discarded; slow down, so that endless output does not keep the node busy.
+            await asyncio.sleep(_DISCARD_PAUSE_SECONDS)
 
 
 class ResultSession:
-    """A command that reads nothing, and whose output comes when it has ended."""
+    """A command without input, whose output is available when it has exited."""
 
     def __init__(self, *, tty: bool) -> None:
         self.stdout = asyncio.StreamReader()
@@ -67,7 +66,7 @@ class ResultSession:
             self.end(await command())
         except ContainerRuntimeError as error:
             self._fail(error)
-        except Exception as error:  # noqa: BLE001 - somebody else's code, and its text is for the user
+        except Exception as error:  # noqa: BLE001 - third-party code; its message is for the user
             self._fail(ExecError(f"the command could not be run: {str(error) or type(error).__name__}"))
         finally:
             self._feed_eof()
@@ -80,13 +79,13 @@ class ResultSession:
             self._code.set_result(result.exit_code)
 
     async def write_stdin(self, data: bytes) -> None:
-        """Nobody reads it."""
+        """Discarded."""
 
     async def close_stdin(self) -> None:
-        """Nobody reads it."""
+        """Discarded."""
 
     def resize(self, *, columns: int, rows: int) -> None:
-        """Nobody looks at it."""
+        """Ignored."""
 
     async def wait(self) -> int:
         return await asyncio.shield(self._code)
@@ -98,5 +97,5 @@ class ResultSession:
     def _fail(self, error: ContainerRuntimeError) -> None:
         if not self._code.done():
             self._code.set_exception(error)
-            # Whoever asks is told; if nobody does, that is no mistake.
+            # Retrieve the exception, so that asyncio does not report it if no caller waits.
             self._code.exception()

@@ -1,4 +1,4 @@
-"""The runtime `process`: containers as plain processes of this machine."""
+"""The `process` runtime: containers as plain processes of this machine."""
 
 from podlife.kubelet.runtimes.process.launch import ProcessSettings
 from podlife.kubelet.runtimes.process.runtime import ProcessRuntime

@@ -1,8 +1,8 @@
-"""Where this node lets us make control groups, version 1 or 2, and what to write into them for a container's limits.
+"""Find where cgroups (v1 or v2) can be created on this node, and compute the values that enforce a container's limits.
 
-Groups are made below the kubelet's own, so that whatever bounds the kubelet bounds its pods too. In version 2 a group
-that has processes cannot have groups with limits below it; then the top is tried. Where neither may be written there
-are no groups: `discover` answers none, and limits are what `setrlimit` can do.
+Cgroups are created below the kubelet's own, so limits on the kubelet also apply to its pods. In v2 a cgroup with
+processes cannot have children with limits; the root cgroup is tried instead. If neither is writable, `discover`
+returns None and only `setrlimit` enforces limits.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _FOLDER = "podlife"
 
 @dataclass(frozen=True, slots=True)
 class Cgroups:
-    """The folder of each controller below which containers get theirs; in version 2 all are the same."""
+    """The parent cgroup of containers, per controller; in v2 all controllers share one."""
 
     version: int
     parents: dict[str, Path]
 
     def groups(self, container_id: str, resources: Resources) -> list[dict[str, Any]]:
-        """What a supervisor is to make: folders and the values in them. Nothing for a container without limits."""
+        """The cgroups a supervisor must create, with their values; empty for a container without limits."""
         wanted = _values(resources, is_v2=self.version == 2)
         by_folder: dict[Path, dict[str, str]] = {}
         for controller, values in wanted.items():
@@ -37,7 +37,7 @@ class Cgroups:
 
 
 def discover(proc: Path = Path("/proc/self")) -> Cgroups | None:
-    """Find where control groups can be made, and make the folder there."""
+    """Find a writable parent for cgroups and create the podlife folder in it."""
     try:
         mounts = _mounts((proc / "mountinfo").read_text())
         own = _own_groups((proc / "cgroup").read_text())
@@ -47,28 +47,28 @@ def discover(proc: Path = Path("/proc/self")) -> Cgroups | None:
         controller: parent
         for controller in _CONTROLLERS
         if controller in mounts
-        and (parent := _made_v1(mounts[controller], own.get(controller, "/"))) is not None
+        and (parent := _create_v1(mounts[controller], own.get(controller, "/"))) is not None
     }
     if version_1:
         return Cgroups(1, version_1)
-    if "" in mounts and (parent := _made_v2(mounts[""], own.get("", "/"))) is not None:
+    if "" in mounts and (parent := _create_v2(mounts[""], own.get("", "/"))) is not None:
         return Cgroups(2, dict.fromkeys(_CONTROLLERS, parent))
     return None
 
 
 def _mounts(mountinfo: str) -> dict[str, tuple[Path, str]]:
-    """By controller ("" is version 2): where it is mounted, and which group is at the top of that mount."""
+    """Per controller ("" is v2): its mount point, and the cgroup at the root of that mount."""
     found: dict[str, tuple[Path, str]] = {}
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
-        place, about = before.split(), after.split()
-        if len(place) < 5 or len(about) < 3:
+        fields, fields_after = before.split(), after.split()
+        if len(fields) < 5 or len(fields_after) < 3:
             continue
-        where = (Path(place[4]), place[3])
-        if about[0] == "cgroup2":
+        where = (Path(fields[4]), fields[3])
+        if fields_after[0] == "cgroup2":
             found[""] = where
-        elif about[0] == "cgroup":
-            found |= {option: where for option in about[2].split(",") if option in _CONTROLLERS}
+        elif fields_after[0] == "cgroup":
+            found |= {option: where for option in fields_after[2].split(",") if option in _CONTROLLERS}
     return found
 
 
@@ -87,17 +87,17 @@ def _own_folder(mount: tuple[Path, str], group: str) -> Path:
     return where / below if (where / below).is_dir() else where
 
 
-def _made_v1(mount: tuple[Path, str], group: str) -> Path | None:
+def _create_v1(mount: tuple[Path, str], group: str) -> Path | None:
     folder = _own_folder(mount, group) / _FOLDER
     try:
         folder.mkdir(exist_ok=True)
     except OSError:
         return None
-    # It may be there from a kubelet with more rights.
+    # It may have been created by a kubelet with more privileges.
     return folder if os.access(folder, os.W_OK) else None
 
 
-def _made_v2(mount: tuple[Path, str], group: str) -> Path | None:
+def _create_v2(mount: tuple[Path, str], group: str) -> Path | None:
     enable = " ".join(f"+{controller}" for controller in _CONTROLLERS)
     for above in dict.fromkeys((_own_folder(mount, group), mount[0])):
         try:
@@ -118,11 +118,11 @@ def _shares(millis: int) -> int:
 def _values(resources: Resources, *, is_v2: bool) -> dict[str, dict[str, str]]:
     cpu: dict[str, str] = {}
     if (request := resources.cpu_request_millis) is not None:
-        # Shares of 2 to 262144 onto weights of 1 to 10000.
+        # Maps shares (2 to 262144) to weights (1 to 10000).
         weight = 1 + (_shares(request) - 2) * 9999 // 262142
         cpu |= {"cpu.weight": str(weight)} if is_v2 else {"cpu.shares": str(_shares(request))}
     if (limit := resources.cpu_limit_millis) is not None:
-        # The kernel takes no less than a millisecond.
+        # The kernel rejects quotas below one millisecond.
         quota = str(max(limit * _PERIOD_MICROSECONDS // 1000, 1000))
         period = str(_PERIOD_MICROSECONDS)
         v1 = {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": quota}

@@ -1,8 +1,7 @@
-"""Requests to a container's supervisor over its control socket; among them a command in the container: pipes or a
-terminal made here, their other ends given to the supervisor, which forks.
+"""Requests to a container's supervisor over its control socket, and exec sessions.
 
-When the connection to the supervisor closes, what runs of the command is killed; so nothing is left of a command
-whose caller, or whose kubelet, has gone.
+For exec, the kubelet creates pipes or a terminal and passes the other ends to the supervisor, which forks the command.
+The supervisor kills the command when the connection closes, so a command never outlives its caller or the kubelet.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ class SupervisorConnection:
     def __init__(self, link: socket.socket) -> None:
         self._link = link
 
-    def send(self, order: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        socket.send_fds(self._link, [msgspec.json.encode(order)], fds)
+    def send(self, request: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        socket.send_fds(self._link, [msgspec.json.encode(request)], fds)
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next answer; None when the supervisor has ended."""
+        """The next response; None if the supervisor has exited."""
         try:
             data = await asyncio.get_running_loop().sock_recv(self._link, _MESSAGE_BYTES)
         except ConnectionError:
@@ -44,8 +43,8 @@ class SupervisorConnection:
 
 @asynccontextmanager
 async def connected(folder: Path) -> AsyncIterator[SupervisorConnection]:
-    """Raises OSError while nobody listens: not yet, or no longer."""
-    # Opened through its directory's descriptor: its path may be longer than a socket address may be.
+    """Connect to a supervisor. Raises OSError if it is not listening."""
+    # Connect through a directory descriptor: the path may exceed the length limit of socket addresses.
     link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with link:
         link.setblocking(False)
@@ -58,14 +57,14 @@ async def connected(folder: Path) -> AsyncIterator[SupervisorConnection]:
 
 
 class _Reader(asyncio.StreamReaderProtocol):
-    """Ends its reader quietly also where the other side of a terminal is gone, which the kernel calls an error."""
+    """Treats EIO as end of file: the kernel reports it when the other side of a terminal is closed."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(None)
 
 
 class _Pipe:
-    """The command's input, where it is a pipe."""
+    """Standard input as a pipe."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -83,10 +82,10 @@ class _Pipe:
 
 
 class _Terminal:
-    """The command's input, where it is a terminal.
+    """Standard input as a terminal.
 
-    Not a transport of the loop's: uvloop's reads from what it writes to, in order to notice its end, and takes away
-    what the command says.
+    Not an asyncio transport: to detect a hang-up, uvloop reads from the descriptor it writes to, and would consume the
+    command's output.
     """
 
     def __init__(self, fd: int) -> None:
@@ -118,7 +117,7 @@ class _Terminal:
 
 
 class ProcessExec:
-    """A command on its way. Made by `executing`."""
+    """A running command. Created by `executing`."""
 
     def __init__(self, connection: SupervisorConnection) -> None:
         self.stdout = asyncio.StreamReader()
@@ -130,7 +129,7 @@ class ProcessExec:
         self._outputs: list[asyncio.BaseTransport] = []
 
     async def write_stdin(self, data: bytes) -> None:
-        # Refused where the command reads no more, which is nobody's mistake.
+        # Writing fails if the command has closed its input, which is not an error.
         with suppress(OSError):
             if self._stdin is not None:
                 await self._stdin.write(data)
@@ -152,8 +151,8 @@ class ProcessExec:
             self._exit_code = int(answer["exit_code"])
         return self._exit_code
 
-    # The ends for the command. Each descriptor is somebody's to close before the next one is asked for: there may be
-    # none left.
+    # The command's ends of its streams. Each descriptor gets an owner before the next one is opened, because opening
+    # may fail.
 
     async def open_pipes(self, theirs: ExitStack, *, stdin: bool) -> tuple[int, ...]:
         if stdin:
@@ -181,7 +180,7 @@ class ProcessExec:
         return terminal, terminal, terminal
 
     async def _read_from(self, fd: int, reader: asyncio.StreamReader) -> None:
-        """Takes over the descriptor, as the others do: it is closed with the session, whatever comes after."""
+        """Take ownership of the descriptor: it is closed with the session, even if a later step fails."""
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: _Reader(reader), os.fdopen(fd, "rb", buffering=0)
         )
@@ -206,7 +205,7 @@ class ProcessExec:
 async def executing(
     folder: Path, command: Sequence[str], *, stdin: bool, tty: bool
 ) -> AsyncIterator[ProcessExec]:
-    """Start the command; raises `ExecError` where it cannot be."""
+    """Start the command. Raises `ExecError` if that fails."""
     cannot_run = f"cannot run {command[0]!r} in the container"
     async with AsyncExitStack() as ours:
         try:

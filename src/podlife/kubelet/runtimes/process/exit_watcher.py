@@ -1,8 +1,8 @@
-"""Learns that containers have ended, and ends those whose supervisor was killed.
+"""Detects that containers have exited, and cleans up those whose supervisor was killed.
 
-The kernel reports that a supervisor is gone; its record on disk says how the container ended. Without a record the
-supervisor was killed: what is left of the container is killed too, and the record is written in its place. Every exit
-is reported once, and every waiter is notified.
+The kernel reports that a supervisor is gone; its exit record on disk says how the container ended. If the record is
+missing, the supervisor was killed: the watcher kills the container's remaining processes and writes the record. Every
+exit is reported once, and every waiter is notified.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# The kernel tells of a supervisor's end a moment before it lets go of its lock; on a machine that is very busy that
-# moment is long, and an end that nobody looks for any more would never be told.
-_LOOK_AGAIN_SECONDS = (*[0.01] * 100, *[1.0] * 60)
-# How long until one is looked at again that could not be: the kubelet has run out of descriptors, say.
-_BLIND_SECONDS = 1.0
+# The kernel reports a supervisor's exit shortly before it releases the lock, much earlier on a busy machine. An exit
+# missed here would never be reported.
+_EXIT_POLL_SECONDS = (*[0.01] * 100, *[1.0] * 60)
+# Delay before retrying to read a container's state, for example when the kubelet has run out of file descriptors.
+_RETRY_SECONDS = 1.0
 _CLOSE_SECONDS = 60.0
-_PATIENCE_SECONDS = 10.0
+_KILL_SECONDS = 10.0
 
 
 class ExitWatcher:
-    """`told` is called with every container that has ended, and with None when ends may have been missed."""
+    """Calls `on_exit` with every container that has exited, and with None if exits may have been missed."""
 
     def __init__(
-        self, records: Records, clock: Clock, told: Callable[[ContainerRecord | None], None]
+        self, records: Records, clock: Clock, on_exit: Callable[[ContainerRecord | None], None]
     ) -> None:
         self._records = records
         self._clock = clock
-        self._told = told
+        self._on_exit = on_exit
         self._watch = CloseWatch(records.locks, self._supervisor_closed)
         self._containers: Mapping[str, ContainerRecord] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        # Those that could not be looked at, and will be.
-        self._unseen: set[str] = set()
+        # IDs of containers whose state could not be read; a retry is scheduled.
+        self._unreadable: set[str] = set()
         self._is_open = False
 
     def open(self) -> None:
@@ -59,11 +59,11 @@ class ExitWatcher:
         self._is_open = True
 
     async def follow(self, containers: Mapping[str, ContainerRecord]) -> None:
-        """From here on; what was lost before is settled when this returns."""
+        """Watch these containers; clean up those whose supervisor was lost before this call."""
         self._containers = containers
         lost = {record.id for record in containers.values() if record.state is ContainerState.UNKNOWN}
         if lost:
-            await self._end_survivors(lost)
+            await self._kill_survivors(lost)
             for container_id in lost:
                 self._record_lost(containers[container_id])
 
@@ -74,10 +74,10 @@ class ExitWatcher:
             await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """A task that is waited for when the runtime closes."""
+        """Start a task that `close` waits for."""
 
         def failed(failure: BaseException) -> None:
-            # A runtime's own errors are raised to whoever asked; anything else nobody has foreseen.
+            # Errors of the runtime are raised to the caller; anything else is a defect.
             if not isinstance(failure, ContainerRuntimeError):
                 log.error("cannot %s", name, exc_info=failure)
 
@@ -87,7 +87,7 @@ class ExitWatcher:
         return task
 
     async def wait_for(self, record: ContainerRecord) -> None:
-        """Return when it does not run; one that never started does not."""
+        """Wait until the container is not running."""
         if record.state in (ContainerState.CREATED, ContainerState.EXITED):
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -97,9 +97,9 @@ class ExitWatcher:
         finally:
             record.waiters.remove(waiter)
 
-    async def end_unheard(self, record: ContainerRecord, grace_seconds: float) -> None:
-        """End one whose supervisor cannot be told to: its socket is gone, as a container with the kubelet's rights can
-        remove it. Its processes are found without; the supervisor sees them end and records it as ever."""
+    async def kill_unresponsive(self, record: ContainerRecord, grace_seconds: float) -> None:
+        """End a container whose supervisor does not respond; a container with the kubelet's privileges can remove the
+        control socket. The supervisor still reaps the processes and records the exit."""
         log.warning("supervisor of container %s does not respond, killing its processes", record.id)
         groups = self._records.control_groups(record.id)
         if grace_seconds > 0:
@@ -113,64 +113,64 @@ class ExitWatcher:
                 log.debug("grace period of container %s exceeded", record.id)
         await asyncio.to_thread(kill_survivors, {record.id: groups})
 
-    def is_unseen(self, record: ContainerRecord) -> bool:
-        """It could not be looked at, and will be."""
-        return record.id in self._unseen
+    def is_unreadable(self, record: ContainerRecord) -> bool:
+        """Whether its state could not be read and a retry is scheduled."""
+        return record.id in self._unreadable
 
-    def look_at(self, record: ContainerRecord) -> None:
-        """Read its state, and tell or settle its end; later, where it cannot be read now."""
+    def refresh(self, record: ContainerRecord) -> None:
+        """Read the container's state and report its exit; retry later if the state cannot be read."""
         try:
             self._records.refresh(record)
         except OSError as failure:
-            self._look_later(record, failure)
+            self._retry_later(record, failure)
             return
         if record.state is ContainerState.EXITED:
-            self._tell(record)
+            self._report_exit(record)
         elif record.state is ContainerState.UNKNOWN:
-            self.spawn(self._settle_lost(record), f"end what is left of {record.config.name}")
+            self.spawn(self._clean_up_lost(record), f"end what is left of {record.config.name}")
 
-    def _look_later(self, record: ContainerRecord, failure: OSError) -> None:
-        """Nobody tells of an end twice: one that was not seen would never be."""
-        if not self._is_open or record.id in self._unseen:
+    def _retry_later(self, record: ContainerRecord, failure: OSError) -> None:
+        """The kernel reports an exit only once, so a failed read must be retried."""
+        if not self._is_open or record.id in self._unreadable:
             return
         log.warning("container %s cannot be inspected, will retry: %s", record.id, failure)
-        self._unseen.add(record.id)
-        self.spawn(self._look_when_possible(record), f"look at {record.config.name} later")
+        self._unreadable.add(record.id)
+        self.spawn(self._retry(record), f"read the state of {record.config.name} again")
 
-    async def _look_when_possible(self, record: ContainerRecord) -> None:
-        await asyncio.sleep(_BLIND_SECONDS)
-        self._unseen.discard(record.id)
+    async def _retry(self, record: ContainerRecord) -> None:
+        await asyncio.sleep(_RETRY_SECONDS)
+        self._unreadable.discard(record.id)
         if record.id in self._containers:
-            self.look_at(record)
+            self.refresh(record)
 
     def _supervisor_closed(self, container_id: str | None) -> None:
         if container_id is None:
-            self._told(None)
+            self._on_exit(None)
         known = self._containers.values() if container_id is None else [self._containers.get(container_id)]
         for record in [record for record in known if record is not None and not record.is_starting]:
             if record.state is not ContainerState.RUNNING:
                 continue
-            self.look_at(record)
-            if not record.is_end_told and container_id is not None and record.id not in self._unseen:
-                self.spawn(self._look_again(record), f"look at {record.config.name}")
+            self.refresh(record)
+            if not record.is_exit_reported and container_id is not None and record.id not in self._unreadable:
+                self.spawn(self._poll_until_exited(record), f"wait for the exit of {record.config.name}")
 
-    async def _look_again(self, record: ContainerRecord) -> None:
-        for seconds in _LOOK_AGAIN_SECONDS:
+    async def _poll_until_exited(self, record: ContainerRecord) -> None:
+        for seconds in _EXIT_POLL_SECONDS:
             await asyncio.sleep(seconds)
             if record.state is not ContainerState.RUNNING or record.id not in self._containers:
                 return
-            if record.id in self._unseen:
+            if record.id in self._unreadable:
                 return
-            self.look_at(record)
+            self.refresh(record)
 
-    async def _settle_lost(self, record: ContainerRecord) -> None:
+    async def _clean_up_lost(self, record: ContainerRecord) -> None:
         log.warning("the supervisor of container %s is gone", record.id)
-        await self._end_survivors({record.id})
+        await self._kill_survivors({record.id})
         if record.id in self._containers:
             self._record_lost(record)
-            self._tell(record)
+            self._report_exit(record)
 
-    async def _end_survivors(self, container_ids: set[str]) -> None:
+    async def _kill_survivors(self, container_ids: set[str]) -> None:
         lost = {container_id: self._records.control_groups(container_id) for container_id in container_ids}
         if not await asyncio.to_thread(kill_survivors, lost):
             log.error(
@@ -180,32 +180,32 @@ class ExitWatcher:
     def _record_lost(self, record: ContainerRecord) -> None:
         now = int(self._clock.now().timestamp() * 1_000_000_000)
         started = int((record.started_at or record.created_at).timestamp() * 1_000_000_000)
-        message = "its supervisor was killed, or the machine went down: how it ended is not known"
+        message = "its supervisor was killed or the machine crashed: how it ended is unknown"
         ended = ExitRecord(137, "ContainerStatusUnknown", started, now, message)
         try:
             self._records.save_exit(record, ended)
         except OSError as failure:
-            # On a full disk it is known to this kubelet only; the next one comes to the same conclusion.
+            # The disk is full: the exit is known only to this kubelet; the next one concludes the same.
             log.warning("the end of container %s cannot be recorded: %s", record.id, failure)
         record.exit, record.state = ended, ContainerState.EXITED
 
-    def _tell(self, record: ContainerRecord) -> None:
-        if record.is_end_told:
+    def _report_exit(self, record: ContainerRecord) -> None:
+        if record.is_exit_reported:
             return
-        record.is_end_told = True
+        record.is_exit_reported = True
         for waiter in record.waiters:
             if not waiter.done():
                 waiter.set_result(None)
-        self._told(record)
+        self._on_exit(record)
 
 
 def kill_survivors(lost: Mapping[str, Sequence[Path]]) -> bool:
-    """Kill until nobody is left of these containers, and take away their control groups, which are given with each.
+    """Kill all processes of these containers, then remove their cgroups (the values of `lost`).
 
     The main process dies with its supervisor; its children do not. They are found by a marker in their environment or
-    by their cgroups. False if somebody would not go. Blocking: call it in a thread.
+    by their cgroups. Returns False if some processes survive until the deadline. Blocking: call it in a thread.
     """
-    give_up = time.monotonic() + _PATIENCE_SECONDS
+    give_up = time.monotonic() + _KILL_SECONDS
     groups = [group for of_one in lost.values() for group in of_one]
     while found := _marked(set(lost)) + _members(groups):
         if time.monotonic() > give_up:
@@ -253,7 +253,7 @@ def _marked(container_ids: set[str]) -> list[int]:
         if not entry.name.isdigit():
             continue
         try:
-            # Opened before it is looked at: what is killed is what was seen, not who has its number by then.
+            # Open before reading the environment, so that a reused PID is not killed.
             pidfd = os.pidfd_open(int(entry.name))
         except OSError:
             continue

@@ -1,6 +1,6 @@
-"""From a container's configuration to what its supervisor does: everything decided, nothing left to look up.
+"""Translates a container's configuration into instructions for its supervisor, which looks nothing up itself.
 
-What this runtime cannot do is refused here, before anything exists, with a text that says what to change.
+Configurations this runtime does not support are rejected here, before anything is created; errors say what to change.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ CONTAINER_ID_VARIABLE = "PODLIFE_CONTAINER_ID"
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """`root` is a folder for this runtime alone. Pods share the node's network, so `ips` are the node's."""
+    """`root` is used by this runtime alone. Pods share the node's network, so `ips` are the node's."""
 
     root: Path
     ips: tuple[str, ...] = ("127.0.0.1",)
     log_max_bytes: int = 10 * 1024 * 1024
     log_max_files: int = 5
-    # How long a container has when not the kubelet but the machine asks it to end.
+    # Grace period when the machine shuts down, as opposed to a stop by the kubelet.
     shutdown_grace_seconds: float = 10.0
     use_cgroups: bool = True
 
@@ -47,29 +47,29 @@ class LaunchContext:
 def launch_of(
     sandbox: SandboxConfig,
     config: ContainerConfig,
-    place: LaunchContext,
+    context: LaunchContext,
     settings: ProcessSettings,
     cgroups: Cgroups | None,
 ) -> dict[str, Any]:
-    """What the supervisor reads. Raises `InvalidContainerError`."""
+    """The instructions that the supervisor reads. Raises `InvalidContainerError`."""
     log = {
-        "path": str(place.log_path),
+        "path": str(context.log_path),
         "max_bytes": settings.log_max_bytes,
         "max_files": settings.log_max_files,
     }
     return {
         "argv": _argv(config),
-        "env": _environment(sandbox, config, place),
-        "cwd": _working_dir(config, place),
+        "env": _environment(sandbox, config, context),
+        "cwd": _working_dir(config, context),
         "tty": config.tty,
-        "log": log if place.log_path is not None else None,
+        "log": log if context.log_path is not None else None,
         "user": _user(config.user),
-        "owned": [str(place.folder / "work"), str(place.folder / "termination-log")],
+        "owned": [str(context.folder / "work"), str(context.folder / "termination-log")],
         "no_new_privileges": not config.allow_privilege_escalation,
-        "mounts": _mounts(config, place),
+        "mounts": _mounts(config, context),
         "stop_signal": _stop_signal(config),
         "shutdown_grace_seconds": settings.shutdown_grace_seconds,
-        "cgroups": cgroups.groups(place.container_id, config.resources) if cgroups else [],
+        "cgroups": cgroups.groups(context.container_id, config.resources) if cgroups else [],
         "rlimits_without_cgroups": _rlimits(config.resources),
     }
 
@@ -87,7 +87,7 @@ def _argv(config: ContainerConfig) -> list[str]:
     return argv
 
 
-def _environment(sandbox: SandboxConfig, config: ContainerConfig, place: LaunchContext) -> dict[str, str]:
+def _environment(sandbox: SandboxConfig, config: ContainerConfig, context: LaunchContext) -> dict[str, str]:
     env = {"PATH": _PATH, "HOME": _home(config.user), "HOSTNAME": sandbox.hostname or sandbox.name}
     if config.tty:
         env["TERM"] = "xterm"
@@ -97,9 +97,9 @@ def _environment(sandbox: SandboxConfig, config: ContainerConfig, place: LaunchC
                 f"environment variable {name!r} of container {config.name!r} cannot be set"
             )
         env[name] = value
-    # Last, so that nobody else's survivors are taken for this container's.
-    env[CONTAINER_ID_VARIABLE] = place.container_id
-    env[TERMINATION_LOG_VARIABLE] = str(place.folder / "termination-log")
+    # Last, so that a user's variables cannot override the marker by which leftover processes are found.
+    env[CONTAINER_ID_VARIABLE] = context.container_id
+    env[TERMINATION_LOG_VARIABLE] = str(context.folder / "termination-log")
     return env
 
 
@@ -110,9 +110,9 @@ def _home(user: User | None) -> str:
         return "/"
 
 
-def _working_dir(config: ContainerConfig, place: LaunchContext) -> str:
+def _working_dir(config: ContainerConfig, context: LaunchContext) -> str:
     if not config.working_dir:
-        return str(place.folder / "work")
+        return str(context.folder / "work")
     if not config.working_dir.startswith("/") or "\0" in config.working_dir:
         raise InvalidContainerError(
             f"working directory {config.working_dir!r} of container {config.name!r} is not an absolute path"
@@ -143,7 +143,7 @@ def _group_of(user: User) -> int:
         return 0
 
 
-def _mounts(config: ContainerConfig, place: LaunchContext) -> list[dict[str, Any]]:
+def _mounts(config: ContainerConfig, context: LaunchContext) -> list[dict[str, Any]]:
     if config.mounts and not can_mount():
         raise InvalidContainerError(
             f"container {config.name!r} mounts {config.mounts[0].container_path}: "
@@ -155,32 +155,32 @@ def _mounts(config: ContainerConfig, place: LaunchContext) -> list[dict[str, Any
             raise InvalidContainerError(
                 f"container {config.name!r} cannot mount at {mount.container_path!r}: it takes an absolute path"
             )
-    shown = [
+    mounts = [
         {"source": mount.host_path, "target": mount.container_path, "readonly": mount.readonly}
         for mount in config.mounts
     ]
     message_path = config.termination_message_path
-    if can_mount() and _can_be_shown(message_path):
-        message = str(place.folder / "termination-log")
-        shown.append({"source": message, "target": message_path, "readonly": False})
-    return shown
+    if can_mount() and _can_mount_message(message_path):
+        message = str(context.folder / "termination-log")
+        mounts.append({"source": message, "target": message_path, "readonly": False})
+    return mounts
 
 
 def can_mount() -> bool:
-    """Whether this process may make mounts: root may, unless it is root of a container."""
+    """Whether this process may mount: root usually may, but not root inside a container."""
     status = Path("/proc/self/status").read_text()
     capabilities = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
     return bool(int(capabilities, 16) >> _CAP_SYS_ADMIN & 1)
 
 
-def _can_be_shown(message_path: str) -> bool:
+def _can_mount_message(message_path: str) -> bool:
     if message_path == _DEFAULT_TERMINATION_MESSAGE_PATH:
         return Path(message_path).is_file()
     return message_path.startswith("/") and ".." not in PurePosixPath(message_path).parts
 
 
 def make_default_termination_message_path() -> None:
-    """An empty file to mount upon, so that not every container needs a layer over /dev. Only root can, and needs it."""
+    """Create an empty file as mount point, so that containers need no overlay over /dev. Root only."""
     if not can_mount():
         return
     with contextlib.suppress(OSError):
@@ -199,5 +199,5 @@ def _stop_signal(config: ContainerConfig) -> int:
 def _rlimits(resources: Resources) -> dict[str, int]:
     if resources.memory_limit_bytes is None:
         return {}
-    # Not the address space: many programs reserve far more of it than they ever use.
+    # Not the address space: many programs reserve far more of it than they use.
     return {"RLIMIT_DATA": resources.memory_limit_bytes}

@@ -1,4 +1,4 @@
-"""The kubelet's side of the launcher: started with the first container, started again should it be gone."""
+"""The kubelet's side of the launcher process: starts it with the first container, and again if it dies."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Launcher:
         self._lock_path = lock_path
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        # More at a time would only stand in line before the launcher's socket.
-        self._turns = asyncio.Semaphore(_MAX_STARTING)
+        # Further requests would only queue at the launcher's socket.
+        self._slots = asyncio.Semaphore(_MAX_STARTING)
 
-    async def wait_for_the_last_one(self, *, seconds: float = 10.0) -> None:
-        """Return when no start that an earlier kubelet asked for is still on its way."""
+    async def wait_for_pending_starts(self, *, seconds: float = 10.0) -> None:
+        """Wait until every start requested by an earlier kubelet has completed."""
         fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             async with asyncio.timeout(seconds):
@@ -38,18 +38,18 @@ class Launcher:
                     await asyncio.sleep(0.005)
         except TimeoutError:
             raise RuntimeUnavailableError(
-                f"the launcher of an earlier agent still holds {self._lock_path}"
+                f"the launcher of an earlier kubelet still holds {self._lock_path}"
             ) from None
         finally:
             os.close(fd)
 
     async def start(self, name: str, folder: Path, lock: Path) -> None:
-        async with self._turns:
+        async with self._slots:
             try:
-                answer = await self._ask(name, folder, lock)
+                answer = await self._request_start(name, folder, lock)
                 if not answer and not (folder / "claimed").exists():
-                    # The launcher was killed with the request in its hands. Nobody holds it now: it is asked again.
-                    answer = await self._ask(name, folder, lock)
+                    # The launcher was killed before it handled the request, so it is safe to retry.
+                    answer = await self._request_start(name, folder, lock)
             except OSError as failure:
                 raise RuntimeUnavailableError(
                     f"container {name!r} cannot be started now: {failure.strerror or failure}"
@@ -62,7 +62,7 @@ class Launcher:
             raise StartContainerError(f"cannot start container {name!r}: {answer.removeprefix('failed ')}")
 
     async def close(self) -> None:
-        """Let the launcher end. What it has started goes on."""
+        """Stop the launcher. Containers keep running."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -70,13 +70,13 @@ class Launcher:
             process, self._process = self._process, None
             await asyncio.to_thread(process.wait)
 
-    async def _ask(self, name: str, folder: Path, lock: Path) -> str:
-        """What the supervisor says; nothing if it, or the launcher before it, ended without a word."""
+    async def _request_start(self, name: str, folder: Path, lock: Path) -> str:
+        """The supervisor's response; empty if the supervisor or the launcher died before responding."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
             ours.setblocking(False)
             with theirs:
-                self._send(_order(folder, lock), theirs.fileno())
+                self._send(_encode_request(folder, lock), theirs.fileno())
             try:
                 async with asyncio.timeout(_START_SECONDS):
                     data = await asyncio.get_running_loop().sock_recv(ours, 64 * 1024)
@@ -84,7 +84,7 @@ class Launcher:
                 return ""
             except TimeoutError:
                 raise RuntimeUnavailableError(
-                    f"the supervisor of container {name!r} does not say whether it started"
+                    f"the supervisor of container {name!r} did not report whether it started"
                 ) from None
         return data.decode(errors="replace")
 
@@ -93,21 +93,21 @@ class Launcher:
             try:
                 socket.send_fds(self._running(), [request], [reply_fd])
             except ConnectionError:
-                # It has been killed. Nothing was asked of it yet, so another one may be asked.
-                self._forget()
+                # The launcher was killed before it received the request, so it is safe to retry.
+                self._discard()
                 if attempt == 2:
-                    raise RuntimeUnavailableError("the launcher of containers does not stay up") from None
+                    raise RuntimeUnavailableError("the container launcher keeps exiting") from None
             else:
                 return
 
     def _running(self) -> socket.socket:
         if self._process is not None and self._process.poll() is not None:
-            self._forget()
+            self._discard()
         if self._socket is None:
             self._socket = self._spawn()
         return self._socket
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         if self._socket is not None:
             self._socket.close()
         if self._process is not None:
@@ -135,8 +135,8 @@ class Launcher:
         return ours
 
 
-def _order(folder: Path, lock: Path) -> bytes:
-    """As much of what was decided as a supervisor knows without reading, in the order of `StartOrder`'s fields."""
+def _encode_request(folder: Path, lock: Path) -> bytes:
+    """The fields of `StartRequest` in order, so that a supervisor need not read config.json."""
     launch = msgspec.json.decode((folder / "config.json").read_bytes())["launch"]
     log = launch["log"] or {"path": "", "max_bytes": 0, "max_files": 0}
     of_log = (log["path"], log["max_bytes"], log["max_files"])

@@ -1,13 +1,13 @@
-"""What the process runtime keeps on the disk, and how a container's state is read from it.
+"""The process runtime's state on disk, and how a container's state is read from it.
 
-    agent.lock, starting.lock      one kubelet at a time; no start left on its way by the last one
-    sandboxes/<id>.json            a sandbox, replaced as a whole when it changes
-    containers/<id>/               config.json, then claimed, started.json and exit.json as its supervisor gets to them
-    locks/<id>                     held by the supervisor for as long as it lives
-    making/, leaving/              what is not yet there and what is no longer: both emptied once a kubelet has begun
+    agent.lock, starting.lock      held by the one active kubelet; held while starts are pending
+    sandboxes/<id>.json            a sandbox, replaced atomically when it changes
+    containers/<id>/               config.json; then, written by the supervisor: claimed, started.json, exit.json
+    locks/<id>                     held by the supervisor while it lives
+    making/, leaving/              entries being created or removed; both are emptied when a kubelet starts
 
-A folder appears and disappears by one rename. Everything is the owner's alone (0700 and 0600). IDs are random and names
-that come from users are never part of a path.
+A folder appears and disappears by one rename. Only the owner has access (0700 and 0600). IDs are random, and names that
+come from users are never part of a path.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ class ContainerRecord:
     config: ContainerConfig
     created_at: datetime
     log_path: str | None = None
-    # From here on nothing is part of config.json: it is read from what the supervisor leaves.
+    # The following is not stored in config.json; it is derived from the supervisor's files.
     state: ContainerState = ContainerState.CREATED
     started_at: datetime | None = None
     exit: ExitRecord | None = None
     is_starting: bool = False
-    is_end_told: bool = False
+    is_exit_reported: bool = False
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
 
 
 class _StoredContainer(msgspec.Struct):
-    """What config.json has of a record, and no more: its container may be able to write there."""
+    """What config.json stores of a record. No runtime state: the container may be able to write there."""
 
     id: str
     sandbox_id: str
@@ -111,8 +111,8 @@ class Records:
         self.starting_lock = root / "starting.lock"
 
     def prepare(self) -> list[Path]:
-        """Make the folders. Answers what a killed kubelet left half made or half removed, for `remove`: a container may
-        have made more than can be removed before a kubelet begins."""
+        """Create the folders. Returns what a killed kubelet left half created or half removed; the caller removes it in
+        the background, because a container may have created many files."""
         for folder in (self._root, self.sandboxes, self.containers, self.locks, self._making, self._leaving):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for lock in self.locks.iterdir():
@@ -127,7 +127,7 @@ class Records:
         return self.locks / container_id
 
     def load_sandboxes(self) -> list[SandboxRecord]:
-        """All that can be read. What cannot be was being written when the machine went down, and is cleared away."""
+        """All readable sandboxes. A file cut short by a machine crash is removed."""
         found: list[SandboxRecord] = []
         for path in self.sandboxes.glob("*.json"):
             try:
@@ -138,7 +138,7 @@ class Records:
         return found
 
     def load_containers(self) -> list[ContainerRecord]:
-        """As with sandboxes; but one that still has a supervisor is left alone."""
+        """All readable containers. An unreadable one is removed unless it still has a supervisor."""
         found: list[ContainerRecord] = []
         for folder in list(self.containers.iterdir()):
             try:
@@ -173,8 +173,8 @@ class Records:
         stored = {name: getattr(record, name) for name in _StoredContainer.__struct_fields__}
         write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
 
-    def take_away(self, container_id: str) -> Path:
-        """Gone at once, for the next kubelet too; answers the folder that is left to be removed."""
+    def detach_container(self, container_id: str) -> Path:
+        """Hide the container at once, also from the next kubelet. Returns the folder, which the caller removes."""
         leaving = self._leaving / container_id
         with contextlib.suppress(FileNotFoundError):
             self.container(container_id).rename(leaving)
@@ -182,7 +182,7 @@ class Records:
         return leaving
 
     def refresh(self, record: ContainerRecord) -> None:
-        """Read the state again. One that was claimed and whose supervisor is gone without a word becomes unknown."""
+        """Read the state again. A claimed container without supervisor and exit record becomes UNKNOWN."""
         folder = self.container(record.id)
         record.exit = _read(folder / "exit.json", ExitRecord)
         if record.exit is not None:
@@ -195,7 +195,7 @@ class Records:
             record.started_at = from_nanoseconds(started.started_at_ns) if started else record.created_at
             record.state = ContainerState.RUNNING
         else:
-            # It may have ended between the two looks.
+            # The supervisor may have exited between the two checks.
             record.exit = _read(folder / "exit.json", ExitRecord)
             record.state = ContainerState.EXITED if record.exit else ContainerState.UNKNOWN
 
@@ -207,7 +207,7 @@ class Records:
 
     def has_supervisor(self, container_id: str) -> bool:
         try:
-            # To read only: closing what was open to write would look like the supervisor's end.
+            # Read-only: closing a writable descriptor would look like the supervisor's exit to the watch.
             fd = os.open(self.lock(container_id), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
@@ -220,7 +220,7 @@ class Records:
         return False
 
     def save_exit(self, record: ContainerRecord, ended: ExitRecord) -> None:
-        """In place of a supervisor that could not."""
+        """Write the exit record on behalf of a supervisor that was killed."""
         folder = self.container(record.id)
         made = folder / "exit.agent"
         made.unlink(missing_ok=True)
@@ -232,7 +232,7 @@ class Records:
         stored = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).record
         record = ContainerRecord(**msgspec.structs.asdict(stored))
         self.refresh(record)
-        record.is_end_told = record.state is ContainerState.EXITED
+        record.is_exit_reported = record.state is ContainerState.EXITED
         return record
 
 
@@ -273,10 +273,10 @@ def _read(path: Path, kind: type[T]) -> T | None:
 
 
 def remove(*paths: Path) -> None:
-    """Files, or folders with all that their containers made in them. Blocking."""
+    """Remove files or folder trees. Blocking."""
     for path in paths:
         try:
             remove_tree(path)
         except OSError as failure:
-            # A mount or an immutable file: the next kubelet tries again; it keeps none from starting.
+            # A mount or an immutable file: the next kubelet tries again.
             log.warning("%s could not be removed: %s", path, failure)

@@ -1,9 +1,8 @@
 """Containers as plain processes: nothing to install, nothing to pull, the node's own files and network.
 
-A container is a session of processes under a supervisor of its own, which outlives the kubelet. All state is on the
-disk (`records.py`); the kubelet reads it once when it begins and from then on is told by the kernel when a supervisor
-ends. Nothing is polled. What a sandbox is elsewhere is here only a record: it starts nothing and has the node's
-addresses.
+Each container is a session of processes under its own supervisor, which outlives the kubelet. All state is on disk
+(`records.py`): the kubelet reads it at startup, and from then on the kernel notifies it when a supervisor exits;
+nothing is polled. A sandbox is only a record: it runs no process and has the node's addresses.
 """
 
 from __future__ import annotations
@@ -54,16 +53,15 @@ from .launch import LaunchContext, ProcessSettings, launch_of, make_default_term
 from .launcher import Launcher
 from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds, remove
 
-# How much longer than its grace a container may take: the kernel, not the container, is at work then.
+# Time beyond the grace period after which a stop fails: by then only the kernel can be the cause.
 _KILL_SECONDS = 60.0
 _RETRY_SECONDS = 0.01
-# How often a supervisor is asked that cannot be reached; one that begins or ends cannot for a moment.
-_TRIES = 100
+# Attempts to reach a supervisor; it is briefly unreachable while it starts or exits.
+_STOP_TRIES = 100
 
 
 class ProcessRuntime:
-    """The runtime `process`. One kubelet at a time per folder; opening it while another one has it raises
-    ConfigError."""
+    """The `process` runtime. Only one kubelet may use a folder; opening a folder in use raises ConfigError."""
 
     name = "process"
     image_is_name_only = True
@@ -73,7 +71,7 @@ class ProcessRuntime:
         self._clock = clock
         self._records = Records(settings.root)
         self._launcher = Launcher(self._records.starting_lock)
-        self._ends = ExitWatcher(self._records, clock, self._told)
+        self._exits = ExitWatcher(self._records, clock, self._on_exit)
         self._subscriptions = Subscriptions()
         self._cgroups: Cgroups | None = None
         self._lock = FolderLock(settings.root)
@@ -108,7 +106,7 @@ class ProcessRuntime:
         others = (each for each in self._sandboxes.values() if each.config.pod_uid == config.pod_uid)
         check_new_sandbox(config, ((other.id, other.config) for other in others))
         record = SandboxRecord(secrets.token_hex(32), config, self._clock.now())
-        with _written(f"sandbox of pod {config.name!r}"):
+        with _reporting_write_errors(f"sandbox of pod {config.name!r}"):
             self._records.save_sandbox(record)
         self._sandboxes[record.id] = record
         self._publish(EventKind.SANDBOX_STARTED, record)
@@ -119,9 +117,9 @@ class ProcessRuntime:
         if record is None:
             return
         if record.state is SandboxState.READY:
-            # First, so that nothing is created or started in it any more.
+            # First, so that no more containers are created or started in it.
             record.state = SandboxState.NOT_READY
-            with _written(f"sandbox of pod {record.config.name!r}"):
+            with _reporting_write_errors(f"sandbox of pod {record.config.name!r}"):
                 self._records.save_sandbox(record)
             self._publish(EventKind.SANDBOX_STOPPED, record)
         stops = [
@@ -155,15 +153,15 @@ class ProcessRuntime:
         sandbox = self._ready_sandbox(sandbox_id)
         check_new_container(config, ((other.id, other.config) for other in self._in_sandbox(sandbox_id)))
         container_id = secrets.token_hex(32)
-        place = LaunchContext(
+        context = LaunchContext(
             container_id, self._records.container(container_id), log_path_of(sandbox.config, config)
         )
-        launch = launch_of(sandbox.config, config, place, self._settings, self._cgroups)
-        log_path = str(place.log_path) if place.log_path else None
+        launch = launch_of(sandbox.config, config, context, self._settings, self._cgroups)
+        log_path = str(context.log_path) if context.log_path else None
         record = ContainerRecord(container_id, sandbox_id, config, self._clock.now(), log_path)
-        with _written(f"container {config.name!r}"):
-            if place.log_path is not None:
-                make_private(place.log_path.parent)
+        with _reporting_write_errors(f"container {config.name!r}"):
+            if context.log_path is not None:
+                make_private(context.log_path.parent)
             self._records.save_container(record, launch)
         self._containers[container_id] = record
         self._publish(EventKind.CONTAINER_CREATED, sandbox, record)
@@ -175,18 +173,18 @@ class ProcessRuntime:
         if record.state is not ContainerState.CREATED or record.is_starting:
             raise started_before(record.config.name)
         record.is_starting = True
-        # Whoever asked may stop waiting; what was asked of the launcher happens all the same, and must be seen here.
-        await asyncio.shield(self._ends.spawn(self._start(sandbox, record), f"start {record.config.name}"))
+        # The caller may be cancelled, but the launcher still starts the container, and its exit must be watched.
+        await asyncio.shield(self._exits.spawn(self._start(sandbox, record), f"start {record.config.name}"))
 
     async def stop_container(self, container_id: str, *, grace_seconds: float) -> None:
         record = self._container(container_id)
         give_up = asyncio.get_running_loop().time() + max(grace_seconds, 0.0) + _KILL_SECONDS
         try:
             async with asyncio.timeout_at(give_up):
-                await self._ask_to_stop(record, grace_seconds)
-                await self._ends.wait_for(record)
+                await self._request_stop(record, grace_seconds)
+                await self._exits.wait_for(record)
         except TimeoutError:
-            raise RuntimeUnavailableError(f"container {record.config.name!r} does not end") from None
+            raise RuntimeUnavailableError(f"container {record.config.name!r} could not be stopped") from None
 
     async def remove_container(self, container_id: str) -> None:
         if container_id not in self._containers:
@@ -194,11 +192,11 @@ class ProcessRuntime:
         await self.stop_container(container_id, grace_seconds=0)
         record = self._containers.pop(container_id, None)
         if record is not None:
-            with _written(f"container {record.config.name!r}"):
-                leaving = self._records.take_away(container_id)
+            with _reporting_write_errors(f"container {record.config.name!r}"):
+                detached = self._records.detach_container(container_id)
             self._publish(EventKind.CONTAINER_REMOVED, self._sandboxes.get(record.sandbox_id), record)
-            removal = asyncio.to_thread(remove, leaving)
-            await asyncio.shield(self._ends.spawn(removal, f"remove {record.config.name}"))
+            removal = asyncio.to_thread(remove, detached)
+            await asyncio.shield(self._exits.spawn(removal, f"remove {record.config.name}"))
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         return self._container_status(self._container(container_id))
@@ -233,23 +231,23 @@ class ProcessRuntime:
     async def pull_image(self, image: str) -> str:
         return image
 
-    # Inside
+    # Internals
 
     async def _open(self) -> None:
-        await self._launcher.wait_for_the_last_one()
+        await self._launcher.wait_for_pending_starts()
         left = self._records.prepare()
         make_default_termination_message_path()
         self._cgroups = discover() if self._settings.use_cgroups else None
-        # The watch comes before the look: an end in between is seen twice, never missed.
-        self._ends.open()
+        # Watch before loading: an exit in between is reported twice rather than missed.
+        self._exits.open()
         self._sandboxes = {record.id: record for record in self._records.load_sandboxes()}
         self._containers = {record.id: record for record in self._records.load_containers()}
-        await self._ends.follow(self._containers)
+        await self._exits.follow(self._containers)
         if left:
-            self._ends.spawn(asyncio.to_thread(remove, *left), "remove what an earlier agent left")
+            self._exits.spawn(asyncio.to_thread(remove, *left), "remove leftovers of an earlier kubelet")
 
     async def _close(self) -> None:
-        await self._ends.close()
+        await self._exits.close()
         await self._launcher.close()
         self._lock.release()
 
@@ -261,25 +259,25 @@ class ProcessRuntime:
             self._publish(EventKind.CONTAINER_STARTED, sandbox, record)
         finally:
             record.is_starting = False
-            # Its end was not listened to until here.
-            self._ends.look_at(record)
+            # Exits are ignored while `is_starting` is set.
+            self._exits.refresh(record)
 
-    async def _ask_to_stop(self, record: ContainerRecord, grace_seconds: float) -> None:
-        """A start on its way is waited for: what runs after a stop has returned would run for ever."""
+    async def _request_stop(self, record: ContainerRecord, grace_seconds: float) -> None:
+        """Waits for a pending start first: a container that starts after its stop would never be stopped."""
         tries = 0
-        while self._is_unsettled(record) or not await self._asked_to_stop(record, grace_seconds):
-            tries += not self._is_unsettled(record)
-            if tries == _TRIES:
-                await self._ends.end_unheard(record, grace_seconds)
+        while self._is_state_pending(record) or not await self._send_stop(record, grace_seconds):
+            tries += not self._is_state_pending(record)
+            if tries == _STOP_TRIES:
+                await self._exits.kill_unresponsive(record, grace_seconds)
                 return
             await asyncio.sleep(_RETRY_SECONDS)
 
-    def _is_unsettled(self, record: ContainerRecord) -> bool:
-        """Its state is about to be known: it may run though nobody has seen it."""
-        return record.is_starting or self._ends.is_unseen(record)
+    def _is_state_pending(self, record: ContainerRecord) -> bool:
+        """Whether the container may be running although its recorded state does not say so."""
+        return record.is_starting or self._exits.is_unreadable(record)
 
-    async def _asked_to_stop(self, record: ContainerRecord, grace_seconds: float) -> bool:
-        """Whether the request has arrived, or is not needed any more."""
+    async def _send_stop(self, record: ContainerRecord, grace_seconds: float) -> bool:
+        """Whether the supervisor has received the request, or need not."""
         if record.state is not ContainerState.RUNNING:
             return True
         try:
@@ -287,10 +285,10 @@ class ProcessRuntime:
                 supervisor.send({"verb": "stop", "grace_seconds": max(grace_seconds, 0.0)})
                 return await supervisor.receive() is not None
         except OSError:
-            # It has not begun to listen, or does not any more; which of them the next look tells.
+            # The supervisor is not listening yet, or has exited; the next attempt finds out which.
             return False
 
-    def _told(self, record: ContainerRecord | None) -> None:
+    def _on_exit(self, record: ContainerRecord | None) -> None:
         if record is None:
             self._publish(EventKind.RELIST)
         else:
@@ -343,9 +341,9 @@ class ProcessRuntime:
 
 
 @contextmanager
-def _written(what: str) -> Iterator[None]:
-    """A disk that refuses is told of as what a user can see: why their pod waits."""
+def _reporting_write_errors(what: str) -> Iterator[None]:
+    """Report a failed write as an error that the pod's status shows."""
     try:
         yield
     except OSError as failure:
-        raise RuntimeUnavailableError(f"{what} cannot be kept on the disk: {failure.strerror}") from failure
+        raise RuntimeUnavailableError(f"{what} cannot be written to disk: {failure.strerror}") from failure

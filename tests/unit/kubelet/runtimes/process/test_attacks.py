@@ -154,9 +154,9 @@ async def test_a_pod_whose_folder_of_logs_has_too_long_a_name_is_told_why(world:
 async def test_a_disk_that_is_full_is_told_of_and_nothing_is_left_half_made(world: ProcessWorld) -> None:
     sandbox_id = await world.sandbox()
     with full_disk():
-        with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
+        with pytest.raises(ContainerRuntimeError, match="cannot be written to disk"):
             await world.created(SLEEPS)
-        with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
+        with pytest.raises(ContainerRuntimeError, match="cannot be written to disk"):
             await world.runtime.run_sandbox(SandboxConfig("other", "default", "other"))
     assert list((world.folder / "runtime/making").iterdir()) == []
     assert [each.id for each in await world.runtime.list_sandboxes()] == [sandbox_id]
@@ -198,7 +198,7 @@ async def test_a_command_that_never_stops_talking_keeps_nobody_busy(
     with pytest.raises(ExecTimeoutError):
         await world.runtime.exec_sync(container_id, ["yes"], timeout_seconds=2)
     # After each a breath, except for those of the first megabyte: without, there are thousands.
-    assert reads < (asyncio.get_running_loop().time() - began) / commands._BREATH_SECONDS + 300
+    assert reads < (asyncio.get_running_loop().time() - began) / commands._DISCARD_PAUSE_SECONDS + 300
     monkeypatch.undo()
     result = await world.runtime.exec_sync(container_id, ["head", "-c", "5000000", "/dev/zero"])
     assert (result.exit_code, len(result.stdout)) == (0, 1024 * 1024)

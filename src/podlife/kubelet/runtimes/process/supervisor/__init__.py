@@ -1,7 +1,6 @@
-"""The programs beside the kubelet: one launcher, and one supervisor for every container that runs.
+"""The processes beside the kubelet: one launcher, and one supervisor per running container.
 
-Everything here is imported without site-packages and without podlife: standard library alone. The launcher imports it
-once; a supervisor is a fork of it and shares its memory, all but the pages that it has written to. Counting a reference
-is writing: so a supervisor does as little as it can before it sleeps, and leaves the rest to forks that soon end or
-become other programs.
+This package imports only the standard library: neither site-packages nor podlife. The launcher imports it once; a
+supervisor is a fork of the launcher and shares all memory pages it has not written to. Reference counting writes, so a
+supervisor does as little as possible before it sleeps and leaves the rest to short-lived forks.
 """

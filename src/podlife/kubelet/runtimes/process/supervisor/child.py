@@ -1,7 +1,7 @@
-"""From a fork to the program of a container: everything that is set up in between, and how its failure is told.
+"""Sets up a process between fork and exec, and reports failures to the supervisor.
 
-A process that begins here has a session and a group of its own, the container's user, limits and mounts, nothing of
-the kubelet's environment, and dies when its supervisor does.
+The process gets its own session and process group, the container's user, limits and mounts, and nothing of the
+kubelet's environment. It dies with its supervisor.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from . import kernel, limits, mounts
 from .folder import Folder
 
-# Descriptors of the three streams.
+# File descriptors of stdin, stdout and stderr.
 Streams = tuple[int, int, int]
 _FAILURE_BYTES = 4096
 
 
 class Exec:
-    """A command to run where the container's own program is."""
+    """A command to run in the container, beside its main process."""
 
     __slots__ = ("argv", "beside")
 
@@ -34,21 +34,20 @@ class Exec:
 
 
 def start(folder: Folder, streams: Streams, *, tty: bool, command: Exec | None = None) -> int:
-    """Start the container's own program, or a command; answers its process ID, or raises OSError with a text for
-    users."""
+    """Start the container's main process, or `command`; returns the PID. Raises OSError with a message for users."""
     reader, writer = os.pipe2(os.O_CLOEXEC)
     parent = os.getpid()
     try:
         pid = os.fork()
     except OSError:
-        # There may be no room for another process; the supervisor goes on, and is asked again.
+        # The process limit may be exhausted; the supervisor must survive, and the caller may retry.
         os.close(reader)
         os.close(writer)
         raise
     if pid == 0:
         _become(folder, command, streams, tty=tty, parent=parent, failures=writer)
     os.close(writer)
-    # The other end closes when the program has begun; until then whatever comes is why it could not.
+    # exec closes the other end; anything read before that is the error message.
     failure = os.read(reader, _FAILURE_BYTES)
     os.close(reader)
     if failure:
@@ -77,7 +76,7 @@ def _prepare(launch: dict[str, Any], folder: Folder, command: Exec | None) -> No
     if command is None:
         limits.apply(launch)
         if launch["mounts"]:
-            mounts.show(launch["mounts"], folder.path)
+            mounts.set_up(launch["mounts"], folder.path)
     else:
         limits.join(launch)
         if launch["mounts"]:
@@ -103,15 +102,15 @@ def _explained(failure: BaseException) -> str:
 
 def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
     os.setsid()
-    # First away from the low numbers: a stream that is given may stand where another one goes.
+    # Move the descriptors up first: one of them may have a number that another one is to get.
     for target, high in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in streams]):
         os.dup2(high, target)
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    # Only root may lower it; then it was never raised either.
+    # Undoes the supervisor's oom_score_adj. Only root may lower the score, so for others it was never lowered.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
         score.write("0")
-    # Before the user changes: the default one lies in folders that only the kubelet may enter.
+    # Before setuid: only the kubelet's user may enter the default working directory's parents.
     try:
         os.chdir(launch["cwd"])
     except OSError as failure:
@@ -124,7 +123,7 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
         os.setgid(user["gid"])
         os.setuid(user["uid"])
     if launch["no_new_privileges"]:
-        kernel.allow_no_new_privileges()
+        kernel.set_no_new_privileges()
 
 
 def _reset_signals() -> None:

@@ -1,7 +1,7 @@
-"""A container's folder as its supervisor sees it: what it reads there, and what it leaves for whoever comes next.
+"""A container's folder from its supervisor's point of view: reads the configuration, writes start and exit records.
 
-The claim is made once: whoever made it, and nobody else ever, starts the container. The record of the
-end has its room on the disk from the beginning, and is on the disk before anybody hears of it.
+A container can be claimed only once, and only the supervisor that claimed it starts it. Disk space for the exit record
+is reserved at the claim, and the record is durable before the exit becomes visible.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _MESSAGE_BYTES = 4096
 
 
 class AlreadyClaimedError(Exception):
-    """Somebody else starts this container, or has."""
+    """Another supervisor starts or has started this container."""
 
 
 class Folder:
-    """Opens the folder by name once; everything else is relative to what was opened."""
+    """Opens the folder by path once; all other access is relative to that descriptor."""
 
     def __init__(self, path: str, lock_path: str) -> None:
         self._dir = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -29,12 +29,12 @@ class Folder:
         self.path = path
 
     def claim(self) -> None:
-        """Take the container, once and for ever, and the lock for as long as this process lives."""
+        """Claim the container permanently, and hold its lock while this process lives."""
         try:
             os.close(self._create("claimed"))
         except FileExistsError:
             raise AlreadyClaimedError from None
-        # Never closed: that it closes tells the kubelet that this process ended, however it ended.
+        # Never closed explicitly: the kubelet detects this process's exit by the close.
         self._lock = os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         room = self._create("exit.tmp")
@@ -53,7 +53,7 @@ class Folder:
         os.rename("started.tmp", "started.json", src_dir_fd=self._dir, dst_dir_fd=self._dir)
 
     def record_exit(self, record: dict[str, Any]) -> None:
-        """On the disk before this returns: after it the exit code is nowhere else."""
+        """Write the record durably: it is the only place that holds the exit code."""
         data = json.dumps(record).encode()
         if len(data) > _EXIT_ROOM_BYTES:
             data = json.dumps(record | {"termination_message": ""}).encode()
@@ -65,7 +65,7 @@ class Folder:
         os.fsync(self._dir)
 
     def termination_message(self) -> str:
-        """The end of what the container wrote, as much as a status may carry."""
+        """The end of the container's termination message, up to the size that a status may carry."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             fd = os.open("termination-log", flags, dir_fd=self._dir)

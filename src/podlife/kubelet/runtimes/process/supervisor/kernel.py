@@ -1,4 +1,4 @@
-"""What Python does not offer of Linux: prctl, mount, and who descends from a process."""
+"""Linux features that Python 3.11 lacks: prctl, mount, and the descendants of a process."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def _checked(result: int, what: str) -> None:
 
 
 def adopt_orphans() -> None:
-    """Whatever descends from this process stays below it, however often it forks."""
+    """Become the reaper of all descendants, including daemons that double-fork."""
     _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "adopt orphans")
 
 
 def die_with_parent(parent: int, number: int = _SIGKILL) -> None:
-    """Be sent this signal when the parent ends; be gone if it has ended already."""
+    """Receive this signal when the parent exits; exit now if it already has."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0), "die with parent")
     if os.getppid() != parent:
         os._exit(137)
 
 
-def allow_no_new_privileges() -> None:
+def set_no_new_privileges() -> None:
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
 
 
-def own_mounts() -> None:
-    """From here on mounts of this process are seen by itself and its children alone; it still sees the node's."""
+def unshare_mounts() -> None:
+    """Enter a new mount namespace; mounts on the node still propagate into it."""
     _checked(_libc.unshare(_CLONE_NEWNS), "a mount namespace of its own")
     _checked(_libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None), "mounts of its own")
 
@@ -54,8 +54,8 @@ def mount_in_memory(target: str) -> None:
 
 
 def mount_layer(below: str, layer: str, *, at: str) -> None:
-    """A writable layer over a folder; `layer` is where what is written goes. It looks as the folder: owner and mode of
-    an overlay's root are those of its upper folder."""
+    """Mount an overlay of the folder `below` at `at`; changes go to `layer`. Owner and mode are copied, because
+    an overlay's root has those of its upper folder."""
     for part in (layer, layer + "/upper", layer + "/work"):
         os.mkdir(part, 0o700)
     found = os.stat(below)
@@ -75,12 +75,12 @@ def bind_mount(source: str, target: str, *, readonly: bool) -> None:
     names = os.fsencode(source), os.fsencode(target)
     _checked(_libc.mount(*names, None, _MS_BIND | _MS_REC, None), what)
     if readonly:
-        # A bind mount takes its flags only in a second step.
+        # A bind mount takes flags only in a remount.
         _checked(_libc.mount(*names, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), what)
 
 
 def descendants(pid: int) -> list[int]:
-    """Everybody below a process. One that forks meanwhile may be missed: ask again until nobody is left."""
+    """All descendants of a process. A process that forks meanwhile may be missed: repeat until none is left."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
@@ -97,6 +97,6 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as listed:
                 found += [int(child) for child in listed.read().split()]
     except (FileNotFoundError, ProcessLookupError):
-        # It has ended; its children are the supervisor's now and are found in the next round.
+        # The process has exited; the supervisor adopts its children, and the next call finds them.
         pass
     return found

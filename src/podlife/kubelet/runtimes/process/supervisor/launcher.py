@@ -1,8 +1,7 @@
-"""The launcher: holds the supervisor's code in memory and forks a supervisor for every container that is started.
+"""The launcher: keeps the supervisor's code in memory and forks a supervisor for every container that starts.
 
-It takes requests from the kubelet at its standard input and ends with it. Supervisors are not its concern once they are
-forked: they outlive it. Until a supervisor has claimed its container it shares the launcher's lock, so that the next
-kubelet can wait until no start is on its way any more.
+It takes requests from the kubelet on standard input and exits with the kubelet; supervisors outlive it. Until a
+supervisor has claimed its container it shares the launcher's lock, so the next kubelet can wait for pending starts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import socket
 import sys
 
 from .folder import AlreadyClaimedError, Folder
-from .orders import StartOrder
+from .requests import StartRequest
 from .supervise import Supervisor
 
 _MESSAGE_BYTES = 64 * 1024
@@ -23,17 +22,17 @@ _LAUNCHER = os.getpid()
 
 
 def main() -> None:
-    """Serve the kubelet until it goes. Standard input is its socket; the first argument is the lock's descriptor."""
+    """Serve the kubelet until it exits. Standard input is a socket; the first argument is the lock's descriptor."""
     lock = int(sys.argv[1])
     os.set_inheritable(lock, False)
     os.umask(0o077)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # Set here and not in each supervisor: there they do nothing but end its sleep, and it reads the number.
+    # Set once here for all supervisors: a signal interrupts their poll, and they read its number from the wake-up pipe.
     signal.signal(signal.SIGCHLD, _reap)
     signal.signal(signal.SIGTERM, _leave)
     agent = socket.socket(fileno=os.dup(0))
-    # What is here now is shared by every fork for as long as nobody collects or counts over it.
+    # Keep the garbage collector from writing to pages that the forks share.
     gc.disable()
     gc.freeze()
     while True:
@@ -63,10 +62,10 @@ def _leave(*_: object) -> None:
 def _supervise(request: bytes, lock: int, reply: int) -> None:
     try:
         os.setsid()
-        order = StartOrder(request)
-        _detach(order.folder + "/supervisor.log")
+        start_request = StartRequest(request)
+        _detach(start_request.folder + "/supervisor.log")
         _protect()
-        supervisor = _start(order, lock, reply)
+        supervisor = _start(start_request, lock, reply)
         os.close(reply)
         if supervisor is not None:
             supervisor.run()
@@ -78,33 +77,33 @@ def _supervise(request: bytes, lock: int, reply: int) -> None:
     os._exit(0)
 
 
-def _start(order: StartOrder, lock: int, reply: int) -> Supervisor | None:
-    folder = Folder(order.folder, order.lock)
+def _start(start_request: StartRequest, lock: int, reply: int) -> Supervisor | None:
+    folder = Folder(start_request.folder, start_request.lock)
     try:
         folder.claim()
     except AlreadyClaimedError:
-        _answer(reply, b"conflict")
+        _reply(reply, b"conflict")
         return None
     except OSError as failure:
-        # No room on the disk for the record of its end: then it does not begin.
-        _answer(reply, b"failed " + str(failure).encode())
+        # No disk space for the exit record: refuse to start.
+        _reply(reply, b"failed " + str(failure).encode())
         return None
     finally:
         os.close(lock)
-    supervisor = Supervisor(folder, order)
+    supervisor = Supervisor(folder, start_request)
     try:
         supervisor.start()
     except OSError as failure:
-        _answer(reply, b"failed " + str(failure).encode())
+        _reply(reply, b"failed " + str(failure).encode())
         return None
-    _answer(reply, b"started")
+    _reply(reply, b"started")
     return supervisor
 
 
-def _answer(reply: int, answer: bytes) -> None:
-    # The kubelet may have gone; what it asked for is done all the same, and on the disk.
+def _reply(reply: int, message: bytes) -> None:
+    # The kubelet may be gone; the result is on disk regardless.
     with contextlib.suppress(OSError):
-        os.write(reply, answer)
+        os.write(reply, message)
 
 
 def _detach(errors: str) -> None:
@@ -118,7 +117,7 @@ def _detach(errors: str) -> None:
 
 
 def _protect() -> None:
-    # Only root may ask for it.
+    # Only root may lower the score.
     with contextlib.suppress(OSError):
         score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
         os.write(score, b"-999")

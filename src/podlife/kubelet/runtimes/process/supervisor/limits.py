@@ -1,7 +1,6 @@
-"""A container's control groups: made before it starts, looked at and taken away when it has ended.
+"""A container's cgroups: created before it starts; checked for OOM kills and removed after it has exited.
 
-Which groups and which values the kubelet has written down. Where the kernel refuses them the container runs under the
-resource limits that were written down in their place.
+The kubelet decides on cgroups and values. If the kernel rejects them, the container runs with resource limits instead.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _REMOVE_TRIES = 20
 
 
 def apply(launch: dict[str, Any]) -> None:
-    """Make the groups and put this process into them; or limit it by what is there in their place."""
+    """Create the cgroups and join them; fall back to resource limits."""
     try:
         for group in launch["cgroups"]:
             os.makedirs(group["path"], 0o755, exist_ok=True)
@@ -28,7 +27,7 @@ def apply(launch: dict[str, Any]) -> None:
 
 
 def join(launch: dict[str, Any]) -> None:
-    """Put this process where the container's others are."""
+    """Move this process into the container's cgroups, or apply the resource limits instead."""
     try:
         for group in launch["cgroups"]:
             _write(os.path.join(group["path"], "cgroup.procs"), "0")
@@ -53,7 +52,7 @@ def was_out_of_memory(launch: dict[str, Any]) -> bool:
 
 
 def kill_members(launch: dict[str, Any]) -> None:
-    """All at once where the kernel can: nobody in the group can fork away from it."""
+    """Kill atomically where the kernel supports it, so that no member can escape by forking."""
     for group in launch["cgroups"]:
         with contextlib.suppress(OSError):
             _write(os.path.join(group["path"], "cgroup.kill"), "1")
@@ -67,7 +66,7 @@ def remove(launch: dict[str, Any]) -> None:
             except FileNotFoundError:
                 break
             except OSError:
-                # Busy for a moment after its last process has been reaped.
+                # A cgroup stays busy briefly after its last process was reaped.
                 time.sleep(0.005)
             else:
                 break

@@ -1,7 +1,7 @@
 """A container's log in the CRI format: `2030-01-01T00:00:00.000000000Z stdout F text`, rotated by size.
 
-A line longer than 16 KiB is written in parts, all but the last tagged `P`. A disk that takes no more costs the lines
-that do not fit, never the container: what could not be written is left away.
+A line longer than 16 KiB is written in parts, all but the last tagged `P`. On a full disk, lines that do not fit are
+dropped; the container keeps running.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LINE_BYTES = 16 * 1024
 
 
 class LogFile:
-    """Takes what the streams of one container give; each stream's lines are put together by themselves."""
+    """Writes the output streams of one container; lines are assembled per stream."""
 
     def __init__(self, path: str, *, max_bytes: int, max_files: int) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class LogFile:
         self._second_text = ""
 
     def feed(self, stream: str, chunk: bytes) -> None:
-        """Write the lines that are complete; keep the rest until more comes."""
+        """Write complete lines; buffer the rest."""
         now = self._now()
         data = self._rest.pop(stream, b"") + chunk
         lines = data.split(b"\n")
@@ -36,7 +36,7 @@ class LogFile:
         for line in lines:
             while len(line) > _LINE_BYTES:
                 out += (partial, line[:_LINE_BYTES], b"\n")
-                line = line[_LINE_BYTES:]  # noqa: PLW2901 - what is left of the line
+                line = line[_LINE_BYTES:]  # noqa: PLW2901 - the rest of the line
             out += (full, line, b"\n")
         while len(rest) > _LINE_BYTES:
             out += (partial, rest[:_LINE_BYTES], b"\n")
@@ -47,7 +47,7 @@ class LogFile:
             self._write(b"".join(out))
 
     def end(self) -> None:
-        """Write what never got its end of line, and close."""
+        """Write the unterminated last lines and close the file."""
         now = self._now()
         for stream, rest in self._rest.items():
             self._write(f"{now} {stream} F ".encode() + rest + b"\n")
@@ -69,12 +69,12 @@ class LogFile:
                 self._rotate()
             written = os.write(self._fd, data)
             if written < len(data):
-                # Half a line would spoil the next one as well.
+                # A partial line would corrupt the next one.
                 written = data.rfind(b"\n", 0, written) + 1
                 os.ftruncate(self._fd, self._size + written)
             self._size += written
         except OSError:
-            # A full disk, a folder that was taken away, a link in the log's place: the next write tries again.
+            # Disk full, directory removed, or a symlink in the log's place: the next write tries again.
             return
 
     def _rotate(self) -> None:

@@ -1,8 +1,8 @@
-"""Files and folders of the node, shown to a container at paths of its own choice, and to nobody else.
+"""Mounts files and folders of the node into a container, visible only there.
 
-A container with mounts has a mount namespace. Where a path does not exist on the node it is made in a layer over what
-is there (overlayfs, in memory): the node itself never gets as much as an empty folder. If that is the root, the
-container's root becomes the layered one; what it writes outside of its mounts then ends with it.
+A container with mounts has its own mount namespace. A mount point that does not exist on the node is created in an
+in-memory overlay, so the node's file system is never changed. If the overlay covers the root, it becomes the
+container's root, and what the container writes outside its mounts is lost when it exits.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from . import kernel
 
 
-def show(mounts: list[dict[str, Any]], folder: str) -> None:
-    """Give this process mounts of its own; `folder` is the container's, and stays where it is."""
-    # The launcher's umask would close the folders that are made on the way to a mount to the container's own user.
+def set_up(mounts: list[dict[str, Any]], folder: str) -> None:
+    """Give this process its own mounts; `folder`, the container's folder, keeps its path."""
+    # The launcher's umask would deny the container's user access to folders created on the way to a mount point.
     os.umask(0o022)
-    kernel.own_mounts()
+    kernel.unshare_mounts()
     wanted = sorted(mounts, key=lambda mount: _resolved(mount).split("/"))
-    # Opened here: what is mounted is what was there before anything was covered.
+    # Open the sources before anything is mounted over them.
     sources = [os.open(mount["source"], os.O_PATH | os.O_CLOEXEC) for mount in wanted]
     targets = [_resolved(mount) for mount in wanted]
     missing = [
@@ -30,7 +30,7 @@ def show(mounts: list[dict[str, Any]], folder: str) -> None:
         and not any(_is_below(target, other) for other in targets if other != target)
     ]
     if missing:
-        _cover(missing, folder)
+        _overlay(missing, folder)
     for source, target, mount in zip(sources, targets, wanted, strict=True):
         _make_target(target, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
         kernel.bind_mount(f"/proc/self/fd/{source}", target, readonly=mount["readonly"])
@@ -38,7 +38,7 @@ def show(mounts: list[dict[str, Any]], folder: str) -> None:
 
 
 def enter(pid: int) -> None:
-    """See what another process of the container sees."""
+    """Enter the mount namespace and root of another process of the container."""
     if os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt"):
         return
     namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
@@ -52,8 +52,8 @@ def _resolved(mount: dict[str, Any]) -> str:
     return os.path.realpath(str(mount["target"]))
 
 
-def _cover(missing: list[str], folder: str) -> None:
-    """Lay a layer over every mount in which a path is missing."""
+def _overlay(missing: list[str], folder: str) -> None:
+    """Mount an overlay over every mount in which a path is missing."""
     points = _mount_points()
     holders = {max((point for point in points if _is_below(path, point)), key=len) for path in missing}
     layers = os.path.join(folder, "layers")
@@ -67,15 +67,15 @@ def _cover(missing: list[str], folder: str) -> None:
             kernel.bind_mount(f"/proc/self/fd/{source}", point, readonly=False)
             os.close(source)
     if "/" in holders:
-        _cover_root(points, layers, folder)
+        _overlay_root(points, layers, folder)
 
 
-def _cover_root(points: list[str], layers: str, folder: str) -> None:
+def _overlay_root(points: list[str], layers: str, folder: str) -> None:
     root = os.path.join(layers, "tree")
     os.mkdir(root, 0o755)
     kernel.mount_layer("/", os.path.join(layers, "root"), at=root)
     for point in _outermost(points, "/"):
-        # One that is covered by another, or that was taken away, has nowhere to go.
+        # A mount point hidden by another mount, or removed, has no target.
         if os.path.lexists(root + point) and os.path.lexists(point):
             kernel.bind_mount(point, root + point, readonly=False)
     kernel.bind_mount(folder, root + folder, readonly=False)
@@ -93,13 +93,13 @@ def _make_target(path: str, *, is_folder: bool) -> None:
 
 def _mount_points() -> list[str]:
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as listed:
-        # Spaces and the like are written as octal numbers.
+        # mountinfo escapes spaces and other special characters as octal numbers.
         points = {line.split(" ")[4].encode("latin-1", "surrogateescape") for line in listed}
     return sorted(point.decode("unicode_escape") for point in points)
 
 
 def _outermost(points: list[str], above: str) -> list[str]:
-    """The mounts right below a mount: not itself, and not those inside of others."""
+    """The mounts directly below a mount, without nested ones."""
     inside = [point for point in points if point != above and _is_below(point, above)]
     return [
         point for point in inside if not any(_is_below(point, other) for other in inside if other != point)

@@ -1,9 +1,9 @@
-"""One container, from its start to the record of its end.
+"""Supervises one container from its start until its exit is recorded.
 
-The supervisor is the parent of everything in the container, also of what forks away twice. It writes the log, takes
-orders at a socket in the container's folder, and sleeps in between: an idle container costs no time at all. When the
-main process ends the rest is killed, as in a container with a process namespace; while it is being stopped the rest
-has what is left of the grace period. Only when nobody is left the exit code is recorded, and the supervisor ends.
+The supervisor is the reaper of all processes in the container, including daemons that double-fork. It writes the log,
+takes requests on a socket in the container's folder, and otherwise sleeps: an idle container uses no CPU time. When the
+main process exits, the supervisor kills the rest, as in a PID namespace; during a stop the rest has the remaining grace
+period. After the last process has exited, it records the exit code and exits.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import time
 from . import child, kernel, limits
 from .folder import Folder
 from .logfile import LogFile
-from .orders import Order, Orders, StartOrder
+from .requests import ControlSocket, Request, StartRequest
 
 _CHUNK_BYTES = 64 * 1024
-# More than a pipe holds: what comes after the end comes from somebody outside who was given the stream.
+# More than a pipe holds: later output comes from a process outside the container that inherited the stream.
 _LAST_CHUNKS = 64
 _LONGEST_POLL_MILLISECONDS = 24 * 3600 * 1000
 _KILL_AGAIN_SECONDS = 0.05
-# A process in uninterruptible sleep outlives SIGKILL; the container's end does not wait for it for ever.
+# A process in uninterruptible sleep survives SIGKILL; the container's exit is recorded without it.
 _GIVE_UP_SECONDS = 30.0
 
 
 class Supervisor:
-    def __init__(self, folder: Folder, order: StartOrder) -> None:
+    def __init__(self, folder: Folder, request: StartRequest) -> None:
         self._folder = folder
-        self._order = order
+        self._start_request = request
         self._log: LogFile | None = None
         self._streams: dict[int, str] = {}
         self._poll = select.poll()
@@ -42,12 +42,12 @@ class Supervisor:
         self._started_at_ns = 0
         self._has_children = True
         self._stop_at: float | None = None
-        self._rest_was_asked = False
+        self._rest_was_signalled = False
         self._killing_since: float | None = None
-        self._execs: dict[int, Order] = {}
+        self._execs: dict[int, Request] = {}
 
     def start(self) -> None:
-        """Start the container; raises OSError where it cannot be, and has then recorded its end."""
+        """Start the container. Raises OSError if that fails, after recording the exit."""
         kernel.adopt_orphans()
         try:
             self._start()
@@ -58,9 +58,9 @@ class Supervisor:
         self._folder.record_start(self._main, self._started_at_ns)
 
     def run(self) -> None:
-        """Until the container has ended and its end is recorded."""
-        while not self._is_over():
-            for fd, _ in self._poll.poll(self._patience_milliseconds()):
+        """Run until the container has exited and its exit is recorded."""
+        while not self._is_finished():
+            for fd, _ in self._poll.poll(self._poll_timeout_milliseconds()):
                 self._handle(fd)
             self._reap()
             self._advance()
@@ -68,15 +68,15 @@ class Supervisor:
 
     def _start(self) -> None:
         os.chdir(self._folder.path)
-        self._orders = Orders("control")
+        self._control = ControlSocket("control")
         self._wake_up, wake_up = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_up, warn_on_full_buffer=False)
-        for fd in (self._wake_up, self._orders.fileno()):
+        for fd in (self._wake_up, self._control.fileno()):
             self._poll.register(fd, select.POLLIN)
-        ours, theirs = _terminal() if self._order.tty else _pipes()
+        ours, theirs = _terminal() if self._start_request.tty else _pipes()
         self._started_at_ns = time.time_ns()
         try:
-            self._main = child.start(self._folder, theirs, tty=self._order.tty)
+            self._main = child.start(self._folder, theirs, tty=self._start_request.tty)
         finally:
             for fd in set(theirs):
                 os.close(fd)
@@ -87,26 +87,26 @@ class Supervisor:
 
     def _handle(self, fd: int) -> None:
         if fd == self._wake_up:
-            # The numbers of the signals that came.
+            # The wake-up pipe carries signal numbers.
             if signal.SIGTERM in os.read(fd, 4096):
-                self._stop(self._order.shutdown_grace_seconds)
+                self._stop(self._start_request.shutdown_grace_seconds)
         elif fd in self._streams:
             self._read(fd)
-        elif fd == self._orders.fileno():
-            # Refused when there is no room for another descriptor; whoever asked asks again.
+        elif fd == self._control.fileno():
+            # Fails when no descriptor is free; the kubelet retries.
             with contextlib.suppress(OSError):
-                self._poll.register(self._orders.accept(), select.POLLIN)
-        elif fd in self._orders:
-            self._take_order(fd)
+                self._poll.register(self._control.accept(), select.POLLIN)
+        elif fd in self._control:
+            self._handle_request(fd)
 
     def _read(self, fd: int) -> bool:
-        """Move what a stream has to the log; False when there is nothing now."""
+        """Copy available output of a stream to the log; False if there is none."""
         try:
             chunk = os.read(fd, _CHUNK_BYTES)
         except BlockingIOError:
             return False
         except OSError as failure:
-            if failure.errno != errno.EIO:  # how a terminal says that nobody is on the other side
+            if failure.errno != errno.EIO:  # the other side of a terminal was closed
                 raise
             chunk = b""
         if not chunk:
@@ -118,41 +118,43 @@ class Supervisor:
         return True
 
     def _to_log(self, stream: str, chunk: bytes) -> None:
-        order = self._order
-        if self._log is None and order.log_path:
-            # Not before there is something to write: many containers are silent, and all the smaller for it.
-            self._log = LogFile(order.log_path, max_bytes=order.log_max_bytes, max_files=order.log_max_files)
+        request = self._start_request
+        if self._log is None and request.log_path:
+            # Opened with the first output: many containers write none, and their supervisors stay smaller.
+            self._log = LogFile(
+                request.log_path, max_bytes=request.log_max_bytes, max_files=request.log_max_files
+            )
         if self._log is not None:
             self._log.feed(stream, chunk)
 
-    def _take_order(self, fd: int) -> None:
-        order = self._orders.receive(fd)
-        if order is None:
+    def _handle_request(self, fd: int) -> None:
+        request = self._control.receive(fd)
+        if request is None:
             self._poll.unregister(fd)
-            for pid in [pid for pid, exec_order in self._execs.items() if exec_order.fd == fd]:
+            for pid in [pid for pid, exec_request in self._execs.items() if exec_request.fd == fd]:
                 _signal_group(pid, signal.SIGKILL)
-            self._orders.close(fd)
-        elif order.verb == "stop":
-            self._stop(order.content["grace_seconds"])
-            order.answer({"stopping": True})
-        elif order.verb == "exec":
-            self._exec(order)
+            self._control.close(fd)
+        elif request.verb == "stop":
+            self._stop(request.content["grace_seconds"])
+            request.reply({"stopping": True})
+        elif request.verb == "exec":
+            self._exec(request)
 
-    def _exec(self, order: Order) -> None:
+    def _exec(self, request: Request) -> None:
         try:
             if self._status is not None or self._killing_since is not None:
                 raise OSError("the container has ended")
-            first, second, third = order.fds
-            command = child.Exec(order.content["argv"], self._main)
+            first, second, third = request.fds
+            command = child.Exec(request.content["argv"], self._main)
             streams = (first, second, third)
-            pid = child.start(self._folder, streams, tty=order.content["tty"], command=command)
+            pid = child.start(self._folder, streams, tty=request.content["tty"], command=command)
         except (OSError, ValueError) as failure:
-            order.answer({"error": str(failure)})
+            request.reply({"error": str(failure)})
         else:
-            self._execs[pid] = order
-            order.answer({"started": True})
+            self._execs[pid] = request
+            request.reply({"started": True})
         finally:
-            for fd in order.fds:
+            for fd in request.fds:
                 os.close(fd)
 
     def _stop(self, grace_seconds: float) -> None:
@@ -160,7 +162,7 @@ class Supervisor:
         if self._stop_at is None:
             self._stop_at = deadline
             if grace_seconds > 0 and self._status is None:
-                _signal_group(self._main, self._order.stop_signal)
+                _signal_group(self._main, self._start_request.stop_signal)
         else:
             self._stop_at = min(self._stop_at, deadline)
 
@@ -176,18 +178,18 @@ class Supervisor:
                 return
             if pid == self._main:
                 self._status = status
-            elif order := self._execs.pop(pid, None):
-                order.answer({"exit_code": _exit_code(status)})
+            elif request := self._execs.pop(pid, None):
+                request.reply({"exit_code": _exit_code(status)})
 
     def _advance(self) -> None:
-        """From what is known to what is sent: nothing, a request to end, or the end."""
+        """Send the signal that is due: none, the stop signal to the rest, or SIGKILL."""
         now = time.monotonic()
         if self._stop_at is not None and now < self._stop_at:
-            if self._status is not None and not self._rest_was_asked:
-                # Those that left the group have not been asked yet.
-                self._rest_was_asked = True
+            if self._status is not None and not self._rest_was_signalled:
+                # Processes outside the main process's group have not received the stop signal yet.
+                self._rest_was_signalled = True
                 others = [pid for pid in kernel.descendants(os.getpid()) if not _is_in_group(pid, self._main)]
-                _signal_all(others, self._order.stop_signal)
+                _signal_all(others, self._start_request.stop_signal)
             return
         if self._status is not None or self._stop_at is not None:
             self._killing_since = self._killing_since or now
@@ -195,16 +197,16 @@ class Supervisor:
                 limits.kill_members(self._folder.launch())
                 _kill_with_groups(kernel.descendants(os.getpid()))
 
-    def _patience_milliseconds(self) -> int | None:
+    def _poll_timeout_milliseconds(self) -> int | None:
         if self._killing_since is not None:
             return int(_KILL_AGAIN_SECONDS * 1000)
         if self._stop_at is not None:
             milliseconds = int((self._stop_at - time.monotonic()) * 1000) + 1
-            # poll() takes 24 days at most, and a grace may be any: it is looked at again then.
+            # poll() takes at most 24 days, but a grace period may be longer.
             return max(0, min(milliseconds, _LONGEST_POLL_MILLISECONDS))
         return None
 
-    def _is_over(self) -> bool:
+    def _is_finished(self) -> bool:
         if self._status is not None and not self._has_children:
             return True
         return self._killing_since is not None and time.monotonic() - self._killing_since > _GIVE_UP_SECONDS
@@ -255,15 +257,15 @@ def _exit_code(status: int) -> int:
 
 
 def _signal_group(pid: int, number: int) -> None:
-    # The process has not been reaped, so the group's number is still its own.
+    # The process has not been reaped, so the group ID is still its own.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
 
 def _kill_with_groups(pids: list[int]) -> None:
-    """A process that forks and ends faster than it can be named does not get away from its group.
+    """Kill whole process groups, so that a process cannot escape by forking faster than it is listed.
 
-    Nobody is reaped between the listing and this, so that every group is still the one of a process listed.
+    No process is reaped between the listing and this call, so every group ID still belongs to a listed process.
     """
     groups: set[int] = set()
     for pid in pids:

@@ -1,5 +1,5 @@
-"""Orders: what the launcher is asked to start, and the socket at which a supervisor takes the others. There a message
-is a JSON object, with descriptors where it needs them."""
+"""Start requests to the launcher, and the control socket on which a supervisor takes all other requests: JSON objects
+with file descriptors attached."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 _MESSAGE_BYTES = 256 * 1024
 
 
-class StartOrder:
-    """Fields between NULs, read without building much; none can hold a NUL, since paths cannot."""
+class StartRequest:
+    """NUL-separated fields, which parse with few allocations; no field can contain a NUL, since paths cannot."""
 
     __slots__ = (
         "folder",
@@ -39,8 +39,8 @@ class StartOrder:
         self.shutdown_grace_seconds = float(grace)
 
 
-class Order:
-    """What was asked, over a connection that may be gone by the time of the answer."""
+class Request:
+    """A request on the control socket; the connection may be closed before the reply."""
 
     def __init__(self, connection: socket.socket, content: dict[str, Any], fds: list[int]) -> None:
         self._connection = connection
@@ -52,15 +52,15 @@ class Order:
     def verb(self) -> str:
         return str(self.content.get("verb"))
 
-    def answer(self, content: dict[str, Any]) -> None:
-        # Refused where whoever asked has gone.
+    def reply(self, content: dict[str, Any]) -> None:
+        # The client may be gone.
         with contextlib.suppress(OSError):
             self._connection.send(json.dumps(content).encode(), socket.MSG_NOSIGNAL)
 
 
-class Orders:
+class ControlSocket:
     def __init__(self, path: str) -> None:
-        # The plain socket of the kernel's numbers: Python's own touches a quarter of a megabyte before it listens.
+        # The low-level socket type: the `socket` class touches a quarter of a megabyte of memory before it listens.
         self._listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         self._listener.bind(path)
         self._listener.listen(64)
@@ -79,16 +79,16 @@ class Orders:
         self._connections[connection.fileno()] = connection
         return connection.fileno()
 
-    def receive(self, fd: int) -> Order | None:
-        """The next order of a connection; None when it has ended, or sent what is none."""
+    def receive(self, fd: int) -> Request | None:
+        """The next request of a connection; None if it was closed or the message is invalid."""
         connection = self._connections[fd]
         fds: list[int] = []
         try:
             data, fds, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 3)
-            # Descriptors come inheritable (recv_fds takes no flags, though it seems to): not for other programs.
+            # recv_fds ignores its flags, so descriptors arrive inheritable; other programs must not get them.
             for passed in fds:
                 os.set_inheritable(passed, False)
-            return Order(connection, json.loads(data), fds) if data else None
+            return Request(connection, json.loads(data), fds) if data else None
         except (OSError, ValueError):
             for passed in fds:
                 os.close(passed)
