@@ -30,7 +30,7 @@ def alive(*uids: str) -> Callable[[str], bool]:
 def line(*uids: str) -> StaticNames:
     names = StaticNames()
     for uid in uids:
-        names.line_up(NAME, uid)
+        names.enqueue(NAME, uid)
     return names
 
 

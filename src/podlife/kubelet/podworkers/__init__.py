@@ -1,13 +1,13 @@
-"""The kubelet's pod workers: each pod of a node is synced, ended and forgotten, one step at a time.
+"""The kubelet's pod workers: each pod of a node is synced, terminated and forgotten, one step at a time.
 
     workers = PodWorkers(steps, cache, recorder)
     workers.update_pod(PodUpdate(UpdateType.CREATE, pod))
     await kill_pod_now(workers, recorder, pod, grace_seconds=5)
     known = workers.sync_known_pods({pod.metadata.uid})
 
-`run` runs the injected steps (`PodSteps`): sync while the pod is wanted, then terminating until nothing of it runs,
-then terminated. A failed step is due again in `retries`; the sync loop takes it from there and sends a sync. The
-decisions are pure (`transitions`) and follow the PW- rules.
+`run` calls the injected steps (`PodSteps`): sync while the pod is wanted, then terminating until none of its containers
+runs, then terminated. A failed step is put into `retries`, and the sync loop sends a sync when it is due. The decisions
+are pure (`transitions`) and follow the PW- rules.
 """
 
 from podlife.kubelet.podworkers.delays import BackoffError, Delays

@@ -1,7 +1,6 @@
 """When a pod is synced again after a step. Pure.
 
-Every delay lies between its base and one and a half times that, so that pods which failed together do not return
-together.
+Every delay is jittered between its base and 1.5 times that: pods that failed together are not retried together.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _JITTER = 0.5
 
 
 class BackoffError(PodlifeError):
-    """Something in the pod backs off by itself until then, in the workers' own time: sooner is of no use."""
+    """A part of the pod is backing off until `until` (monotonic time): an earlier sync would have no effect."""
 
     def __init__(self, message: str, until: float) -> None:
         super().__init__(message)
@@ -35,7 +34,7 @@ class Delays(msgspec.Struct, frozen=True):
 def delay_after(
     delays: Delays, error: BaseException | None, now: float, *, is_transition: bool, random: float
 ) -> float:
-    """Seconds until the next look. `random` is between 0 and 1."""
+    """Seconds until the next sync. `random` is between 0 and 1."""
     if is_transition:
         return 0.0
     base = delays.resync_seconds if error is None else _base(delays, error, now)
@@ -43,13 +42,13 @@ def delay_after(
 
 
 def retry_delay(delays: Delays, random: float) -> float:
-    """Seconds until a pod that may not start yet asks again (PW-63)."""
+    """Seconds until a pod that may not start yet is tried again (PW-63)."""
     return delays.backoff_seconds * (1 + _JITTER * random)
 
 
 def _base(delays: Delays, error: BaseException, now: float) -> float:
     errors = list(_flattened(error))
-    # A network that comes up soon ends the wait for everything else in the pod too (PW-98).
+    # The network usually comes up soon: this delay takes precedence over all others of the pod (PW-98).
     if any(NETWORK_NOT_READY in str(each) for each in errors):
         return delays.transient_seconds
     ends = [each.until for each in errors if isinstance(each, BackoffError)]
@@ -58,7 +57,7 @@ def _base(delays: Delays, error: BaseException, now: float) -> float:
 
 
 def _flattened(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it was raised from, and everything in a group."""
+    """The error, its causes, and all members of exception groups."""
     seen: set[int] = set()
     left = [error]
     while left:

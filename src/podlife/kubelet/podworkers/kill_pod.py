@@ -11,17 +11,17 @@ from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.podworkers.state import KillOptions, KillOutcome, PodUpdate, StatusOverride, UpdateType
 from podlife.kubelet.podworkers.workers import PodWorkers
 
-_LEAST_WAIT_SECONDS = 10
+_MIN_WAIT_SECONDS = 10
 
 
 class KillError(PodlifeError):
-    """The pod was not seen to stop. The kill itself goes on."""
+    """The pod was not observed to stop. The kill continues."""
 
 
 def wait_limit_seconds(pod: NodePod, grace_seconds: int | None) -> int:
-    """Half as much again as the pod has to end, but time enough for the runtime to kill it (PW-180)."""
+    """1.5 times the pod's grace period, and at least the time the runtime needs to kill it (PW-180)."""
     base = pod.spec.termination_grace_period_seconds or 0 if grace_seconds is None else grace_seconds
-    return max(base + base // 2, _LEAST_WAIT_SECONDS)
+    return max(base + base // 2, _MIN_WAIT_SECONDS)
 
 
 async def kill_pod_now(
@@ -33,19 +33,19 @@ async def kill_pod_now(
     grace_seconds: int | None = None,
     status_override: StatusOverride | None = None,
 ) -> None:
-    """Return when no container of the pod runs. Raises KillError if that takes too long or the workers end first."""
-    answered: asyncio.Future[KillOutcome] = asyncio.get_running_loop().create_future()
+    """Return when none of the pod's containers runs. Raises KillError on timeout, or if the workers shut down first."""
+    result: asyncio.Future[KillOutcome] = asyncio.get_running_loop().create_future()
 
-    def answer(outcome: KillOutcome) -> None:
-        # Whoever was waiting may have given up.
-        if not answered.done():
-            answered.set_result(outcome)
+    def notify(outcome: KillOutcome) -> None:
+        # The wait may have timed out.
+        if not result.done():
+            result.set_result(outcome)
 
-    kill = KillOptions(answer, evict, status_override, grace_seconds)
+    kill = KillOptions(notify, evict, status_override, grace_seconds)
     workers.update_pod(PodUpdate(UpdateType.KILL, pod, kill=kill))
     try:
         async with asyncio.timeout(wait_limit_seconds(pod, grace_seconds)):
-            outcome = await answered
+            outcome = await result
     except TimeoutError:
         message = "Container runtime did not kill the pod within specified grace period."
         recorder.event(pod_reference(pod), "Warning", "ExceededGracePeriod", message)

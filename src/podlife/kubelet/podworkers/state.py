@@ -1,8 +1,8 @@
-"""What the workers know of a pod: the updates they take, and the state that these make of it.
+"""The updates that pod workers accept, and the state of a pod.
 
-A pod that only the runtime knows (`RunningPod`) has no specification; it can be ended and nothing else. A state is
-immutable: each event makes another (`transitions`) and returns the actions that follow (`Action`). Nothing here waits,
-acts or reads the time.
+A pod known only from the runtime (`RunningPod`) has no spec; it can only be terminated. A state is immutable: each
+event produces the next state and the actions that follow (`transitions`, `Action`). Nothing here waits, acts or reads
+the time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from podlife.kubelet.pod import NodePod, RunningPod
 
-# Where a pod came from; a mirror on the API server and whoever reads a manifest write it.
+# The source of a pod, set by the reader of manifests and on mirror pods.
 CONFIG_SOURCE = "kubernetes.io/config.source"
 
 
@@ -42,11 +42,11 @@ CREATE, KILL = UpdateType.CREATE, UpdateType.KILL
 
 
 class KillOutcome(enum.Enum):
-    # No container of the pod runs, and none will.
+    # None of the pod's containers is running or will be started.
     STOPPED = "stopped"
-    # The update that they came with asked for no kill.
+    # The update that carried the waiter did not request a kill.
     NOT_KILLED = "not killed"
-    # The workers themselves ended first: nothing is known.
+    # The workers shut down first: the outcome is unknown.
     CLOSED = "closed"
 
 
@@ -65,19 +65,19 @@ class KillOptions(msgspec.Struct, frozen=True):
 
 
 class PodUpdate(msgspec.Struct, frozen=True):
-    """One of `pod` and `running` is given; with both, only the pod counts (PW-11)."""
+    """Has `pod` or `running`; with both, `running` is ignored (PW-11)."""
 
     type: UpdateType
     pod: NodePod | None = None
     running: RunningPod | None = None
     mirror: NodePod | None = None
     kill: KillOptions | None = None
-    # When the change arrived at the kubelet, by the workers' own time: the latency that is measured begins there.
+    # When the kubelet received the change (monotonic time): start of the measured latency.
     asked_at: float | None = None
 
     @property
     def uid(self) -> str:
-        """Raises ValueError where there is no pod at all."""
+        """Raises ValueError if the update has no pod."""
         if self.pod is not None:
             return self.pod.metadata.uid
         if self.running is not None:
@@ -91,60 +91,60 @@ class Stage(enum.Enum):
     TERMINATED = "terminated"
 
 
-# Steps are counted by the ten thousand a second, and a member that is looked up in its class costs ten times as much
-# as one that is at hand. So it is with the acts below.
+# Module constants, because tens of thousands of steps run per second and an enum attribute lookup costs ten times as
+# much. The same holds for the actions below.
 SYNC, TERMINATING, TERMINATED = Stage
 
 
 class WorkerAction(enum.Enum):
     # Run a step as soon as none is running.
     WAKE = "wake"
-    # The step that is running, if one is, works towards what nobody wants any more.
+    # The update supersedes the running step, if there is one.
     CANCEL_STEP = "cancel step"
-    # A static pod stands in line for its name from now on.
-    LINE_UP = "line up"
-    # The pod has ended: its name is free.
+    # A static pod starts to wait for its name.
+    QUEUE_FOR_NAME = "queue for name"
+    # The pod has ended and gives its name back.
     RELEASE_NAME = "release name"
 
 
-WAKE, CANCEL_STEP, LINE_UP, RELEASE_NAME = WorkerAction
+WAKE, CANCEL_STEP, QUEUE_FOR_NAME, RELEASE_NAME = WorkerAction
 
 
-class KillAnswer(msgspec.Struct, frozen=True):
+class NotifyWaiters(msgspec.Struct, frozen=True):
     waiters: tuple[Waiter, ...]
     outcome: KillOutcome
 
 
-Action = WorkerAction | KillAnswer
+Action = WorkerAction | NotifyWaiters
 NOTHING: tuple[Action, ...] = ()
 
 
 class PodState(msgspec.Struct, frozen=True):
-    """Times are the workers' own, None is never; a pod only goes forward, in the order of the fields."""
+    """Times are monotonic, None means never. A pod only moves forward, in the order of the fields."""
 
     synced_at: float
-    # When it was first let run.
+    # When its first step began.
     started_at: float | None = None
-    # When it was asked to end; a step may still be starting containers.
+    # When termination was requested; a step may still be starting containers.
     terminating_at: float | None = None
-    # When none of its containers was running any more.
+    # When the last of its containers had stopped.
     terminated_at: float | None = None
-    # What it has to end in; 0 as long as nobody has said.
+    # Grace period for termination; 0 if not set yet.
     grace_seconds: int = 0
     waiters: tuple[Waiter, ...] = ()
-    # Of all that were given only the last is ever used (PW-34).
+    # Only the last one is used (PW-34).
     status_override: StatusOverride | None = None
-    # The terminating step has begun: no container can be started any more.
+    # The terminating step has begun: no container can be started from now on.
     is_acknowledged: bool = False
     is_deleted: bool = False
     is_evicted: bool = False
     is_finished: bool = False
-    # Somebody wants to create it again under its UID, when it is forgotten.
+    # A create with the same UID arrived; the pod is created again after it is forgotten.
     is_restart_requested: bool = False
     is_seen_in_runtime: bool = False
-    # What the next step is to see; the newest wins.
+    # Input of the next step; the newest update wins.
     pending: PodUpdate | None = None
-    # What the last step saw: a pod that may not start yet has none.
+    # Input of the last step; None for a pod that may not start yet.
     active: PodUpdate | None = None
 
     @property
@@ -163,6 +163,6 @@ class PodState(msgspec.Struct, frozen=True):
 
     @property
     def config(self) -> NodePod | None:
-        """The pod that a step sees, or will see first."""
+        """The pod of the last step, or of the first one to come."""
         update = self.active or self.pending
         return None if update is None else update.pod

@@ -1,7 +1,7 @@
-"""Static pods with the same full name: one runs at a time, and they start in the order they came.
+"""Static pods with the same full name: one runs at a time, and they start in the order of arrival.
 
-A static pod whose manifest is changed is another pod with the same name; it waits until the one before has ended.
-Nothing starts by itself when a name becomes free: the first in line is admitted when it asks again (PW-134).
+A static pod whose manifest changes is another pod with the same name; it waits until its predecessor has ended. A freed
+name starts no pod: the first in the queue is admitted at its next attempt (PW-134).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StaticNames:
     def __init__(self) -> None:
         self._holders: dict[str, str] = {}
         self._waiting: dict[str, list[str]] = {}
-        # The name of each pod that holds one or stands in line.
+        # The name of each pod that holds one or is queued for one.
         self._names: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -35,30 +35,30 @@ class StaticNames:
     def waiting(self, name: str) -> Sequence[str]:
         return tuple(self._waiting.get(name, ()))
 
-    def line_up(self, name: str, uid: str) -> None:
+    def enqueue(self, name: str, uid: str) -> None:
         self._waiting.setdefault(name, []).append(uid)
         self._names[uid] = name
 
     def admit(self, name: str, uid: str, is_alive: Callable[[str], bool]) -> StaticAdmission:
-        """Whether the pod may start; if so it holds the name. `is_alive`: a UID is known and was not asked to end."""
+        """Whether the pod may start; if so it gets the name. `is_alive`: the UID is known and not terminating."""
         if not is_alive(uid):
             return NEVER
         holder = self._holders.get(name)
         if holder is not None:
             return NOW if holder == uid else LATER
-        line = self._waiting.pop(name, [])
-        place = next((place for place, each in enumerate(line) if is_alive(each)), len(line))
-        if place < len(line) and line[place] != uid:
-            self._waiting[name] = line[place:]
+        queue = self._waiting.pop(name, [])
+        position = next((position for position, each in enumerate(queue) if is_alive(each)), len(queue))
+        if position < len(queue) and queue[position] != uid:
+            self._waiting[name] = queue[position:]
             return LATER
-        if rest := line[place + 1 :]:
+        if rest := queue[position + 1 :]:
             self._waiting[name] = rest
         self._holders[name] = uid
         self._names[uid] = name
         return NOW
 
     def release(self, uid: str) -> None:
-        """The pod has ended: its name is free. Its place in line stays, and is passed over by `admit` (PW-133)."""
+        """Free the name of a pod that has ended. `admit` skips its queue entry (PW-133)."""
         name = self._names.get(uid)
         if name is not None and self._holders.get(name) == uid:
             del self._holders[name]

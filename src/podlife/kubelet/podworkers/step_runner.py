@@ -1,8 +1,8 @@
-"""Runs one step of a pod, and reports its end.
+"""Runs one step of a pod and reports its result.
 
-A step, and the cache that it reads, may answer at once or with something to wait for. A step that returns at once costs
-no task: use `def` where a step is trivial, `async def` where it is not. One that is awaited, or whose status is
-awaited, gets a task of its own that ends with it: nothing of one step can reach another.
+Steps and the cache may return a result or an awaitable. A step that returns a result needs no task: use `def` for a
+trivial step, `async def` otherwise. An awaited step or status gets its own task, so that one step cannot affect
+another.
 """
 
 from __future__ import annotations
@@ -24,58 +24,58 @@ from podlife.workqueue import Distribution
 
 class StatusCache(Protocol):
     def get(self, uid: str) -> ObservedPod:
-        """What is known now. Raises whatever kept it from being known."""
+        """The current status. Raises the error of the last observation if that failed."""
 
     def get_newer_than(self, uid: str, seconds: float | None) -> ObservedPod | Awaitable[ObservedPod]:
-        """What was observed after that moment (the workers' time), once there is such; with None, what is known now."""
+        """The first status observed after that time (monotonic); with None, the current one."""
 
 
 class SyncResult(msgspec.Struct, frozen=True):
-    """What came of a sync: whether the pod has ended by itself, and what is to be done right after the step."""
+    """The result of a sync: whether the pod reached a terminal phase, and a callback to run right after the step."""
 
     is_terminal: bool = False
     after: Callable[[], None] | None = None
 
 
 class PodSteps(Protocol):
-    """Each is called again until it does not raise. At most one of them runs for a pod; for different pods they run
-    together. A step that is awaited is cancelled when its work is overtaken (the pod is to end, or sooner); it may
-    clean up, or finish."""
+    """Each step is retried until it does not raise. At most one runs per pod; steps of different pods run concurrently.
+    An awaited step is cancelled when a newer update supersedes it (termination, or a shorter grace period); it may
+    clean up or finish."""
 
     def sync_pod(
         self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
     ) -> SyncResult | Awaitable[SyncResult]:
-        """Bring the pod to what it should be: start and restart containers."""
+        """Start and restart containers so that the pod matches its spec."""
 
     def sync_terminating_pod(
         self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: StatusOverride | None
     ) -> Awaitable[None] | None:
-        """Stop all containers; when it does not raise, none is running. Without grace the pod's own counts."""
+        """Stop all containers; none runs when this returns. `grace_seconds` None means the pod's own grace period."""
 
     def sync_terminating_runtime_pod(self, running: RunningPod) -> Awaitable[None] | None:
-        """Stop what runs of a pod that nobody knows any more."""
+        """Stop the containers of a pod that is known only from the runtime."""
 
     def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> Awaitable[None] | None:
-        """Release what the pod held; when it does not raise, the pod is finished on this node."""
+        """Release the pod's resources; when this returns, the pod is finished on this node."""
 
 
 class PodWorker:
-    """What belongs to a UID besides its state: whether it is queued, and the step that is running."""
+    """Bookkeeping of a UID beside its state: whether it is queued, and the running step."""
 
     __slots__ = ("has_stepped", "is_cancelled", "is_queued", "state", "stepped_at", "task", "uid", "work")
 
     def __init__(self, uid: str, state: PodState) -> None:
         self.uid = uid
         self.state = state
-        # It stands in line for its next step.
+        # Queued for its next step.
         self.is_queued = False
-        # The step that is running, if one is; its task, if it is waited for; whether that was cancelled from here.
+        # The running step; its task if it is awaited; whether `StepRunner.cancel` cancelled it.
         self.work: StepWork | None = None
         self.task: asyncio.Task[None] | None = None
         self.is_cancelled = False
-        # The step itself was called: until then only the status for it was waited for.
+        # The step itself was called; before that, only its status was awaited.
         self.has_stepped = False
-        # When its last step ended; the next one is to see what the runtime said after that.
+        # When the last step ended; the next one needs a status observed after that.
         self.stepped_at: float | None = None
 
     @property
@@ -83,30 +83,30 @@ class PodWorker:
         return self.is_queued or self.work is not None
 
 
-# Prometheus' own defaults, which upstream uses for both, so that dashboards fit.
+# The default buckets of Prometheus, which upstream uses for both histograms.
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _OPERATIONS = ("create", "update", "sync", "kill", "terminated")
 
 
 class WorkerMetrics:
     def __init__(self) -> None:
-        # From the moment a change arrived at the kubelet to the end of the step that saw it, by operation (PW-190).
+        # From the kubelet's receipt of a change to the end of the step that handled it, by operation (PW-190).
         self.worker_seconds = {operation: Distribution(_BOUNDS) for operation in _OPERATIONS}
-        # Of every pod, when it is first let run (PW-73).
+        # Observed when a pod first starts (PW-73).
         self.containers_per_pod = Distribution(_BOUNDS)
-        # Steps that failed, of those that were not cancelled.
+        # Failed steps, without cancelled ones.
         self.failures = 0
 
 
 Result: TypeAlias = SyncResult | None
-Ended: TypeAlias = Callable[[PodWorker, Result, BaseException | None], None]
+OnStepDone: TypeAlias = Callable[[PodWorker, Result, BaseException | None], None]
 
 
 class StatusError(PodlifeError):
-    """What the runtime has of the pod could not be told: no step was run."""
+    """The pod's runtime status could not be determined; no step was run."""
 
 
-# Types that nobody can wait for: to find out costs more than a plain step does.
+# Types known not to be awaitable: the check costs more than a trivial step.
 _PLAIN: set[type] = {SyncResult, type(None)}
 
 
@@ -121,12 +121,12 @@ def _is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
 
 
 class StepRunner:
-    """`ended` is called last of all, with what a step returned or raised."""
+    """Calls `on_done` last, with the step's result or error."""
 
-    def __init__(self, steps: PodSteps, cache: StatusCache, ended: Ended) -> None:
+    def __init__(self, steps: PodSteps, cache: StatusCache, on_done: OnStepDone) -> None:
         self._steps = steps
         self._cache = cache
-        self._ended = ended
+        self._on_done = on_done
 
     def start(self, worker: PodWorker, work: StepWork, group: asyncio.TaskGroup) -> None:
         worker.work = work
@@ -138,19 +138,19 @@ class StepRunner:
                 is_status = _is_awaitable(coming)
             if not is_status:
                 coming = self._call(worker, work, coming)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is about this pod alone
-            # Nothing was waited for: a cancellation can only be of the step's own making.
-            self._ended(worker, None, error if worker.has_stepped else _status_error(error))
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - affects only this pod
+            # Nothing was awaited, so a cancellation was raised by the step itself.
+            self._on_done(worker, None, error if worker.has_stepped else _status_error(error))
             return
         if is_status or _is_awaitable(coming):
             waiting = self._wait(worker, work, coming, is_status=is_status)
             group.create_task(waiting, name=f"pod worker {worker.uid}")
         else:
-            self._ended(worker, coming, None)
+            self._on_done(worker, coming, None)
 
     def cancel(self, worker: PodWorker) -> None:
-        """The step's work is overtaken. It is told once: it may take its time to clean up. A task that has not begun is
-        not cancelled, it would end without anybody knowing: it looks for itself."""
+        """Cancel a superseded step, once: it may take its time to clean up. A task that has not begun is not cancelled,
+        since it would end unnoticed; it checks the flag itself."""
         if worker.work is not None and not worker.is_cancelled:
             worker.is_cancelled = True
             if worker.task is not None:
@@ -159,7 +159,7 @@ class StepRunner:
     def _call(
         self, worker: PodWorker, work: StepWork, status: ObservedPod | None
     ) -> Result | Awaitable[Result]:
-        """The stage decides (PW-82)."""
+        """Call the step of the pod's stage (PW-82)."""
         worker.has_stepped = True
         update = work.update
         if work.stage is TERMINATING:
@@ -190,14 +190,14 @@ class StepRunner:
             result = await coming if _is_awaitable(coming) else coming
         except asyncio.CancelledError as error:
             if task.cancelling() > worker.is_cancelled:
-                # Not only the step: the workers themselves are to end.
+                # The workers themselves are being cancelled.
                 raise
             failure = error
-        except Exception as error:  # noqa: BLE001 - whatever a step raises, it is about this pod alone
+        except Exception as error:  # noqa: BLE001 - affects only this pod
             failure = error
         finally:
             worker.task = None
-        self._ended(worker, result, failure)
+        self._on_done(worker, result, failure)
 
 
 async def _coming_status(coming: Awaitable[ObservedPod]) -> ObservedPod:
@@ -208,13 +208,13 @@ async def _coming_status(coming: Awaitable[ObservedPod]) -> ObservedPod:
 
 
 def _status_error(error: BaseException) -> StatusError:
-    told = StatusError(f"error determining status: {error}")
-    told.__cause__ = error
-    return told
+    status_error = StatusError(f"error determining status: {error}")
+    status_error.__cause__ = error
+    return status_error
 
 
 def _abandon(coming: Awaitable[Any]) -> NoReturn:
-    """It was overtaken before it was begun: there is nothing to clean up."""
+    """Discard work that was superseded before it began."""
     if isinstance(coming, Coroutine):
         coming.close()
     elif isinstance(coming, asyncio.Future):

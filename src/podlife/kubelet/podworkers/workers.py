@@ -2,15 +2,15 @@
 
 Guarantees:
 - One step at a time runs for a UID, and it sees the newest update.
-- A pod that was asked to end never starts again.
+- A pod whose termination was requested never starts again.
 - Each kill waiter is notified exactly once.
-- A step that fails is logged, tried again later, and does not delay other pods.
+- A failed step is logged and retried later, and does not delay other pods.
 
-The decisions are in `transitions`; they are carried out here. An idle pod has no task, and a step that returns at once
-needs none. What the steps do, and sending a sync for the pods that are due, is left to the kubelet.
+`transitions` decides; this module executes. An idle pod has no task, and neither has a step that returns at once. The
+kubelet implements the steps and sends a sync for pods that are due.
 
-Other parts ask about a pod by UID. The answers about an unknown UID change once the node's configuration has been
-compared for the first time: before that the pod may not have arrived yet, after it there is no such pod.
+Other components query a pod by UID. The result for an unknown UID changes with the first `sync_known_pods`: before it
+the pod may not have arrived yet, after it the pod does not exist.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.podworkers.delays import Delays, delay_after, retry_delay
 from podlife.kubelet.podworkers.state import (
     CANCEL_STEP,
-    LINE_UP,
+    QUEUE_FOR_NAME,
     TERMINATING,
     WAKE,
     Action,
-    KillAnswer,
     KillOutcome,
+    NotifyWaiters,
     PodState,
     PodUpdate,
     full_name,
@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 
 Q = ParamSpec("Q")
 
-# So many steps are begun before others on the loop get their turn.
+# Maximum number of steps started before other tasks of the event loop run.
 _BATCH = 100
 
 
@@ -76,9 +76,9 @@ def _ignore(uid: str) -> None: ...
 
 
 class PodWorkers:
-    """`seconds` tells the workers' own time, the event loop's unless given; `chance` a number between 0 and 1.
-    `failed` is called with the UID of each pod whose step failed: nobody else retries one that left the node's
-    configuration (PW-101)."""
+    """`seconds` returns monotonic time, by default the event loop's; `chance` a number between 0 and 1. `failed` is
+    called with the UID of each pod whose step failed: only that retries a pod that left the node's configuration
+    (PW-101)."""
 
     def __init__(
         self,
@@ -92,17 +92,17 @@ class PodWorkers:
         failed: Callable[[str], None] = _ignore,
     ) -> None:
         self.metrics = WorkerMetrics()
-        # What is to be looked at again, and when: the kubelet takes it and sends a sync for the pods it still has.
+        # Pods to sync again, and when; the kubelet sends a sync for those it still has.
         self.retries = DueQueue()
-        # Which static pod holds which name, and which wait for it; for reading.
+        # Read-only for other components.
         self.static_names = StaticNames()
         self._workers: dict[str, PodWorker] = {}
         self._has_synced = False
         self._cache = cache
-        self._runner = StepRunner(steps, cache, self._ended)
+        self._runner = StepRunner(steps, cache, self._on_step_done)
         self._recorder = recorder
         self._delays = delays or Delays()
-        self._seconds = seconds or self._first_seconds
+        self._seconds = seconds or self._init_seconds
         self._chance = chance
         self._failed = failed
         self._ready: deque[PodWorker] = deque()
@@ -110,12 +110,12 @@ class PodWorkers:
         self._is_closed = False
 
     def update_pod(self, update: PodUpdate) -> None:
-        """Accept an update; never waits, and runs no step itself. Raises ValueError for an update about no pod."""
+        """Accept an update; neither waits nor runs a step. Raises ValueError for an update without a pod."""
         uid = update.uid
         worker = self._workers.get(uid)
         if self._is_closed:
             if update.kill is not None and update.kill.waiter is not None:
-                _answer(KillAnswer((update.kill.waiter,), KillOutcome.CLOSED))
+                _notify(NotifyWaiters((update.kill.waiter,), KillOutcome.CLOSED))
             return
         if worker is not None:
             state, actions = accept(worker.state, update, self._seconds())
@@ -125,16 +125,16 @@ class PodWorkers:
             state, actions = accept(None, update, self._seconds(), is_stopped=self._has_stopped(update))
             if state is not None:
                 worker = self._workers[uid] = PodWorker(uid, state)
-        self._do(worker, actions)
+        self._execute(worker, actions)
 
     def sync_known_pods(self, desired: Container[str]) -> dict[str, KnownPod]:
-        """Compare with the UIDs that the node should have: forget what has ended, bring what is not wanted to its end.
-        Tells what remains known. A wanted pod that is not in it has to be created by the caller."""
+        """Compare with the desired UIDs: forget finished pods and terminate unwanted ones. Returns the pods that remain
+        known; the caller has to create a desired pod that is missing."""
         self._has_synced = True
         now = self._seconds()
         known: dict[str, KnownPod] = {}
         for uid, worker in list(self._workers.items()):
-            # Whoever is told something on the way may have asked for the same.
+            # A waiter notified in this loop may have called this method.
             if self._workers.get(uid) is not worker:
                 continue
             is_orphan = uid not in desired
@@ -144,10 +144,10 @@ class PodWorkers:
             else:
                 worker.state = state
                 known[uid] = known_pod(state, is_orphan=is_orphan)
-            self._do(worker, actions)
+            self._execute(worker, actions)
         return known
 
-    # What other parts ask
+    # Queries
 
     def __len__(self) -> int:
         return len(self._workers)
@@ -160,7 +160,7 @@ class PodWorkers:
         return None if worker is None else worker.state
 
     def known_pods(self, desired: Container[str]) -> dict[str, KnownPod]:
-        """What `sync_known_pods` would tell of each, without changing any."""
+        """What `sync_known_pods` would return, without changing anything."""
         return {
             uid: known_pod(each.state, is_orphan=uid not in desired) for uid, each in self._workers.items()
         }
@@ -170,7 +170,7 @@ class PodWorkers:
         return worker is not None and worker.is_working
 
     def is_known_terminated(self, uid: str) -> bool:
-        """The workers saw that all its containers have stopped, and remember it (PW-170)."""
+        """All its containers have stopped, and the pod is still known (PW-170)."""
         state = self.state(uid)
         return state is not None and state.is_terminated
 
@@ -180,27 +180,27 @@ class PodWorkers:
         return not self._has_synced if state is None else not state.is_terminated
 
     def is_finished(self, uid: str) -> bool:
-        """Its last step is done, or there is no such pod (PW-172)."""
+        """Its last step is done, or the pod does not exist (PW-172)."""
         state = self.state(uid)
         return self._has_synced if state is None else state.is_finished
 
     def is_termination_requested(self, uid: str) -> bool:
-        """It is to end; containers may still be starting (PW-173)."""
+        """Termination was requested; containers may still be starting (PW-173)."""
         state = self.state(uid)
         return state is not None and state.is_termination_requested
 
     def should_containers_be_terminating(self, uid: str) -> bool:
-        """No container of it is started any more (PW-174)."""
+        """None of its containers will be started again (PW-174)."""
         state = self.state(uid)
         return self._has_synced if state is None else state.is_acknowledged
 
     def should_runtime_be_removed(self, uid: str) -> bool:
-        """What its containers used while they ran can go (PW-175)."""
+        """Resources of its running containers can be removed (PW-175)."""
         state = self.state(uid)
         return self._has_synced if state is None else state.is_terminated
 
     def should_content_be_removed(self, uid: str) -> bool:
-        """What it left on disk can go: at once if evicted (PW-177), when it has stopped if deleted (PW-176)."""
+        """Its data on disk can be removed: at once if evicted (PW-177), once stopped if deleted (PW-176)."""
         state = self.state(uid)
         if state is None:
             return self._has_synced
@@ -215,33 +215,33 @@ class PodWorkers:
     # Running the steps
 
     async def run(self) -> None:
-        """Run the steps, until it is cancelled. Those that are running are cancelled then, and waited for; whoever
-        still waits for a kill is told that nothing is known. To be called once."""
+        """Run steps until cancelled; then cancel running steps, wait for them, and notify the remaining kill waiters
+        with CLOSED. Call once."""
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
                     await self._wakeup.wait()
                     self._wakeup.clear()
                     while self._ready:
-                        self._begin_some(group)
+                        self._begin_batch(group)
                         await asyncio.sleep(0)
         finally:
             self._close()
 
     def _close(self) -> None:
-        """What is known stays known: who asks now must not take it for pods that are gone."""
+        """Keep the states: an empty result would look as if the pods were gone."""
         self._is_closed = True
         self._ready.clear()
         for worker in list(self._workers.values()):
             waiters = worker.state.waiters
             worker.state = replace(worker.state, waiters=())
-            _answer(KillAnswer(waiters, KillOutcome.CLOSED))
+            _notify(NotifyWaiters(waiters, KillOutcome.CLOSED))
 
-    def _begin_some(self, group: asyncio.TaskGroup) -> None:
+    def _begin_batch(self, group: asyncio.TaskGroup) -> None:
         for _ in range(min(len(self._ready), _BATCH)):
             worker = self._ready.popleft()
             worker.is_queued = False
-            # It may have been forgotten while it stood in line.
+            # The pod may have been forgotten while it was queued.
             if self._workers.get(worker.uid) is worker:
                 self._begin(worker, group)
 
@@ -250,7 +250,7 @@ class PodWorkers:
         if update is None:
             return
         now = self._seconds()
-        # What is only known from the runtime runs already (PW-72).
+        # A pod known only from the runtime is already running (PW-72).
         is_start = state.started_at is None and update.running is None
         if is_start:
             assert update.pod is not None
@@ -261,20 +261,20 @@ class PodWorkers:
             if admission is NEVER:
                 worker.state, actions = end_before_start(state, now)
                 self._measure("terminated", update, now)
-                self._do(worker, actions)
+                self._execute(worker, actions)
                 return
             self.metrics.containers_per_pod.observe(len(update.pod.spec.containers))
         worker.state, work = begin(state, update, now, is_start=is_start)
         self._runner.start(worker, work, group)
 
     def _admission(self, worker: PodWorker, pod: NodePod) -> StaticAdmission:
-        # What the runtime was seen to have has to be stopped, whoever started it.
+        # What the runtime has must be stopped, regardless of who holds the name.
         if worker.state.is_seen_in_runtime or not is_static(pod):
             return NOW
         return self.static_names.admit(full_name(pod), worker.uid, self._is_alive)
 
-    def _first_seconds(self) -> float:
-        # All that happens to the workers happens on one loop: it is asked for once.
+    def _init_seconds(self) -> float:
+        # Looked up once: the workers always run on the same loop.
         self._seconds = asyncio.get_running_loop().time
         return self._seconds()
 
@@ -282,7 +282,9 @@ class PodWorkers:
         state = self.state(uid)
         return state is not None and not state.is_termination_requested
 
-    def _ended(self, worker: PodWorker, synced: SyncResult | None, error: BaseException | None) -> None:
+    def _on_step_done(
+        self, worker: PodWorker, synced: SyncResult | None, error: BaseException | None
+    ) -> None:
         work, now = worker.work, self._seconds()
         assert work is not None
         if worker.has_stepped:
@@ -292,14 +294,14 @@ class PodWorkers:
             _call_safely(self._recorder.event, regarding, "Warning", "FailedSync", str(error))
         worker.work, worker.is_cancelled, worker.has_stepped = None, False, False
         is_terminal = False
-        # A step may answer what it should not: that is no reason to end all the others.
+        # A step that returns a wrong type must not stop the workers.
         if isinstance(synced, SyncResult):
             is_terminal = synced.is_terminal
             if synced.after is not None:
                 _call_safely(synced.after)
         if error is not None:
-            self._note_failure(worker, work, error)
-        elif self._move_on(worker, work, now, is_terminal=is_terminal):
+            self._on_failure(worker, work, error)
+        elif self._on_success(worker, work, now, is_terminal=is_terminal):
             return
         is_transition = error is None and (is_terminal or work.stage is TERMINATING)
         delay = delay_after(self._delays, error, now, is_transition=is_transition, random=self._chance())
@@ -308,8 +310,8 @@ class PodWorkers:
         if worker.state.pending is not None:
             self._wake(worker)
 
-    def _move_on(self, worker: PodWorker, work: StepWork, now: float, *, is_terminal: bool) -> bool:
-        """The step succeeded; says whether it was the pod's last one."""
+    def _on_success(self, worker: PodWorker, work: StepWork, now: float, *, is_terminal: bool) -> bool:
+        """Returns whether this successful step was the pod's last one."""
         state, actions = succeed(worker.state, work, now, is_terminal=is_terminal)
         if state is None:
             self._forget(worker)
@@ -319,10 +321,10 @@ class PodWorkers:
             if state.is_finished:
                 self._measure("terminated", work.update, now)
         if actions:
-            self._do(worker, actions)
+            self._execute(worker, actions)
         return state is None or state.is_finished
 
-    def _note_failure(self, worker: PodWorker, work: StepWork, error: BaseException) -> None:
+    def _on_failure(self, worker: PodWorker, work: StepWork, error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError):
             log.debug("pod %s: %s step cancelled", worker.uid, work.stage.value)
             return
@@ -334,27 +336,27 @@ class PodWorkers:
         if update.asked_at is not None:
             self.metrics.worker_seconds[operation].observe(now - update.asked_at)
 
-    def _do(self, worker: PodWorker | None, actions: tuple[Action, ...]) -> None:
-        """Carry out what was decided. The state has been set before: whoever is told something may ask at once."""
+    def _execute(self, worker: PodWorker | None, actions: tuple[Action, ...]) -> None:
+        """Execute actions. The state is set before: a notified waiter may query it at once."""
         for action in actions:
-            if isinstance(action, KillAnswer):
-                _answer(action)
+            if isinstance(action, NotifyWaiters):
+                _notify(action)
                 continue
             assert worker is not None
             if action is WAKE:
                 self._wake(worker)
             elif action is CANCEL_STEP:
                 self._runner.cancel(worker)
-            elif action is LINE_UP:
+            elif action is QUEUE_FOR_NAME:
                 pod = worker.state.config
                 assert pod is not None
-                self.static_names.line_up(full_name(pod), worker.uid)
+                self.static_names.enqueue(full_name(pod), worker.uid)
             else:
                 self.static_names.release(worker.uid)
                 self.retries.forget(worker.uid)
 
     def _wake(self, worker: PodWorker) -> None:
-        """While a step is running nothing is to be done: what is pending is looked for when it ends (PW-01)."""
+        """Does nothing while a step runs: `_on_step_done` checks for a pending update (PW-01)."""
         if worker.work is None and not worker.is_queued:
             worker.is_queued = True
             if not self._ready:
@@ -367,24 +369,24 @@ class PodWorkers:
         self.retries.forget(worker.uid)
 
     def _has_stopped(self, update: PodUpdate) -> bool:
-        """Of a pod that has ended when it is first seen: a status that cannot be read counts as no (PW-14)."""
+        """For a pod in a terminal phase when first seen; False if its status cannot be read (PW-14)."""
         if update.pod is None or not has_ended(update.pod):
             return False
         try:
             return self._cache.get(update.pod.metadata.uid).is_stopped
-        except Exception as error:  # noqa: BLE001 - then the pod is stopped the long way
+        except Exception as error:  # noqa: BLE001 - then the pod goes through all termination steps
             log.debug("pod %s: runtime status unavailable: %r", update.uid, error)
             return False
 
 
-def _answer(answer: KillAnswer) -> None:
-    for waiter in answer.waiters:
-        _call_safely(waiter, answer.outcome)
+def _notify(action: NotifyWaiters) -> None:
+    for waiter in action.waiters:
+        _call_safely(waiter, action.outcome)
 
 
 def _call_safely(callback: Callable[Q, None], *arguments: Q.args, **options: Q.kwargs) -> None:
     try:
         callback(*arguments, **options)
     except Exception:
-        # It is somebody else's: the pod, and the others who wait, must not suffer from it.
+        # A foreign callback must affect neither the pod nor other waiters.
         log.exception("a callback of the pod workers failed")
