@@ -1,8 +1,8 @@
-"""The status manager: what the API server is told of the node's pods, and when.
+"""The status manager: reports the statuses of the node's pods to the API server.
 
-`StatusGenerator` generates the status of a pod from what the runtime has; its rules (phase, conditions, container
-statuses, readiness) are pure and have a module each. `StatusManager` is the only way to the API server for statuses
-(the SM- rules): several changes become one patch, and a pod of the same name with another UID is never touched.
+`StatusGenerator` generates a pod's status from its runtime state; its rules (phase, conditions, container statuses,
+readiness) are pure, in one module each. Only `StatusManager` writes statuses to the API server (the SM- rules): it
+combines several changes into one patch and never touches a pod of the same name with another UID.
 """
 
 from podlife.kubelet.status.generate import StatusGenerator, is_restart_under_way

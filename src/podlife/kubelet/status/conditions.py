@@ -1,6 +1,6 @@
-"""The conditions that a node writes into a pod's status (SM-60 to SM-62), without their times. Pure.
+"""The pod conditions written by the kubelet (SM-60 to SM-62), without times. Pure.
 
-`lastTransitionTime` is left to `normalize`; conditions of others are never touched.
+`normalize` sets `lastTransitionTime`; conditions of other writers are never touched.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Statuses = Sequence[Mapping[str, Any]]
 
 
 def is_owned_by_kubelet(type_: str) -> bool:
-    """DisruptionTarget is not: others write it, too."""
+    """False for DisruptionTarget, which other components write too."""
     return type_ in _OWNED
 
 
@@ -62,7 +62,7 @@ def _names(text: str, names: Sequence[str]) -> list[str]:
 
 
 def containers_ready(pod: Pod, statuses: Statuses | None, phase: str) -> Object:
-    """True when every regular container and every sidecar is ready (SM-60)."""
+    """True if every regular container and every sidecar is ready (SM-60)."""
     if statuses is None:
         return condition(pod, "ContainersReady", False, "UnknownContainerStatuses")
     shown = status_by_name(statuses)
@@ -70,41 +70,41 @@ def containers_ready(pod: Pod, statuses: Statuses | None, phase: str) -> Object:
     unknown = [each["name"] for each in wanted if each["name"] not in shown]
     unready = [each["name"] for each in wanted if not shown.get(each["name"], {"ready": True}).get("ready")]
     if phase == "Failed" or (phase == "Succeeded" and not unknown):
-        return not_ready_any_more(pod, "ContainersReady", phase)
-    said = [
+        return not_ready_terminal(pod, "ContainersReady", phase)
+    problems = [
         *_names("containers with unknown status", unknown),
         *_names("containers with unready status", unready),
     ]
-    if said:
-        return condition(pod, "ContainersReady", False, "ContainersNotReady", ", ".join(said))
+    if problems:
+        return condition(pod, "ContainersReady", False, "ContainersNotReady", ", ".join(problems))
     return condition(pod, "ContainersReady", True)
 
 
-def not_ready_any_more(pod: Pod, type_: str, phase: str) -> Object:
-    """Ready or ContainersReady of a pod that has ended."""
+def not_ready_terminal(pod: Pod, type_: str, phase: str) -> Object:
+    """Ready or ContainersReady of a pod in a terminal phase."""
     return condition(pod, type_, False, _TERMINAL_REASONS[phase])
 
 
 def ready(pod: Pod, conditions: Iterable[Mapping[str, Any]], statuses: Statuses | None, phase: str) -> Object:
-    """True when its containers are ready and every readiness gate is open (SM-61)."""
+    """True if the containers are ready and every readiness gate is true (SM-61)."""
     containers = containers_ready(pod, statuses, phase)
     if containers["status"] != "True":
         return {**containers, "type": "Ready"}
     by_type = {each["type"]: each for each in conditions}
-    said = []
+    problems = []
     for gate in pod["spec"].get("readinessGates") or ():
         type_ = gate["conditionType"]
         if type_ not in by_type:
-            said.append(f'corresponding condition of pod readiness gate "{type_}" does not exist.')
+            problems.append(f'corresponding condition of pod readiness gate "{type_}" does not exist.')
         elif (status := by_type[type_].get("status")) != "True":
-            said.append(f'the status of pod readiness gate "{type_}" is not "True", but {status}')
-    if said:
-        return condition(pod, "Ready", False, "ReadinessGatesNotReady", ", ".join(said))
+            problems.append(f'the status of pod readiness gate "{type_}" is not "True", but {status}')
+    if problems:
+        return condition(pod, "Ready", False, "ReadinessGatesNotReady", ", ".join(problems))
     return condition(pod, "Ready", True)
 
 
 def initialized(pod: Pod, old_status: Mapping[str, Any], statuses: Statuses | None, phase: str) -> Object:
-    """True when every init container has done its part, and from then on (SM-62)."""
+    """True once every init container has completed or started, and from then on (SM-62)."""
     wanted = init_containers_of(pod)
     if statuses is None and wanted:
         return condition(pod, "Initialized", False, "UnknownContainerStatuses")
@@ -120,17 +120,17 @@ def initialized(pod: Pod, old_status: Mapping[str, Any], statuses: Statuses | No
     was = condition_of(old_status, "Initialized") or {}
     states = (state_of(shown.get(each["name"], {}))[0] for each in containers_of(pod))
     has_been = was.get("status") == "True" or any(each in ("running", "terminated") for each in states)
-    said = [
+    problems = [
         *_names("containers with unknown status", unknown),
         *_names("containers with incomplete status", incomplete),
     ]
-    if said and not has_been:
-        return condition(pod, "Initialized", False, "ContainersNotInitialized", ", ".join(said))
+    if problems and not has_been:
+        return condition(pod, "Initialized", False, "ContainersNotInitialized", ", ".join(problems))
     return condition(pod, "Initialized", True)
 
 
 def all_containers_restarting(pod: Pod, phase: str, *, is_restarting: bool) -> Object:
-    """Of a pod that has a rule to restart as a whole. It knows of no generation, as upstream."""
+    """For a pod with a rule that restarts all containers. As upstream, without observedGeneration."""
     if phase in _TERMINAL_REASONS:
         return {"type": "AllContainersRestarting", "status": "False", "reason": _TERMINAL_REASONS[phase]}
     if not is_restarting:
@@ -144,14 +144,14 @@ def all_containers_restarting(pod: Pod, phase: str, *, is_restarting: bool) -> O
 
 
 def resize_pending(pod: Pod, names: Sequence[str]) -> Object:
-    """Of a pod with containers that run with other resources than it asks for by now."""
-    said = _names("in-place resize is not supported by this node", names)[0]
-    message = f"{said} will have its new resources when it is restarted"
+    """For a pod with containers whose resources differ from the spec."""
+    detail = _names("in-place resize is not supported by this node", names)[0]
+    message = f"{detail} will have its new resources when it is restarted"
     return condition(pod, "PodResizePending", True, "Infeasible", message)
 
 
 def with_condition(conditions: Iterable[Mapping[str, Any]], condition: Mapping[str, Any]) -> list[Object]:
-    """In the place of the one of its type, or last."""
+    """Replace the condition of the same type, or append."""
     result = [dict(each) for each in conditions]
     for index, each in enumerate(result):
         if each["type"] == condition["type"]:

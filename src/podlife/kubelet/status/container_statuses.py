@@ -1,7 +1,7 @@
-"""The statuses of a pod's containers, from what the runtime has and what was reported before (CS-01 to CS-08). Pure.
+"""The statuses of a pod's containers, from the runtime's state and the last reported status (CS-01 to CS-08). Pure.
 
-What the runtime has forgotten is not reported as if it had never been: a container that ran and is gone shows that it
-ended, and no restart count decreases. `ready` and `started` are left to `readiness`.
+A container that ran and that the runtime has lost is reported as terminated, and no restart count decreases.
+`pod_status` sets `ready` and `started`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MESSAGE_BYTES = 4096
 
 _GONE = "The container could not be located when the pod was deleted.  The container used to be Running"
 _REMOVED = "The container is removed because RestartAllContainers in place"
-_TAKEN_AS_DONE = (
+_ASSUMED_COMPLETED = (
     "Unable to get init container status from container runtime and pod has been initialized, "
     "treat it as exited normally"
 )
@@ -44,7 +44,7 @@ _TAKEN_AS_DONE = (
 
 @dataclass(frozen=True)
 class PodObservation:
-    """`runtime` is its name in container IDs; `logs` are the ends of logs of failed containers, by ID."""
+    """`runtime` is the scheme of container IDs; `logs` are log tails of failed containers, by ID."""
 
     pod: Pod
     observed: ObservedPod
@@ -61,7 +61,7 @@ def container_statuses(
     *,
     is_init: bool = False,
 ) -> list[Object]:
-    """In the order of the containers given, which are of one sort."""
+    """In the order of `containers`, which are all init, all regular or all ephemeral."""
     before = status_by_name(old)
     return [_status(seen, each, before.get(each["name"]), is_init=is_init) for each in containers]
 
@@ -71,19 +71,19 @@ def _status(
 ) -> Object:
     instances = seen.observed.instances(container["name"])
     if instances:
-        status = _told(seen, container, instances[0], old)
+        status = _instance_status(seen, container, instances[0], old)
         if len(instances) > 1:
-            # The one before it says how it came to this one (CS-06).
-            status["lastState"] = _told(seen, container, instances[1], old)["state"]
+            # The previous instance explains the restart (CS-06).
+            status["lastState"] = _instance_status(seen, container, instances[1], old)["state"]
     else:
-        status = _missing(seen, container, old)
-    if is_init and _is_over(seen, container, status, instances):
+        status = _missing_status(seen, container, old)
+    if is_init and _is_completed(seen, container, status, instances):
         return status
     return _with_start_failure(seen, container, status)
 
 
-def _missing(seen: PodObservation, container: Container, old: Mapping[str, Any] | None) -> Object:
-    """Of one that the runtime knows nothing of."""
+def _missing_status(seen: PodObservation, container: Container, old: Mapping[str, Any] | None) -> Object:
+    """The status of a container that the runtime does not have."""
     reason = INITIALIZING if init_containers_of(seen.pod) else CREATING
     status: Object = {
         "name": container["name"],
@@ -108,15 +108,15 @@ def _missing(seen: PodObservation, container: Container, old: Mapping[str, Any] 
     if kind == "running" and state_of(status, "lastState")[0] != "terminated":
         gone = {"reason": STATUS_UNKNOWN, "message": _GONE, "exitCode": 137}
         status["lastState"] = {"terminated": gone}
-        # It was not the pod's end, so it is a restart.
+        # The pod is not being deleted, so this is a restart.
         status["restartCount"] = count + (not is_deleting(seen.pod))
     return status
 
 
-def _told(
+def _instance_status(
     seen: PodObservation, container: Container, known: ContainerStatus, old: Mapping[str, Any] | None
 ) -> Object:
-    """Of one instance that the runtime knows."""
+    """The status of one instance in the runtime."""
     container_id = f"{seen.runtime}://{known.id}"
     old = old or {}
     old_kind, old_state = state_of(old)
@@ -144,7 +144,7 @@ def _told(
         "lastState": {},
         **_resources(container, known),
     }
-    # A restart in place removes what ended, so its end is only known from before.
+    # A restart in place removes terminated containers, so their end is known only from the old status.
     if old_kind == "terminated" and old.get("containerID") != container_id:
         status["lastState"] = {"terminated": dict(old_state)}
     elif state_of(old, "lastState")[0] == "terminated":
@@ -156,7 +156,7 @@ def _told(
 
 
 def _resources(container: Container, known: ContainerStatus) -> Object:
-    """Those that the instance runs with; a resize of its pod changes neither before it is started again."""
+    """The resources that the instance runs with; a resize takes effect at the next start."""
     resources = resources_at_start(container, known.config.annotations)
     allocated = resources.get("requests")
     return {"resources": resources, **({"allocatedResources": allocated} if allocated else {})}
@@ -180,26 +180,26 @@ def _state(seen: PodObservation, container: Container, known: ContainerStatus, c
             return {"waiting": {}}
 
 
-def _times(**moments: datetime | None) -> Object:
-    return {key: format_time(moment) for key, moment in moments.items() if moment is not None}
+def _times(**times: datetime | None) -> Object:
+    return {key: format_time(time) for key, time in times.items() if time is not None}
 
 
-def _is_over(
+def _is_completed(
     seen: PodObservation, container: Container, status: Object, instances: list[ContainerStatus]
 ) -> bool:
-    """Whether an init container is done for good; a missing one is, if a regular container is there (CS-04)."""
+    """Whether an init container has completed; a missing one has if a regular container exists (CS-04)."""
     if instances:
         return instances[0].state is ContainerState.EXITED and instances[0].exit_code == 0
     has_regular = any(each["name"] in seen.observed.newest for each in containers_of(seen.pod))
     if has_regular and not is_sidecar(container) and state_of(status)[0] == "waiting":
-        said = {"reason": "Completed", "message": _TAKEN_AS_DONE, "exitCode": 0}
+        said = {"reason": "Completed", "message": _ASSUMED_COMPLETED, "exitCode": 0}
         status["state"] = {"terminated": said}
         return True
     return False
 
 
 def _with_start_failure(seen: PodObservation, container: Container, status: Object) -> Object:
-    """One that is to start and could not shows why it waits; how it ended is told as what was before (CS-07)."""
+    """Show why a container that should start could not; its termination moves to `lastState` (CS-07)."""
     failure = seen.start_failures.get(container["name"])
     newest = seen.observed.newest.get(container["name"])
     if failure is None or not should_start(seen.pod, container, newest):
@@ -213,7 +213,7 @@ def _with_start_failure(seen: PodObservation, container: Container, status: Obje
 
 
 def is_log_needed(container: Container, known: ContainerStatus) -> bool:
-    """One that failed, wrote nothing, and lets its log speak for it."""
+    """Whether the container failed without a termination message and falls back to its log."""
     return (
         container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         and bool(known.exit_code)
@@ -222,7 +222,7 @@ def is_log_needed(container: Container, known: ContainerStatus) -> bool:
 
 
 def terminated_message(container: Container, known: ContainerStatus, log: str = "") -> str:
-    """What the container wrote to its file, or the end of its log if it may; the runtime's own words come first."""
+    """The runtime's message, followed by the termination message or the log tail."""
     own = known.termination_message
     if is_log_needed(container, known):
         own = _last_bytes("".join(log.splitlines(keepends=True)[-LOG_LINES:]), LOG_BYTES)

@@ -1,4 +1,4 @@
-"""Generates the status of a pod from what the runtime has, why starts failed, the ends of logs and its deadline."""
+"""Generates a pod's status from its runtime state, start failures, log tails and active deadline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadli
 
 
 def is_restart_under_way(pod: Pod, status: Mapping[str, Any], observed: ObservedPod) -> bool:
-    """A restart of the whole pod has begun, and there are containers of it that are still to go."""
+    """Whether a restart of all containers has begun and some of them are still to be removed."""
     return (
         could_restart_all(pod)
         and should_restart_all(pod, status, observed.newest)
@@ -56,11 +56,11 @@ class StatusGenerator:
         self._reasons = reasons
 
     def known(self, pod: Pod) -> Mapping[str, Any]:
-        """The newest status: what was found here, or what the pod came with."""
+        """The newest status: the last one generated, or the pod's own."""
         return self.manager.status(pod["metadata"]["uid"]) or pod.get("status") or {}
 
     def is_over(self, pod: Pod) -> bool:
-        """It has ended, or was refused, as far as anybody here or at the API server knows."""
+        """Whether the pod is in a terminal phase, locally or at the API server."""
         return is_terminal_phase(self.known(pod).get("phase")) or is_terminal_phase(
             (pod.get("status") or {}).get("phase")
         )
@@ -74,11 +74,11 @@ class StatusGenerator:
             self._runtime_name,
             self._reasons.get(pod["metadata"]["uid"]),
             is_restarting,
-            _ends_of_logs(pod, observed),
+            _log_tails(pod, observed),
         )
         status = pod_status(seen, old, self._prober.result, self._node, is_terminal=is_terminal)
         if is_restarting and not _has_any_container(pod, observed):
-            # All that was to go has gone: from here on the pod starts as any other.
+            # All containers have been removed: the pod now starts like any other.
             condition = all_containers_restarting(pod, status["phase"], is_restarting=False)
             status["conditions"] = with_condition(status["conditions"], condition)
         if not is_terminal and not is_terminal_phase(status["phase"]) and self._is_past_deadline(pod):
@@ -91,8 +91,7 @@ class StatusGenerator:
             self._prober.status_changed(pod["metadata"]["uid"])
 
     def deadline(self, pod: Pod) -> datetime | None:
-        """When the pod will have been active for longer than it may. None where there is no deadline, or where the
-        start that the pod came with cannot be read."""
+        """When the active deadline expires. None without a deadline, or without a valid start time."""
         seconds, start = pod["spec"].get("activeDeadlineSeconds"), self.known(pod).get("startTime")
         if seconds is None or not start:
             return None
@@ -106,8 +105,8 @@ class StatusGenerator:
         return deadline is not None and self._clock.now() >= deadline
 
 
-def _ends_of_logs(pod: Pod, observed: ObservedPod) -> dict[str, str]:
-    """Of containers that failed, said nothing, and let their logs speak for them."""
+def _log_tails(pod: Pod, observed: ObservedPod) -> dict[str, str]:
+    """Log tails of containers that failed without a termination message and fall back to their logs, by ID."""
     specs = {each["name"]: each for each in (*containers_of(pod), *init_containers_of(pod))}
     return {
         each.id: LogDirectory.tail(each.log_path)

@@ -1,14 +1,14 @@
-"""The status manager: what the API server is told of the pods of a node, and when (SM-01 to SM-51).
+"""The status manager: reports the statuses of a node's pods to the API server (SM-01 to SM-51).
 
-A status is sent as soon as it may be: several changes become one patch, a terminal phase waits until nothing of the pod
-can run any more, and only the last step of a pod lets it be deleted for good.
+A status is sent as soon as possible: several changes become one patch, a terminal phase waits until no container of the
+pod can run, and only the last step of a pod allows its final deletion.
 
 Guarantees:
 - A pod of the same name with another UID is neither written nor deleted.
-- Conditions of others stay.
-- What fails is retried with the next pass over all pods.
+- Conditions of other writers are preserved.
+- A failed update is retried with the next pass over all pods.
 
-What the status is, is left to `generate`.
+`generate` computes the statuses.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from podlife.kubelet.status.terminated import illegal_transition, newly_terminat
 
 log = logging.getLogger(__name__)
 
-# Pods that are written at the same time.
-_AT_ONCE = 16
+# Maximum number of concurrent status updates.
+_MAX_CONCURRENT = 16
 
 
 class PodStatusClient(Protocol):
-    """What is asked of the API server. All may raise `PodlifeError`."""
+    """The part of the API used here. All methods may raise `PodlifeError`."""
 
     async def get(self, namespace: str, name: str) -> Object: ...
 
     async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
-        """Strategic merge; answers the pod as it stands then."""
+        """Apply a strategic merge patch; returns the updated pod."""
 
     async def delete(self, namespace: str, name: str, *, uid: str) -> None:
-        """At once (grace 0), and only the pod with this UID."""
+        """Delete with grace 0 and a UID precondition."""
 
 
 class ApiStatusClient:
@@ -82,7 +82,7 @@ class _Entry(msgspec.Struct, frozen=True):
     version: int
     namespace: str
     name: str
-    # Made by the last step of the pod: it may be deleted for good.
+    # Set by the last step of the pod: the final delete may be sent.
     is_finished: bool = False
 
 
@@ -100,9 +100,9 @@ class StatusManager:
         settle_seconds: float = 0.0,
         tells_ends: bool = True,
     ) -> None:
-        """`on_terminated` is told the sort, exit code and reason of each container that ended (SM-07). For
-        `settle_seconds` a change within a phase waits for others, which are sent with it. Without `tells_ends` a pod
-        that is deleted goes without having told how it ended, which no real node should do to its cluster."""
+        """`on_terminated` gets the type, exit code and reason of each container that terminated (SM-07). A change
+        within a phase is delayed by `settle_seconds`, to be sent together with others. Without `tells_ends` a
+        deleted pod is removed without reporting its final status, which no real node should do."""
         self._client = client
         self._pods = pods
         self._clock = clock
@@ -110,31 +110,30 @@ class StatusManager:
         self._settle_seconds = settle_seconds
         self._tells_ends = tells_ends
         self._entries: dict[str, _Entry] = {}
-        # By UID of the pod at the API server, which for a static pod is that of its mirror.
+        # By UID at the API server; for a static pod that is its mirror's.
         self._sent_versions: dict[str, int] = {}
-        # The pod and the status that were last found to say the same: neither is ever changed, only replaced.
+        # The pod and status last found to be equal, compared by identity: both are replaced, never modified.
         self._agreed: dict[str, tuple[Pod, _Entry]] = {}
-        # UIDs with something new since they were last looked at, and since when: a look at all pods is too much for
-        # each change.
+        # UIDs changed since the last sync, and since when, so that a change does not require a pass over all pods.
         self._changed: dict[str, float] = {}
         self._has_changed = asyncio.Event()
 
-    # What is known
+    # Statuses
 
     def status(self, uid: str) -> Object | None:
-        """The newest, sent or not."""
+        """The newest status, sent or not."""
         entry = self._entries.get(uid)
         return None if entry is None else entry.status
 
     def set_status(self, pod: Pod, status: Mapping[str, Any]) -> bool:
-        """Whether there is something to send. That of a pod which is being deleted is always sent (SM-02)."""
-        told = dict(status)
+        """Returns whether there is a change to send. The status of a pod being deleted is always sent (SM-02)."""
+        reported = dict(status)
         if generation := pod["metadata"].get("generation"):
-            told["observedGeneration"] = generation
-        return self._update(pod, told, is_forced=is_deleting(pod))
+            reported["observedGeneration"] = generation
+        return self._update(pod, reported, is_forced=is_deleting(pod))
 
     def set_readiness(self, uid: str, container_id: str, is_ready: bool) -> bool:
-        """What a readiness probe found; the pod's conditions follow (SM-50)."""
+        """Set the result of a readiness probe and update the pod's conditions (SM-50)."""
         pod, entry = self._pods.pod(uid), self._entries.get(uid)
         if pod is None or entry is None:
             return False
@@ -149,7 +148,7 @@ class StatusManager:
         return self._update(pod, {**status, "conditions": conditions})
 
     def set_started(self, uid: str, container_id: str, is_started: bool) -> bool:
-        """What a startup probe found (SM-51)."""
+        """Set the result of a startup probe (SM-51)."""
         pod, entry = self._pods.pod(uid), self._entries.get(uid)
         if pod is None or entry is None:
             return False
@@ -157,23 +156,23 @@ class StatusManager:
         return status is not None and self._update(pod, status)
 
     def terminate(self, pod: Pod) -> bool:
-        """The last step of the pod is done: nothing of it runs or is mounted, and it may be deleted (SM-30)."""
+        """The last step is done: nothing of the pod runs or is mounted, so it may be deleted (SM-30)."""
         known = self.status(pod["metadata"]["uid"])
         status = terminated_status(pod, known if known is not None else pod.get("status") or {})
         return self._update(pod, status, is_forced=True, is_finished=True)
 
     def note_mirror(self, uid: str) -> None:
-        """A static pod has a mirror, or another one: what waited for it is sent, not only with the next look at all."""
+        """A static pod got a new mirror: send its status now instead of with the next full pass."""
         if uid in self._entries:
             self._note_change(uid)
 
     def forget_all_but(self, uids: Collection[str]) -> None:
-        """Pods that the kubelet no longer has leave no status behind."""
+        """Drop the statuses of pods that the kubelet no longer has."""
         for uid in [uid for uid in self._entries if uid not in uids]:
             self.forget(uid)
 
     def forget(self, uid: str) -> None:
-        """With what was sent: versions begin again for a pod that comes back under this UID."""
+        """Also forget the sent version: a pod that returns with this UID starts at version 1."""
         self._sent_versions.pop(self._target(uid), None)
         self._entries.pop(uid, None)
         self._agreed.pop(uid, None)
@@ -222,10 +221,10 @@ class StatusManager:
         generation = max(old.get("observedGeneration") or 0, status.get("observedGeneration") or 0)
         return {**timed, "observedGeneration": generation} if generation else timed
 
-    # What is sent
+    # Sending
 
     async def run(self) -> None:
-        """Send what changes, and look at all pods every ten seconds. Ends only by being cancelled."""
+        """Send changes, and compare all pods every ten seconds. Runs until cancelled."""
         loop = asyncio.get_running_loop()
         due = loop.time() + STATUS_SYNC_SECONDS
         while True:
@@ -233,7 +232,7 @@ class StatusManager:
                 due = loop.time() + STATUS_SYNC_SECONDS
                 await self.sync_all()
                 continue
-            # Those that wait for more have waited long enough by then.
+            # By then the oldest delayed change has settled.
             settled = min(self._changed.values(), default=due) + self._settle_seconds
             try:
                 async with asyncio.timeout_at(min(due, settled) if self._settle_seconds else due):
@@ -244,10 +243,10 @@ class StatusManager:
             await self.sync_changed()
 
     async def sync_changed(self) -> None:
-        """Send what was not sent yet (SM-12)."""
+        """Send unsent changes (SM-12)."""
         self._has_changed.clear()
         targets = {uid: self._target(uid) for uid in self._changed if uid in self._entries}
-        # A static pod without mirror waits for one.
+        # A static pod waits for its mirror.
         waiting = {uid for uid, target in targets.items() if not target or self._may_change_soon(uid)}
         self._changed = {uid: since for uid, since in self._changed.items() if uid in waiting}
         await self._sync(
@@ -259,7 +258,7 @@ class StatusManager:
         )
 
     def _may_change_soon(self, uid: str) -> bool:
-        """The pod is in the phase that the API server knows of, and has not been for long."""
+        """Whether the pod changed recently and its phase equals the API server's."""
         if not self._settle_seconds or self._entries[uid].is_finished:
             return False
         pod = self._pods.pod(uid)
@@ -269,7 +268,7 @@ class StatusManager:
         return is_same or (is_deleting(pod) and not self._tells_ends)
 
     async def sync_all(self) -> None:
-        """Send what was not sent yet, and what the API server holds otherwise or has still to delete (SM-14)."""
+        """Send unsent changes, statuses that differ at the API server, and outstanding deletes (SM-14)."""
         self._has_changed.clear()
         targets = {uid: self._target(uid) for uid in self._entries}
         alive = set(targets.values())
@@ -290,7 +289,7 @@ class StatusManager:
         try:
             return self._is_due(uid, target)
         except Exception:
-            # It concerns this pod alone: the others are compared all the same.
+            # Affects only this pod.
             log.exception("status of pod %s could not be compared with the API server's", uid)
             return False
 
@@ -322,16 +321,16 @@ class StatusManager:
                     await self._sync_pod(uid, entry)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(_AT_ONCE, len(uids))):
+            for _ in range(min(_MAX_CONCURRENT, len(uids))):
                 group.create_task(sync_in_turn())
 
     async def _sync_pod(self, uid: str, entry: _Entry) -> None:
-        """One pod: look, patch, and delete it for good if all is done (SM-10, SM-11, SM-30)."""
+        """Get, patch, and send the final delete if the pod is finished (SM-10, SM-11, SM-30)."""
         try:
             shown = await self._client.get(entry.namespace, entry.name)
             target = shown["metadata"]["uid"]
             if target != self._target(uid):
-                # Deleted, and made again: what is known here is of another pod.
+                # Deleted and recreated: the status here belongs to another pod.
                 self.forget(uid)
                 return
             if self._tells_ends or not (entry.is_finished and is_deleting(shown)):
@@ -347,7 +346,7 @@ class StatusManager:
                 "status update for pod %s/%s failed, will retry: %s", entry.namespace, entry.name, error
             )
         except Exception:
-            # It concerns this pod alone: the others' statuses are sent all the same.
+            # Affects only this pod.
             log.exception("status update for pod %s/%s failed, will retry", entry.namespace, entry.name)
 
     async def _patch(self, uid: str, entry: _Entry, shown: Object) -> Object:
@@ -361,20 +360,20 @@ class StatusManager:
 
 
 def _with_container(status: Object, container_id: str, field: str, value: bool) -> Object | None:
-    """The status with a field of one of its containers changed; None where that changes nothing."""
+    """The status with one field of one container changed; None if that changes nothing."""
     for key in ("containerStatuses", "initContainerStatuses"):
-        for place, each in enumerate(status.get(key) or ()):
+        for position, each in enumerate(status.get(key) or ()):
             if bare_id(each.get("containerID") or "") == bare_id(container_id):
                 if each.get(field) is value:
                     return None
                 changed = [*status[key]]
-                changed[place] = {**each, field: value}
+                changed[position] = {**each, field: value}
                 return {**status, key: changed}
     return None
 
 
 def _can_be_deleted(shown: Pod, entry: _Entry, *, tells_ends: bool) -> bool:
-    """By the phase that the API server holds, not by the one that is known here (SM-30)."""
+    """Decided by the phase at the API server, not by the local one (SM-30)."""
     phase = (shown.get("status") or {}).get("phase")
-    is_told = is_terminal_phase(phase) or not tells_ends
-    return entry.is_finished and is_deleting(shown) and not is_mirror(shown) and is_told
+    is_reported = is_terminal_phase(phase) or not tells_ends
+    return entry.is_finished and is_deleting(shown) and not is_mirror(shown) and is_reported

@@ -1,7 +1,7 @@
-"""The normal form in which statuses are kept and compared (SM-03 to SM-05). Pure.
+"""The normal form in which statuses are stored and compared (SM-03 to SM-05). Pure.
 
-Times have whole seconds, container statuses a fixed order, termination messages a limit. Two statuses are equal when
-they differ only in what the node does not write, or in how they express absence.
+Times have whole seconds, container statuses a fixed order, termination messages a size limit. Two statuses are equal if
+they differ only in fields the kubelet does not write, or in how they express absence.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from podlife.kubelet.constants import TERMINATION_MESSAGES_BYTES
 from podlife.kubelet.pod_fields import Pod, condition_of, containers_of, init_containers_of
 from podlife.kubelet.status.conditions import is_written_by_kubelet
 
-# Written by others into the same status.
+# Written by other components.
 FOREIGN = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
-# Written by others, unless the node has something to say.
+# Written by other components, unless the kubelet sets them.
 KEPT = ("qosClass", "nominatedNodeName")
 _LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _TIMES = frozenset(("startedAt", "finishedAt", "lastTransitionTime", "lastProbeTime", "startTime"))
-# What is nothing but itself, which most values of a status are.
+# Scalar types, which most values of a status have.
 _PLAIN = frozenset((str, int, bool, float, type(None)))
 
 
 def with_transition_times(
     conditions: Iterable[Mapping[str, Any]], old_status: Mapping[str, Any], now: datetime
 ) -> list[Object]:
-    """A condition whose value stays keeps its time (SM-03). Those of others are left as they are."""
+    """A condition keeps its time while its status stays the same (SM-03). Other writers' conditions are unchanged."""
     result = []
     for condition in conditions:
         if not is_written_by_kubelet(condition["type"]):
@@ -42,7 +42,7 @@ def with_transition_times(
 
 
 def normalized(pod: Pod, status: Mapping[str, Any]) -> Object:
-    """Another status that says the same."""
+    """An equivalent status in normal form."""
     spec = pod["spec"]
     count = (
         len(containers_of(pod)) + len(init_containers_of(pod)) + len(spec.get("ephemeralContainers") or ())
@@ -56,13 +56,13 @@ def normalized(pod: Pod, status: Mapping[str, Any]) -> Object:
             result[key] = [_container(each, bound) for each in result[key]]
             result[key].sort(key=lambda each: str(each["name"]))
     if result.get("initContainerStatuses"):
-        places = {each["name"]: place for place, each in enumerate(init_containers_of(pod))}
-        result["initContainerStatuses"].sort(key=lambda each: places.get(each["name"], len(places)))
+        positions = {each["name"]: position for position, each in enumerate(init_containers_of(pod))}
+        result["initContainerStatuses"].sort(key=lambda each: positions.get(each["name"], len(positions)))
     return result
 
 
 def _container(status: Mapping[str, Any], bound: int) -> Object:
-    """Of a container times stand in what it does and did, and nowhere else."""
+    """Only `state` and `lastState` of a container contain times."""
     result = dict(status)
     for which in ("state", "lastState"):
         if state := result.get(which):
@@ -74,7 +74,7 @@ def _detail(state: Mapping[str, Any] | None, bound: int) -> Object | None:
     if state is None:
         return None
     result = _with_whole_seconds(state)
-    # Only the end of a container has a message without a bound of its own.
+    # Only termination messages can be long.
     if result.get("message") and "exitCode" in result:
         result["message"] = cut_message(result["message"], bound)
     return result
@@ -85,7 +85,7 @@ def _with_whole_seconds(value: Mapping[str, Any]) -> Object:
 
 
 def _without_fraction(time: str | None) -> str | None:
-    """A time that other components wrote and that cannot be read stays as it is."""
+    """Times of other writers that cannot be parsed stay unchanged."""
     if not time or len(time) == len("2006-01-02T15:04:05Z"):
         return time
     try:
@@ -95,35 +95,35 @@ def _without_fraction(time: str | None) -> str | None:
 
 
 def cut_message(message: str, bound: int) -> str:
-    """At most that many bytes, and no letter by halves."""
+    """At most `bound` bytes, without splitting a character."""
     return message.encode("utf-8", "replace")[:bound].decode("utf-8", "ignore")
 
 
 def has_same_meaning(one: Any, other: Any) -> bool:
-    """Whether two values of the API say the same: a field left out is one with nothing in it."""
-    # Mostly nothing has changed, and that is found out much faster.
-    return bool(one == other or _told(one) == _told(other))
+    """Whether two API values are equivalent: a missing field equals an empty one."""
+    # Fast path: mostly nothing has changed.
+    return bool(one == other or _canonical(one) == _canonical(other))
 
 
-def _told(value: Any) -> Any:
+def _canonical(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Mapping):
-        told = {name: _told(each) for name, each in value.items()}
-        # That a container waits says something, even without a reason; so does that it has not started.
+        canonical = {name: _canonical(each) for name, each in value.items()}
+        # An empty state (such as `waiting`) is meaningful, and so is `started: false`.
         return {
             name: each
-            for name, each in told.items()
+            for name, each in canonical.items()
             if each or name in ("waiting", "running", "terminated") or (name == "started" and each is False)
         }
     if isinstance(value, list | tuple):
-        return [_told(each) for each in value]
+        return [_canonical(each) for each in value]
     return value
 
 
 def is_same_by_kubelet(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether nothing has changed of what a node writes (SM-04)."""
-    if _conditions_told(old) != _conditions_told(new):
+    """Whether all fields that the kubelet writes are equal (SM-04)."""
+    if _own_conditions(old) != _own_conditions(new):
         return False
     left_out = ("conditions", *FOREIGN, *KEPT)
     return has_same_meaning(
@@ -132,7 +132,7 @@ def is_same_by_kubelet(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     )
 
 
-def _conditions_told(status: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+def _own_conditions(status: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     return {
         each["type"]: (each.get("status"), each.get("reason") or "", each.get("message") or "")
         for each in status.get("conditions") or ()

@@ -42,8 +42,8 @@ class _Count:
 def phase_of(
     pod: Pod, statuses: list[Any], *, is_terminal: bool = False, is_initialized: bool = False
 ) -> str:
-    """`statuses` are those of all containers. `is_terminal`: nothing of the pod will be started again, whatever its
-    policy says. `is_initialized`: a regular container has been in the newest sandbox."""
+    """`statuses` are those of all containers. `is_terminal`: no container will be started again, regardless of the
+    restart policy. `is_initialized`: a regular container has run in the newest sandbox."""
     count = _count(pod, status_by_name(statuses))
     if count.init_failed:
         return "Failed"
@@ -75,7 +75,7 @@ def _count(pod: Pod, shown: Statuses) -> _Count:
 
 
 def _last_end(status: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
-    """The kind of the state, and the end of a container that is not running: its last one if it waits (PH-02)."""
+    """The kind of the state, and how the container last terminated if it is not running (PH-02)."""
     kind, state = state_of(status)
     if kind == "terminated":
         return kind, state
@@ -83,7 +83,7 @@ def _last_end(status: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]
     return kind, last if kind == "waiting" and last_kind == "terminated" else None
 
 
-def _comes_back(pod: Pod, container: Container, end: Mapping[str, Any]) -> bool:
+def _will_restart(pod: Pod, container: Container, end: Mapping[str, Any]) -> bool:
     return is_restartable(pod, container, exit_code(end)) or end.get("reason") == RESTARTING_ALL
 
 
@@ -91,7 +91,7 @@ def _count_init(pod: Pod, container: Container, status: Mapping[str, Any], count
     _, end = _last_end(status)
     if end is None:
         count.init_pending += 1
-    elif exit_code(end) != 0 and not _comes_back(pod, container, end):
+    elif exit_code(end) != 0 and not _will_restart(pod, container, end):
         count.init_failed += 1
 
 
@@ -101,7 +101,7 @@ def _count_sidecar(status: Mapping[str, Any] | None, count: _Count) -> None:
         return
     kind, end = _last_end(status)
     if end is not None:
-        # One that has stopped says nothing about the pod.
+        # A stopped sidecar does not affect the phase.
         return
     if not (kind == "running" and status.get("started")):
         count.sidecars_pending += 1
@@ -117,5 +117,5 @@ def _count_regular(pod: Pod, container: Container, status: Mapping[str, Any], co
     count.waiting += kind == "waiting" and end is None
     if end is not None:
         count.stopped += 1
-        count.stopped_for_good += not _comes_back(pod, container, end)
+        count.stopped_for_good += not _will_restart(pod, container, end)
         count.succeeded += kind == "terminated" and exit_code(end) == 0

@@ -1,6 +1,6 @@
-"""The whole status of a pod on a node: containers, phase, readiness, conditions, addresses (PH-20 to PH-24, PR-15).
+"""The complete status of a pod: containers, phase, readiness, conditions, addresses (PH-20 to PH-24, PR-15). Pure.
 
-Pure. A terminal phase, once reported or known, is never left. Conditions of others are carried over.
+A pod never leaves a terminal phase. Conditions of other writers are preserved.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _RESTART_GRACE = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """Since when the kubelet runs, and the node's addresses, the main one first."""
+    """When the kubelet started, and the node's addresses, the primary one first."""
 
-    agent_started: datetime
+    kubelet_started: datetime
     host_ips: tuple[str, ...] = ()
 
 
@@ -51,7 +51,7 @@ def pod_status(
     *,
     is_terminal: bool = False,
 ) -> Object:
-    """`old` is the newest status known, or the pod's own. `is_terminal`: nothing of the pod will start again."""
+    """`old` is the newest known status, or the pod's own. `is_terminal`: no container will be started again."""
     pod = seen.pod
     status = _containers(seen, old)
     statuses = [*status["initContainerStatuses"], *status["containerStatuses"]]
@@ -62,17 +62,17 @@ def pod_status(
     )
     found = phase_of(pod, statuses, is_terminal=is_terminal, is_initialized=is_initialized)
     status.update(_phase(pod, old, found))
-    status = with_flags(pod, status, results, node.agent_started)
+    status = with_flags(pod, status, results, node.kubelet_started)
     status["conditions"] = _conditions(seen, old, status)
     status.update(_addresses(seen, old, node))
     return {key: value for key, value in status.items() if value}
 
 
-def _never_began(seen: PodObservation, old: Mapping[str, Any]) -> bool:
-    """It ended without any container, as a pod does that is refused: no end is invented for containers that never were,
-    which a Job's failure policy could take for theirs."""
-    told = (*(old.get("containerStatuses") or ()), *(old.get("initContainerStatuses") or ()))
-    return is_terminal_phase(old.get("phase")) and not told and not seen.observed.containers
+def _never_started(seen: PodObservation, old: Mapping[str, Any]) -> bool:
+    """Whether the pod ended without any container, for example because it was rejected. No termination may be reported
+    for containers that never existed: a Job's pod failure policy could match it."""
+    reported = (*(old.get("containerStatuses") or ()), *(old.get("initContainerStatuses") or ()))
+    return is_terminal_phase(old.get("phase")) and not reported and not seen.observed.containers
 
 
 def _containers(seen: PodObservation, old: Mapping[str, Any]) -> Object:
@@ -81,7 +81,7 @@ def _containers(seen: PodObservation, old: Mapping[str, Any]) -> Object:
         "initContainerStatuses": init_containers_of(seen.pod),
         "ephemeralContainerStatuses": seen.pod["spec"].get("ephemeralContainers") or (),
     }
-    if _never_began(seen, old):
+    if _never_started(seen, old):
         return {key: [] for key in specs}
     return {
         key: container_statuses(seen, each, old.get(key), is_init=key == "initContainerStatuses")
@@ -95,13 +95,13 @@ def _phase(pod: Pod, old: Mapping[str, Any], found: str) -> Object:
     if not is_terminal_phase(phase) and is_terminal_phase(old.get("phase")):
         phase = old["phase"]
     if is_terminal_phase(shown.get("phase")):
-        # What the API server holds has been seen by others and cannot be taken back.
+        # Other components have seen the API server's phase, so it cannot be undone.
         phase = shown["phase"]
-    told: Object = {"phase": phase}
+    fields: Object = {"phase": phase}
     if phase == old.get("phase"):
         for key in ("reason", "message"):
-            told[key] = old.get(key) or shown.get(key) or ""
-    return told
+            fields[key] = old.get(key) or shown.get(key) or ""
+    return fields
 
 
 def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[str, Any]) -> list[Object]:
@@ -116,12 +116,12 @@ def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[st
         found = conditions.with_condition(found, disruption)
     has_sandbox = not sandbox_changed(pod, seen.observed).is_new
     found += [
-        # True while there is a sandbox with its network, and no other one is needed.
+        # True while the pod has a sandbox with network that need not be replaced.
         conditions.condition(pod, "PodReadyToStartContainers", has_sandbox),
         conditions.initialized(pod, old, statuses, phase),
         conditions.ready(pod, found, statuses, phase),
         conditions.containers_ready(pod, statuses, phase),
-        # It is here, so it was scheduled.
+        # Only scheduled pods reach the kubelet.
         conditions.condition(pod, "PodScheduled", True),
     ]
     if resized := _resized(seen):
@@ -132,7 +132,7 @@ def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[st
 
 
 def _resized(seen: PodObservation) -> list[str]:
-    """Containers that run with other resources than their pod asks for by now."""
+    """Running containers whose resources differ from the spec."""
     return [
         each["name"]
         for each in (*init_containers_of(seen.pod), *containers_of(seen.pod))
@@ -146,21 +146,23 @@ def _addresses(seen: PodObservation, old: Mapping[str, Any], node: NodeFacts) ->
     ready = seen.observed.ready_sandboxes
     ips: Sequence[str] = ready[0].ips if ready else ()
     if not ips:
-        # A pod that has lost its sandbox keeps the address that it was known by.
+        # A pod that has lost its sandbox keeps its last address.
         ips = [each["ip"] for each in old.get("podIPs") or ()]
     if seen.pod["spec"].get("hostNetwork") and not ips:
         ips = node.host_ips
-    told: Object = {}
+    fields: Object = {}
     if node.host_ips:
-        told.update(hostIP=node.host_ips[0], hostIPs=[{"ip": each} for each in node.host_ips])
+        fields.update(hostIP=node.host_ips[0], hostIPs=[{"ip": each} for each in node.host_ips])
     if ips:
-        told.update(podIP=ips[0], podIPs=[{"ip": each} for each in ips])
-    return told
+        fields.update(podIP=ips[0], podIPs=[{"ip": each} for each in ips])
+    return fields
 
 
-def with_flags(pod: Pod, status: Mapping[str, Any], results: ProbeLookup, agent_started: datetime) -> Object:
-    """The status with `started` and `ready` of each container; `results` takes IDs of the runtime."""
-    flags = _Flags(pod, results, agent_started - _RESTART_GRACE)
+def with_flags(
+    pod: Pod, status: Mapping[str, Any], results: ProbeLookup, kubelet_started: datetime
+) -> Object:
+    """Set `started` and `ready` of each container; `results` is looked up by runtime ID."""
+    flags = _Flags(pod, results, kubelet_started - _RESTART_GRACE)
     result = dict(status)
     for key, containers, is_init in (
         ("containerStatuses", containers_of(pod), False),
@@ -200,18 +202,18 @@ class _Flags:
         return bool(status.get("started")) or not container.get(ProbeType.STARTUP.value)
 
     def _is_ready(self, container: Container, status: Mapping[str, Any]) -> bool:
-        """Of one that has started, and so runs."""
+        """For a container that is running and has started."""
         container_id = status.get("containerID") or ""
         result = self._results(ProbeType.READINESS, bare_id(container_id))
         if result is ProbeResult.SUCCESS or not container.get(ProbeType.READINESS.value):
             return True
-        # The kubelet was started again and has not asked yet: what it said before goes on.
+        # After a kubelet restart the last reported readiness holds until the first probe.
         shown = self._shown.get(container["name"], {})
         began = state_of(status)[1].get("startedAt")
-        is_of_before = began is not None and parse_time(began) < self._old
+        predates_kubelet = began is not None and parse_time(began) < self._old
         return (
             result is None
-            and is_of_before
+            and predates_kubelet
             and bool(shown.get("ready"))
             and (shown.get("containerID") == container_id)
         )

@@ -1,7 +1,7 @@
-"""Containers and pods that ended, in their statuses. Pure.
+"""Terminated containers and pods in statuses. Pure.
 
-An ended container returns only if it may restart (SM-06). In the last status of a pod, what is not known to have
-succeeded is reported as a failure (SM-40 to SM-45).
+A terminated container may run again only if its restart policy allows it (SM-06). In a pod's last status, a container
+not known to have succeeded is reported as failed (SM-40 to SM-45).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Status = Mapping[str, Any]
 
 
 def lost_state(reason: str = STATUS_UNKNOWN) -> Object:
-    """Of a container that ran, and of whose end nothing is known."""
+    """The state of a container that ran and whose termination was not observed."""
     return {
         "terminated": {
             "reason": reason,
@@ -40,16 +40,16 @@ def lost_state(reason: str = STATUS_UNKNOWN) -> Object:
 
 
 def terminated_status(pod: Pod, status: Status) -> Object:
-    """The last status. Whether the pod was initialized is read from the pod, which may be newer than `status`."""
+    """The pod's last status. `pod`, which may be newer than `status`, tells whether it was initialized."""
     result = dict(status)
     regular = status.get("containerStatuses")
     if regular and _was_initialized(pod):
         result["containerStatuses"] = [_ended(each) for each in regular]
     if init := status.get("initContainerStatuses"):
-        # Up to the last that shows any sign of a start; at least one.
-        tried = max((place for place, each in enumerate(init, 1) if _has_started(each)), default=1)
+        # All up to the last one that shows any sign of a start; at least one.
+        tried = max((position for position, each in enumerate(init, 1) if _has_started(each)), default=1)
         result["initContainerStatuses"] = [*map(_ended, init[:tried]), *init[tried:]]
-    # Static pods go on for ever, here as upstream.
+    # As upstream, a static pod never reaches a terminal phase here.
     if not is_static(pod) and not is_terminal_phase(status.get("phase")):
         result["phase"] = "Failed"
     return result
@@ -82,7 +82,7 @@ def _has_started(status: Status) -> bool:
 
 
 def illegal_transition(pod: Pod, old: Status, new: Status) -> str | None:
-    """What is wrong with the step from one status to another, if something is."""
+    """An error message if the new status is not a legal successor of the old one."""
     if pod["spec"].get("restartPolicy") == "Always" or could_restart_all(pod):
         return None
     regular = _returned(pod, containers_of(pod), old.get("containerStatuses"), new.get("containerStatuses"))
@@ -110,7 +110,7 @@ def _returned(
 
 
 def newly_terminated(old: Status, new: Status) -> Iterator[tuple[str, int, str]]:
-    """Sort of container, exit code and reason of each that has ended with this step (SM-07)."""
+    """Type, exit code and reason of each container that terminated between the two statuses (SM-07)."""
     sorts = {
         "initContainerStatuses": "init_container",
         "containerStatuses": "container",
