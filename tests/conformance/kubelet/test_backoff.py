@@ -29,7 +29,7 @@ def test_waits_double_up_to_five_minutes() -> None:
     for _ in range(7):
         assert not backoff.is_waiting("k", now, now + timedelta(seconds=backoff.seconds("k")))
         now += timedelta(seconds=backoff.seconds("k"))
-        backoff.go_on("k", now, now)
+        backoff.record_retry("k", now, now)
         waits.append(backoff.seconds("k"))
     assert waits == [10, 20, 40, 80, 160, 300, 300]
 
@@ -43,7 +43,7 @@ def test_the_first_restart_is_immediate() -> None:
 def test_the_wait_counts_from_the_end_of_the_last_instance(seconds: float, is_waiting: bool) -> None:
     """RB-02"""
     backoff = crash_loop_backoff()
-    backoff.go_on("k", at(0), at(0))
+    backoff.record_retry("k", at(0), at(0))
     assert backoff.is_waiting("k", at(5), at(5 + seconds)) is is_waiting
     assert not backoff.is_waiting("other", at(5), at(5 + seconds))
 
@@ -60,9 +60,9 @@ def test_one_that_has_not_exited_does_not_wait() -> None:
 def test_ten_minutes_well_begin_anew(finished: float, wait: float) -> None:
     """RB-03"""
     backoff = crash_loop_backoff()
-    backoff.go_on("k", at(0), at(0))
+    backoff.record_retry("k", at(0), at(0))
     assert backoff.is_waiting("k", at(finished), at(finished)) is (wait == 20)
-    backoff.go_on("k", at(finished), at(finished + 30))
+    backoff.record_retry("k", at(finished), at(finished + 30))
     assert backoff.seconds("k") == wait
 
 
@@ -103,10 +103,10 @@ def test_another_pod_waits_by_itself(metadata: dict[str, str]) -> None:
 def test_a_low_bound_lowers_the_first_wait(most: float, initial: float, expected: float) -> None:
     """RB-06"""
     backoff = crash_loop_backoff(most, initial_seconds=initial)
-    backoff.go_on("k", at(0), at(0))
+    backoff.record_retry("k", at(0), at(0))
     assert backoff.seconds("k") == expected
     for _ in range(12):
-        backoff.go_on("k", at(0), at(0))
+        backoff.record_retry("k", at(0), at(0))
     assert backoff.seconds("k") == most
 
 
@@ -116,7 +116,7 @@ def test_any_backoff() -> None:
     waits = []
     for second in range(9):
         waits.append(backoff.seconds("k"))
-        backoff.go_on("k", at(second), at(second))
+        backoff.record_retry("k", at(second), at(second))
     assert waits == [0, 1, 2, 4, 8, 16, 32, 50, 50]
 
 
@@ -128,7 +128,7 @@ def test_any_backoff() -> None:
     ],
 )
 def test_what_has_expired_is_collected(backoff: Backoff, seconds: float) -> None:
-    backoff.go_on("k", at(0), at(0))
+    backoff.record_retry("k", at(0), at(0))
     backoff.collect(at(seconds))
     assert len(backoff) == 1
     backoff.collect(at(seconds + 0.5))

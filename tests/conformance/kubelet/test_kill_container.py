@@ -14,7 +14,7 @@ from podlife.kubelet.kuberuntime.kill_container import (
     TerminationOrder,
     container_to_stop,
     stop_budget,
-    whom_to_wait_for,
+    stop_predecessors,
 )
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, restore
 from podlife.kubelet.podworkers.delays import Delays
@@ -158,7 +158,7 @@ def test_hook_and_turn_eat_from_one_budget_and_two_seconds_are_always_left(
 
 def test_only_pods_with_sidecars_have_an_order() -> None:
     """KO-01"""
-    assert whom_to_wait_for(pod(container("a"), init=[container("i")]), ["a", "i"]) == {}
+    assert stop_predecessors(pod(container("a"), init=[container("i")]), ["a", "i"]) == {}
 
 
 def test_whom_a_sidecar_waits_for() -> None:
@@ -166,12 +166,12 @@ def test_whom_a_sidecar_waits_for() -> None:
     of_pod = pod(
         container("a"), container("b"), init=[sidecar("x"), container("i"), sidecar("y"), sidecar("z")]
     )
-    assert whom_to_wait_for(of_pod, ["a", "b", "x", "i", "y", "z"]) == {
+    assert stop_predecessors(of_pod, ["a", "b", "x", "i", "y", "z"]) == {
         "z": {"a", "b"},
         "y": {"a", "b", "z"},
         "x": {"a", "b", "y"},
     }
-    assert whom_to_wait_for(of_pod, ["a", "x", "z"]) == {"z": {"a"}, "y": {"a", "z"}, "x": {"a"}}
+    assert stop_predecessors(of_pod, ["a", "x", "z"]) == {"z": {"a"}, "y": {"a", "z"}, "x": {"a"}}
 
 
 async def killed(of_pod: Object, graces: dict[str, float], exits_after: float) -> dict[str, float]:

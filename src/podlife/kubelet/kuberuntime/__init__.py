@@ -1,8 +1,8 @@
-"""Everything that is done to sandboxes and containers through the runtime, and the decisions behind it.
+"""All operations on sandboxes and containers through the runtime, and the decisions behind them.
 
 `compute_pod_actions` decides what a sync has to do and `KubeRuntimeManager` does it; grace periods, restart backoff,
-termination order and the labels from which a restarted kubelet learns are pure modules beside it. `ContainerGC` removes
-what pods leave behind. `handler_runner` runs lifecycle hooks; it is imported by itself, since it brings an HTTP client.
+termination order and the labels that a restarted kubelet reads are pure modules. `ContainerGC` removes what pods leave
+behind. `handler_runner` runs lifecycle hooks; import it separately, since it brings an HTTP client.
 """
 
 from podlife.kubelet.kuberuntime.backoff import Backoff, crash_loop_backoff

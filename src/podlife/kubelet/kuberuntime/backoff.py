@@ -1,7 +1,7 @@
-"""Restart backoff of containers that keep ending (RB-01 to RB-09): arithmetic over times that are parameters.
+"""Backoff of restarting containers (RB-01 to RB-09). Pure: times are parameters.
 
-The first restart is immediate and stores a wait, each further one doubles it; ten minutes without a failure reset it.
-It is kept in memory only: a restarted kubelet begins again.
+The first restart is immediate and sets the delay, each further one doubles it; ten minutes without a failure reset it.
+Kept in memory only: a restarted kubelet begins again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podlife.kubelet.constants import (
 )
 from podlife.kubelet.pod_fields import Container, Pod, long_name
 
-# The reason of the event, and that of a waiting container.
+# The reason of the event, and of the container's waiting state.
 BACK_OFF = "BackOff"
 CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"
 
@@ -34,7 +34,7 @@ class _Wait:
 
 
 class Backoff:
-    """Waits by key. `expiry_seconds` is the time after which one that is well has its wait forgotten."""
+    """Delays by key. A delay is forgotten after `expiry_seconds` without a failure."""
 
     def __init__(
         self, *, initial_seconds: float, max_seconds: float, expiry_seconds: float | None = None
@@ -49,21 +49,21 @@ class Backoff:
         return 0.0 if wait is None else wait.seconds
 
     def is_waiting(self, key: str, since: datetime, now: datetime) -> bool:
-        """Whether something that happened at `since` has still to be waited for (RB-02)."""
+        """Whether the delay after the failure at `since` has not passed yet (RB-02)."""
         wait = self._waits.get(key)
         if wait is None or self._has_expired(wait, since):
             return False
         return (now - since).total_seconds() < wait.seconds
 
-    def go_on(self, key: str, since: datetime, now: datetime) -> None:
-        """Decided to go on after what happened at `since`: the next time waits longer."""
+    def record_retry(self, key: str, since: datetime, now: datetime) -> None:
+        """Record a retry after the failure at `since`: the next delay is longer."""
         wait = self._waits.get(key)
         is_new = wait is None or self._has_expired(wait, since)
         seconds = self._initial if wait is None or is_new else min(wait.seconds * 2, self._max)
         self._waits[key] = _Wait(seconds, now)
 
     def collect(self, now: datetime) -> None:
-        """Forget what has expired by now (RB-08)."""
+        """Forget expired delays (RB-08)."""
         self._waits = {key: wait for key, wait in self._waits.items() if not self._has_expired(wait, now)}
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class Backoff:
 def crash_loop_backoff(
     max_seconds: float = CRASH_LOOP_MAX_SECONDS, *, initial_seconds: float = CRASH_LOOP_INITIAL_SECONDS
 ) -> Backoff:
-    """That of containers. A bound below the first wait lowers that, too (RB-06)."""
+    """The backoff of container restarts. A maximum below the initial delay lowers that, too (RB-06)."""
     return Backoff(
         initial_seconds=min(initial_seconds, max_seconds),
         max_seconds=max_seconds,
@@ -85,16 +85,16 @@ def crash_loop_backoff(
 
 
 def backoff_key(pod: Pod, container: Container) -> str:
-    """Another image or other resources are another try (RB-05)."""
+    """A changed image or changed resources reset the backoff (RB-05)."""
     metadata = pod["metadata"]
-    told = [metadata.get("name"), metadata.get("namespace"), metadata.get("uid"), container["name"]]
+    parts = [metadata.get("name"), metadata.get("namespace"), metadata.get("uid"), container["name"]]
     resources = json.dumps(container.get("resources") or {}, sort_keys=True)
-    return "_".join(str(each) for each in (*told, container.get("image") or "", resources))
+    return "_".join(str(each) for each in (*parts, container.get("image") or "", resources))
 
 
 @dataclass(frozen=True, slots=True)
 class CrashLoop:
-    """A container that has to wait: what its status shows, what is told, and until when (RB-04)."""
+    """A container that has to wait: message for its status, message for the event, and end of the delay (RB-04)."""
 
     message: str
     event: str
@@ -104,12 +104,12 @@ class CrashLoop:
 def crash_loop(
     backoff: Backoff, pod: Pod, container: Container, finished_at: datetime | None, now: datetime
 ) -> CrashLoop | None:
-    """Why a container has to wait, given the end of its last instance; None is a start, and is remembered."""
+    """Why the container has to wait, given when its last instance finished; None permits and records a restart."""
     if finished_at is None:
         return None
     key, name = backoff_key(pod, container), container["name"]
     if not backoff.is_waiting(key, finished_at, now):
-        backoff.go_on(key, finished_at, now)
+        backoff.record_retry(key, finished_at, now)
         return None
     seconds = backoff.seconds(key)
     return CrashLoop(
@@ -120,7 +120,7 @@ def crash_loop(
 
 
 def restart_count(last_attempt: int | None, log_names: Iterable[str] = ()) -> int:
-    """One more than the last instance; if the runtime knows of none, by the names of its logs (RB-09)."""
+    """One more than the last instance's; without one, derived from the names of its log files (RB-09)."""
     if last_attempt is not None:
         return last_attempt + 1
     found = [int(match[1]) for name in log_names if (match := _LOG.match(name))]

@@ -1,4 +1,4 @@
-"""What a sync has to do so that a pod runs as it should (RS-04 to RS-13). Pure.
+"""What a sync has to do to bring a pod to its desired state (RS-04 to RS-13). Pure.
 
 `KubeRuntimeManager` does it in this order: kill the pod or single containers, create a sandbox, start init containers,
 start the others, waiting where `backoff` says so.
@@ -29,7 +29,7 @@ class ToKill:
 
 @dataclass(frozen=True, slots=True)
 class PodActions:
-    """Containers are named; those to kill come with their IDs."""
+    """Containers to start are named; containers to kill or reset have IDs."""
 
     kill_pod: bool = False
     create_sandbox: bool = False
@@ -39,7 +39,7 @@ class PodActions:
     start: tuple[str, ...] = ()
     start_ephemeral: tuple[str, ...] = ()
     kill: tuple[ToKill, ...] = ()
-    # IDs of containers to kill and remove for a restart of the whole pod; those that asked for it come last.
+    # IDs of containers to kill and remove before all containers restart; those that triggered the restart come last.
     reset: tuple[str, ...] = ()
 
 
@@ -52,7 +52,7 @@ class _Regular:
 
 @dataclass(frozen=True, slots=True)
 class SandboxNeed:
-    """`attempt` is that of the sandbox to make, or of the one that is kept; `sandbox_id` is the newest there is."""
+    """`attempt` is that of the sandbox to create, or of the current one; `sandbox_id` is the newest sandbox."""
 
     is_new: bool
     attempt: int = 0
@@ -60,7 +60,7 @@ class SandboxNeed:
 
 
 def sandbox_changed(pod: Pod, observed: ObservedPod) -> SandboxNeed:
-    """Whether a pod needs another sandbox (RS-04, RS-06, RS-07)."""
+    """Whether a pod needs a new sandbox (RS-04, RS-06, RS-07)."""
     if not observed.sandboxes:
         return SandboxNeed(True)
     newest = observed.sandboxes[0]
@@ -76,13 +76,13 @@ def sandbox_changed(pod: Pod, observed: ObservedPod) -> SandboxNeed:
 
 
 def spec_hash(container: Container) -> str:
-    """Of what makes a running container another one when it changes: its name and image, as upstream."""
-    told = json.dumps([container["name"], container.get("image") or ""])
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    """As upstream, a hash of name and image: a change of these restarts a running container."""
+    identity = json.dumps([container["name"], container.get("image") or ""])
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
 def has_changed(container: Container, running: ContainerStatus) -> bool:
-    """One that was started without a hash counts as unchanged."""
+    """A container started without a hash counts as unchanged."""
     known = running.config.annotations.get(HASH)
     return known is not None and known != spec_hash(container)
 
@@ -95,8 +95,8 @@ def compute_pod_actions(
         reset = _to_reset(pod, observed)
         return PodActions(need.is_new, need.is_new, need.sandbox_id, need.attempt, reset=reset)
     if need.is_new:
-        is_worth_it, init, regular = _into_new_sandbox(pod, observed, need.attempt)
-        return PodActions(True, is_worth_it, need.sandbox_id, need.attempt, init, regular)
+        is_needed, init, regular = _into_new_sandbox(pod, observed, need.attempt)
+        return PodActions(True, is_needed, need.sandbox_id, need.attempt, init, regular)
     ephemeral = tuple(
         each["name"]
         for each in pod["spec"].get("ephemeralContainers") or ()
@@ -112,7 +112,7 @@ def compute_pod_actions(
 def _into_new_sandbox(
     pod: Pod, observed: ObservedPod, attempt: int
 ) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
-    """Whether a sandbox is worth making, and which init and regular containers start in it."""
+    """Whether to create a new sandbox, and which init and regular containers to start in it."""
     nothing: tuple[bool, tuple[str, ...], tuple[str, ...]] = (False, (), ())
     if not restarts_on_failure(pod) and attempt != 0 and observed.containers:
         return nothing
@@ -137,13 +137,13 @@ def _with_regular(
     for container in containers_of(pod):
         newest = observed.newest.get(container["name"])
         if newest is not None and newest.state is ContainerState.RUNNING:
-            _look_at_running(pod, container, newest, results, regular)
+            _check_running(pod, container, newest, results, regular)
         elif should_start(pod, container, newest):
             regular.start.append(container["name"])
             if newest is not None and newest.state is ContainerState.UNKNOWN:
                 message = 'Container is in "unknown" state, try killing it before restart'
                 regular.kill.append(ToKill(newest.id, container["name"], message))
-    # Sidecars serve the regular containers: when none of those is left, they go too (RS-12).
+    # Sidecars serve the regular containers and stop with the last of them (RS-12).
     is_over = not regular.kept and not regular.start
     return replace(
         kept,
@@ -154,13 +154,13 @@ def _with_regular(
     )
 
 
-def _look_at_running(
+def _check_running(
     pod: Pod, container: Container, running: ContainerStatus, results: ProbeLookup, regular: _Regular
 ) -> None:
     name = container["name"]
     restarts, reason = restarts_on_failure(pod, container), KillReason.OTHER
     if has_changed(container, running):
-        # Whatever the policy: what runs is not what is asked for (RS-11).
+        # Regardless of the restart policy, the container does not match its spec (RS-11).
         message, restarts = f"Container {name} definition changed", True
     elif results(ProbeType.LIVENESS, running.id) is ProbeResult.FAILURE:
         message, reason = f"Container {name} failed liveness probe", KillReason.LIVENESS_PROBE
@@ -179,13 +179,13 @@ def _to_reset(pod: Pod, observed: ObservedPod) -> tuple[str, ...]:
     targets: list[str] = []
     sources: list[str] = []
     for container in (*containers_of(pod), *init_containers_of(pod)):
-        for place, each in enumerate(observed.instances(container["name"])):
-            has_asked = (
-                place == 0
+        for index, each in enumerate(observed.instances(container["name"])):
+            is_source = (
+                index == 0
                 and each.state is ContainerState.EXITED
                 and matching_action(container, each.exit_code or 0) == "RestartAllContainers"
             )
-            (sources if has_asked else targets).append(each.id)
+            (sources if is_source else targets).append(each.id)
     return (*targets, *sources)
 
 
@@ -202,7 +202,7 @@ class InitPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What one container asks for. `is_done`: the next may start."""
+    """What one container needs. `is_done`: the next one may start."""
 
     starts: bool = False
     is_done: bool = False
@@ -214,32 +214,32 @@ _NOTHING = _Step()
 
 
 def compute_init_actions(pod: Pod, observed: ObservedPod, results: ProbeLookup) -> InitPlan:
-    """They run in order; a sidecar is done once it has started, and is kept running. Read from the last one: the last
-    that is known says how far the pod has come, and those before it count only as sidecars."""
+    """Init containers run in order; a sidecar is done once it has started, and keeps running. Iterates backwards: the
+    last known container shows how far the pod has come; of those before it, only sidecars matter."""
     init = init_containers_of(pod)
     if not init:
         return InitPlan(True)
     is_initialized = is_past = _has_regular(pod, observed)
     start: list[int] = []
     kill: list[ToKill] = []
-    for place in reversed(range(len(init))):
-        container = init[place]
+    for index in reversed(range(len(init))):
+        container = init[index]
         known = observed.newest.get(container["name"])
         if known is None:
             if is_past and is_sidecar(container):
-                start.append(place)
+                start.append(index)
             continue
         if is_past and not is_sidecar(container):
             continue
         step = _step(pod, container, known, results)
         if step.ends_pod:
             return InitPlan(False, kill_pod=True, kill=tuple(kill))
-        if step.is_done and place == len(init) - 1:
+        if step.is_done and index == len(init) - 1:
             is_initialized = True
         elif step.is_done and not is_past:
-            start.append(place + 1)
+            start.append(index + 1)
         if step.starts:
-            start.append(place)
+            start.append(index)
         if step.kill is not None:
             kill.append(step.kill)
         is_past = True
@@ -251,7 +251,7 @@ def compute_init_actions(pod: Pod, observed: ObservedPod, results: ProbeLookup) 
 
 
 def _has_regular(pod: Pod, observed: ObservedPod) -> bool:
-    """A regular container that exited may be of a sandbox before this one, and says nothing."""
+    """Ignores exited regular containers, which may belong to an earlier sandbox."""
     return any(
         (known := observed.newest.get(each["name"])) is not None
         and known.state in (ContainerState.CREATED, ContainerState.RUNNING)

@@ -1,7 +1,7 @@
-"""The configuration of a sandbox or container for the runtime: environment, mounts, user, limits, labels.
+"""The runtime configuration of a sandbox or container: environment, mounts, user, limits, labels.
 
-Raises `ContainerConfigError` for a container that cannot be created as its pod says. The content of volumes, config
-maps and secrets is left to others.
+Raises `ContainerConfigError` for a container that cannot be created as specified. The contents of volumes, config maps
+and secrets come from the injected managers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, U
 
 @dataclass(frozen=True, slots=True)
 class ContainerInstance:
-    """What is known of a container that is to be made besides its pod: the how-manieth it is, and its image."""
+    """The instance to create: attempt number, image, and values for downward-API fields."""
 
     attempt: int
     image_ref: str
@@ -41,7 +41,7 @@ class ContainerInstance:
 
 @dataclass(eq=False)
 class ContainerConfigs:
-    """`default_uid` is whom containers run as that do not say: None where their image decides."""
+    """`default_uid` is the user of containers that do not set one; None leaves it to the image."""
 
     volumes: Volumes
     objects: ObjectCache
@@ -114,7 +114,7 @@ class ContainerConfigs:
 
 
 def _referred(container: Container) -> Iterator[tuple[str, str]]:
-    """What the environment takes from elsewhere: kinds and names."""
+    """Config maps and secrets referenced by the environment: kinds and names."""
     for source in container.get("envFrom") or ():
         yield from _named(source, "Ref")
     for variable in container.get("env") or ():
@@ -128,12 +128,12 @@ def _named(source: Mapping[str, Any], suffix: str) -> Iterator[tuple[str, str]]:
 
 
 class _Security:
-    """The container's own context counts before the pod's."""
+    """The container's security context takes precedence over the pod's."""
 
     def __init__(self, pod: Pod, container: Container, default_uid: int | None) -> None:
         self._pod = pod
         self._container = container
-        self._of_pod: Mapping[str, Any] = pod["spec"].get("securityContext") or {}
+        self._pod_level: Mapping[str, Any] = pod["spec"].get("securityContext") or {}
         self._own: Mapping[str, Any] = container.get("securityContext") or {}
         self._default_uid = default_uid
 
@@ -144,8 +144,8 @@ class _Security:
     def user(self) -> User | None:
         uid, gid = self._value("runAsUser"), self._value("runAsGroup")
         self._check_non_root(uid)
-        groups = [*(self._of_pod.get("supplementalGroups") or ())]
-        if (fs_group := self._of_pod.get("fsGroup")) is not None:
+        groups = [*(self._pod_level.get("supplementalGroups") or ())]
+        if (fs_group := self._pod_level.get("fsGroup")) is not None:
             groups.append(fs_group)
         if uid is None and gid is None and not groups:
             return None
@@ -155,7 +155,7 @@ class _Security:
 
     def _value(self, key: str) -> Any:
         own = self._own.get(key)
-        return self._of_pod.get(key) if own is None else own
+        return self._pod_level.get(key) if own is None else own
 
     def _check_non_root(self, uid: int | None) -> None:
         if not self._value("runAsNonRoot"):
@@ -168,8 +168,8 @@ class _Security:
 
 
 def _resources(container: Container) -> Resources:
-    told = container.get("resources") or {}
-    limits, requests = told.get("limits") or {}, told.get("requests") or {}
+    resources = container.get("resources") or {}
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     return Resources(
         cpu_request_millis=_amount(requests, "cpu", 10**6),
         cpu_limit_millis=_amount(limits, "cpu", 10**6),
@@ -178,5 +178,5 @@ def _resources(container: Container) -> Resources:
 
 
 def _amount(amounts: Mapping[str, Any], name: str, nanos_per_unit: int) -> int | None:
-    """Rounded up; nothing is no bound."""
+    """Rounded up; None means unlimited."""
     return -(-parse_nanos(str(amounts[name])) // nanos_per_unit) or None if name in amounts else None

@@ -1,8 +1,8 @@
 """Removes what pods leave behind: containers, sandboxes, volumes, logs.
 
-Nothing is removed of a pod that is wanted, except instances of its containers beyond the last that ended and sandboxes
-that nothing uses. A removal that fails is retried every two seconds, for the pod it is about alone; its reason is
-logged once. A removal that hangs delays only other removals.
+Of a wanted pod, only instances of containers beyond the last exited one and unused sandboxes are removed. A failed
+removal is retried every two seconds, for that pod alone; its reason is logged once. A removal that hangs delays only
+other removals.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from podlife.kubelet.runtime import ContainerState
 
 log = logging.getLogger(__name__)
 
-# Maximum time for removing what one pod left.
+# Timeout for the removal of one pod's remains.
 _COLLECT_SECONDS = 300.0
-# Instances of each container that are kept after they ended, for their logs and exit codes.
-_ENDED_KEPT = 1
+# Exited instances kept of each container, for logs and exit codes.
+_EXITED_KEPT = 1
 
 
 class ContainerGC:
@@ -46,8 +46,8 @@ class ContainerGC:
         self._uids: dict[str, None] = {}
         self._has_logs = False
         self._wakeup = asyncio.Event()
-        # The reason that was last logged, by what could not be removed.
-        self._complaints: dict[str, str] = {}
+        # The last logged reason, by the subject of the removal.
+        self._logged: dict[str, str] = {}
 
     def add(self, uids: Iterable[str]) -> None:
         self._uids.update(dict.fromkeys(uids))
@@ -65,14 +65,14 @@ class ContainerGC:
             uids, self._uids = self._uids, {}
             for uid in uids:
                 self._has_logs |= self._is_unwanted(uid)
-                if not await self._tried(uid, self._collect(uid)):
+                if not await self._attempt(uid, self._collect(uid)):
                     self.add((uid,))
             await self._remove_logs()
-            # Also the pause between two attempts at what failed.
+            # Also the delay before failed removals are retried.
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
 
     def _is_unwanted(self, uid: str) -> bool:
-        """Nothing of it is to be kept."""
+        """Whether everything of the pod can be removed."""
         return uid not in self._pods and self._workers.should_content_be_removed(uid)
 
     async def _collect(self, uid: str) -> None:
@@ -89,18 +89,18 @@ class ContainerGC:
         self._kuberuntime.forget(uid)
 
     async def _collect_some(self, observed: ObservedPod) -> None:
-        """Of a wanted pod. The newest sandbox is kept even if it is empty: the next one counts its attempt from it."""
+        """For a wanted pod. Keeps the newest sandbox even if unused: the next one takes its attempt number from it."""
         kept: dict[str, int] = {}
-        gone: set[str] = set()
+        removed: set[str] = set()
         for container in observed.containers:
             name = container.config.name
             if container.state is not ContainerState.EXITED:
                 continue
             kept[name] = kept.get(name, 0) + 1
-            if kept[name] > _ENDED_KEPT:
+            if kept[name] > _EXITED_KEPT:
                 await self._runtime.remove_container(container.id)
-                gone.add(container.id)
-        used = {each.sandbox_id for each in observed.containers if each.id not in gone}
+                removed.add(container.id)
+        used = {each.sandbox_id for each in observed.containers if each.id not in removed}
         for sandbox in observed.sandboxes[1:]:
             if not sandbox.is_ready and sandbox.id not in used:
                 await self._runtime.remove_sandbox(sandbox.id)
@@ -110,25 +110,25 @@ class ContainerGC:
         if not has_logs or not self._kuberuntime.log_directory.is_kept:
             return
         removing = asyncio.to_thread(self._kuberuntime.log_directory.remove_if, self._is_unwanted)
-        if not await self._tried("logs", removing):
+        if not await self._attempt("logs", removing):
             self._has_logs = True
             self._wakeup.set()
 
-    async def _tried(self, what: str, work: Awaitable[None]) -> bool:
-        """Whether it was done; why not is logged."""
+    async def _attempt(self, what: str, work: Awaitable[None]) -> bool:
+        """Whether the removal succeeded; logs the reason if not."""
         try:
             async with asyncio.timeout(_COLLECT_SECONDS):
                 await work
         except TimeoutError:
-            self._complain(what, f"not done within {_COLLECT_SECONDS:g} s")
-        except Exception as error:  # noqa: BLE001 - it concerns what one pod left; the agent goes on for the others
-            self._complain(what, str(error) or repr(error))
+            self._log_once(what, f"not done within {_COLLECT_SECONDS:g} s")
+        except Exception as error:  # noqa: BLE001 - affects only this removal
+            self._log_once(what, str(error) or repr(error))
         else:
-            self._complaints.pop(what, None)
+            self._logged.pop(what, None)
             return True
         return False
 
-    def _complain(self, what: str, why: str) -> None:
-        if self._complaints.get(what) != why:
+    def _log_once(self, what: str, why: str) -> None:
+        if self._logged.get(what) != why:
             log.warning("removal of %s failed, retrying every %g s: %s", what, HOUSEKEEPING_SECONDS, why)
-        self._complaints[what] = why
+        self._logged[what] = why

@@ -1,9 +1,9 @@
-"""Runs one lifecycle handler, postStart or preStop, to its end (KC-15 to KC-17).
+"""Runs one lifecycle handler, postStart or preStop, until it completes (KC-15 to KC-17).
 
-A hook by HTTP has been run when any answer came, whatever its code. A hook has no time limit of its own; what it says
-is kept up to ten kilobytes. `tcpSocket` is in the API but no hook in Kubernetes, and fails here as there.
+An HTTP hook succeeds with any response, regardless of its status code. A hook has no time limit of its own; its output
+is truncated to ten kilobytes. `tcpSocket` exists in the API but is not supported for hooks, as upstream.
 
-When a hook runs, how long it may take (it is cancelled) and the event are left to the caller.
+The caller decides when a hook runs, cancels it after a timeout, and emits the event.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from podlife.kubelet.probe import (
 from podlife.kubelet.runtime import ContainerRuntimeError, Runtime
 
 _FALLBACK = "LifecycleHTTPFallback"
-_MOST_OUTPUT_BYTES = 10 * 1024
+_MAX_OUTPUT_BYTES = 10 * 1024
 
 
 @dataclass(eq=False)
@@ -54,28 +54,28 @@ class HandlerRunner:
         elif (action := handler.get("sleep")) is not None:
             await asyncio.sleep(action.get("seconds") or 0)
         else:
-            given = ", ".join(sorted(handler)) or "nothing"
+            types = ", ".join(sorted(handler)) or "nothing"
             raise HookError(
-                f"Cannot run handler: invalid handler: {given} is no hook; use exec, httpGet or sleep"
+                f"Cannot run handler: invalid handler: {types} is no hook; use exec, httpGet or sleep"
             )
 
     async def _run(self, container_id: str, command: Sequence[str]) -> str:
-        """What went wrong."""
+        """The error message; empty on success."""
         try:
             result = await self.runtime.exec_sync(container_id, command)
         except ContainerRuntimeError as error:
             return f'{error}, message: ""'
         if result.exit_code == 0:
             return ""
-        said = (result.stdout + result.stderr)[:_MOST_OUTPUT_BYTES].decode("utf-8", "replace")
-        return f"command '{' '.join(command)}' exited with {result.exit_code}, message: {said!r}"
+        output = (result.stdout + result.stderr)[:_MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+        return f"command '{' '.join(command)}' exited with {result.exit_code}, message: {output!r}"
 
     async def _get(self, pod: Pod, request: HttpRequest) -> None:
         try:
             await http_get(request, seconds=None, wants_body=False)
         except PlainResponseError as first:
             try:
-                # What was meant for an encrypted connection does not go over this one.
+                # Credentials meant for an encrypted connection are not sent over a plain one.
                 plain = replace(request.without("authorization"), scheme="http")
                 await http_get(plain, seconds=None, wants_body=False)
             except NoResponseError:

@@ -1,6 +1,6 @@
-"""Ensures that a container's image is present: by its pull policy, with backoff after failures, and with its events.
+"""Ensures that a container's image is present: pull policy, backoff after failures, events.
 
-A failed pull is tried again by the first caller after the backoff; until then callers get the reason of the failure.
+A failed pull is retried by the first caller after the backoff; until then callers get the error of the last attempt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, Runtime, WithoutImages
 
-_INITIAL_SECONDS, _MOST_SECONDS = 10.0, 300.0
+_INITIAL_SECONDS, _MAX_SECONDS = 10.0, 300.0
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*"
@@ -27,7 +27,7 @@ _REFERENCE = re.compile(
 
 
 class ImageError(ContainerRuntimeError):
-    """The image is not here; `failure` is what the container shows while it waits."""
+    """The image is not present; `failure` is shown in the container's waiting state."""
 
     def __init__(self, failure: StartFailure) -> None:
         super().__init__(failure.message)
@@ -39,20 +39,20 @@ class ImageManager:
         self._runtime = runtime
         self._clock = clock
         self._events = events
-        self._backoff = Backoff(initial_seconds=_INITIAL_SECONDS, max_seconds=_MOST_SECONDS)
-        # Why the last pull failed, and when, by UID and image.
+        self._backoff = Backoff(initial_seconds=_INITIAL_SECONDS, max_seconds=_MAX_SECONDS)
+        # The error and time of the last failed pull, by UID and image.
         self._last_failures: dict[str, tuple[str, datetime]] = {}
 
     async def ensure(self, pod: Pod, container: Container) -> str:
         """The reference of the container's image; raises `ImageError`."""
         image = container.get("image") or ""
-        whole = self._with_tag(pod, container, image)
+        reference = self._with_tag(pod, container, image)
         if isinstance(self._runtime, WithoutImages):
-            return await self._runtime.pull_image(whole)
-        default = "Always" if whole.endswith(":latest") else "IfNotPresent"
+            return await self._runtime.pull_image(reference)
+        default = "Always" if reference.endswith(":latest") else "IfNotPresent"
         policy = container.get("imagePullPolicy") or default
         if policy != "Always":
-            found = await self._find(pod, container, image, whole)
+            found = await self._find(pod, container, image, reference)
             if found is not None:
                 message = (
                     f'Container image "{image}" already present on machine and can be accessed by the pod'
@@ -63,7 +63,7 @@ class ImageManager:
                 message = f'Container image "{image}" is not present with pull policy of Never'
                 self._warn(pod, container, "ErrImageNeverPull", message)
                 raise ImageError(StartFailure("ErrImageNeverPull", message))
-        return await self._pull(pod, container, image, whole)
+        return await self._pull(pod, container, image, reference)
 
     def collect(self) -> None:
         self._backoff.collect(self._clock.now())
@@ -81,15 +81,15 @@ class ImageManager:
             raise ImageError(StartFailure("InvalidImageName", message))
         return image if match["tag"] or match["digest"] else f"{image}:latest"
 
-    async def _find(self, pod: Pod, container: Container, image: str, whole: str) -> str | None:
+    async def _find(self, pod: Pod, container: Container, image: str, reference: str) -> str | None:
         try:
-            return await self._runtime.find_image(whole)
+            return await self._runtime.find_image(reference)
         except ContainerRuntimeError as error:
             message = f'Failed to inspect image "{image}": {error}'
             self._warn(pod, container, "InspectFailed", message)
             raise ImageError(StartFailure("ImageInspectError", message)) from error
 
-    async def _pull(self, pod: Pod, container: Container, image: str, whole: str) -> str:
+    async def _pull(self, pod: Pod, container: Container, image: str, reference: str) -> str:
         key, now = f"{pod['metadata']['uid']}_{image}", self._clock.now()
         if (last := self._last_failures.get(key)) is not None and self._backoff.is_waiting(key, last[1], now):
             message = f'Back-off pulling image "{image}"'
@@ -99,17 +99,17 @@ class ImageManager:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            found = await self._runtime.pull_image(whole)
+            found = await self._runtime.pull_image(reference)
         except ContainerRuntimeError as error:
             self._warn(pod, container, "Failed", f'Failed to pull image "{image}": {error}')
             failed_at = self._clock.now()
-            self._backoff.go_on(key, failed_at, failed_at)
+            self._backoff.record_retry(key, failed_at, failed_at)
             reason = error.reason if isinstance(error, ImagePullError) else "ErrImagePull"
             self._last_failures[key] = (f"{reason}: {error}", failed_at)
             raise ImageError(StartFailure(reason, str(error))) from error
         self._last_failures.pop(key, None)
-        took = f"{int((loop.time() - began) * 1000)}ms"
-        message = f'Successfully pulled image "{image}" in {took} ({took} including waiting).'
+        elapsed = f"{int((loop.time() - began) * 1000)}ms"
+        message = f'Successfully pulled image "{image}" in {elapsed} ({elapsed} including waiting).'
         self._events.container(pod, container, "Pulled", message)
         return found
 

@@ -1,11 +1,11 @@
-"""Kills containers and whole pods (KC-01 to KC-14): event, preStop hook, turn, stop, and the sandboxes last.
+"""Kills containers and whole pods (KC-01 to KC-14): event, preStop hook, termination order, stop, and sandboxes last.
 
-All containers of a pod are ended together; any failure fails the whole kill, after everything was tried (KC-13). A kill
-may be repeated, even with a shorter grace period: what is ending then ends sooner, and no hook runs twice. A hook that
-exceeds the grace period is cancelled; upstream lets it run on (KC-09).
+All containers of a pod are killed concurrently; any failure fails the whole kill, after everything was tried (KC-13). A
+kill may be repeated, even with a shorter grace period: it shortens a stop in progress, and no hook runs twice. A hook
+that exceeds the grace period is cancelled; upstream lets it run on (KC-09).
 
-One budget is used up in this order: preStop hook, then waiting for other containers of the pod; the rest goes to the
-runtime, but never less than two seconds.
+The preStop hook and then the wait for other containers use up the grace period; the runtime gets the rest, but at least
+two seconds.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from podlife.kubelet.runtime import (
 
 log = logging.getLogger(__name__)
 
-# Reasons of events, with what they say.
+# Event reasons and messages.
 KILLING = "Killing"
 FAILED_PRE_STOP_HOOK = ("FailedPreStopHook", "PreStopHook failed")
 FAILED_POST_START_HOOK = ("FailedPostStartHook", "PostStartHook failed")
 
 
 class PodKillError(ContainerRuntimeError):
-    """Something of the pod could not be ended; the text says what."""
+    """A part of the pod could not be stopped; the message says which."""
 
 
 class KillReason(enum.Enum):
@@ -49,22 +49,22 @@ class KillReason(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class StopBudget:
-    """Whole seconds that are left."""
+    """Remaining whole seconds of the grace period."""
 
     seconds: int
 
     @property
     def has_time_for_hook(self) -> bool:
-        """Without any grace neither a preStop hook nor a turn is waited for (KC-08, KC-11)."""
+        """With grace 0, neither the preStop hook nor the termination order applies (KC-08, KC-11)."""
         return self.seconds > 0
 
     def without(self, waited_seconds: float) -> StopBudget:
-        """What is left after some waiting, of which only whole seconds count (KC-09)."""
+        """The budget after a wait, counted in whole seconds (KC-09)."""
         return StopBudget(self.seconds - int(waited_seconds))
 
     @property
     def runtime_seconds(self) -> int:
-        """What the runtime is to give the container (KC-12)."""
+        """The grace period passed to the runtime (KC-12)."""
         return max(self.seconds, MINIMUM_STOP_SECONDS)
 
 
@@ -75,8 +75,8 @@ def stop_budget(
     reason: KillReason = KillReason.OTHER,
     override_seconds: int | None = None,
 ) -> StopBudget:
-    """Of a container that is about to be stopped. An override counts alone, even if it is more (KC-06). The API allows
-    graces that a runtime's client cannot put into a deadline."""
+    """The grace period of a container. An override replaces it, even if longer (KC-06). Bounded, because the API allows
+    grace periods that exceed the deadlines of a runtime client."""
     seconds = _base_seconds(pod, container, reason) if override_seconds is None else override_seconds
     return StopBudget(min(seconds, MAXIMUM_STOP_SECONDS))
 
@@ -93,12 +93,12 @@ def _base_seconds(pod: Pod, container: Container, reason: KillReason) -> int:
 
 
 def killing_message(name: str, message: str = "") -> str:
-    """Of the event that is sent before the preStop hook (KC-07)."""
+    """The message of the event sent before the preStop hook (KC-07)."""
     return message or f"Stopping container {name}"
 
 
-def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """For each sidecar, the running containers that have to end before it is stopped; others wait for none."""
+def stop_predecessors(pod: Pod, running: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """For each sidecar, the running containers that must stop before it; other containers do not wait."""
     regular = frozenset(each["name"] for each in containers_of(pod))
     waits: dict[str, frozenset[str]] = {}
     later: frozenset[str] = frozenset()
@@ -110,37 +110,37 @@ def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozens
 
 
 class TerminationOrder:
-    """The turns of one pod that is being killed (KO-01 to KO-04). A sidecar serves the regular containers and the
-    sidecars after it: it ends after the regular ones and after the sidecar listed next. No container is waited for
-    longer than the grace period. `ended` has to be called for every container, stopped or failed to."""
+    """Termination order within a pod (KO-01 to KO-04). A sidecar serves the regular containers and the sidecars after
+    it, so it stops after the regular ones and the next sidecar. No wait exceeds the grace period. Call `ended` for
+    every container, even if its stop failed."""
 
     def __init__(self, pod: Pod, running: Collection[str]) -> None:
-        self._waits = whom_to_wait_for(pod, running)
-        self._ends = {name: asyncio.Event() for name in frozenset().union(*self._waits.values())}
+        self._waits = stop_predecessors(pod, running)
+        self._ended = {name: asyncio.Event() for name in frozenset().union(*self._waits.values())}
 
     async def wait(self, name: str, grace_seconds: float) -> float:
-        """Wait until it is this container's turn, or the grace is used up; answers how long that took."""
-        ends = [self._ends[each] for each in self._waits.get(name, ())]
-        if not ends or grace_seconds <= 0:
+        """Wait for this container's turn, at most for the grace period; returns the seconds waited."""
+        events = [self._ended[each] for each in self._waits.get(name, ())]
+        if not events or grace_seconds <= 0:
             return 0.0
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
             async with asyncio.timeout(grace_seconds):
-                for end in ends:
-                    await end.wait()
+                for event in events:
+                    await event.wait()
         except TimeoutError:
             pass
         return loop.time() - began
 
     def ended(self, name: str) -> None:
-        if name in self._ends:
-            self._ends[name].set()
+        if name in self._ended:
+            self._ended[name].set()
 
 
 @dataclass(frozen=True, slots=True)
 class KillRequest:
-    """Why a container is ended, and in what time if not in its own."""
+    """Why to kill a container, and an optional override of its grace period."""
 
     message: str = ""
     reason: KillReason = KillReason.OTHER
@@ -153,21 +153,21 @@ class ContainerKiller:
         self._runtime = runtime
         self._hooks = hooks
         self._events = events
-        # IDs of the containers whose preStop hook was begun, by UID of their pods.
-        self._hooked: dict[str, set[str]] = {}
+        # IDs of containers whose preStop hook was started, by pod UID.
+        self._hooks_started: dict[str, set[str]] = {}
 
     async def kill_pod(
         self, pod: Pod | None, observed: ObservedPod, *, grace_seconds: int | None = None
     ) -> None:
-        """Without a pod, each container ends as its own labels say (KC-02). Raises `PodKillError`."""
+        """Without a pod, each container is stopped according to its labels (KC-02). Raises `PodKillError`."""
         alive = [each for each in observed.containers if each.could_run]
-        turns = None
+        order = None
         if pod is not None and any(is_sidecar(each) for each in init_containers_of(pod)):
-            turns = TerminationOrder(pod, [each.config.name for each in alive])
+            order = TerminationOrder(pod, [each.config.name for each in alive])
         ips = next((each.ips for each in observed.sandboxes if each.ips), ())
         kill = KillRequest(override_seconds=grace_seconds, pod_ip=ips[0] if ips else "")
-        failures = await _all(*(self.kill_container(pod, each, kill, turns) for each in alive))
-        failures += await _all(*(self._stop_sandbox(each.id) for each in observed.sandboxes))
+        failures = await _gather_errors(*(self.kill_container(pod, each, kill, order) for each in alive))
+        failures += await _gather_errors(*(self._stop_sandbox(each.id) for each in observed.sandboxes))
         if failures:
             raise PodKillError("; ".join(str(each) for each in failures)) from failures[0]
 
@@ -176,9 +176,9 @@ class ContainerKiller:
         pod: Pod | None,
         known: ContainerStatus,
         kill: KillRequest,
-        turns: TerminationOrder | None = None,
+        order: TerminationOrder | None = None,
     ) -> None:
-        """Returns when nothing of it runs any more. One that the runtime does not know has ended (KC-12)."""
+        """Return when the container is not running. One that the runtime does not have counts as stopped (KC-12)."""
         name = known.config.name
         try:
             if pod is not None:
@@ -190,27 +190,27 @@ class ContainerKiller:
             )
             budget = stop_budget(pod, container, reason=kill.reason, override_seconds=kill.override_seconds)
             budget = await self._run_hook(pod, container, known.id, budget, kill.pod_ip)
-            if turns is not None and budget.has_time_for_hook:
-                budget = budget.without(await turns.wait(name, budget.seconds))
+            if order is not None and budget.has_time_for_hook:
+                budget = budget.without(await order.wait(name, budget.seconds))
             await self._runtime.stop_container(known.id, grace_seconds=budget.runtime_seconds)
         except NotFoundInRuntimeError:
             log.debug("container %s is already gone", name)
         finally:
-            if turns is not None:
-                turns.ended(name)
+            if order is not None:
+                order.ended(name)
 
     def forget(self, uid: str) -> None:
-        self._hooked.pop(uid, None)
+        self._hooks_started.pop(uid, None)
 
     async def _run_hook(
         self, pod: Pod, container: Container, container_id: str, budget: StopBudget, pod_ip: str
     ) -> StopBudget:
-        """What is left of the budget after the preStop hook, if there is one (KC-08 to KC-10)."""
+        """Run the preStop hook, if any; returns the remaining budget (KC-08 to KC-10)."""
         handler = (container.get("lifecycle") or {}).get("preStop")
-        hooked = self._hooked.setdefault(pod["metadata"]["uid"], set()) if handler else set()
-        if not handler or not budget.has_time_for_hook or container_id in hooked:
+        started = self._hooks_started.setdefault(pod["metadata"]["uid"], set()) if handler else set()
+        if not handler or not budget.has_time_for_hook or container_id in started:
             return budget
-        hooked.add(container_id)
+        started.add(container_id)
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -218,7 +218,7 @@ class ContainerKiller:
                 await self._hooks.run(pod, container, container_id, handler, pod_ip=pod_ip)
         except TimeoutError:
             log.warning("preStop hook of container %s exceeded the grace period", container["name"])
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with the hook, the container has to end
+        except Exception as error:  # noqa: BLE001 - the container must stop whatever the hook raises
             why = str(error) if isinstance(error, HookError) else repr(error)
             log.warning("preStop hook of container %s failed: %s", container["name"], why)
             self._events.container(pod, container, *FAILED_PRE_STOP_HOOK, is_warning=True)
@@ -232,7 +232,7 @@ class ContainerKiller:
 
 
 def container_to_stop(pod: Pod, name: str, container_id: str) -> Container:
-    """What the pod says of one of its containers. Raises `PodKillError` where it says nothing (KC-01)."""
+    """The spec of a container of the pod. Raises `PodKillError` if it has none (KC-01)."""
     ephemeral: Iterable[Container] = pod["spec"].get("ephemeralContainers") or ()
     for container in (*containers_of(pod), *init_containers_of(pod), *ephemeral):
         if container["name"] == name:
@@ -243,8 +243,8 @@ def container_to_stop(pod: Pod, name: str, container_id: str) -> Container:
     )
 
 
-async def _all(*kills: object) -> list[Exception]:
-    """Wait for all; what failed."""
+async def _gather_errors(*kills: object) -> list[Exception]:
+    """Wait for all; returns the errors."""
     if not kills:
         return []
     outcomes = await asyncio.gather(*kills, return_exceptions=True)  # type: ignore[call-overload] # coroutines

@@ -1,6 +1,6 @@
-"""Labels and annotations of containers in the runtime: a restarted kubelet can end a container by them (KC-02).
+"""Labels and annotations of containers in the runtime, by which a restarted kubelet can stop a container (KC-02).
 
-The keys are those of upstream's kubelet, where it has one: tools that inspect the runtime know them.
+The keys are upstream's where it has one, because tools that inspect the runtime know them.
 """
 
 from __future__ import annotations
@@ -58,29 +58,32 @@ def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_co
 
 
 def restore(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[Object, Object]:
-    """The pod and container, as far as a kill needs them. A label that cannot be read must not keep one alive."""
+    """The pod and container, as far as a kill needs them. Unreadable labels are skipped, so that they prevent no
+    kill."""
     hook = _read(annotations, _PRE_STOP, dict)
-    container = _given(
+    container = _without_none(
         name=labels.get(_NAME, ""),
         lifecycle=None if hook is None else {"preStop": hook},
         ports=_read(annotations, _PORTS, list),
     )
-    metadata = _given(
+    metadata = _without_none(
         name=labels.get(_POD_NAME, ""),
         namespace=labels.get(_POD_NAMESPACE, ""),
         uid=labels.get(_POD_UID, ""),
         deletionGracePeriodSeconds=_read(annotations, _DELETION_GRACE, int),
     )
-    spec = _given(containers=[container], terminationGracePeriodSeconds=_read(annotations, _GRACE, int))
+    spec = _without_none(
+        containers=[container], terminationGracePeriodSeconds=_read(annotations, _GRACE, int)
+    )
     return {"metadata": metadata, "spec": spec}, container
 
 
-def _given(**fields: Any) -> Object:
+def _without_none(**fields: Any) -> Object:
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def resources_at_start(container: Container, annotations: Mapping[str, str]) -> Object:
-    """Requests and limits that an instance was started with: its pod may have been resized since."""
+    """Requests and limits that the instance was started with; the pod may have been resized since."""
     found: Object | None = _read(annotations, _RESOURCES, dict)
     return found if found is not None else dict(container.get("resources") or {})
 

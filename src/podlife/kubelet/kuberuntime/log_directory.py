@@ -8,10 +8,10 @@ from pathlib import Path
 
 from podlife.kubelet.pod_fields import Pod
 
-# How much of a log's end may become a termination message.
+# Limits of a log tail that is used as termination message.
 LOG_BYTES = 2048
 LOG_LINES = 80
-# Every line of the log begins with a time, a stream and a tag.
+# Each log line starts with time, stream and tag.
 _LINE_OVERHEAD_BYTES = 64
 
 
@@ -21,7 +21,7 @@ def log_path(container_name: str, attempt: int) -> str:
 
 
 class LogDirectory:
-    """`root` is None on a node that keeps no logs."""
+    """`root` is None on a node without logs."""
 
     def __init__(self, root: Path | None) -> None:
         self._root = root
@@ -44,7 +44,7 @@ class LogDirectory:
             return []
 
     def remove_if(self, is_unwanted: Callable[[str], bool]) -> None:
-        """Remove the folders of unwanted pods, by UID. What cannot be removed stays until the next time."""
+        """Remove the folders of unwanted pods, by UID. Failed removals are retried by the next call."""
         if self._root is None or not self._root.is_dir():
             return
         for folder in self._root.iterdir():
@@ -54,7 +54,7 @@ class LogDirectory:
 
     @staticmethod
     def tail(path: Path | None) -> str:
-        """The end of a log, as what a container wrote; empty where it cannot be read."""
+        """The end of a log, without CRI prefixes; empty if it cannot be read."""
         if path is None:
             return ""
         most = LOG_BYTES + LOG_LINES * _LINE_OVERHEAD_BYTES
@@ -67,13 +67,13 @@ class LogDirectory:
             return ""
         lines = data.split(b"\n")
         if size > most:
-            # The first line has lost its beginning.
+            # The first line is incomplete.
             lines = lines[1:]
         return "".join(_content(each.decode("utf-8", "replace")) for each in lines if each)
 
 
 def _content(line: str) -> str:
-    """Without time, stream and tag; one that was cut in parts is joined again."""
+    """The line without time, stream and tag; partial lines have no line break."""
     parts = line.split(" ", 3)
     if len(parts) < 4:
         return ""

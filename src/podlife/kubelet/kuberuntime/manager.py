@@ -1,8 +1,8 @@
-"""Brings the sandboxes and containers of a pod to what they should be.
+"""Brings the sandboxes and containers of a pod to their desired state.
 
-`sync_pod` carries out what `compute_pod_actions` decided, in its order: kill what must go, create the sandbox, start
-containers. A container that does not start is recorded in `reasons`, for the pod's status, and the others are tried all
-the same. `kill_pod` ends everything of a pod.
+`sync_pod` executes what `compute_pod_actions` decided, in order: kill, create the sandbox, start containers. A
+container that fails to start is recorded in `reasons` for the pod's status and does not block the others. `kill_pod`
+stops everything of a pod.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SandboxError(ContainerRuntimeError):
 
 @dataclass(slots=True)
 class PodSyncResult:
-    """Whether something was done to the runtime, and which containers did not start."""
+    """Whether the sync changed anything in the runtime, and which containers failed to start."""
 
     has_acted: bool = False
     failures: list[ContainerStartError] = field(default_factory=list)
@@ -69,7 +69,7 @@ class KubeRuntimeManager:
     async def kill_pod(
         self, pod: Pod | None, observed: ObservedPod, *, grace_seconds: int | None = None
     ) -> None:
-        """Without a pod, each container ends as its own labels say (KC-02). Raises `PodKillError`."""
+        """Without a pod, each container is stopped according to its labels (KC-02). Raises `PodKillError`."""
         await self._killer.kill_pod(pod, observed, grace_seconds=grace_seconds)
 
     def forget(self, uid: str) -> None:
@@ -77,20 +77,20 @@ class KubeRuntimeManager:
         self.reasons.forget(uid)
 
     def collect_backoffs(self) -> None:
-        """Forget backoffs that are over (RB-08)."""
+        """Forget expired backoffs (RB-08)."""
         self._backoff.collect(self._clock.now())
         self._images.collect()
 
     async def sync_pod(
         self, pod: Pod, observed: ObservedPod, actions: PodActions, context: DownwardContext
     ) -> PodSyncResult:
-        """Raises what ends the whole sync: a kill or a sandbox that failed."""
+        """Raises if a kill or the sandbox fails; containers that fail to start are in the result."""
         result = PodSyncResult()
         if actions.create_sandbox and actions.sandbox_id:
             message = "Pod sandbox changed, it will be killed and re-created."
             self._events.pod(pod, "SandboxChanged", message)
         if actions.kill_pod:
-            # Something runs, or could: killing what has ended would stop it again with every sync.
+            # Only if something may be running: otherwise every sync would stop the pod again.
             if observed.ready_sandboxes or any(each.could_run for each in observed.containers):
                 result.has_acted = True
                 await self._killer.kill_pod(pod, observed)
@@ -98,13 +98,13 @@ class KubeRuntimeManager:
                 return result
             observed = await self._without_init_containers(pod, observed)
         else:
-            await self._kill_some(pod, observed, actions, result)
+            await self._kill_containers(pod, observed, actions, result)
         sandbox = await self._sandbox(pod, observed, actions, context, result)
         if sandbox is not None:
             await self._start_all(pod, actions, sandbox, result)
         return result
 
-    async def _kill_some(
+    async def _kill_containers(
         self, pod: Pod, observed: ObservedPod, actions: PodActions, result: PodSyncResult
     ) -> None:
         known = {each.id: each for each in observed.containers}
@@ -121,7 +121,7 @@ class KubeRuntimeManager:
             await self.runtime.remove_container(container_id)
 
     async def _without_init_containers(self, pod: Pod, observed: ObservedPod) -> ObservedPod:
-        """In a new sandbox the init containers run again: the old ones would be taken for them."""
+        """A new sandbox runs the init containers again; remove the old ones, which would count as completed."""
         names = {each["name"] for each in init_containers_of(pod)}
         for each in observed.containers:
             if each.config.name in names:
@@ -138,7 +138,7 @@ class KubeRuntimeManager:
         context: DownwardContext,
         result: PodSyncResult,
     ) -> SandboxContext | None:
-        """None where nothing is to be started."""
+        """None if no container is to be started."""
         sandbox_id, ips = actions.sandbox_id, observed.ips
         if actions.create_sandbox:
             result.has_acted = True
@@ -164,7 +164,7 @@ class KubeRuntimeManager:
     async def _start_all(
         self, pod: Pod, actions: PodActions, sandbox: SandboxContext, result: PodSyncResult
     ) -> None:
-        """An init container that does not start blocks all containers after it; a sidecar blocks none."""
+        """An init container that fails to start blocks all containers after it; a sidecar does not."""
         ephemeral = pod["spec"].get("ephemeralContainers") or ()
         for container in _named(ephemeral, actions.start_ephemeral):
             await self._start(pod, container, sandbox, result)

@@ -1,4 +1,4 @@
-"""Why containers could not be started, by pod and container: what their statuses show while they wait."""
+"""Why containers could not be started, by pod and container; shown in their waiting states."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StartFailure:
-    """Why a container waits; both are what its status shows."""
+    """Reason and message of a container's waiting state."""
 
     reason: str
     message: str = ""
 
 
 class ReasonCache:
-    """The reason of the last failed start is kept until the container starts or its pod is forgotten."""
+    """Keeps the reason of the last failed start until the container starts or its pod is forgotten."""
 
     def __init__(self) -> None:
         self._failures: dict[str, dict[str, StartFailure]] = {}

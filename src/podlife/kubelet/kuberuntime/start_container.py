@@ -1,7 +1,7 @@
 """Starts one container: image, create, start and postStart hook, with the events of each.
 
-A container that could not be started waits, with the reason in its status (`ContainerStartError`). One that was created
-and never started is started as it is: a kubelet that died in between does not cost it a restart.
+A container that fails to start waits, with the reason in its status (`ContainerStartError`). A container that was
+created but not started, because the kubelet died in between, is started as it is and counts no restart.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class ContainerStartError(ContainerRuntimeError):
-    """`failure` is what the container shows while it waits; before `until` there is no use in trying again."""
+    """`failure` is shown in the container's waiting state; a retry before `until` is useless."""
 
     def __init__(self, name: str, failure: StartFailure, until: datetime | None = None) -> None:
         super().__init__(f'failed to "StartContainer" for "{name}" with {failure.reason}: {failure.message}')
@@ -51,7 +51,7 @@ class ContainerStartError(ContainerRuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class SandboxContext:
-    """Where a container is started: the sandbox, what was in it before, and what the container may be told of it."""
+    """Where a container is started: the sandbox, the pod's observed state, and values for downward-API fields."""
 
     sandbox_id: str
     observed: ObservedPod
@@ -75,15 +75,15 @@ class ContainerStarter:
 
     async def start(self, pod: Pod, container: Container, sandbox: SandboxContext) -> None:
         """Raises `ContainerStartError`."""
-        self._wait_if_it_crashes(pod, container, sandbox.observed)
+        self._check_crash_loop(pod, container, sandbox.observed)
         name = container["name"]
-        container_id = self._made_before(container, sandbox)
+        container_id = self._created_before(container, sandbox)
         if container_id is None:
-            container_id = await self._make(pod, container, sandbox)
+            container_id = await self._create(pod, container, sandbox)
         try:
             await finish_despite_cancel(self.runtime.start_container(container_id), name=f"start {name}")
         except ConflictInRuntimeError as error:
-            # A kubelet before has started it: the next observation shows what became of it.
+            # An earlier kubelet started the container; the next observation shows its state.
             raise ContainerStartError(name, StartFailure("RunContainerError", str(error))) from error
         except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}", container_id)
@@ -91,8 +91,8 @@ class ContainerStarter:
         self.events.container(pod, container, "Started", "Container started")
         await self._run_hook(pod, container, container_id, sandbox)
 
-    def _wait_if_it_crashes(self, pod: Pod, container: Container, observed: ObservedPod) -> None:
-        """A container that keeps failing waits before it is started again (RB-04)."""
+    def _check_crash_loop(self, pod: Pod, container: Container, observed: ObservedPod) -> None:
+        """Make a container that keeps failing wait before its next start (RB-04)."""
         last = observed.last_exited(container["name"])
         finished_at = None if last is None else last.finished_at
         loop = crash_loop(self.backoff, pod, container, finished_at, self.clock.now())
@@ -103,14 +103,14 @@ class ContainerStarter:
             container["name"], StartFailure(CRASH_LOOP_BACK_OFF, loop.message), loop.until
         )
 
-    def _made_before(self, container: Container, sandbox: SandboxContext) -> str | None:
+    def _created_before(self, container: Container, sandbox: SandboxContext) -> str | None:
         newest = sandbox.observed.newest.get(container["name"])
         if newest is None or newest.state is not ContainerState.CREATED:
             return None
         is_fit = newest.sandbox_id == sandbox.sandbox_id and not has_changed(container, newest)
         return newest.id if is_fit else None
 
-    async def _make(self, pod: Pod, container: Container, sandbox: SandboxContext) -> str:
+    async def _create(self, pod: Pod, container: Container, sandbox: SandboxContext) -> str:
         name = container["name"]
         try:
             image_ref = await self.images.ensure(pod, container)
@@ -130,8 +130,8 @@ class ContainerStarter:
             self._warn(pod, container, "Failed", f"Error: {error}")
             raise ContainerStartError(name, StartFailure(error.reason, str(error))) from error
         try:
-            made = self.runtime.create_container(sandbox.sandbox_id, config)
-            container_id = await finish_despite_cancel(made, name=f"create {name}")
+            creation = self.runtime.create_container(sandbox.sandbox_id, config)
+            container_id = await finish_despite_cancel(creation, name=f"create {name}")
         except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}")
             raise ContainerStartError(name, StartFailure("CreateContainerError", str(error))) from error
@@ -141,14 +141,14 @@ class ContainerStarter:
     async def _run_hook(
         self, pod: Pod, container: Container, container_id: str, sandbox: SandboxContext
     ) -> None:
-        """A postStart hook that fails ends the container (KC-17)."""
+        """Kill the container if its postStart hook fails (KC-17)."""
         handler = (container.get("lifecycle") or {}).get("postStart")
         if not handler:
             return
         try:
             await self.hooks.run(pod, container, container_id, handler, pod_ip=sandbox.pod_ip)
         except Exception as error:
-            # Whatever is wrong with the hook, the container must not run on without it.
+            # Whatever the hook raised, the container must not keep running without it.
             why = str(error) if isinstance(error, HookError) else repr(error)
             log.warning("postStart hook of container %s failed: %s", container["name"], why)
             self._warn(pod, container, *FAILED_POST_START_HOOK)
