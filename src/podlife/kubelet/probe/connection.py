@@ -1,11 +1,11 @@
 """A connection for one request: plain, or TLS without verification.
 
-Names are resolved in threads of their own. Pods choose the names, and a name server that does not respond blocks a
-thread long after the request was given up. In the shared threads a few such names would keep the node from setting up a
-volume or removing a container; here their number is bounded, and they do not keep the process from exiting.
+Names are resolved in separate threads. Pods choose the names, and an unresponsive name server blocks a thread long
+after the request has timed out. In the shared thread pool a few such names would keep the node from setting up volumes
+or removing containers; here their number is bounded, and they do not keep the process from exiting.
 
-TLS runs over memory buffers, not in the event loop, to tell a server that speaks plain HTTP from one whose TLS is not
-understood: a hook is retried over HTTP only in the first case.
+TLS runs over memory buffers, not in the event loop, to distinguish a server that speaks plain HTTP from one with
+incompatible TLS: a hook is retried over HTTP only in the first case.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Protocol
 from podlife.kubelet.probe.target import NoResponseError, ProbeError, dial_error, host_port
 
 _CHUNK_BYTES = 16 * 1024
-_MOST_LOOKUPS = 16
-_free = threading.BoundedSemaphore(_MOST_LOOKUPS)
+_MAX_LOOKUPS = 16
+_lookup_slots = threading.BoundedSemaphore(_MAX_LOOKUPS)
 
 
 class PlainResponseError(NoResponseError):
-    """Asked with TLS, the other side answered with plain HTTP."""
+    """The server answered a TLS handshake with plain HTTP."""
 
 
 class Stream(Protocol):
     async def send(self, data: bytes) -> None: ...
 
     async def receive(self) -> bytes:
-        """What came next; nothing at the end."""
+        """The next data; empty at the end."""
         ...
 
 
@@ -50,9 +50,9 @@ async def tcp_connect(host: str, port: int, *, seconds: float) -> None:
 
 @asynccontextmanager
 async def connected(host: str, port: int, *, is_tls: bool = False) -> AsyncIterator[Stream]:
-    """Closed at the end without waiting for the other side."""
+    """A connection, closed in the end without waiting for the server."""
     try:
-        reader, writer = await _dialled(host, port)
+        reader, writer = await _dial(host, port)
     except OSError as error:
         raise dial_error(error, host, port) from None
     except (ValueError, UnicodeError):
@@ -66,12 +66,12 @@ async def connected(host: str, port: int, *, is_tls: bool = False) -> AsyncItera
         await secured.shake_hands()
         yield secured
     finally:
-        # Not `close`: that would wait for the other side to read what was sent.
+        # Not `close`, which would wait for the server to read pending data.
         writer.transport.abort()
 
 
-async def _dialled(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """By each of the host's addresses, until one answers."""
+async def _dial(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Tries the host's addresses in order."""
     *others, last = await resolve(host)
     for address in others:
         with suppress(OSError):
@@ -80,23 +80,25 @@ async def _dialled(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.
 
 
 async def resolve(host: str) -> list[str]:
-    """One at least. Raises OSError and UnicodeError for a name that has none, `ProbeError` when too many wait."""
+    """At least one address. Raises OSError and UnicodeError for an unknown name, `ProbeError` on too many lookups."""
     with suppress(ValueError):
         return [str(ip_address(host))]
-    if not _free.acquire(blocking=False):
-        raise ProbeError(f"lookup {host}: the node waits for {_MOST_LOOKUPS} other names already")
+    if not _lookup_slots.acquire(blocking=False):
+        raise ProbeError(f"lookup {host}: the node waits for {_MAX_LOOKUPS} other names already")
     loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[str]] = loop.create_future()
-    thread = threading.Thread(target=_look_up, args=(host, found, loop), name=f"look up {host}", daemon=True)
+    result: asyncio.Future[list[str]] = loop.create_future()
+    thread = threading.Thread(
+        target=_resolve_in_thread, args=(host, result, loop), name=f"look up {host}", daemon=True
+    )
     try:
         thread.start()
     except RuntimeError as error:
-        _free.release()
+        _lookup_slots.release()
         raise ProbeError(f"lookup {host}: {error}") from None
-    return await found
+    return await result
 
 
-def _look_up(host: str, found: asyncio.Future[list[str]], loop: asyncio.AbstractEventLoop) -> None:
+def _resolve_in_thread(host: str, result: asyncio.Future[list[str]], loop: asyncio.AbstractEventLoop) -> None:
     addresses: list[str] = []
     failure: Exception | None = None
     try:
@@ -105,19 +107,19 @@ def _look_up(host: str, found: asyncio.Future[list[str]], loop: asyncio.Abstract
     except (OSError, ValueError) as error:
         failure = error
     finally:
-        _free.release()
-    # Whoever asked may have gone, and the loop with them.
+        _lookup_slots.release()
+    # The caller may be gone, and the event loop closed.
     with suppress(RuntimeError):
-        loop.call_soon_threadsafe(_settle, found, addresses, failure)
+        loop.call_soon_threadsafe(_set_result, result, addresses, failure)
 
 
-def _settle(found: asyncio.Future[list[str]], addresses: list[str], failure: Exception | None) -> None:
-    if found.done():
+def _set_result(result: asyncio.Future[list[str]], addresses: list[str], failure: Exception | None) -> None:
+    if result.done():
         return
     if failure is not None:
-        found.set_exception(failure)
+        result.set_exception(failure)
     else:
-        found.set_result(addresses)
+        result.set_result(addresses)
 
 
 class _Plain:
@@ -140,7 +142,7 @@ class _Plain:
 
 
 @cache
-def _trusting_everybody() -> ssl.SSLContext:
+def _unverified_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -152,7 +154,7 @@ class _Tls:
     def __init__(self, plain: _Plain, host: str) -> None:
         self._plain = plain
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = _trusting_everybody().wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._tls = _unverified_context().wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._is_first = True
 
     async def shake_hands(self) -> None:
@@ -169,7 +171,7 @@ class _Tls:
                 return await self._flush()
 
     async def send(self, data: bytes) -> None:
-        # Small enough for the memory between: a request, never a body.
+        # Requests are small and have no body, so they fit into the memory buffer.
         self._tls.write(data)
         await self._flush()
 

@@ -1,4 +1,4 @@
-"""The gRPC health check (grpc.health.v1.Health/Check), with upstream's messages for its outcomes."""
+"""The gRPC health check (grpc.health.v1.Health/Check), with upstream's messages."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _CODE_NAMES = (
     "FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable DataLoss Unauthenticated"
 )
 _CODES = _CODE_NAMES.split()
-# Of a server that answers with HTTP alone.
-_CODES_OF_HTTP = {
+# gRPC codes for servers that respond with plain HTTP.
+_HTTP_CODES = {
     400: "Internal",
     401: "Unauthenticated",
     403: "PermissionDenied",
@@ -37,8 +37,8 @@ _CODES_OF_HTTP = {
 
 
 async def grpc_health(host: str, port: int, service: str, *, seconds: float) -> None:
-    """Returns if the service says that it serves. Raises `NoResponseError` with the reason why it counts as ill."""
-    # Most nodes never see a gRPC probe, and h2 takes a while to import.
+    """Return if the service is serving. Raises `NoResponseError` with the reason if not."""
+    # Imported here: most nodes never run a gRPC probe, and importing h2 takes a while.
     from podlife.kubelet.probe.http2 import CallRefusedError, Connection
 
     address = host_port(host, port)
@@ -48,7 +48,7 @@ async def grpc_health(host: str, port: int, service: str, *, seconds: float) -> 
             connection = Connection(stream)
             await connection.open()
             is_open = True
-            answer = await connection.call(_headers(address, seconds), _request(service))
+            response = await connection.call(_headers(address, seconds), _request(service))
     except TimeoutError:
         limit = format_go_duration(seconds)
         if is_open:
@@ -60,7 +60,7 @@ async def grpc_health(host: str, port: int, service: str, *, seconds: float) -> 
             code = "Canceled" if isinstance(error, CallRefusedError) else "Unavailable"
             raise _failed(code, str(error)) from None
         raise NoResponseError(f'error: failed to connect service at "{address}": {error}') from None
-    _check(answer)
+    _check(response)
 
 
 def _headers(address: str, seconds: float) -> list[tuple[str, str]]:
@@ -91,8 +91,8 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _check(answer: CallResponse) -> None:
-    code, message = _status(answer)
+def _check(response: CallResponse) -> None:
+    code, message = _status(response)
     if code == "Unimplemented":
         what = "this server does not implement the grpc health protocol (grpc.health.v1.Health)"
         raise NoResponseError(f"error: {what}: {message}")
@@ -100,27 +100,27 @@ def _check(answer: CallResponse) -> None:
         raise NoResponseError("timeout: health rpc did not complete in time")
     if code != "OK":
         raise _failed(code, message)
-    status = _health(bytes(answer.data))
+    status = _health(bytes(response.data))
     if status != _SERVING:
         shown = _STATUSES[status] if status < len(_STATUSES) else str(status)
         raise NoResponseError(f'service unhealthy (responded with "{shown}")')
 
 
-def _status(answer: CallResponse) -> tuple[str, str]:
-    code = answer.headers.get("grpc-status")
+def _status(response: CallResponse) -> tuple[str, str]:
+    code = response.headers.get("grpc-status")
     if code is not None:
         is_known = code.isascii() and code.isdigit() and len(code) < 3 and int(code) < len(_CODES)
         name = _CODES[int(code)] if is_known else f"Code({code[:10]})"
-        return name, unquote(answer.headers.get("grpc-message", ""))[:1000]
-    of_http = answer.headers.get(":status", "")
-    number = int(of_http) if of_http.isascii() and of_http.isdigit() and len(of_http) == 3 else 0
+        return name, unquote(response.headers.get("grpc-message", ""))[:1000]
+    http_status = response.headers.get(":status", "")
+    number = (
+        int(http_status) if http_status.isascii() and http_status.isdigit() and len(http_status) == 3 else 0
+    )
     if number == 200:
         return "Internal", "server closed the stream without sending trailers"
     known = {each.value: each.phrase for each in http.HTTPStatus}
-    text = (
-        f"unexpected HTTP status code received from server: {of_http[:10]} ({known.get(number, 'unknown')})"
-    )
-    return _CODES_OF_HTTP.get(number, "Unknown"), text
+    text = f"unexpected HTTP status code received from server: {http_status[:10]} ({known.get(number, 'unknown')})"
+    return _HTTP_CODES.get(number, "Unknown"), text
 
 
 def _failed(code: str, message: str) -> NoResponseError:
@@ -128,7 +128,7 @@ def _failed(code: str, message: str) -> NoResponseError:
 
 
 def _health(data: bytes) -> int:
-    """The status in one message of an answer."""
+    """The status in a response of one message."""
     length = int.from_bytes(data[1:5], "big")
     if len(data) < 5 or data[0] != 0 or len(data) != 5 + length:
         raise _failed("Internal", "the answer is not one plain message")
@@ -139,7 +139,7 @@ def _health(data: bytes) -> int:
 
 
 def _numbers(message: bytes) -> Iterator[tuple[int, int]]:
-    """The fields of a protocol buffer that are numbers; others are passed over."""
+    """The integer fields of a protobuf message; others are skipped."""
     at = 0
     while at < len(message):
         key, at = _read_varint(message, at)

@@ -1,8 +1,8 @@
 """HTTP/1.1 requests of probes and hooks, built from an `httpGet` action as upstream does. Redirects to the same host
-are followed, ten kilobytes of a body are read.
+are followed, and at most ten kilobytes of a body are read.
 
-Whatever the action contains, exactly one request is sent: the path is quoted, and a header that would break out of its
-line is rejected.
+Whatever the action contains, exactly one request is sent: the path is quoted, and headers with line breaks are
+rejected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from podlife.kubelet.pod_fields import Container
 from podlife.kubelet.probe.connection import Stream, connected
 from podlife.kubelet.probe.target import NoResponseError, ProbeError, container_port, host_port, target_host
 
-# The version whose behaviour this is; servers tell probes from visitors by it.
+# Upstream's version; servers recognize probes by it.
 _VERSION = "1.36"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BROKEN_PATH = re.compile(r"[\x00-\x1f\x7f]|%(?![0-9a-fA-F]{2})")
@@ -29,11 +29,11 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BAD_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _IN_PATH = "/%:@!$&'()*+,;=~"
 _IN_QUERY = _IN_PATH + '?[]{}|^`"\\'
-# Which the transport writes, not the user.
-_NOT_PASSED_ON = {"host", "user-agent", "content-length", "transfer-encoding", "trailer", "connection"}
-MOST_BODY_BYTES = 10 * 1024
-_MOST_HEAD_BYTES = 256 * 1024
-_MOST_REQUESTS = 10
+# Headers that the transport sets, not the user.
+_OWN_HEADERS = {"host", "user-agent", "content-length", "transfer-encoding", "trailer", "connection"}
+MAX_BODY_BYTES = 10 * 1024
+_MAX_HEAD_BYTES = 256 * 1024
+_MAX_REQUESTS = 10
 _REDIRECTS = {301, 302, 303, 307, 308}
 
 
@@ -44,7 +44,7 @@ class HttpRequest:
     port: int
     target: str
     headers: tuple[tuple[str, str], ...] = ()
-    # Of the Host header, where it is not the address.
+    # The Host header, if it differs from the address.
     named_host: str = ""
 
     @property
@@ -59,7 +59,7 @@ class HttpRequest:
         return replace(self, headers=tuple(each for each in self.headers if each[0].lower() != name))
 
     def encode(self) -> bytes:
-        """Raises `NoResponseError` for headers that cannot be sent."""
+        """Raises `NoResponseError` for invalid headers."""
         lines = [f"GET {self.target} HTTP/1.1"]
         for name, value in (("Host", self.named_host or self.address), *self.headers):
             if not _NAME.fullmatch(name):
@@ -74,20 +74,20 @@ class HttpRequest:
 def http_request(
     action: Mapping[str, Any], container: Container, pod_ip: str, *, purpose: str
 ) -> HttpRequest:
-    """`purpose` is the middle of the user agent, `probe` or `lifecycle`. Raises `ProbeError`."""
-    given = [(each["name"], each.get("value") or "") for each in action.get("httpHeaders") or ()]
+    """`purpose` is part of the user agent: `probe` or `lifecycle`. Raises `ProbeError`."""
+    custom = [(each["name"], each.get("value") or "") for each in action.get("httpHeaders") or ()]
     return HttpRequest(
         scheme=(action.get("scheme") or "http").lower(),
         host=target_host(action.get("host"), pod_ip),
         port=container_port(action.get("port", 0), container),
         target=_target(action.get("path") or ""),
-        headers=_headers(given, purpose),
-        named_host=_first(given, "host") or "",
+        headers=_headers(custom, purpose),
+        named_host=_first(custom, "host") or "",
     )
 
 
 def redirected(request: HttpRequest, location: str) -> HttpRequest:
-    """Raises `NoResponseError` for a location that is none."""
+    """Raises `NoResponseError` for an invalid location."""
     try:
         parts = urlsplit(urljoin(request.url, location))
         port = parts.port
@@ -104,14 +104,14 @@ def redirected(request: HttpRequest, location: str) -> HttpRequest:
         port=port or _DEFAULT_PORTS[parts.scheme],
         target=_target(parts._replace(scheme="", netloc="").geturl()),
         headers=headers,
-        # A host by name goes along while the location does not name another.
+        # The Host header is kept unless the location names another host.
         named_host="" if urlsplit(location).netloc else request.named_host,
     )
 
 
 def _target(path: str) -> str:
     if _BROKEN_PATH.search(path):
-        # Sent as it was meant, as far as that can be known: nothing of it is a query or an escape.
+        # Not a valid path: quoted as a whole, without query and escapes.
         return _rooted(quote(path, safe=_IN_PATH.replace("%", "")))
     try:
         parts = urlsplit(path)
@@ -125,47 +125,48 @@ def _rooted(path: str) -> str:
     return path if path.startswith("/") else f"/{path}"
 
 
-def _headers(given: list[tuple[str, str]], purpose: str) -> tuple[tuple[str, str], ...]:
-    agent = _first(given, "user-agent")
-    accept = _first(given, "accept")
-    made = [("User-Agent", f"kube-{purpose}/{_VERSION}" if agent is None else agent)]
-    made += [("Accept", "*/*")] if accept is None else []
-    # An empty one of these two says: none at all.
-    dropped = _NOT_PASSED_ON | ({"accept"} if accept == "" else set())
-    made += [each for each in given if each[0].lower() not in dropped]
-    return tuple(each for each in made if each != ("User-Agent", ""))
+def _headers(custom: list[tuple[str, str]], purpose: str) -> tuple[tuple[str, str], ...]:
+    agent = _first(custom, "user-agent")
+    accept = _first(custom, "accept")
+    headers = [("User-Agent", f"kube-{purpose}/{_VERSION}" if agent is None else agent)]
+    headers += [("Accept", "*/*")] if accept is None else []
+    # An empty value of these two removes the header.
+    dropped = _OWN_HEADERS | ({"accept"} if accept == "" else set())
+    headers += [each for each in custom if each[0].lower() not in dropped]
+    return tuple(each for each in headers if each != ("User-Agent", ""))
 
 
-def _first(given: list[tuple[str, str]], name: str) -> str | None:
-    return next((value for each, value in given if each.lower() == name), None)
+def _first(custom: list[tuple[str, str]], name: str) -> str | None:
+    return next((value for each, value in custom if each.lower() == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
     code: int
-    # No more than ten kilobytes of it.
+    # At most ten kilobytes.
     body: bytes
 
 
 async def http_get(request: HttpRequest, *, seconds: float | None, wants_body: bool = True) -> HttpResponse:
-    """The last answer: a redirect to another host is not followed. Raises `NoResponseError` (`PlainResponseError` where
-    HTTPS was answered by HTTP), and `ProbeError` where a body breaks off. Without `seconds` the caller bounds it."""
-    asking = _Asking(request, wants_body=wants_body)
+    """The last response; a redirect to another host is not followed. Raises `NoResponseError` (`PlainResponseError` if
+    HTTPS was answered with HTTP), and `ProbeError` if a body is cut off. Without `seconds` the caller sets the
+    timeout."""
+    exchange = _Exchange(request, wants_body=wants_body)
     try:
         async with asyncio.timeout(seconds):
-            return await asking.run()
+            return await exchange.run()
     except TimeoutError:
-        if asking.is_in_body:
+        if exchange.is_in_body:
             why = "Client.Timeout or context cancellation while reading body"
             raise ProbeError(f"context deadline exceeded ({why})") from None
         why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-        raise NoResponseError(f'Get "{asking.request.url}": {why}') from None
+        raise NoResponseError(f'Get "{exchange.request.url}": {why}') from None
     except NoResponseError as error:
-        raise type(error)(f'Get "{asking.request.url}": {error}') from None
+        raise type(error)(f'Get "{exchange.request.url}": {error}') from None
 
 
-class _Asking:
-    """One question with all its redirects; knows how far it has come when its time is over."""
+class _Exchange:
+    """One request with all its redirects; records its progress, for the message of a timeout."""
 
     def __init__(self, request: HttpRequest, *, wants_body: bool) -> None:
         self.request = request
@@ -174,31 +175,31 @@ class _Asking:
         self._host = request.host
 
     async def run(self) -> HttpResponse:
-        for _ in range(_MOST_REQUESTS):
-            async with _answered(self.request) as reading:
-                location = reading.location if reading.code in _REDIRECTS else ""
+        for _ in range(_MAX_REQUESTS):
+            async with _responding(self.request) as response:
+                location = response.location if response.code in _REDIRECTS else ""
                 following = redirected(self.request, location) if location else None
                 if following is None or following.host.lower() != self._host.lower():
                     self.is_in_body = True
-                    return HttpResponse(reading.code, await reading.body() if self._wants_body else b"")
+                    return HttpResponse(response.code, await response.body() if self._wants_body else b"")
             self.request = following
         raise NoResponseError("stopped after 10 redirects")
 
 
 @asynccontextmanager
-async def _answered(request: HttpRequest) -> AsyncIterator[_Reading]:
+async def _responding(request: HttpRequest) -> AsyncIterator[_ResponseReader]:
     if request.scheme not in ("http", "https"):
         raise NoResponseError(f'unsupported protocol scheme "{request.scheme[:20]}"')
     encoded = request.encode()
     async with connected(request.host, request.port, is_tls=request.scheme == "https") as stream:
         await stream.send(encoded)
-        reading = _Reading(stream)
-        await reading.head()
-        yield reading
+        response = _ResponseReader(stream)
+        await response.head()
+        yield response
 
 
-class _Reading:
-    """One answer, as its bytes come. What the parser calls begins with `on_`."""
+class _ResponseReader:
+    """One response, parsed incrementally. The parser calls the methods that begin with `on_`."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -214,9 +215,9 @@ class _Reading:
     async def head(self) -> None:
         received = 0
         while not self._has_head:
-            if received > _MOST_HEAD_BYTES:
+            if received > _MAX_HEAD_BYTES:
                 raise NoResponseError(
-                    f"net/http: server response headers exceeded {_MOST_HEAD_BYTES} bytes; aborted"
+                    f"net/http: server response headers exceeded {_MAX_HEAD_BYTES} bytes; aborted"
                 )
             data = await self._stream.receive()
             if not data:
@@ -230,9 +231,9 @@ class _Reading:
                 )
 
     async def body(self) -> bytes:
-        """Raises `ProbeError` if it breaks off."""
+        """Raises `ProbeError` if it is cut off."""
         try:
-            while not self._is_complete and len(self._body) < MOST_BODY_BYTES:
+            while not self._is_complete and len(self._body) < MAX_BODY_BYTES:
                 data = await self._stream.receive()
                 if not data and self._has_end_mark:
                     raise ProbeError("unexpected EOF")
@@ -242,7 +243,7 @@ class _Reading:
                     raise ProbeError("malformed body of an HTTP response")
         except NoResponseError as error:
             raise ProbeError(str(error)) from None
-        return bytes(self._body[:MOST_BODY_BYTES])
+        return bytes(self._body[:MAX_BODY_BYTES])
 
     def _parse(self, data: bytes) -> bool:
         try:
@@ -250,7 +251,7 @@ class _Reading:
         except httptools.HttpParserUpgrade:
             self._is_complete = True
         except httptools.HttpParserError:
-            # What stands behind a complete answer is nobody's business.
+            # Data after a complete response is ignored.
             return self._is_complete
         return True
 
@@ -262,11 +263,11 @@ class _Reading:
 
     def on_headers_complete(self) -> None:
         self.code = self._parser.get_status_code()
-        # After 100 and its like the answer itself is still to come; 101 is one.
+        # After an informational response (1xx, but not 101) the actual one follows.
         self._has_head = self.code == 101 or not 100 <= self.code < 200
 
     def on_body(self, data: bytes) -> None:
-        self._body += data[: max(0, MOST_BODY_BYTES - len(self._body))]
+        self._body += data[: max(0, MAX_BODY_BYTES - len(self._body))]
 
     def on_message_complete(self) -> None:
         self._is_complete = self._has_head

@@ -1,8 +1,8 @@
-"""One call over HTTP/2 without TLS: what a gRPC health check needs of the protocol, and no more.
+"""One call over HTTP/2 without TLS, as far as a gRPC health check needs it.
 
-The library h2 knows the protocol. It is given one frame at a time, so that nothing behind a complete answer counts.
-Guaranteed: at most 256 kB are read from the other side, whatever it sends. Left to the caller: the time limit, what the
-messages mean, and to import this module no earlier than the first gRPC probe needs it.
+The library h2 implements the protocol. It is fed one frame at a time, so that data after a complete response is
+ignored. At most 256 kB are read from the server. The caller sets the timeout and interprets the messages; it imports
+this module only for the first gRPC probe.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from podlife.kubelet.probe.target import NoResponseError
 _SETTINGS, _GOAWAY = 4, 7
 _ACK = 0x1
 _HEAD_BYTES = 9
-_MOST_FRAME_BYTES = 16 * 1024
-_MOST_BYTES = 256 * 1024
+_MAX_FRAME_BYTES = 16 * 1024
+_MAX_BYTES = 256 * 1024
 _STREAM = 1
 
 
 class CallRefusedError(NoResponseError):
-    """The other side ended the call before it had answered."""
+    """The server ended the call without a response."""
 
 
 @dataclass(slots=True)
@@ -40,19 +40,19 @@ class CallResponse:
 
 
 class Connection:
-    """One connection and its only call."""
+    """One connection with a single call."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._buffer = bytearray()
         self._received = 0
-        # What is missing from an answer is told in upstream's words, not in h2's.
+        # Missing headers are reported with upstream's messages, not h2's.
         self._http2 = H2Connection(H2Configuration(validate_inbound_headers=False))
-        # No server may push anything at us.
+        # Server push is disabled.
         self._http2.local_settings = Settings(initial_values={SettingCodes.ENABLE_PUSH: 0})
 
     async def open(self) -> None:
-        """Returns when the other side has shown that it speaks HTTP/2. Raises `NoResponseError`."""
+        """Return once the server has confirmed HTTP/2. Raises `NoResponseError`."""
         self._http2.initiate_connection()
         await self._flush()
         first = await self._next_frame()
@@ -62,23 +62,23 @@ class Connection:
         await self._feed(first)
 
     async def call(self, headers: Iterable[tuple[str, str]], message: bytes) -> CallResponse:
-        """Raises `NoResponseError`, and `CallRefusedError` where the other side said no."""
+        """Raises `NoResponseError`, or `CallRefusedError` if the server refuses the call."""
         try:
             self._http2.send_headers(_STREAM, headers)
             self._http2.send_data(_STREAM, message, end_stream=True)
         except H2Error as error:
             raise _connection_error(error) from None
         await self._flush()
-        answer = CallResponse()
-        while not answer.is_complete:
+        response = CallResponse()
+        while not response.is_complete:
             frame = await self._next_frame()
             if frame[3] != _GOAWAY:
                 for event in await self._feed(frame):
-                    _take(answer, event)
-            # One that only says "no more after this" lets our call go on; h2 would not.
+                    _apply(response, event)
+            # A GOAWAY that covers our stream lets the call continue; h2 would not.
             elif int.from_bytes(frame[_HEAD_BYTES : _HEAD_BYTES + 4], "big") & 0x7FFFFFFF < _STREAM:
                 raise CallRefusedError("the server goes away")
-        return answer
+        return response
 
     async def _feed(self, frame: bytes) -> list[Event]:
         try:
@@ -95,7 +95,7 @@ class Connection:
     async def _next_frame(self) -> bytes:
         await self._receive(_HEAD_BYTES)
         length = int.from_bytes(self._buffer[:3], "big")
-        if length > _MOST_FRAME_BYTES:
+        if length > _MAX_FRAME_BYTES:
             raise NoResponseError("error reading server preface: http2: frame too large")
         await self._receive(_HEAD_BYTES + length)
         frame = bytes(self._buffer[: _HEAD_BYTES + length])
@@ -103,28 +103,28 @@ class Connection:
         return frame
 
     async def _receive(self, count: int) -> None:
-        """Until so many bytes are in the buffer."""
+        """Read until the buffer has `count` bytes."""
         while len(self._buffer) < count:
             data = await self._stream.receive()
             if not data:
                 raise NoResponseError("error reading from server: EOF")
             self._received += len(data)
-            if self._received > _MOST_BYTES:
-                raise NoResponseError(f"the server answered with more than {_MOST_BYTES} bytes")
+            if self._received > _MAX_BYTES:
+                raise NoResponseError(f"the server answered with more than {_MAX_BYTES} bytes")
             self._buffer += data
 
 
-def _take(answer: CallResponse, event: Event) -> None:
+def _apply(response: CallResponse, event: Event) -> None:
     match event:
         case ResponseReceived() | TrailersReceived():
             pairs = event.headers or ()
-            answer.headers |= {
+            response.headers |= {
                 bytes(name).decode("latin-1"): bytes(value).decode("latin-1") for name, value in pairs
             }
         case DataReceived():
-            answer.data += event.data or b""
+            response.data += event.data or b""
         case StreamEnded():
-            answer.is_complete = True
+            response.is_complete = True
         case StreamReset():
             raise CallRefusedError(f"stream ended by the server with code {event.error_code or 0:08x}")
 

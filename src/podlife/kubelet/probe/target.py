@@ -9,20 +9,20 @@ import socket
 from podlife.errors import PodlifeError
 from podlife.kubelet.pod_fields import Container
 
-# The node has run out of something: that says nothing about the container.
+# The node itself has run out of something, which says nothing about the container.
 _OWN_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EAGAIN}
 
 
 class ProbeError(PodlifeError):
-    """The question could not be put, or its answer broke off: it says nothing about the container."""
+    """The request could not be sent, or its response was cut off; this says nothing about the container."""
 
 
 class NoResponseError(PodlifeError):
-    """The question was put, and no answer came in time, or none that could be understood."""
+    """The request was sent, but no valid response came in time."""
 
 
 def container_port(port: int | str, container: Container) -> int:
-    """A number, the name of one of the container's ports, or a number in quotes. Raises `ProbeError`."""
+    """A number, a port name of the container, or a number as a string. Raises `ProbeError`."""
     number = port
     if isinstance(port, str):
         named = (each for each in container.get("ports") or () if each.get("name") == port)
@@ -40,9 +40,9 @@ def container_port(port: int | str, container: Container) -> int:
     return number
 
 
-def target_host(given: str | None, pod_ip: str) -> str:
-    """Raises `ProbeError` where there is none: an empty host would be the node itself."""
-    host = given or pod_ip
+def target_host(configured: str | None, pod_ip: str) -> str:
+    """Raises `ProbeError` if there is no host: an empty one would be the node itself."""
+    host = configured or pod_ip
     if not host:
         raise ProbeError("the pod has no IP address yet")
     return host
@@ -53,7 +53,7 @@ def host_port(host: str, port: int) -> str:
 
 
 def dial_error(error: OSError, host: str, port: int) -> ProbeError | NoResponseError:
-    """What a failed connection means, in the words of a kubelet."""
+    """Maps a connection failure to an error, with the kubelet's message."""
     if isinstance(error, socket.gaierror):
         return NoResponseError(f"dial tcp: lookup {host}: no such host")
     if error.errno in _OWN_SHORTAGES:

@@ -1,6 +1,6 @@
-"""The prober manager: runs the probes of a node's pods when they are due, and keeps their results.
+"""The prober manager: runs the probes of a node's pods when they are due, and stores the results.
 
-`manager.ProberManager` is the `Probes` of `podlife.kubelet.interfaces`. `state` decides when a probe runs and what its
-results mean; `prober` runs one, over the network with `podlife.kubelet.probe`. Nothing is imported here, so that the
-enumerations in `state` cost no more than themselves.
+`manager.ProberManager` implements `podlife.kubelet.interfaces.Probes`. `state` decides when a probe runs and what its
+results mean; `prober` runs one probe, using `podlife.kubelet.probe`. Nothing is imported here, so that importing
+`state` stays cheap.
 """

@@ -1,6 +1,6 @@
-"""Metrics of probes (PR-21): plain numbers that an exporter reads.
+"""Metrics of probes (PR-21), as plain numbers for an exporter.
 
-The numbers of a prober are dropped when it ends, so that they grow with the pods of the node and not with its age.
+The numbers of a prober are dropped with it, so their size is bounded by the pods of the node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RESULTS = {
     ProbeResult.FAILURE: "failed",
     ProbeResult.UNKNOWN: "unknown",
 }
-# Prometheus' own defaults, as upstream.
+# The default buckets of Prometheus, as upstream.
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -41,7 +41,7 @@ class ProbeMetrics:
     def count(self, labels: ProbeLabels, result: ProbeResult, seconds: float) -> None:
         key = (labels, RESULTS[result])
         self.total[key] = self.total.get(key, 0) + 1
-        # How long a failure took says how long its time limit is.
+        # The duration of a failure mostly reflects the timeout.
         if result is not ProbeResult.FAILURE:
             if labels not in self.seconds:
                 self.seconds[labels] = Distribution(_BOUNDS)

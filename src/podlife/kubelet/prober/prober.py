@@ -1,8 +1,7 @@
-"""Runs a probe against its container, once, and what its outcome means (PR-11 to PR-14).
+"""Runs a probe once against its container, and maps its outcome to a result and an event (PR-11 to PR-14).
 
-An outcome is what one probe found, a result is what counts.
-
-Whatever the container does, a reply comes within the probe's timeout, and at most ten kilobytes of output are kept.
+The outcome is that of one attempt; the result is what counts. A reply comes within the probe's timeout, whatever the
+container does, and at most ten kilobytes of output are kept.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from podlife.kubelet.probe.target import target_host
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ContainerRuntimeError, ExecTimeoutError, Runtime
 
-# A probe that could not be carried out is tried so often in all (PR-12).
+# Attempts for a probe that cannot be run (PR-12).
 MAX_TRIES = 3
 
 _TITLES = {ProbeType.LIVENESS: "Liveness", ProbeType.READINESS: "Readiness", ProbeType.STARTUP: "Startup"}
-_MOST_OUTPUT_BYTES = 10 * 1024
-# A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is given up.
+_MAX_OUTPUT_BYTES = 10 * 1024
+# Extra time for the runtime to kill a command that timed out; after that the runtime itself is considered hung.
 _RUNTIME_SECONDS = 10.0
-# If an answer is late by so much, the kubelet itself was held up.
-_HELD_UP_SECONDS = 0.5
+# A response this much later than the timeout means that the kubelet itself was delayed.
+_DELAYED_SECONDS = 0.5
 
 
 class ProbeOutcome(enum.Enum):
@@ -59,84 +58,84 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReply:
-    """With an `error` the probe could not be carried out."""
+    """With an `error`, the probe could not be run."""
 
     outcome: ProbeOutcome
     output: str = ""
     error: str = ""
 
 
-async def run_probe(runtime: Runtime, question: ProbeRequest) -> ProbeReply:
-    """Tried again, up to three times in all, while it cannot be carried out."""
+async def run_probe(runtime: Runtime, request: ProbeRequest) -> ProbeReply:
+    """Run a probe; retried, up to three attempts, while it cannot be run."""
     loop = asyncio.get_running_loop()
     error = ""
     for _ in range(MAX_TRIES):
         began = loop.time()
         try:
-            return await _ask_once(runtime, question)
+            return await _run_once(runtime, request)
         except NoResponseError as failure:
-            late = loop.time() - began - question.seconds
-            if late < _HELD_UP_SECONDS:
+            late = loop.time() - began - request.seconds
+            if late < _DELAYED_SECONDS:
                 return ProbeReply(ProbeOutcome.FAILURE, str(failure))
-            # No container is restarted because the node was busy.
+            # A busy node must not cause a restart.
             error = f"the node was held up for {late:.1f} s while it waited for the answer: {failure}"
         except (ProbeError, ContainerRuntimeError) as failure:
             error = str(failure) or type(failure).__name__
     return ProbeReply(ProbeOutcome.UNKNOWN, error=error)
 
 
-async def _ask_once(runtime: Runtime, question: ProbeRequest) -> ProbeReply:
-    spec, seconds = question.spec, question.seconds
+async def _run_once(runtime: Runtime, request: ProbeRequest) -> ProbeReply:
+    spec, seconds = request.spec, request.seconds
     if (action := spec.get("exec")) is not None:
-        return await _run(runtime, question, action)
+        return await _run(runtime, request, action)
     if (action := spec.get("httpGet")) is not None:
-        return await _get(question, action)
+        return await _get(request, action)
     if (action := spec.get("tcpSocket")) is not None:
-        host = target_host(action.get("host"), question.pod_ip)
-        await tcp_connect(host, container_port(action.get("port", 0), question.container), seconds=seconds)
+        host = target_host(action.get("host"), request.pod_ip)
+        await tcp_connect(host, container_port(action.get("port", 0), request.container), seconds=seconds)
         return ProbeReply(ProbeOutcome.SUCCESS)
     if (action := spec.get("grpc")) is not None:
-        port = container_port(action.get("port", 0), question.container)
+        port = container_port(action.get("port", 0), request.container)
         service = action.get("service") or ""
-        await grpc_health(target_host(None, question.pod_ip), port, service, seconds=seconds)
+        await grpc_health(target_host(None, request.pod_ip), port, service, seconds=seconds)
         return ProbeReply(ProbeOutcome.SUCCESS, "service healthy")
-    raise ProbeError(f"missing probe handler for {long_name(question.pod)}:{question.container['name']}")
+    raise ProbeError(f"missing probe handler for {long_name(request.pod)}:{request.container['name']}")
 
 
-async def _run(runtime: Runtime, question: ProbeRequest, action: Mapping[str, Any]) -> ProbeReply:
-    command = exec_command(question.container, action.get("command") or ())
+async def _run(runtime: Runtime, request: ProbeRequest, action: Mapping[str, Any]) -> ProbeReply:
+    command = exec_command(request.container, action.get("command") or ())
     try:
-        async with asyncio.timeout(question.seconds + _RUNTIME_SECONDS):
-            result = await runtime.exec_sync(question.container_id, command, timeout_seconds=question.seconds)
+        async with asyncio.timeout(request.seconds + _RUNTIME_SECONDS):
+            result = await runtime.exec_sync(request.container_id, command, timeout_seconds=request.seconds)
     except ExecTimeoutError:
-        limit = format_go_duration(question.seconds)
+        limit = format_go_duration(request.seconds)
         text = f'command timed out: "{" ".join(command)}" timed out after {limit}'
-        return ProbeReply(exec_outcome(None), text[:_MOST_OUTPUT_BYTES])
+        return ProbeReply(exec_outcome(None), text[:_MAX_OUTPUT_BYTES])
     except TimeoutError:
         raise ProbeError("the runtime did not answer in time") from None
-    output = (result.stdout + result.stderr)[:_MOST_OUTPUT_BYTES]
+    output = (result.stdout + result.stderr)[:_MAX_OUTPUT_BYTES]
     return ProbeReply(exec_outcome(result.exit_code), output.decode("utf-8", "replace"))
 
 
-async def _get(question: ProbeRequest, action: Mapping[str, Any]) -> ProbeReply:
-    request = http_request(action, question.container, question.pod_ip, purpose="probe")
-    answer = await http_get(request, seconds=question.seconds)
-    outcome, output = http_outcome(answer.code)
+async def _get(request: ProbeRequest, action: Mapping[str, Any]) -> ProbeReply:
+    http = http_request(action, request.container, request.pod_ip, purpose="probe")
+    response = await http_get(http, seconds=request.seconds)
+    outcome, output = http_outcome(response.code)
     if outcome is ProbeOutcome.WARNING:
-        output = f"{output}, Response body: {answer.body.decode('utf-8', 'replace')}"
+        output = f"{output}, Response body: {response.body.decode('utf-8', 'replace')}"
     return ProbeReply(outcome, output)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeEvent:
-    """An event about the container; all are warnings."""
+    """A warning event about the container."""
 
     reason: str
     message: str
 
 
 def result_of(outcome: ProbeOutcome) -> ProbeResult:
-    """Of a probe that was carried out; the result of one that was not is thrown away."""
+    """Only for a probe that could be run."""
     is_success = outcome in (ProbeOutcome.SUCCESS, ProbeOutcome.WARNING)
     return ProbeResult.SUCCESS if is_success else ProbeResult.FAILURE
 
@@ -157,7 +156,7 @@ def probe_event(type_: ProbeType, outcome: ProbeOutcome, output: str, error: str
 
 
 def http_outcome(code: int) -> tuple[ProbeOutcome, str]:
-    """A redirect that is not followed is a warning; what a failed answer says is not shown (PR-13)."""
+    """A redirect that is not followed is a warning; the body of a failed response is not shown (PR-13)."""
     if 200 <= code < 300:
         return ProbeOutcome.SUCCESS, ""
     if 300 <= code < 400:
@@ -166,12 +165,12 @@ def http_outcome(code: int) -> tuple[ProbeOutcome, str]:
 
 
 def exec_outcome(exit_code: int | None) -> ProbeOutcome:
-    """None is a command that took too long."""
+    """None is a command that timed out."""
     return ProbeOutcome.SUCCESS if exit_code == 0 else ProbeOutcome.FAILURE
 
 
 def exec_command(container: Container, command: Sequence[str]) -> list[str]:
-    """Only plain values of the container's environment are known here; other references stay as written (PR-14)."""
+    """Expands only literal values of the container's environment; other references stay unchanged (PR-14)."""
     plain = [each for each in container.get("env") or () if "valueFrom" not in each]
     known = {each["name"]: each.get("value") or "" for each in plain}
     return [expand(each, known) for each in command]

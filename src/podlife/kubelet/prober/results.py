@@ -1,7 +1,7 @@
 """The last result of each probe, by type and container, and the listener for changes.
 
-A result is kept when its prober ends, until its pod is removed: a container that is about to end is not shown as one
-that never started, and a prober that is created again for a container that has ended finds nothing new.
+A result outlives its prober until the pod is removed: a container about to terminate must not look as if it had never
+started, and a new prober for a terminated container finds nothing new.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ProbeResults:
         self._on_change(uid, container_id, type_, result)
 
     def drop(self, type_: ProbeType, container_id: str, uid: str) -> None:
-        """Of a container that another one has replaced."""
+        """For a container that has been replaced."""
         self._results.pop((type_, container_id), None)
         self._of_pods.get(uid, set()).discard((type_, container_id))
 

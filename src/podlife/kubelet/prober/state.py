@@ -1,8 +1,8 @@
 """When a probe runs, and what its results mean (PR-01 to PR-10): a state machine without I/O.
 
-`decide` reads a pod's status and says what to do now; after `RUN` the outcome goes into `take`. Both return the next
-state of the prober and its new result, if that changes. Running the probe, waiting for the period and keeping results
-by container ID are left to others.
+`decide` reads a pod's status and says what to do now; after `RUN` the outcome goes into `take`. Both return the
+prober's next state and its new result, if that changes. The caller runs the probe, waits for the period and stores
+results by container ID.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.restart_policy import is_restartable, should_restart_all
 
-# How much older than the kubelet a container has to be to count as one of a kubelet before.
+# A container that started this long before the kubelet belongs to an earlier kubelet.
 _RESTART_GRACE = timedelta(seconds=10)
 
 
@@ -44,18 +44,18 @@ class ProbeResult(enum.Enum):
     UNKNOWN = "unknown"
 
 
-# The result that counts for a container, by the runtime's own ID; None before the first.
+# The current result for a container, by runtime ID; None before the first result.
 ProbeLookup = Callable[[ProbeType, str], ProbeResult | None]
 
 
 class Next(enum.Enum):
-    # Nothing now; look again after the period.
+    # Nothing to do until the next period.
     WAIT = "wait"
     RUN = "run"
     STOP = "stop"
 
 
-# Before the first result (PR-02).
+# The result before the first probe (PR-02).
 _INITIAL = {
     ProbeType.LIVENESS: ProbeResult.SUCCESS,
     ProbeType.READINESS: ProbeResult.FAILURE,
@@ -63,7 +63,7 @@ _INITIAL = {
 }
 
 
-# The least value of each number of a probe, and the one that stands for it where it is left out.
+# Minimum and default of each number in a probe.
 _NUMBERS = {
     "timeoutSeconds": (1, 1),
     "periodSeconds": (1, 10),
@@ -75,7 +75,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class ProberState:
-    """What a prober remembers between two looks."""
+    """What a prober remembers between two ticks."""
 
     container_id: str = ""
     is_on_hold: bool = False
@@ -85,30 +85,31 @@ class ProberState:
 
 @dataclass(frozen=True, slots=True)
 class ProbeDecision:
-    """`forget` is the ID of a container whose verdict is void from now on."""
+    """`forget` is the ID of a container whose result is no longer valid."""
 
     next: Next
     state: ProberState
-    # What the verdict is from now on; None where it stays.
+    # The new result; None if it does not change.
     result: ProbeResult | None = None
     forget: str = ""
 
 
 def probe_spec(container: Container, type_: ProbeType) -> dict[str, int]:
-    """The numbers of a probe, with what stands for those left out (PR-01). None is below the least that validation
-    allows: with a period that is not positive a prober would never pause."""
+    """The numbers of a probe, with defaults (PR-01), and not below the minimum that validation allows: a prober without
+    a positive period would never pause."""
     spec: Mapping[str, Any] = container.get(type_.value) or {}
-    return {name: max(least, spec.get(name) or usual) for name, (least, usual) in _NUMBERS.items()}
+    return {name: max(minimum, spec.get(name) or default) for name, (minimum, default) in _NUMBERS.items()}
 
 
 class Prober:
-    """One type of probe of one container. `agent_started` separates containers of an earlier kubelet from new ones."""
+    """One type of probe of one container. A container that started before `kubelet_started` belongs to an earlier
+    one."""
 
-    def __init__(self, pod: Pod, container: Container, type_: ProbeType, agent_started: datetime) -> None:
+    def __init__(self, pod: Pod, container: Container, type_: ProbeType, kubelet_started: datetime) -> None:
         self._container = container
         self._type = type_
         self._spec = probe_spec(container, type_)
-        self._old = agent_started - _RESTART_GRACE
+        self._old = kubelet_started - _RESTART_GRACE
         self._is_sidecar = is_sidecar(container) and any(
             each["name"] == container["name"] for each in init_containers_of(pod)
         )
@@ -116,7 +117,7 @@ class Prober:
     def decide(
         self, state: ProberState, pod: Pod, status: Mapping[str, Any] | None, now: datetime
     ) -> ProbeDecision:
-        """What to do now. `pod` may be newer than the prober: its deletion counts from when it is known."""
+        """What to do now. `pod` may be newer than the prober and may be terminating by now."""
         if status is None:
             return ProbeDecision(Next.WAIT, state)
         if is_terminal_phase(status.get("phase")):
@@ -134,14 +135,14 @@ class Prober:
             return ProbeDecision(Next.WAIT, state, result, forget)
         kind, container_state = state_of(shown)
         if kind != "running":
-            goes_on = (
+            may_restart = (
                 kind != "terminated"
                 or is_restartable(pod, self._container, exit_code(container_state))
                 or should_restart_all(pod, status)
             )
-            return ProbeDecision(Next.WAIT if goes_on else Next.STOP, state, ProbeResult.FAILURE, forget)
+            return ProbeDecision(Next.WAIT if may_restart else Next.STOP, state, ProbeResult.FAILURE, forget)
         if is_deleting(pod) and self._type is not ProbeType.READINESS:
-            # A container that is asked to end must not be found ill for it.
+            # A container that stops on request must not be reported unhealthy.
             return ProbeDecision(Next.STOP, state, ProbeResult.SUCCESS, forget)
         is_due = self._is_after_delay(container_state, now) and (
             bool(shown.get("started")) is not (self._type is ProbeType.STARTUP)
@@ -149,7 +150,7 @@ class Prober:
         return ProbeDecision(Next.RUN if is_due else Next.WAIT, state, result, forget)
 
     def take(self, state: ProberState, result: ProbeResult | None) -> ProbeDecision:
-        """What a probe found; None for one that could not be carried out, which changes nothing (PR-11)."""
+        """Apply the result of a probe; None for a probe that could not be run, which changes nothing (PR-11)."""
         if result is None:
             return ProbeDecision(Next.WAIT, state)
         run = state.run + 1 if state.last is result else 1
@@ -173,8 +174,7 @@ class Prober:
         return None
 
     def _first_result(self, shown: Mapping[str, Any]) -> ProbeResult | None:
-        """Of a container that was not seen before. One that ran before the kubelet keeps what its status says
-        (PR-17)."""
+        """The result for a new container ID. A container older than the kubelet keeps what its status says (PR-17)."""
         kind, running = state_of(shown)
         began = running.get("startedAt") if kind == "running" else None
         if began is None or parse_time(began) >= self._old:

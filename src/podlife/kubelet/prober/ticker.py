@@ -1,6 +1,6 @@
-"""When a prober runs next: every period, and at once after a probe that took longer than one.
+"""When a prober runs next: every period, and at once if a probe took longer than one.
 
-Between two probes there is one timer of the event loop, and no task.
+Between two ticks there is one timer of the event loop, and no task.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 
 class Ticker:
-    def __init__(self, period_seconds: float, look: Callable[[], None]) -> None:
+    def __init__(self, period_seconds: float, tick: Callable[[], None]) -> None:
         self._period = period_seconds
-        self._look = look
+        self._tick = tick
         self._timer: asyncio.TimerHandle | None = None
         self._next = 0.0
 
@@ -22,11 +22,11 @@ class Ticker:
         self._wait(loop)
 
     def restart(self) -> None:
-        """Look now, and count the periods from now."""
+        """Tick now, and count periods from now."""
         self.start(0.0)
 
-    def go_on(self) -> None:
-        """A look is over."""
+    def schedule_next(self) -> None:
+        """Schedule the next tick."""
         self._wait(asyncio.get_running_loop())
 
     def stop(self) -> None:
@@ -36,11 +36,11 @@ class Ticker:
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
         self.stop()
-        self._timer = loop.call_at(max(self._next, loop.time()), self._begin, loop)
+        self._timer = loop.call_at(max(self._next, loop.time()), self._fire, loop)
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _fire(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
-        # The next beat that is still to come; of those that were missed one is made up for.
+        # Missed ticks are made up for by a single one.
         missed = max(0.0, loop.time() - self._next) // self._period
         self._next += (missed + 1) * self._period
-        self._look()
+        self._tick()

@@ -1,6 +1,6 @@
-"""One prober at work: reads the pod's status when it is due, probes the container if it should, and keeps the result.
+"""Runs one prober: reads the pod's status when due, probes the container if it should, and stores the result.
 
-A tick that probes nothing costs no task.
+A tick without a probe needs no task.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProberContext:
-    """What all workers of a node share."""
+    """Shared by all workers of a node."""
 
     runtime: Runtime
     status: Callable[[str], dict[str, Any] | None]
@@ -45,11 +45,11 @@ class ProberContext:
     metrics: ProbeMetrics
     clock: Clock
     recorder: EventRecorder
-    agent_started: datetime
+    kubelet_started: datetime
 
 
 class ProberWorker:
-    """`pod` may be replaced by a newer one; probe and container stay those it was made with."""
+    """`pod` may be replaced by a newer version; the probe and the container never change."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class ProberWorker:
         self.task: asyncio.Task[None] | None = None
         self._context = context
         self._on_end = on_end
-        self._prober = Prober(pod, container, type_, context.agent_started)
+        self._prober = Prober(pod, container, type_, context.kubelet_started)
         self._state = ProberState()
         self._spec = probe_spec(container, type_)
-        self._ticker = Ticker(self._spec["periodSeconds"], self._look)
+        self._ticker = Ticker(self._spec["periodSeconds"], self._tick)
         self._is_stopped = False
-        self._is_due_again = False
+        self._tick_again = False
         metadata = pod["metadata"]
         title = type_.value.removesuffix("Probe").capitalize()
         self._labels = ProbeLabels(
@@ -79,8 +79,8 @@ class ProberWorker:
         )
 
     @property
-    def is_content(self) -> bool:
-        """It has found the container well, and nothing else since."""
+    def is_successful(self) -> bool:
+        """Whether the current result is success."""
         result = self._context.results.get(self.type, self._state.container_id)
         return result is ProbeResult.SUCCESS
 
@@ -91,30 +91,30 @@ class ProberWorker:
     def start(self, delay_seconds: float) -> None:
         self._ticker.start(delay_seconds)
 
-    def look_now(self) -> None:
-        """While a question is under way: as soon as it is answered, for it may have been of a container before."""
+    def tick_now(self) -> None:
+        """Tick now; if a probe is running, right after it, since it may have probed an earlier container."""
         if self.task is not None:
-            self._is_due_again = True
+            self._tick_again = True
         elif not self._is_stopped:
             self._ticker.restart()
 
     def stop(self) -> None:
-        """A question under way is broken off."""
+        """Cancels a probe in flight."""
         self._is_stopped = True
         self._ticker.stop()
         if self.task is not None:
             self.task.cancel()
         self._context.metrics.forget(self._labels)
 
-    def _look(self) -> None:
+    def _tick(self) -> None:
         if self.task is not None:
             return
         try:
             self._decide()
         except Exception:
-            # A prober that ends leaves its container unwatched, and says nothing.
+            # A prober that ended would leave its container unprobed without a sign.
             log.exception("%s of %s failed", self.type.value, self._name)
-            self._ticker.go_on()
+            self._ticker.schedule_next()
 
     def _decide(self) -> None:
         context = self._context
@@ -122,47 +122,47 @@ class ProberWorker:
         decision = self._prober.decide(self._state, self.pod, status, context.clock.now())
         self._apply(decision)
         if self._is_stopped:
-            # The listener for the result has stopped this prober.
+            # The listener of the result has stopped this prober.
             return
         if decision.next is Next.STOP:
             self._on_end(self)
         elif decision.next is Next.RUN:
             pod_ip = str((status or {}).get("podIP") or "")
             self.task = spawn(
-                self._ask(pod_ip), name=f"{self.type.value} of {self._name}", on_failure=self._failed
+                self._probe(pod_ip), name=f"{self.type.value} of {self._name}", on_failure=self._failed
             )
-            self.task.add_done_callback(self._asked)
+            self.task.add_done_callback(self._on_probed)
         else:
-            self._ticker.go_on()
+            self._ticker.schedule_next()
 
-    async def _ask(self, pod_ip: str) -> None:
+    async def _probe(self, pod_ip: str) -> None:
         began = asyncio.get_running_loop().time()
         spec = self.container[self.type.value]
         container_id = self._state.container_id
         seconds = self._spec["timeoutSeconds"]
-        question = ProbeRequest(spec, self.pod, self.container, container_id, pod_ip, seconds)
-        answer = await run_probe(self._context.runtime, question)
-        told = probe_event(self.type, answer.outcome, answer.output, answer.error)
-        if told is not None:
+        request = ProbeRequest(spec, self.pod, self.container, container_id, pod_ip, seconds)
+        reply = await run_probe(self._context.runtime, request)
+        event = probe_event(self.type, reply.outcome, reply.output, reply.error)
+        if event is not None:
             regarding = container_reference(self.pod, self.container)
-            message = told.message.replace(container_id, self.container["name"])
-            self._context.recorder.event(regarding, "Warning", told.reason, message)
-        if answer.error:
+            message = event.message.replace(container_id, self.container["name"])
+            self._context.recorder.event(regarding, "Warning", event.reason, message)
+        if reply.error:
             return
-        result = result_of(answer.outcome)
-        took = asyncio.get_running_loop().time() - began
-        self._context.metrics.count(self._labels, result, took)
+        result = result_of(reply.outcome)
+        elapsed = asyncio.get_running_loop().time() - began
+        self._context.metrics.count(self._labels, result, elapsed)
         self._apply(self._prober.take(self._state, result))
 
-    def _asked(self, task: asyncio.Task[None]) -> None:
+    def _on_probed(self, task: asyncio.Task[None]) -> None:
         self.task = None
         if self._is_stopped:
             return
-        if self._is_due_again:
-            self._is_due_again = False
+        if self._tick_again:
+            self._tick_again = False
             self._ticker.restart()
         else:
-            self._ticker.go_on()
+            self._ticker.schedule_next()
 
     def _apply(self, decision: ProbeDecision) -> None:
         self._state = decision.state
