@@ -180,7 +180,7 @@ async def test_a_pod_that_is_gone_from_the_runtime_died_was_removed_and_leaves_a
         assert world.states() == ["Running"]
         world.told.clear()
         world.runtime._world.remove_sandbox(world.runtime._world.sandboxes[sandbox_id])
-        world.changes.ask_all()
+        world.changes.request_relist()
         await asyncio.sleep(0.1)
         assert sorted(world.told[0][1]) == [
             "ContainerDied",
@@ -280,8 +280,8 @@ async def test_one_pod_is_read_alone_and_a_look_at_everything_answers_all_who_as
         assert found.containers
         assert world.runtime.asked == ["u"]
         world.runtime.asked.clear()
-        world.changes.ask("u")
-        world.changes.ask_all()
+        world.changes.request_read("u")
+        world.changes.request_relist()
         await asyncio.sleep(0.1)
         assert world.runtime.asked == ["*"]
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxStatus
 
 States = Mapping[str, Mapping[str, ContainerState]]
-"""By UID of the pod and ID of the container or sandbox."""
+"""By pod UID, then by container or sandbox ID."""
 
 
 class PodLifecycleEventType(enum.Enum):
     STARTED = "ContainerStarted"
     DIED = "ContainerDied"
     REMOVED = "ContainerRemoved"
-    # Nobody is told of it.
+    # Not reported.
     CHANGED = "ContainerChanged"
 
     @property
     def is_sync_due(self) -> bool:
-        """Nothing is to be done about what is gone for good (PL-13)."""
+        """Removed containers need no sync (PL-13)."""
         return self in (PodLifecycleEventType.STARTED, PodLifecycleEventType.DIED)
 
 
@@ -46,7 +46,7 @@ def states_of(sandboxes: Iterable[SandboxStatus], containers: Iterable[Container
 
 
 def compute_events(old: States, new: States) -> Iterator[PodLifecycleEvent]:
-    """In the order of pods and IDs as they are listed, those that are gone last."""
+    """In the order of the listing, removed containers last."""
     for uid in dict.fromkeys((*new, *old)):
         before, after = old.get(uid, {}), new.get(uid, {})
         for id_ in dict.fromkeys((*after, *before)):
@@ -55,7 +55,7 @@ def compute_events(old: States, new: States) -> Iterator[PodLifecycleEvent]:
 
 
 def _kinds(before: ContainerState | None, after: ContainerState | None) -> tuple[PodLifecycleEventType, ...]:
-    before, after = _seen(before), _seen(after)
+    before, after = _normalized(before), _normalized(after)
     if before is after:
         return ()
     match after:
@@ -71,6 +71,6 @@ def _kinds(before: ContainerState | None, after: ContainerState | None) -> tuple
             return (PodLifecycleEventType.CHANGED,)
 
 
-def _seen(state: ContainerState | None) -> ContainerState | None:
-    """One that is only created is nothing to speak of yet."""
+def _normalized(state: ContainerState | None) -> ContainerState | None:
+    """A created container that has not started counts as unknown."""
     return ContainerState.UNKNOWN if state is ContainerState.CREATED else state

@@ -1,8 +1,8 @@
-"""What the runtime was last observed to have of each pod, and how fresh that is.
+"""The last observed runtime state of each pod, with the time of observation.
 
-A reader that needs it fresher waits for the next observation of its pod or of everything (PL-12). A pod of which the
-runtime has nothing has an empty status (PL-04). A pod that could not be read raises the reason (PL-05). Observing is
-left to `GenericPLEG`.
+A reader that needs newer data waits for the next observation of its pod, or for a relist (PL-12). A pod without
+anything in the runtime has an empty status (PL-04). If the last observation failed, reading raises its error (PL-05).
+`GenericPLEG` fills the cache.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _NOTHING = ObservedPod()
 
 class _Entry(msgspec.Struct, frozen=True):
     observed: ObservedPod
-    # When the look began, in the workers' own time.
+    # When the observation began (monotonic time).
     at: float
     error: Exception | None = None
 
 
 class _Waiter(msgspec.Struct, frozen=True):
     newer_than: float
-    answer: asyncio.Future[ObservedPod]
+    result: asyncio.Future[ObservedPod]
 
 
 class PodCache:
@@ -35,15 +35,15 @@ class PodCache:
         self._readers: list[Callable[[str], None]] = []
         self._entries: dict[str, _Entry] = {}
         self._waiters: dict[str, list[_Waiter]] = {}
-        # Everything is at least as new as this.
+        # All entries are at least this new.
         self._all_at = -math.inf
 
     def __iter__(self) -> Iterator[str]:
-        """UIDs of which the runtime has something."""
+        """UIDs of pods with anything in the runtime."""
         return iter(self._entries)
 
     def on_wanted(self, read: Callable[[str], None]) -> None:
-        """Call `read` with each pod for which a reader waits: whoever fills the cache registers here."""
+        """Call `read` with each pod that a reader waits for. The producer of observations registers here."""
         self._readers.append(read)
 
     def get(self, uid: str) -> ObservedPod:
@@ -55,7 +55,7 @@ class PodCache:
         return entry.observed
 
     def last_seen(self, uid: str) -> ObservedPod:
-        """As `get`; where the last look failed, what the one before found."""
+        """As `get`, but if the last observation failed, the result of the one before."""
         entry = self._entries.get(uid)
         return _NOTHING if entry is None else entry.observed
 
@@ -65,32 +65,32 @@ class PodCache:
         return self._wait(uid, seconds)
 
     async def read_newer_than(self, uid: str, seconds: float) -> ObservedPod:
-        """As `get_newer_than`, always to be waited for."""
+        """As `get_newer_than`, but always awaitable."""
         return self.get(uid) if self._at(uid) > seconds else await self._wait(uid, seconds)
 
     def is_newer_than(self, uid: str, seconds: float) -> bool:
         return self._at(uid) > seconds
 
-    # What was seen
+    # Observations
 
     def put(self, uid: str, observed: ObservedPod, at: float) -> None:
-        """An empty one is forgotten: there is no such pod in the runtime."""
+        """An empty pod is removed: the runtime does not have it."""
         if observed.sandboxes or observed.containers:
             self._entries[uid] = _Entry(observed, at)
         else:
             self._entries.pop(uid, None)
-        self._answer(uid, at)
+        self._notify(uid, at)
 
     def put_error(self, uid: str, error: Exception, at: float) -> None:
-        """What was seen before is kept, for who compares; whoever asks is told that it is not known."""
+        """Keeps the previous observation for `last_seen`; `get` raises the error."""
         self._entries[uid] = _Entry(self.last_seen(uid), at, error)
-        self._answer(uid, at)
+        self._notify(uid, at)
 
     def put_all_at(self, at: float) -> None:
-        """Every pod was looked at since (PL-12)."""
+        """A relist that began at that time has observed every pod (PL-12)."""
         self._all_at = max(self._all_at, at)
         for uid in list(self._waiters):
-            self._answer(uid, at)
+            self._notify(uid, at)
 
     def _at(self, uid: str) -> float:
         entry = self._entries.get(uid)
@@ -102,7 +102,7 @@ class PodCache:
         for read in self._readers:
             read(uid)
         try:
-            return await waiter.answer
+            return await waiter.result
         finally:
             left = [each for each in self._waiters.get(uid, ()) if each is not waiter]
             if left:
@@ -110,10 +110,10 @@ class PodCache:
             else:
                 self._waiters.pop(uid, None)
 
-    def _answer(self, uid: str, at: float) -> None:
+    def _notify(self, uid: str, at: float) -> None:
         for waiter in self._waiters.get(uid, ()):
-            if waiter.newer_than < at and not waiter.answer.done():
+            if waiter.newer_than < at and not waiter.result.done():
                 try:
-                    waiter.answer.set_result(self.get(uid))
-                except Exception as error:  # noqa: BLE001 - whatever kept it from being known is for who asked
-                    waiter.answer.set_exception(error)
+                    waiter.result.set_result(self.get(uid))
+                except Exception as error:  # noqa: BLE001 - the error of the observation is for the reader
+                    waiter.result.set_exception(error)
