@@ -7,10 +7,10 @@
 
 Guarantees:
 - The same file is the same pod: its UID is a digest of the manifest.
-- A file that cannot be used is logged once and does not affect the others.
+- An unusable file is logged once and does not affect the others.
 - No pod of another UID is ever deleted.
 
-Running the pods, and knowing which mirrors exist, is left to the kubelet.
+The kubelet runs the pods and knows which mirrors exist.
 """
 
 from podlife.kubelet.config.file import FileSource

@@ -1,8 +1,8 @@
-"""Watches the pods that are bound to the node, and puts them into a source.
+"""Watches the pods bound to the node and puts them into a source.
 
-A node has few pods: after every interruption they are listed again, so that nothing is missed. A list is trusted only
-once the server is confirmed to be that of the node's cluster. It never gives up: pods keep running while the server is
-unreachable.
+A node has few pods: after every interruption they are listed again, so that nothing is missed. A list is used only
+after the server was confirmed to be that of the node's cluster. Pods keep running while the server is unreachable; the
+watch is retried indefinitely.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from podlife.kubelet.config.pod_source import PodSource
 log = logging.getLogger(__name__)
 
 _FIRST_DELAY_SECONDS = 0.5
-_MOST_DELAY_SECONDS = 30.0
+_MAX_DELAY_SECONDS = 30.0
 
 
 async def watch_pods(
     client: Client, node_name: str, source: PodSource, confirm: Callable[[], Awaitable[None]]
 ) -> None:
-    """Run until cancelled. `confirm` raises `PodlifeError` if the server must not be believed."""
+    """Run until cancelled. `confirm` raises `PodlifeError` if the server must not be trusted."""
     delay = _FIRST_DELAY_SECONDS
-    complaint = ""
+    logged = ""
     while True:
         follower = _Follower(source, confirm)
         try:
             await follower.follow(client, node_name)
         except Exception as error:
-            # Pods run on, whatever is wrong with what the server says.
-            # Once for each reason: a watch that ends is an everyday thing, and a server that is away is away for long.
-            is_new = not follower.has_synced and str(error) != complaint
+            # Whatever the server sends, pods keep running. Each reason is logged once: watches end every day, and an
+            # outage may be long.
+            is_new = not follower.has_synced and str(error) != logged
             is_expected = isinstance(error, PodlifeError)
             level = logging.WARNING if is_new or not is_expected else logging.DEBUG
             log.log(
@@ -47,9 +47,9 @@ async def watch_pods(
                 error,
                 exc_info=not is_expected,
             )
-            complaint = "" if follower.has_synced else str(error)
-        delay = _FIRST_DELAY_SECONDS if follower.has_synced else min(delay * 2, _MOST_DELAY_SECONDS)
-        # Many nodes lose one server at the same moment.
+            logged = "" if follower.has_synced else str(error)
+        delay = _FIRST_DELAY_SECONDS if follower.has_synced else min(delay * 2, _MAX_DELAY_SECONDS)
+        # Jitter, because many nodes lose a server at the same time.
         await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
 
 
@@ -67,7 +67,7 @@ class _Follower:
         async with aclosing(client.list_watch(PODS, options=options)) as events:
             async for event in events:
                 if isinstance(event, Bookmark):
-                    await self._pass_bookmark(event)
+                    await self._on_bookmark(event)
                 elif not self.has_synced:
                     self._listed.append(event.object)
                 elif event.type is EventType.DELETED:
@@ -75,9 +75,9 @@ class _Follower:
                 else:
                     self._source.put(event.object)
 
-    async def _pass_bookmark(self, bookmark: Bookmark) -> None:
+    async def _on_bookmark(self, bookmark: Bookmark) -> None:
         if bookmark.is_synced and not self.has_synced:
-            # After the list, so that it is confirmed of the server that has answered; before anything comes of it.
+            # After the list, so that the server that sent it is confirmed; before the list takes effect.
             await self._confirm()
             self.has_synced = True
             self._source.put_all(self._listed)

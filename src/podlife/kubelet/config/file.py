@@ -1,10 +1,10 @@
 """Static pods from a directory of manifest files: reports them whenever they change.
 
-A file is read when it is new or has changed. One that cannot be used is reported once, with its name and the reason,
-and does not affect others; the pod that it held before keeps running until the file is fixed or removed.
+A file is read when it is new or has changed. An unusable file is reported once, with its name and the reason, and does
+not affect others; the pod it held before keeps running until the file is fixed or removed.
 
-The kernel reports changes of the directory; a slow poll beside it serves file systems that do not, and a directory that
-is created later.
+inotify reports changes of the directory; a slow poll covers file systems without inotify, and a directory that is
+created later.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from podlife.linux.inotify import CHANGED, CloseWatch
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 20.0
+_POLL_SECONDS = 20.0
 _ENDINGS = (".yaml", ".yml", ".json")
 # More than an API server would store of a pod.
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 
-# When a file was last changed, and which one it is.
+# Modification times, size and inode of a file.
 Signature = tuple[int, int, int, int]
 
 
 class FileSource:
-    """`check` returns what is wrong with a pod, one text each; `report` gets each problem, by default a log line."""
+    """`check` returns the problems of a pod; `report` gets each problem, by default as a log line."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class FileSource:
         check: Callable[[Object], Sequence[str]],
         report: Callable[[str], None] | None = None,
     ) -> None:
-        # The name of the file is part of what a pod is: it must not depend on where the kubelet was started.
+        # The file name is part of the pod's identity, so it must not depend on the working directory.
         self._folder = folder.absolute()
         self._clock = clock
         self._manifests = ManifestDirectory(
@@ -53,26 +53,26 @@ class FileSource:
         )
         self._changed = asyncio.Event()
         self._watch: CloseWatch | None = None
-        # Which folder is being watched: another may come in its place.
+        # Device and inode of the watched directory, which may be replaced.
         self._watched: tuple[int, int] | None = None
 
     async def run(self, on_change: Callable[[list[Object]], None]) -> None:
-        """Tell of all pods, once at the start, also where there are none, and again when they have changed."""
-        told: list[Object] | None = None
+        """Report all pods at the start, even if there are none, and after each change."""
+        reported: list[Object] | None = None
         try:
             while True:
                 self._changed.clear()
-                self._keep_watch()
+                self._ensure_watch()
                 pods = self._manifests.read(format_micro_time(self._clock.now()))
-                if pods != told:
+                if pods != reported:
                     on_change(list(pods))
-                    told = pods
-                await wait_until_set(self._changed, seconds=_LOOK_SECONDS)
+                    reported = pods
+                await wait_until_set(self._changed, seconds=_POLL_SECONDS)
         finally:
             self._end_watch()
 
-    def _keep_watch(self) -> None:
-        """Begun before each look, so that nothing happens between the two."""
+    def _ensure_watch(self) -> None:
+        """Called before each read, so that no change in between is missed."""
         try:
             found = self._folder.stat()
         except OSError:
@@ -85,7 +85,7 @@ class FileSource:
         try:
             watch.open()
         except OSError as error:
-            log.warning("%s; polling every %g s instead", error, _LOOK_SECONDS)
+            log.warning("%s; polling every %g s instead", error, _POLL_SECONDS)
         else:
             self._watch = watch
         self._watched = (found.st_dev, found.st_ino)
@@ -103,7 +103,7 @@ def _log_problem(line: str) -> None:
 @dataclass(frozen=True, slots=True)
 class _File:
     signature: Signature
-    # None is a file that has never been of use.
+    # None for a file that has never been usable.
     pod: Object | None
 
 
@@ -124,14 +124,14 @@ class ManifestDirectory:
         self._report = report
         self._files: dict[str, _File] = {}
         self._is_missing = False
-        self._doubles: frozenset[str] = frozenset()
+        self._duplicates: frozenset[str] = frozenset()
 
     def read(self, seen: str) -> list[Object]:
-        """All pods there are, by the names of their files. `seen` is the time that new ones get."""
+        """All pods, by file name. `seen` is the time stamped on new ones."""
         names = self._names()
-        # Where the folder itself cannot be read nothing is known, and nothing that runs is ended for it.
+        # If the directory cannot be read, running pods are kept.
         if names is not None:
-            self._files = {name: file for name in names if (file := self._look_at(name, seen)) is not None}
+            self._files = {name: file for name in names if (file := self._load(name, seen)) is not None}
         return list(self._distinct())
 
     def _names(self) -> list[str] | None:
@@ -145,7 +145,7 @@ class ManifestDirectory:
         self._is_missing = False
         return names
 
-    def _look_at(self, name: str, seen: str) -> _File | None:
+    def _load(self, name: str, seen: str) -> _File | None:
         known = self._files.get(name)
         path = self._folder / name
         try:
@@ -155,16 +155,14 @@ class ManifestDirectory:
                 return known
             pod = self._read_file(path, found.st_mode)
         except FileNotFoundError:
-            # Gone between two looks, or a link to nowhere.
+            # Removed in the meantime, or a dangling symlink.
             return None
-        except Exception as error:  # noqa: BLE001 - a file that nobody has thought of concerns no other pod
+        except Exception as error:  # noqa: BLE001 - a bad file must not affect other pods
             reason = error.strerror if isinstance(error, OSError) else error
             if not isinstance(error, (OSError, ManifestError)):
                 reason = f"cannot be read: {error!r}"
-            still = (
-                "; the pod that it was before goes on" if known is not None and known.pod is not None else ""
-            )
-            self._report(f"{path}: {reason}{still}")
+            kept = "; the previous pod keeps running" if known is not None and known.pod is not None else ""
+            self._report(f"{path}: {reason}{kept}")
             return _File(signature, known.pod if known is not None else None)
         before = known.pod if known is not None else None
         pod["metadata"]["annotations"][SEEN] = _first_seen(pod, before) or seen
@@ -172,24 +170,24 @@ class ManifestDirectory:
 
     def _read_file(self, path: Path, mode: int) -> Object:
         if not stat.S_ISREG(mode):
-            raise ManifestError("is no file: only files are read, not folders in the folder")
+            raise ManifestError("not a regular file; subdirectories are not read")
         if path.suffix not in _ENDINGS:
-            raise ManifestError(f"is not read: its name does not end with {', '.join(_ENDINGS)}")
+            raise ManifestError(f"ignored: file name must end with {', '.join(_ENDINGS)}")
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise ManifestError(f"is larger than {_MOST_BYTES} bytes")
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise ManifestError(f"is larger than {_MAX_BYTES} bytes")
         manifest = read_manifest(data, str(path), self._node_name)
         if problems := self._check(manifest.pod):
             raise ManifestError(" ".join("; ".join(problems).split()))
         for warning in manifest.warnings:
-            self._report(f"{path}: {warning} is left out")
+            self._report(f"{path}: ignored {warning}")
         return manifest.pod
 
     def _distinct(self) -> Iterator[Object]:
-        """Of two files with a pod of one name, or of one UID, the first counts."""
+        """Of several files with the same pod name or UID, the first wins."""
         taken: dict[str, str] = {}
-        doubles: set[str] = set()
+        duplicates: set[str] = set()
         for name, file in self._files.items():
             if file.pod is None:
                 continue
@@ -201,16 +199,16 @@ class ManifestDirectory:
                 yield file.pod
                 continue
             line = (
-                f"{self._folder / name}: the pod {key} has a name or UID of one in {holder}, and does not run"
+                f"{self._folder / name}: pod {key} has the name or UID of the pod in {holder} and is ignored"
             )
-            doubles.add(line)
-            if line not in self._doubles:
+            duplicates.add(line)
+            if line not in self._duplicates:
                 self._report(line)
-        self._doubles = frozenset(doubles)
+        self._duplicates = frozenset(duplicates)
 
 
 def _first_seen(pod: Object, before: Object | None) -> str:
-    """That of the same pod before: a file that was only written in another way is no news."""
+    """Keep the time of an unchanged pod: reformatting the file is not a change."""
     if before is None or before["metadata"]["uid"] != pod["metadata"]["uid"]:
         return ""
     return str(before["metadata"]["annotations"][SEEN])

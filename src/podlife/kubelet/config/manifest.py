@@ -1,8 +1,8 @@
 """A static pod from the text of a file: parsed, defaulted as the API server would, and bound to this node. Pure.
 
-Its UID is a digest of the manifest's content (not its formatting), the node and the file's name: the same file is the
-same pod, even after a restart, and a changed manifest is another pod. What a static pod cannot have (anything that only
-the API server can give) is rejected.
+Its UID is a digest of the manifest's content (not its formatting), the node and the file name: the same file is the
+same pod, even after a restart, and a changed manifest is another pod. Manifests that reference API objects are
+rejected.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SEEN = "kubernetes.io/config.seen"
 HASH = "kubernetes.io/config.hash"
 MIRROR = "kubernetes.io/config.mirror"
 
-# What only a server sets: such a file was made from a pod that ran somewhere.
-_OF_THE_SERVER = (
+# Set by the server; present in a file that was exported from a cluster.
+_SERVER_FIELDS = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -38,10 +38,10 @@ _OF_THE_SERVER = (
     "resourceVersion",
     "selfLink",
 )
-# Volumes that are made of a secret, and those that may name one.
+# Volumes backed by a secret, and those that may reference one.
 _SECRETS = frozenset({"secret", "azureFile"})
 _WITH_SECRET = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
-# What else a volume of the kind refers to, in a kubelet's words.
+# Other references of a volume, in the kubelet's words.
 _VOLUMES = {
     "csi": "csidrivers (via CSI volumes)",
     "glusterfs": "endpoints (via glusterFS volumes)",
@@ -53,21 +53,21 @@ _PROJECTIONS = {
     "clusterTrustBundle": "clustertrustbundles",
     "podCertificate": "podcertificates",
 }
-# It becomes part of paths.
+# The UID becomes part of paths.
 _UID = re.compile(r"[0-9A-Za-z-]{1,63}")
-_EVERYTHING = {"operator": "Exists", "effect": "NoExecute"}
-# Far more than a pod of a hundred containers has; so many are read in a fraction of a second.
-_MOST_VALUES = 10_000
+_TOLERATE_ALL = {"operator": "Exists", "effect": "NoExecute"}
+# Far more than a pod of a hundred containers has; parses in a fraction of a second.
+_MAX_VALUES = 10_000
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class ManifestError(PodlifeError):
-    """The file is no pod that this node can run; the text says why."""
+    """The file does not contain a pod that this node can run; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`warnings` are things in the file that were not understood and left out."""
+    """`warnings` are unknown fields of the file, which were dropped."""
 
     pod: Object
     warnings: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def read_manifest(data: bytes, source: str, node_name: str) -> Manifest:
     pod = _decode(data)
     warnings = _check_shape(pod)
     metadata = pod["metadata"]
-    for name in _OF_THE_SERVER:
+    for name in _SERVER_FIELDS:
         metadata.pop(name, None)
     pod.pop("status", None)
     try:
@@ -94,12 +94,12 @@ def _decode(data: bytes) -> Object:
     if not data.strip():
         raise ManifestError("is empty")
     try:
-        # JSON is YAML, but for tabs and a few letters: what is good JSON is read as such.
+        # Try JSON first: YAML rejects tabs and a few other characters that JSON allows.
         return decode_object(data)
     except ValueError:
         pass
     try:
-        return decode_object(yaml_to_json(data, most_values=_MOST_VALUES))
+        return decode_object(yaml_to_json(data, most_values=_MAX_VALUES))
     except ValueError as error:
         reason = str(error).replace('in "<byte string>", ', "at ")
         raise ManifestError(f"cannot be read: {reason}") from None
@@ -155,7 +155,7 @@ def _of_this_node(pod: Object, source: str, node_name: str) -> Object:
     metadata, spec = pod["metadata"], pod["spec"]
     uid = metadata.get("uid") or _digest(pod, source, node_name)
     annotations = {**(metadata.get("annotations") or {}), HASH: uid, SOURCE: "file"}
-    tolerations = [each for each in spec.get("tolerations") or () if not _is_everything(each)]
+    tolerations = [each for each in spec.get("tolerations") or () if not _tolerates_all(each)]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -166,18 +166,18 @@ def _of_this_node(pod: Object, source: str, node_name: str) -> Object:
             "uid": uid,
             "annotations": annotations,
         },
-        "spec": {**spec, "nodeName": node_name, "tolerations": [*tolerations, dict(_EVERYTHING)]},
+        "spec": {**spec, "nodeName": node_name, "tolerations": [*tolerations, dict(_TOLERATE_ALL)]},
         "status": {"phase": "Pending"},
     }
 
 
-def _is_everything(toleration: dict[str, Any]) -> bool:
-    return {name: value for name, value in toleration.items() if value} == _EVERYTHING
+def _tolerates_all(toleration: dict[str, Any]) -> bool:
+    return {name: value for name, value in toleration.items() if value} == _TOLERATE_ALL
 
 
 def _digest(pod: Object, source: str, node_name: str) -> str:
     parts = (_encode(pod), f"host:{node_name}".encode(), f"file:{source}".encode())
-    # The lengths keep the parts from running into each other.
+    # Length prefixes separate the parts unambiguously.
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         digest.update(b"%d:" % len(part) + part)
@@ -185,7 +185,7 @@ def _digest(pod: Object, source: str, node_name: str) -> str:
 
 
 def api_reference(spec: Mapping[str, Any]) -> str:
-    """What the pod refers to, "" where it needs nothing of the API server."""
+    """The kind of API object that the pod references; "" if none."""
     return next(_api_references(spec), "")
 
 
@@ -211,13 +211,13 @@ def _api_references(spec: Mapping[str, Any]) -> Iterator[str]:
     if spec.get("resourceClaims"):
         yield "resourceclaims"
     for volume in volumes:
-        yield from (said for kind, said in _VOLUMES.items() if kind in volume)
+        yield from (reference for kind, reference in _VOLUMES.items() if kind in volume)
     for projection in projections:
-        yield from (said for kind, said in _PROJECTIONS.items() if kind in projection)
+        yield from (reference for kind, reference in _PROJECTIONS.items() if kind in projection)
 
 
 def _env_refers_to(container: Mapping[str, Any], kind: str) -> bool:
-    """Whether its environment comes from an object of the kind."""
+    """Whether its environment references an object of this kind."""
     return any(f"{kind}Ref" in each for each in container.get("envFrom") or ()) or any(
         f"{kind}KeyRef" in (each.get("valueFrom") or {}) for each in container.get("env") or ()
     )

@@ -1,8 +1,8 @@
-"""Mirror pods: how static pods are shown at the API server.
+"""Mirror pods: represent static pods at the API server.
 
-A mirror carries the digest of its static pod; one of another digest, or one that is being deleted, is replaced. It is
-owned by the node, and not created while there is no Node to own it. Only a pod that was read is deleted, by UID. No
-error here fails the static pod: it is logged once per reason, and the next call tries again.
+A mirror carries the hash of its static pod; a mirror with another hash, or one being deleted, is replaced. The Node
+owns it, so none is created before the Node exists. Deletes carry the UID of a pod that was read. Errors never affect
+the static pod: each reason is logged once, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from podlife.kubelet.pod_fields import Pod, is_deleting, is_mirror
 
 log = logging.getLogger(__name__)
 
-# More pods than a node has files for; what is said about them is bounded all the same.
-_MOST_COMPLAINTS = 1000
+# Bounds the memory of logged errors; more pods than a node has.
+_MAX_COMPLAINTS = 1000
 
 
 class MirrorOwner(Protocol):
-    """The node as the API server has it; `uid` is "" while there is none."""
+    """The Node at the API server; `uid` is "" if there is none."""
 
     @property
     def uid(self) -> str: ...
@@ -33,7 +33,7 @@ class MirrorOwner(Protocol):
 
 
 def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
-    """Whether it shows this pod, as it is now."""
+    """Whether it mirrors the current version of this pod."""
     one, other = mirror["metadata"], pod["metadata"]
     digest = (one.get("annotations") or {}).get(MIRROR)
     return (
@@ -44,29 +44,29 @@ def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
 
 
 class ApiMirrorClient:
-    """`node` is who owns them."""
+    """`node` owns the mirrors."""
 
     def __init__(self, client: Client, node: MirrorOwner) -> None:
         self._client = client
         self._node = node
-        self._complaints: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
 
     async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
-        """Create or replace the mirror if `mirror`, the known one, is not right. Returns the mirror that exists now."""
+        """Create or replace the mirror if `mirror`, the known one, is outdated. Returns the current mirror."""
         uid = pod["metadata"]["uid"]
         try:
             found = await self._ensure(pod, mirror)
         except PodlifeError as error:
             metadata = pod["metadata"]
             where = f"{metadata['namespace']}/{metadata['name']}"
-            self._complain(uid, f"static pod {where} has no mirror pod: {error}")
+            self._log_once(uid, f"static pod {where} has no mirror pod: {error}")
             return None
-        self._complaints.pop(uid, None)
+        self._logged.pop(uid, None)
         return found
 
     async def delete(self, full_name: str, uid: str) -> bool:
-        """Delete the mirror of this full name (name_namespace) and UID; says whether this call did it. One that is
-        gone, or another's by now, is no failure, and neither is a server that cannot be asked: ask again."""
+        """Delete the mirror with this full name (name_namespace) and UID; returns whether this call did it. False if it
+        is gone or was replaced, or if the server is unreachable: call again."""
         name, _, namespace = full_name.rpartition("_")
         if not (name and namespace and uid):
             raise ValueError(f"{full_name!r} with the UID {uid!r} names no mirror pod")
@@ -81,9 +81,9 @@ class ApiMirrorClient:
         except (NotFoundError, ConflictError):
             return False
         except PodlifeError as error:
-            self._complain(uid, f"the mirror pod {namespace}/{name} is not deleted: {error}")
+            self._log_once(uid, f"the mirror pod {namespace}/{name} is not deleted: {error}")
             return False
-        self._complaints.pop(uid, None)
+        self._logged.pop(uid, None)
         return True
 
     async def _ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
@@ -105,7 +105,7 @@ class ApiMirrorClient:
         return mirror
 
     async def _take_over(self, pod: Pod) -> Object | None:
-        """There is a pod of this name that nobody has told us of: our own, an old one of ours, or a stranger's."""
+        """A pod of this name exists that the cache lacks: this mirror, an outdated mirror, or a foreign pod."""
         metadata = pod["metadata"]
         found: Object = await self._client.get(PODS, metadata["name"], metadata["namespace"])
         if is_mirror_of(found, pod) and not is_deleting(found):
@@ -116,12 +116,12 @@ class ApiMirrorClient:
             return None
         return await self._create(pod)
 
-    def _complain(self, uid: str, line: str) -> None:
-        if self._complaints.get(uid) != line:
+    def _log_once(self, uid: str, line: str) -> None:
+        if self._logged.get(uid) != line:
             log.warning("%s", line)
-        if len(self._complaints) >= _MOST_COMPLAINTS:
-            self._complaints.clear()
-        self._complaints[uid] = line
+        if len(self._logged) >= _MAX_COMPLAINTS:
+            self._logged.clear()
+        self._logged[uid] = line
 
 
 def _mirror(pod: Pod, node: MirrorOwner) -> Object:

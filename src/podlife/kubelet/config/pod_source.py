@@ -1,8 +1,7 @@
-"""A source of pods: puts and removes pods, and says once that its first list is complete.
+"""A source of pods: pods are put and removed, and the source is complete after its first list.
 
-Pods are taken in the order of admission, the oldest first (ST-19), and none before the source is complete: a kubelet
-that has just started must not give an old pod's place to a new one. Of several changes before they are taken, the
-newest counts.
+Pods are taken in the order of admission, the oldest first (ST-19), and none before the source is complete: a restarted
+kubelet must not give an old pod's place to a new one. Of several changes to a pod, only the newest is taken.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from podlife.kubelet.pod import NodePod
 
 
 class PodSource:
-    """`wakeup` is set when there is something to take."""
+    """Sets `wakeup` when there is something to take."""
 
     def __init__(self, wakeup: asyncio.Event) -> None:
         self.is_complete = False
         self._wakeup = wakeup
-        # The pods of this source, as they were last put; for the rest of a list to be compared with.
+        # UIDs of all pods in this source, to compare the next list with.
         self._uids: set[str] = set()
         self._put: dict[str, NodePod] = {}
         self._removed: dict[str, None] = {}
-        # As those were when they went: with how much grace, above all.
+        # The last state of removed pods, above all their grace period.
         self._last: dict[str, NodePod] = {}
 
     @property
@@ -33,7 +32,7 @@ class PodSource:
         return frozenset(self._uids)
 
     def put(self, pod: Mapping[str, Any]) -> None:
-        """It is there, or has changed. Raises KeyError for what has no name or UID."""
+        """Add or update a pod. Raises KeyError for an object without name or UID."""
         node_pod = pod if isinstance(pod, NodePod) else NodePod(pod)
         uid = node_pod.uid
         self._uids.add(uid)
@@ -43,7 +42,7 @@ class PodSource:
         self._wakeup.set()
 
     def put_all(self, pods: Iterable[Mapping[str, Any]]) -> None:
-        """These are all that there are."""
+        """Replace the contents by this list."""
         unseen = set(self.uids)
         for pod in pods:
             self.put(pod)
@@ -53,7 +52,7 @@ class PodSource:
         self.complete()
 
     def remove(self, pod: Mapping[str, Any]) -> None:
-        """It is gone; this was its last state."""
+        """Remove a pod; `pod` is its last state."""
         last = pod if isinstance(pod, NodePod) else NodePod(pod)
         self.remove_uid(last.uid)
         self._last[last.uid] = last
@@ -65,12 +64,12 @@ class PodSource:
         self._wakeup.set()
 
     def complete(self) -> None:
-        """All pods of the source were put; what is not known now is not wanted."""
+        """All pods of the source have been put; unknown pods are not wanted."""
         self.is_complete = True
         self._wakeup.set()
 
     def last_state(self, uid: str) -> NodePod | None:
-        """Of one that was removed, where it is known; asked for once."""
+        """The last state of a removed pod, if known; returned once."""
         return self._last.pop(uid, None)
 
     def take(self) -> tuple[list[str], list[NodePod]]:

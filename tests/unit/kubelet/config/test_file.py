@@ -135,8 +135,8 @@ async def test_a_bad_file_is_reported_once_in_one_line_and_leaves_the_others_alo
         assert problems[0].startswith("a.yaml: cannot be read: while parsing")
         assert problems[1:] == [
             "c.yaml: no luck; at all",
-            "d.txt: is not read: its name does not end with .yaml, .yml, .json",
-            "e.yaml: is no file: only files are read, not folders in the folder",
+            "d.txt: ignored: file name must end with .yaml, .yml, .json",
+            "e.yaml: not a regular file; subdirectories are not read",
         ]
         assert not any("\n" in each for each in problems)
 
@@ -148,7 +148,7 @@ async def test_a_pod_whose_file_was_spoilt_goes_on_until_the_file_is_mended_or_g
         (tmp_path / "a.yaml").write_text("a: [")
         await asyncio.sleep(LOOK_SECONDS)
         assert len(told.pods) == 1
-        assert told.problems[0].endswith("; the pod that it was before goes on")
+        assert told.problems[0].endswith("; the previous pod keeps running")
         (tmp_path / "a.yaml").write_text(text("a", "walk"))
         await asyncio.sleep(LOOK_SECONDS)
         assert len(told.pods) == 2
@@ -167,7 +167,7 @@ async def test_of_two_files_with_one_pod_the_first_counts(tmp_path: Path) -> Non
         await asyncio.sleep(100)
         assert len(told.pods[-1]) == 1
         assert told.problems == [
-            f"{tmp_path / 'b.yaml'}: the pod default/a-n has a name or UID of one in a.yaml, and does not run"
+            f"{tmp_path / 'b.yaml'}: pod default/a-n has the name or UID of the pod in a.yaml and is ignored"
         ]
         (tmp_path / "a.yaml").unlink()
         await asyncio.sleep(LOOK_SECONDS)
@@ -205,7 +205,7 @@ async def test_two_files_that_claim_one_uid_are_one_pod(tmp_path: Path) -> None:
         (tmp_path / f"{name}.yaml").write_text(text(name).replace("{name:", "{uid: mine, name:", 1))
     async with told_of(tmp_path) as told:
         assert told.names == ["a-n"]
-        assert "default/b-n has a name or UID of one in a.yaml" in told.problems[0]
+        assert "default/b-n has the name or UID of the pod in a.yaml" in told.problems[0]
 
 
 @virtual_time
