@@ -1,10 +1,9 @@
-"""SPDY/3.1 frames, without I/O: bytes in and frames out, and the other way round. The kubelet's server reads them, the
-containerd runtime writes them.
+"""SPDY/3.1 frames without I/O, used by the kubelet's server (reading) and the containerd runtime (writing).
 
-Only what a remote command needs: streams opened, data both ways, pings, resets, the end. Everything
-the other side can make us hold is bounded: a control frame is collected whole and small, data passes through as it
-comes, headers are unpacked up to a limit. What is not of the protocol raises `SpdyError`, after which nothing more can
-be read. Windows are neither kept nor asked for: no client of Kubernetes does, the connection itself holds back.
+Only what remote commands need: opening streams, data, pings, resets, GOAWAY. Memory is bounded: a control frame is
+small and buffered whole, data passes through as it arrives, and headers are decompressed up to a limit. A protocol
+error raises `SpdyError`, after which nothing more can be read. There is no stream flow control, which no Kubernetes
+client uses; TCP provides backpressure.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _FIN = 1
 _REFUSED_STREAM = 3
 _CONTROL_BYTES = 64 * 1024
 _UNPACKED_BYTES = 64 * 1024
-_MOST_HEADERS = 100
-_MOST_DATA = 0xFFFFFF
+_MAX_HEADERS = 100
+_MAX_DATA = 0xFFFFFF
 _STREAM_MASK = 0x7FFFFFFF
 
 _NAMES = (
@@ -45,8 +44,8 @@ _VALUES = (
     "chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,"
     "text/javascript,publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
-# The words that both sides know beforehand, so that headers which are made of them compress well: names, each after
-# its length in four bytes, then a run of common values.
+# The compression dictionary that both sides know: header names, each prefixed with its length in four bytes, then
+# common values.
 DICTIONARY = (
     b"".join(len(name).to_bytes(4, "big") + name.replace("_", " ").encode() for name in _NAMES.split())
     + _VALUES.encode()
@@ -54,7 +53,7 @@ DICTIONARY = (
 
 
 class SpdyError(PodlifeError):
-    """The other side does not speak SPDY/3.1, or more of it than is allowed."""
+    """The peer does not speak SPDY/3.1, or exceeds a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class StreamOpened:
 
 @dataclass(frozen=True, slots=True)
 class StreamData:
-    """A piece of a stream, of any length; a frame may come in several. `is_last` ends the stream."""
+    """A part of a stream, of any length; a frame may be split. `is_last` ends the stream."""
 
     stream_id: int
     data: bytes
@@ -85,34 +84,34 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class GoAway:
-    """The other side opens no more streams."""
+    """The peer opens no more streams."""
 
 
 Frame = StreamOpened | StreamData | StreamReset | Ping | GoAway
 
 
 class FrameReader:
-    def __init__(self, *, max_data_bytes: int = _MOST_DATA) -> None:
+    def __init__(self, *, max_data_bytes: int = _MAX_DATA) -> None:
         self._max_data_bytes = max_data_bytes
         self._buffer = bytearray()
         self._unpack = zlib.decompressobj(zdict=DICTIONARY)
-        # Of the data frame that is being read: its stream, the bytes still to come, whether it is the last.
+        # The current data frame: stream, remaining bytes, whether it is the last.
         self._data: tuple[int, int, bool] | None = None
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that these bytes complete; raises SpdyError."""
+        """The frames that these bytes complete. Raises SpdyError."""
         self._buffer += data
         while (frames := self._next()) is not None:
             yield from frames
 
     def _next(self) -> list[Frame] | None:
-        """What the next step gives, which may be nothing yet; None until more bytes come."""
+        """The next frames, possibly none; None if more bytes are needed."""
         if self._data is not None:
             return self._next_data(*self._data)
         if len(self._buffer) < 8:
             return None
         first, second = struct.unpack_from(">II", self._buffer)
-        flags, length = second >> 24, second & _MOST_DATA
+        flags, length = second >> 24, second & _MAX_DATA
         if not first & _CONTROL:
             del self._buffer[:8]
             if first == 0:
@@ -147,7 +146,7 @@ class FrameReader:
                 raise SpdyError("a stream without a number")
             return [StreamOpened(stream_id, self._headers(body[10:]), bool(flags & _FIN))]
         if kind in (_SYN_REPLY, _HEADERS):
-            # Not expected; but headers are packed over all frames, so these are unpacked too.
+            # Not expected, but all header blocks share one compression state, so they must be decompressed.
             self._headers(body[4:])
             return []
         if kind == _RST_STREAM:
@@ -168,7 +167,7 @@ class FrameReader:
         if self._unpack.unconsumed_tail or self._unpack.eof:
             raise SpdyError("headers that are too long")
         count, offset = _number(block, 0), 4
-        if count > _MOST_HEADERS:
+        if count > _MAX_HEADERS:
             raise SpdyError(f"{count} headers")
         headers: dict[str, str] = {}
         for _ in range(count):
@@ -189,7 +188,7 @@ class FrameWriter:
         return _control(_SYN_REPLY, struct.pack(">I", stream_id) + self._headers({}))
 
     def data(self, stream_id: int, data: bytes, *, is_last: bool = False) -> bytes:
-        assert len(data) <= _MOST_DATA
+        assert len(data) <= _MAX_DATA
         return struct.pack(">II", stream_id, (_FIN if is_last else 0) << 24 | len(data)) + data
 
     def ping(self, number: int) -> bytes:
@@ -202,7 +201,7 @@ class FrameWriter:
         return _control(_GOAWAY, struct.pack(">II", last_stream_id, 0))
 
     def _headers(self, headers: Mapping[str, str]) -> bytes:
-        """All headers of a connection are one compressed stream, flushed after each frame."""
+        """All header blocks of a connection form one compressed stream, flushed after each frame."""
         block = struct.pack(">I", len(headers))
         for text in itertools.chain.from_iterable(headers.items()):
             block += struct.pack(">I", len(text.encode())) + text.encode()

@@ -7,7 +7,7 @@
     group.create_task(server.run())
     await server.ready.wait()  # then server.port goes into the node's status
 
-The server asks the kubelet for its pods (`ServedPods`), and takes everything else from the runtime and the API server.
+The server gets its pods from the kubelet (`ServedPods`), and everything else from the runtime and the API server.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Authentication and authorization of callers, by the API server.
 
-Callers prove who they are by a client certificate of the cluster's CA, which the TLS handshake has verified, or by a
-token that the API server reviews; no caller is anonymous. What they may do is a SubjectAccessReview. As upstream, a
-token is cached for two minutes (as a digest only), a yes for five minutes and a no for thirty seconds. Where two
-subresources cover a path, the narrow one (`nodes/pods`, `nodes/healthz`) is checked first and `nodes/proxy`, which is
+Callers authenticate with a client certificate of the cluster's CA, verified in the TLS handshake, or with a token that
+the API server reviews; anonymous access is not supported. Authorization is a SubjectAccessReview. As upstream, a token
+is cached for two minutes (as a digest only), a yes for five minutes and a no for thirty seconds. Where two subresources
+cover a path, the narrow one (`nodes/pods`, `nodes/healthz`) is checked first and `nodes/proxy`, which permits
 everything, after it.
 
-Any caller can make the kubelet ask, with any token: these requests have a rate limit of their own, so that they never
-delay the node's own work.
+Any caller can trigger reviews, with any token: they have their own rate limiter, so that they never delay the node's
+own requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .request import HttpError
 
 log = logging.getLogger(__name__)
 
-_ANSWER_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
 _AUTHENTICATION_PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 _AUTHORIZATION_PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _AUTHENTICATED = "system:authenticated"
@@ -49,13 +49,13 @@ class Caller:
 
 class ApiAccess:
     def __init__(self, client: Client, node_name: str) -> None:
-        self._client = client.with_timeout(_ANSWER_SECONDS, limiter=Limiter())
+        self._client = client.with_timeout(_TIMEOUT_SECONDS, limiter=Limiter())
         self._node_name = node_name
         self._callers: TtlCache[bytes, Caller] = TtlCache()
         self._decisions: TtlCache[tuple[Caller, str, str], bool] = TtlCache()
 
     async def authenticate(self, certificate: Mapping[str, Any] | None, authorization: str) -> Caller | None:
-        """None if the caller is unknown. `certificate` is what the handshake has verified."""
+        """None if the caller is not authenticated. `certificate` was verified by the handshake."""
         if certificate:
             return _caller_of(certificate)
         scheme, _, token = authorization.strip().partition(" ")
@@ -77,12 +77,12 @@ class ApiAccess:
             return None
         if not status.get("authenticated"):
             return None
-        caller = _reviewed(status.get("user") or {})
+        caller = _caller_of_review(status.get("user") or {})
         self._callers.keep(digest, caller, seconds=_TOKEN_SECONDS)
         return caller
 
     async def authorize(self, caller: Caller, method: str, path: str) -> None:
-        """Raises HttpError: 403 if the caller may not, 500 if the API server does not answer."""
+        """Raises HttpError: 403 if the caller is not permitted, 500 if the API server does not respond."""
         verb = _VERBS.get(method, "")
         subresources = subresources_of(path)
         for subresource in subresources:
@@ -93,8 +93,8 @@ class ApiAccess:
         raise HttpError(403, line)
 
     async def _may(self, caller: Caller, verb: str, subresource: str) -> bool:
-        question = (caller, verb, subresource)
-        if (known := self._decisions.get(question)) is not None:
+        key = (caller, verb, subresource)
+        if (known := self._decisions.get(key)) is not None:
             return known
         try:
             reply = await self._client.request(
@@ -105,7 +105,7 @@ class ApiAccess:
             log.warning("authorization of %s failed: %s", caller.name, error)
             what = f"user={caller.name}, verb={verb}, resource=nodes, subresource={subresource}"
             raise HttpError(500, f"Authorization error ({what})") from None
-        self._decisions.keep(question, allowed, seconds=_YES_SECONDS if allowed else _NO_SECONDS)
+        self._decisions.keep(key, allowed, seconds=_YES_SECONDS if allowed else _NO_SECONDS)
         return allowed
 
     def _review(self, caller: Caller, verb: str, subresource: str) -> Object:
@@ -128,7 +128,7 @@ def _caller_of(certificate: Mapping[str, Any]) -> Caller | None:
     return Caller(name, groups=_with_authenticated(groups)) if name else None
 
 
-def _reviewed(user: Object) -> Caller:
+def _caller_of_review(user: Object) -> Caller:
     extra = sorted((key, tuple(values)) for key, values in (user.get("extra") or {}).items())
     groups = _with_authenticated(tuple(user.get("groups") or ()))
     return Caller(user.get("username") or "", user.get("uid") or "", groups, tuple(extra))
@@ -139,7 +139,7 @@ def _with_authenticated(groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def subresources_of(path: str) -> tuple[str, ...]:
-    """Each of them permits the path, as upstream."""
+    """Any one of them permits the path, as upstream."""
     narrow = tuple(name for root, name in _NARROW.items() if _is_below(path, root))
     instead = tuple(name for root, name in _INSTEAD.items() if _is_below(path, root))
     return (*narrow, *(instead or ("proxy",)))

@@ -1,4 +1,4 @@
-"""Limits the connections of the server: so many at most, and none held open without a request."""
+"""Limits the server's connections: their number, and how long one may stay open without a request."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from podlife.bounded_connection import BoundedConnection
 log = logging.getLogger(__name__)
 
 _FIRST_REQUEST_SECONDS = 30.0
-# How long one is kept for its next request: a little longer than callers keep theirs.
+# Keepalive timeout; slightly longer than that of clients.
 _NEXT_REQUEST_SECONDS = 100.0
-# Of the request line and of each header, and of all of them together.
+# Size limit of the request line and of each header, and of all together.
 _HEADER_BYTES = 16 * 1024
 _HEAD_BYTES = 64 * 1024
 
@@ -46,11 +46,11 @@ class _Connection(BoundedConnection):
 
 class BoundedServer(web.Server):
     def __init__(
-        self, answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], most_connections: int
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], most_connections: int
     ) -> None:
-        # A request ends with its caller: no log is read and no command runs for one that has gone.
-        super().__init__(self._noticed, handler_cancellation=True)
-        self._answer = answer
+        # Cancel the handler when the caller disconnects, so that no log is read and no command runs on.
+        super().__init__(self._handle, handler_cancellation=True)
+        self._handler = handler
         self._most = most_connections
         self._transports: set[asyncio.BaseTransport] = set()
         self._none_open = asyncio.Event()
@@ -69,7 +69,7 @@ class BoundedServer(web.Server):
             self._none_open.set()
 
     async def stop(self, seconds: float) -> None:
-        """End what is on its way, and leave no connection behind: one whose caller does not say goodbye is cut."""
+        """End requests in progress and close all connections; those that the client does not close are aborted."""
         self.pre_shutdown()
         await self.shutdown(seconds)
         if not self._transports or await wait_until_set(self._none_open, seconds=seconds):
@@ -92,11 +92,11 @@ class BoundedServer(web.Server):
             first_head_seconds=_FIRST_REQUEST_SECONDS,
         )
 
-    async def _noticed(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, _Connection)
         connection.request_begins(request)
         try:
-            return await self._answer(request)
+            return await self._handler(request)
         finally:
             connection.request_ends()

@@ -1,4 +1,4 @@
-"""Finds the container that a request for logs or exec means, by its pod's status, with upstream's error messages."""
+"""Finds the container that a log or exec request refers to, by its pod's status, with upstream's error messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pod_to_exec(pods: ServedPods, namespace: str, name: str, uid: str) -> Pod:
 
 
 def container_to_log(pod: Pod, container: str, *, previous: bool) -> str:
-    """The ID of the container, as in its status, whose log is meant."""
+    """The ID, as in the pod's status, of the container whose log is requested."""
     which = f'container "{container}" in pod "{pod["metadata"]["name"]}"'
     status = _statuses(pod).get(container)
     if status is None:
@@ -61,7 +61,7 @@ def container_to_log(pod: Pod, container: str, *, previous: bool) -> str:
 
 
 def container_to_exec(pod: Pod, container: str) -> str:
-    """The ID, as in its status, of the container that runs; upstream answers the same line where none does."""
+    """The ID, as in the pod's status, of the running container; the error is upstream's."""
     status = _statuses(pod).get(container)
     if status is None or state_of(status)[0] != "running" or not status.get("containerID"):
         raise HttpError(404, f'container not found ("{container}")')

@@ -1,4 +1,4 @@
-"""One request to the kubelet, the node that it is answered for, and the error that refuses it."""
+"""A request to the kubelet, the node that serves it, and the error that rejects it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from podlife.wire import Query
 
 
 class HttpError(PodlifeError):
-    """Refuses the request with a status code and a line, in upstream's words where it has some."""
+    """Rejects the request with a status code and a message, upstream's if it has one."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -27,9 +27,9 @@ class HttpError(PodlifeError):
 
 @dataclass(frozen=True, slots=True)
 class KubeletRequest:
-    """`parts` are those after the first, which is `root`. A part may hold anything, a slash too."""
+    """`parts` are the path segments after the first, `root`. A decoded segment may contain a slash."""
 
-    request: web.BaseRequest
+    http: web.BaseRequest
     path: str
     root: str
     parts: tuple[str, ...]
@@ -39,16 +39,16 @@ class KubeletRequest:
 def parse_request(request: web.BaseRequest) -> KubeletRequest:
     raw, _, query = request.raw_path.partition("?")
     if not raw.startswith("/"):
-        # A proxy's way to ask: the whole address stands in the request line.
+        # Absolute form: the request line contains the whole URL.
         raw, query = request.rel_url.raw_path, request.rel_url.raw_query_string
-    # The right to a path is asked for by its parts: two ways to write one must not be two rights.
+    # Authorize the decoded path: two spellings of one path must not have different permissions.
     root, *parts = [unquote(part) for part in raw.strip("/").split("/")]
     path = "/" + "/".join((root, *parts))
     return KubeletRequest(request, path, root, tuple(parts), Query(query))
 
 
 class ServedPods(Protocol):
-    """The pods of the node as the kubelet knows them, each with the newest status that it has."""
+    """The pods of the node, each with its newest status."""
 
     def find_pod(self, namespace: str, name: str) -> Pod | None: ...
 
@@ -57,7 +57,7 @@ class ServedPods(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServedNode:
-    """`trouble` says what is wrong with the kubelet; empty when it is healthy. `registry` is what `/metrics` shows."""
+    """`trouble` returns what is wrong with the kubelet; empty if it is healthy. `/metrics` serves `registry`."""
 
     name: str
     pods: ServedPods
@@ -65,5 +65,5 @@ class ServedNode:
     clock: Clock
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     trouble: Callable[[], str] = str
-    # How long a log or a command may stand still before its caller is given up.
+    # Idle timeout of logs and exec sessions.
     stream_idle_seconds: float = 4 * 3600.0

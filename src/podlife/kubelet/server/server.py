@@ -1,8 +1,8 @@
 """The kubelet's HTTPS server, for the API server and callers that it trusts.
 
-`run` binds, serves until cancelled and closes what is open, within a bound. Every request is authenticated and
-authorized first, as upstream; no path is exempt. Which certificate is served is left to `serving_certificate`, the
-number of callers to `connections`, logs and exec to the folders `logs` and `streaming`.
+`run` binds, serves until cancelled and closes all connections within a deadline. Every request is authenticated and
+authorized first, as upstream; no path is exempt. `serving_certificate` provides the certificate, `connections` limits
+callers, and `logs` and `streaming` implement logs and exec.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .streaming.exec_handler import serve_exec
 log = logging.getLogger(__name__)
 
 DECLARED_FEATURES = ("ExtendWebSocketsToKubelet",)
-"""For the node's `status.declaredFeatures`: a kube-apiserver then passes the WebSocket of an exec on as it is."""
+"""For the node's `status.declaredFeatures`: kube-apiserver then forwards the WebSocket of an exec unchanged."""
 
 _STOP_SECONDS = 1.0
 _HANDSHAKE_SECONDS = 15.0
@@ -53,7 +53,7 @@ Handler = Callable[[ServedNode, KubeletRequest], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """`port` 0 is any free one."""
+    """`port` 0 selects a free one."""
 
     certificate: CertificateSettings
     bind: str = "127.0.0.1"
@@ -64,15 +64,15 @@ class ServerSettings:
     def for_node(
         cls, name: str, folder: Path, connection: Connection, *, address: str = "127.0.0.1", port: int = 10250
     ) -> Self:
-        """At one address of the node, for callers that show a certificate of the cluster's authority, as API servers
-        do. Keys are kept in `folder`."""
+        """Serve on one address of the node, for callers with a client certificate of the cluster's CA, as API servers
+        have. Keys are stored in `folder`."""
         authority = connection.certificate_authority
         certificate = CertificateSettings(name, folder, names=(address,), client_authority=authority)
         return cls(certificate, bind=address, port=port)
 
 
 class Access(Protocol):
-    """Who calls, and what they may do."""
+    """Authentication and authorization."""
 
     async def authenticate(
         self, certificate: Mapping[str, Any] | None, authorization: str
@@ -83,7 +83,7 @@ class Access(Protocol):
 
 
 class KubeletServer:
-    """One endpoint. Once it listens `port` is known and `ready` is set."""
+    """Sets `port` and then `ready` when it listens."""
 
     def __init__(
         self,
@@ -102,9 +102,9 @@ class KubeletServer:
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until cancelled. Raises ConfigError where it cannot listen, or has no certificate to show."""
+        """Serve until cancelled. Raises ConfigError if it cannot listen or has no certificate."""
         context = self._certificate.open()
-        server = BoundedServer(self._answer, self._settings.most_connections)
+        server = BoundedServer(self._respond, self._settings.most_connections)
         bind, port = self._settings.bind, self._settings.port
         try:
             listener = await asyncio.get_running_loop().create_server(
@@ -123,54 +123,54 @@ class KubeletServer:
             listener.close()
             await server.stop(_STOP_SECONDS)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await self._admitted(request)
+            return await self._serve(request)
         except HttpError as refusal:
             response = web.Response(status=refusal.code, text=str(refusal))
             if refusal.code == 401:
-                # A connection is one of few, and a stranger's is not kept.
+                # Connections are limited; an unauthenticated one is not kept.
                 response.force_close()
             return response
         except ConnectionError:
             raise
         except (ContainerRuntimeError, OSError) as failure:
             if request.writer.output_size:
-                # The answer has begun: only cutting it off shows the caller that it is incomplete.
+                # The response has begun: only a reset shows the caller that it is incomplete.
                 raise ConnectionResetError(str(failure)) from None
             return web.Response(status=500, text=str(failure))
 
-    async def _admitted(self, request: web.BaseRequest) -> web.StreamResponse:
-        asked = parse_request(request)
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        parsed = parse_request(request)
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         caller = await self._access.authenticate(certificate, request.headers.get("Authorization", ""))
         if caller is None:
             raise HttpError(401, "Unauthorized")
-        await self._access.authorize(caller, request.method, asked.path)
-        return await _handler(asked)(self._node, asked)
+        await self._access.authorize(caller, request.method, parsed.path)
+        return await _handler(parsed)(self._node, parsed)
 
 
-def _handler(asked: KubeletRequest) -> Handler:
+def _handler(parsed: KubeletRequest) -> Handler:
     """The handler of this path; raises HttpError if there is none."""
-    methods, counts, handler = _ROUTES.get(asked.root, ((), (), None))
+    methods, counts, handler = _ROUTES.get(parsed.root, ((), (), None))
     if (
         handler is None
-        or len(asked.parts) not in counts
-        or (asked.root == "stats" and asked.parts != ("summary",))
+        or len(parsed.parts) not in counts
+        or (parsed.root == "stats" and parsed.parts != ("summary",))
     ):
         raise HttpError(404, "404 page not found")
-    if asked.request.method not in methods:
-        raise HttpError(405, f"405: {asked.request.method} is not allowed here")
+    if parsed.http.method not in methods:
+        raise HttpError(405, f"405: {parsed.http.method} is not allowed here")
     return handler
 
 
-async def _serve_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+async def _serve_pods(node: ServedNode, parsed: KubeletRequest) -> web.StreamResponse:
     return _pod_list(node.pods.pods())
 
 
-async def _serve_running_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
-    """As the runtime knows them, whatever the API server says of them."""
+async def _serve_running_pods(node: ServedNode, parsed: KubeletRequest) -> web.StreamResponse:
+    """What the runtime runs, regardless of the API server's pods."""
     containers: dict[str, list[ContainerStatus]] = {}
     for container in await node.runtime.list_containers():
         if container.state is ContainerState.RUNNING:
@@ -184,18 +184,18 @@ async def _serve_running_pods(node: ServedNode, asked: KubeletRequest) -> web.St
     return _pod_list(running)
 
 
-async def _serve_health(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+async def _serve_health(node: ServedNode, parsed: KubeletRequest) -> web.StreamResponse:
     if trouble := node.trouble():
         raise HttpError(500, trouble)
     return web.Response(text="ok")
 
 
-async def _serve_metrics(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+async def _serve_metrics(node: ServedNode, parsed: KubeletRequest) -> web.StreamResponse:
     return web.Response(body=generate_latest(node.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-async def _serve_summary(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
-    """Which pods there are and since when; how much they use is not measured, and no number is made up."""
+async def _serve_summary(node: ServedNode, parsed: KubeletRequest) -> web.StreamResponse:
+    """Pods and their start times; resource usage is not measured, and no numbers are made up."""
     pods = [
         {
             "podRef": {key: pod["metadata"].get(key, "") for key in ("name", "namespace", "uid")},
@@ -227,8 +227,8 @@ def _json(value: Object) -> web.Response:
     return web.Response(body=encode(value), content_type="application/json")
 
 
-async def _not_offered(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
-    raise HttpError(501, f"{asked.root} is not offered by this node: only logs and exec are")
+async def _not_supported(node: ServedNode, parsed: KubeletRequest) -> web.StreamResponse:
+    raise HttpError(501, f"{parsed.root} is not offered by this node: only logs and exec are")
 
 
 _READ = ("GET", "HEAD")
@@ -236,9 +236,9 @@ _CONNECT = ("GET", "POST")
 _ROUTES: Mapping[str, tuple[tuple[str, ...], tuple[int, ...], Handler | None]] = {
     "containerLogs": (("GET",), (3,), serve_logs),
     "exec": (_CONNECT, (3, 4), serve_exec),
-    "attach": (_CONNECT, (3, 4), _not_offered),
-    "portForward": (_CONNECT, (2, 3), _not_offered),
-    "run": (("POST",), (3, 4), _not_offered),
+    "attach": (_CONNECT, (3, 4), _not_supported),
+    "portForward": (_CONNECT, (2, 3), _not_supported),
+    "run": (("POST",), (3, 4), _not_supported),
     "pods": (_READ, (0,), _serve_pods),
     "runningpods": (_READ, (0,), _serve_running_pods),
     "healthz": (_READ, (0, 1), _serve_health),

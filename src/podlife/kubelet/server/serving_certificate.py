@@ -1,9 +1,9 @@
 """The serving certificate: signed by the cluster, or self-signed.
 
-The server starts with what it has, the last one that the cluster signed or a self-signed one, so that it is reachable
-at once. Meanwhile it requests one with a CertificateSigningRequest (`kubernetes.io/kubelet-serving`) and changes over
-when it is signed; while the request is not approved it keeps its own. A certificate is renewed well before it expires.
-Keys are readable by their owner only, and never leave the node.
+The server starts with the last certificate that the cluster signed, or a self-signed one, so that it is reachable at
+once. Meanwhile it creates a CertificateSigningRequest (`kubernetes.io/kubelet-serving`) and switches when that is
+signed; until it is approved, the current certificate stays in use. A certificate is renewed well before it expires.
+Keys are readable by their owner only and never leave the node.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from podlife.pki.csr import CertificateSigner, NotSignedError
 
 log = logging.getLogger(__name__)
 
-_SIGNED, _OWN = "kubelet-server.pem", "kubelet-self-signed.pem"
-_OWN_LIFETIME = timedelta(days=365)
+_SIGNED, _SELF_SIGNED = "kubelet-server.pem", "kubelet-self-signed.pem"
+_SELF_SIGNED_LIFETIME = timedelta(days=365)
 _CLOCK_SKEW = timedelta(minutes=5)
-# Of the lifetime that is left over when a new one is asked for.
+# Renew when this share of the lifetime is left.
 _RENEW_AT = 0.3
-_LOOK_SECONDS = 60.0
+_CHECK_SECONDS = 60.0
 _RETRY_SECONDS = 300.0
 _SOON_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateSettings:
-    """`folder` is where the node keeps its own; `names` are the names and addresses it is reached by.
-    `client_authority` (PEM) is whose certificates callers may show; without it only tokens count."""
+    """Certificates are stored in `folder`; `names` are the node's names and addresses. `client_authority` (PEM) signs
+    client certificates; without it only tokens are accepted."""
 
     node_name: str
     folder: Path
@@ -45,7 +45,7 @@ class CertificateSettings:
 
 
 class ServingCertificate:
-    """Keeps one TLS context up to date: connections made from then on see the new certificate."""
+    """Keeps one TLS context up to date: new connections get the new certificate."""
 
     def __init__(self, settings: CertificateSettings, clock: Clock, signing: CertificateSigner) -> None:
         self._settings = settings
@@ -54,7 +54,7 @@ class ServingCertificate:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
     def open(self) -> ssl.SSLContext:
-        """A context that is ready to serve; raises ConfigError where the authority cannot be used."""
+        """A context that is ready to serve. Raises ConfigError if the client authority is invalid."""
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.set_alpn_protocols(["http/1.1"])
         if self._settings.client_authority:
@@ -65,12 +65,12 @@ class ServingCertificate:
                     "the authority of client certificates is not in PEM: give its file"
                 ) from None
             self._context.verify_mode = ssl.CERT_OPTIONAL
-        if not (self._is_signed_here and self._load_kept(_SIGNED)):
-            self._load_own()
+        if not (self._is_signed_here and self._load_stored(_SIGNED)):
+            self._load_self_signed()
         return self._context
 
     async def run(self) -> None:
-        """Renew in time, until cancelled. After a failure the old certificate stays in use: a full disk must not end a
+        """Renew certificates until cancelled. After a failure the old one stays in use: a full disk must not stop the
         node."""
         while True:
             try:
@@ -82,25 +82,25 @@ class ServingCertificate:
             await asyncio.sleep(seconds)
 
     async def _renew(self) -> float:
-        """How many seconds until the next look."""
+        """Returns the seconds until the next check."""
         if self._is_signed_here and self._is_fresh(_SIGNED):
-            return _LOOK_SECONDS
+            return _CHECK_SECONDS
         try:
             key, certificate = await self._signing.signed(self._settings.node_name, self._settings.names)
         except (PodlifeError, ValueError) as error:
-            return self._explain(error)
-        # PEM allows lines of text before it: which cluster it was that signed.
+            return self._on_failure(error)
+        # PEM allows leading text: record which cluster signed it.
         self._write(_SIGNED, self._cluster + key + certificate)
-        if not self._load_kept(_SIGNED):
+        if not self._load_stored(_SIGNED):
             raise NotSignedError("what the cluster has signed cannot be used")
         log.info("serving with a certificate signed by the cluster")
-        return _LOOK_SECONDS
+        return _CHECK_SECONDS
 
-    def _explain(self, error: Exception) -> float:
+    def _on_failure(self, error: Exception) -> float:
         level = logging.DEBUG if isinstance(error, ApiError) and error.code == 404 else logging.WARNING
         log.log(level, "the cluster has not signed a certificate for this node: %s", error)
-        if not (self._is_signed_here and self._load_kept(_SIGNED)):
-            self._load_own()
+        if not (self._is_signed_here and self._load_stored(_SIGNED)):
+            self._load_self_signed()
         return _SOON_SECONDS if isinstance(error, UnreachableError) else _RETRY_SECONDS
 
     @property
@@ -109,15 +109,15 @@ class ServingCertificate:
 
     @property
     def _is_signed_here(self) -> bool:
-        """Whether what is kept as signed was signed by the cluster that the node belongs to now."""
+        """Whether the stored certificate was signed by the node's current cluster."""
         try:
             return self._path(_SIGNED).read_bytes().startswith(self._cluster)
         except OSError:
             return False
 
-    def _load_kept(self, name: str) -> bool:
-        """Even one that is due for renewal: it is still trusted, a self-signed one is not."""
-        if not self._is_fresh(name, left_over=0.0):
+    def _load_stored(self, name: str) -> bool:
+        """Accepts a certificate that is due for renewal: it is still trusted, unlike a self-signed one."""
+        if not self._is_fresh(name, share_left=0.0):
             return False
         try:
             self._context.load_cert_chain(self._path(name))
@@ -127,26 +127,26 @@ class ServingCertificate:
             return False
         return True
 
-    def _load_own(self) -> None:
-        if not self._is_fresh(_OWN):
+    def _load_self_signed(self) -> None:
+        if not self._is_fresh(_SELF_SIGNED):
             from podlife.pki.certificates import self_signed
 
             now = self._clock.now().replace(microsecond=0)
             made = self_signed(
-                self._settings.node_name, self._settings.names, now - _CLOCK_SKEW, now + _OWN_LIFETIME
+                self._settings.node_name, self._settings.names, now - _CLOCK_SKEW, now + _SELF_SIGNED_LIFETIME
             )
-            self._write(_OWN, made)
-        self._context.load_cert_chain(self._path(_OWN))
+            self._write(_SELF_SIGNED, made)
+        self._context.load_cert_chain(self._path(_SELF_SIGNED))
 
-    def _is_fresh(self, name: str, *, left_over: float = _RENEW_AT) -> bool:
-        """Whether it is there, and more than this part of its lifetime is left."""
+    def _is_fresh(self, name: str, *, share_left: float = _RENEW_AT) -> bool:
+        """Whether it exists and more than this share of its lifetime is left."""
         from podlife.pki.certificates import validity_of
 
         try:
             begin, end = validity_of(self._path(name).read_bytes())
         except (OSError, ValueError):
             return False
-        return end - self._clock.now() > (end - begin) * left_over
+        return end - self._clock.now() > (end - begin) * share_left
 
     def _path(self, name: str) -> Path:
         return self._settings.folder / name

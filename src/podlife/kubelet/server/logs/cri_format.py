@@ -1,7 +1,7 @@
-"""The CRI log format, read piece by piece: `2030-01-01T00:00:00.000000000Z stdout F text`.
+"""A streaming parser of the CRI log format: `2030-01-01T00:00:00.000000000Z stdout F text`.
 
-What is fed may end anywhere; a line of any length passes through without being collected. Lines tagged `P` are parts of
-one line and are put together again. A line that is not of the format is left out, as upstream does.
+Input may be split anywhere; long lines are passed through without buffering. Lines tagged `P` are parts of one line and
+are joined. Lines in another format are skipped, as upstream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from calendar import timegm
 from dataclasses import dataclass
 from datetime import datetime
 
-# Time, stream and tags together are much shorter; a line without a header by then is not a log line.
+# Time, stream and tags are much shorter; a line without a complete header by then is not a log line.
 _HEADER_BYTES = 512
 _TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:\d\d)"
 _match_time = re.compile(_TIME, re.ASCII).fullmatch
@@ -20,7 +20,7 @@ _match_header = re.compile(_TIME.encode() + rb" (stdout|stderr) ([^ \n]*) ").mat
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What of a log is asked for. `stream` is `All`, `Stdout` or `Stderr`; `since_nanoseconds` counts from 1970."""
+    """The requested part of a log. `stream` is `All`, `Stdout` or `Stderr`; `since_nanoseconds` counts from 1970."""
 
     follow: bool = False
     previous: bool = False
@@ -32,18 +32,18 @@ class LogOptions:
 
 
 class LogText:
-    """Turns the bytes of a log file into what the caller asked for. `is_full` when the limit of bytes is reached."""
+    """Converts the bytes of a log file into the requested text. `is_full` once the byte limit is reached."""
 
     def __init__(self, options: LogOptions) -> None:
         self._since = options.since_nanoseconds
         self._has_timestamps = options.timestamps
         self._left = options.limit_bytes
         self._stream = {"Stdout": b"stdout", "Stderr": b"stderr"}.get(options.stream)
-        # The beginning of a header that is not whole yet.
+        # The beginning of an incomplete header.
         self._rest = b""
-        # Of the line whose text is being read.
+        # The state of the current line.
         self._is_inside = self._is_wanted = self._is_partial = False
-        # Whether what is shown next begins a line: after a part it does not, of whichever stream it is.
+        # Whether the next output begins a line: after a partial line it does not, whichever its stream.
         self._is_new_line = True
 
     @property
@@ -51,7 +51,7 @@ class LogText:
         return self._left is not None and self._left <= 0
 
     def feed(self, data: bytes) -> bytes:
-        """What there is to show of these bytes."""
+        """The text to output for these bytes."""
         data, self._rest = self._rest + data, b""
         shown: list[bytes] = []
         position, size = 0, len(data)
@@ -70,12 +70,12 @@ class LogText:
         return self._within_limit(b"".join(shown))
 
     def _begin(self, data: bytes, position: int, shown: list[bytes]) -> int:
-        """Read the header that begins here: where its text begins, or -1 where the header is not whole yet."""
+        """Parse the header at `position`; returns where its text begins, or -1 if the header is incomplete."""
         header = _match_header(data, position)
         if header is None:
             if len(data) - position < _HEADER_BYTES and data.find(b"\n", position) < 0:
                 return -1
-            # No line of a log: passed over up to its end.
+            # Not a log line: skipped up to its end.
             self._is_wanted = False
             return position
         time, fraction, zone, stream, tags = header.groups()
@@ -83,7 +83,7 @@ class LogText:
         self._is_wanted = self._stream in (None, stream) and self._is_recent(time, fraction, zone)
         if self._is_wanted:
             if self._has_timestamps and self._is_new_line:
-                # Always with nine digits, so that the lines stand below each other.
+                # Always nine digits, so that lines are aligned.
                 shown.append(b"%s.%s%s " % (time, (fraction or b"").ljust(9, b"0"), zone))
             self._is_new_line = not self._is_partial
         return header.end()
@@ -91,8 +91,8 @@ class LogText:
     def _is_recent(self, time: bytes, fraction: bytes | None, zone: bytes) -> bool:
         if self._since is None:
             return True
-        moment = _nanoseconds(time.decode(), (fraction or b"").decode(), zone.decode())
-        return moment is not None and moment >= self._since
+        nanoseconds = _nanoseconds(time.decode(), (fraction or b"").decode(), zone.decode())
+        return nanoseconds is not None and nanoseconds >= self._since
 
     def _within_limit(self, text: bytes) -> bytes:
         if self._left is None:
@@ -103,7 +103,7 @@ class LogText:
 
 
 def nanoseconds_of(text: str) -> int | None:
-    """The moment that an RFC 3339 time means, since 1970; None where it is none."""
+    """Nanoseconds since 1970 of an RFC 3339 time; None if it is invalid."""
     match = _match_time(text)
     return None if match is None else _nanoseconds(match[1], match[2] or "", match[3])
 

@@ -1,6 +1,6 @@
-"""`/containerLogs/{namespace}/{pod}/{container}`: a container's log as plain text, once or as it grows.
+"""`/containerLogs/{namespace}/{pod}/{container}`: a container's log as plain text, once or followed.
 
-Invalid options are rejected in upstream's words.
+Invalid options are rejected with upstream's messages.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ log = logging.getLogger(__name__)
 _STREAMS = ("All", "Stdout", "Stderr")
 
 
-async def serve_logs(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
-    namespace, name, container = asked.parts
-    options = log_options(asked.query, node.clock.now())
+async def serve_logs(node: ServedNode, request: KubeletRequest) -> web.StreamResponse:
+    namespace, name, container = request.parts
+    options = log_options(request.query, node.clock.now())
     pod = pod_to_log(node.pods, namespace, name, container)
     container_id = container_to_log(pod, container, previous=options.previous)
     status = await _status(node.runtime, container_id)
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     response.enable_chunked_encoding()
-    # Before the first line: the caller learns that a silent container is being followed.
-    await response.prepare(asked.request)
+    # Before the first line, so that the caller of a silent container gets a response.
+    await response.prepare(request.http)
 
     async def write(text: bytes) -> None:
         async with asyncio.timeout(node.stream_idle_seconds):
@@ -66,13 +66,13 @@ async def _status(runtime: Runtime, container_id: str) -> ContainerStatus:
 async def _send(runtime: Runtime, status: ContainerStatus, options: LogOptions, write: Write) -> None:
     path = status.log_path
     if path is None or not path.parent.is_dir():
-        # Nothing is logged, or the logs were collected: an empty log is all there is.
+        # Nothing was logged, or the logs were garbage-collected.
         return
     if not options.follow:
         await read_log(path, options, write)
         return
     changed = asyncio.Event()
-    async with _told_of_end(runtime, status.id, changed):
+    async with _watching_events(runtime, status.id, changed):
         await follow_log(path, options, write, Growth(lambda: _is_running(runtime, status.id), changed))
 
 
@@ -88,7 +88,9 @@ async def _is_running(runtime: Runtime, container_id: str) -> bool:
 
 
 @asynccontextmanager
-async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Event) -> AsyncIterator[None]:
+async def _watching_events(
+    runtime: Runtime, container_id: str, changed: asyncio.Event
+) -> AsyncIterator[None]:
     """Set `changed` on every runtime event of this container."""
     listening = asyncio.Event()
 
@@ -100,7 +102,7 @@ async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Eve
                     changed.set()
 
     def failed(error: BaseException) -> None:
-        # `follow_log` polls from time to time as well.
+        # `follow_log` also polls.
         log.warning("status of container %s unavailable: %s", container_id, error)
         listening.set()
 
@@ -122,21 +124,21 @@ def log_options(query: Query, now: datetime) -> LogOptions:
     limit, seconds = _number(query.get("limitBytes")), _number(query.get("sinceSeconds"))
     stream = query.get("stream") or "All"
     since = _since(query.get("sinceTime"), seconds, now)
-    # The least that makes sense of each.
+    # Minimum of each number.
     numbers = ((lines, 0), (limit, 1), (seconds, 1))
-    if any(number is not None and number < least for number, least in numbers) or stream not in _STREAMS:
+    if any(number is not None and number < minimum for number, minimum in numbers) or stream not in _STREAMS:
         raise _invalid()
     return LogOptions(**flags, tail_lines=lines, limit_bytes=limit, since_nanoseconds=since, stream=stream)
 
 
 def _since(time: str, seconds: int | None, now: datetime) -> int | None:
     if time:
-        moment = nanoseconds_of(time)
-        if moment is None:
+        nanoseconds = nanoseconds_of(time)
+        if nanoseconds is None:
             raise _unreadable()
         if seconds is not None:
             raise _invalid()
-        return moment
+        return nanoseconds
     if seconds is None:
         return None
     return (int(now.timestamp()) - seconds) * 1_000_000_000 + now.microsecond * 1000

@@ -1,8 +1,8 @@
 """Reads a container's log file, once or as it grows.
 
-It is read in chunks of bounded size, in a thread: a slow disk delays no other request. A followed log continues in the
-next file after a rotation, and ends when its container has ended and everything was read; a reader slower than the
-rotation misses only what was removed. As upstream, only the newest file is shown at first.
+Reads are bounded in size and run in a thread: a slow disk delays no other request. A followed log continues in the next
+file after a rotation, and ends when its container has exited and everything was read; a reader slower than the rotation
+misses only removed files. As upstream, reading starts with the newest file.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 Write = Callable[[bytes], Awaitable[None]]
 
-_PIECE_BYTES = 128 * 1024
+_CHUNK_BYTES = 128 * 1024
 # The runtime reports when a container ends; polling covers missed events.
-_LOOK_AGAIN_SECONDS = 5.0
+_RECHECK_SECONDS = 5.0
 _POLL_SECONDS = 1.0
 _TRIES = 10
-# What others make of rotated files.
+# Suffixes of rotated files that are compressed or incomplete.
 _NOT_TEXT = (".gz", ".tmp")
 
 
@@ -46,7 +46,7 @@ class Growth:
 
 
 class ContainerLogFile:
-    """One file of a log, open. A log that is not there yet is an empty one."""
+    """One open file of a log. A log without a file is empty."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -54,7 +54,7 @@ class ContainerLogFile:
         self._busy: asyncio.Future[Any] | None = None
 
     def open(self) -> bool:
-        """Whether there is such a file. Raises OSError where it is there and cannot be read."""
+        """Whether the file exists. Raises OSError if it exists but cannot be read."""
         try:
             self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -63,27 +63,27 @@ class ContainerLogFile:
 
     def open_next(self) -> bool:
         """Continue with the file that follows this one, which may have been rotated as well."""
-        mine = os.fstat(self._fd)
+        own = os.fstat(self._fd)
         self.close()
         for _ in range(_TRIES):
-            # A file can be rotated away, and removed, at any moment.
+            # A file can be rotated and removed at any time.
             with suppress(FileNotFoundError):
-                path = self._after(mine)
+                path = self._after(own)
                 self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-                if path == self._after(mine):
+                if path == self._after(own):
                     return True
-                # What was opened by that name was another one by then.
+                # The name referred to another file by then.
             self.close()
         return self.open()
 
-    def _after(self, mine: os.stat_result) -> Path:
-        """Rotated files are named by when they were."""
+    def _after(self, own: os.stat_result) -> Path:
+        """Rotated files are named by the time of their rotation."""
         newer: list[Path] = []
         for path in sorted(self._path.parent.glob(f"{glob.escape(self._path.name)}.*")):
             found = path.stat()
-            if os.path.samestat(found, mine):
+            if os.path.samestat(found, own):
                 newer = []
-            elif path.suffix not in _NOT_TEXT and found.st_mtime_ns >= mine.st_mtime_ns:
+            elif path.suffix not in _NOT_TEXT and found.st_mtime_ns >= own.st_mtime_ns:
                 newer.append(path)
         return newer[0] if newer else self._path
 
@@ -92,7 +92,7 @@ class ContainerLogFile:
         if fd < 0:
             return
         if self._busy is not None and not self._busy.done():
-            # A thread still reads: the descriptor must not be reused for another file meanwhile.
+            # A thread is still reading: the descriptor must not be reused meanwhile.
             self._busy.add_done_callback(lambda read: _close_after(read, fd))
         else:
             os.close(fd)
@@ -103,19 +103,19 @@ class ContainerLogFile:
 
     @property
     def is_rotated(self) -> bool:
-        """Whether another file has taken its place; until then its writer may continue with this one."""
+        """Whether another file has taken its place; until then the writer may append to this one."""
         try:
             there = self._path.stat()
         except OSError:
             return False
-        mine = os.fstat(self._fd)
-        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+        own = os.fstat(self._fd)
+        return (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino)
 
-    async def read(self, limit: int = _PIECE_BYTES) -> bytes:
-        return await self._in_thread(os.read, min(limit, _PIECE_BYTES))
+    async def read(self, limit: int = _CHUNK_BYTES) -> bytes:
+        return await self._in_thread(os.read, min(limit, _CHUNK_BYTES))
 
     async def seek_tail(self, lines: int) -> None:
-        """Go to where the last `lines` lines begin; a last line without an end counts as one."""
+        """Seek to the beginning of the last `lines` lines, including an unterminated one."""
         await self._in_thread(_seek_tail, lines)
 
     def remaining(self) -> int:
@@ -128,7 +128,7 @@ class ContainerLogFile:
 
 
 async def read_log(path: Path, options: LogOptions, write: Write) -> None:
-    """Write the log up to where it ended when it was asked for."""
+    """Write the log up to its current end."""
     file, text = ContainerLogFile(path), LogText(options)
     if not file.open():
         return
@@ -145,7 +145,7 @@ async def read_log(path: Path, options: LogOptions, write: Write) -> None:
 
 
 async def follow_log(path: Path, options: LogOptions, write: Write, growth: Growth) -> None:
-    """Write the log as it grows, until its container does not run any more."""
+    """Write the log as it grows, until its container stops running."""
     file, text = ContainerLogFile(path), LogText(options)
     watch = CloseWatch(path.parent, lambda _: growth.changed.set(), kinds=WRITTEN)
     try:
@@ -154,7 +154,7 @@ async def follow_log(path: Path, options: LogOptions, write: Write, growth: Grow
             await file.seek_tail(options.tail_lines)
         while True:
             growth.changed.clear()
-            # Asked before the last look: whatever was written until the end is read.
+            # Checked before the final read, so that all output up to the exit is read.
             may_grow = await growth.is_running()
             await _read_through(file, text, write)
             if text.is_full or not may_grow:
@@ -166,22 +166,22 @@ async def follow_log(path: Path, options: LogOptions, write: Write, growth: Grow
 
 
 def _watched(watch: CloseWatch) -> float:
-    """Watch, and say after how long to look again all the same."""
+    """Start watching; returns the interval at which to poll anyway."""
     try:
         watch.open()
     except OSError as error:
-        # The kernel gives a user only so many watches; polling every second is better than no log.
+        # The kernel limits inotify watches per user; polling every second is better than no log.
         log.warning("inotify unavailable, polling the log every second: %s", error)
         return _POLL_SECONDS
-    return _LOOK_AGAIN_SECONDS
+    return _RECHECK_SECONDS
 
 
 async def _read_through(file: ContainerLogFile, text: LogText, write: Write) -> None:
-    """Read to the end, in each file that has taken the place of the one before."""
+    """Read to the end of this file, and of each file that replaced it."""
     if not (file.is_open or file.open()):
         return
     while True:
-        # Asked first: by then its writer has left it, and what it holds is all it will ever hold.
+        # Checked before reading: after a rotation the file does not grow any more.
         is_rotated = file.is_rotated
         while not text.is_full and (data := await file.read()):
             if shown := text.feed(data):
@@ -191,7 +191,7 @@ async def _read_through(file: ContainerLogFile, text: LogText, write: Write) -> 
 
 
 def _close_after(read: asyncio.Future[Any], fd: int) -> None:
-    # Retrieved, so that asyncio does not report it as never retrieved.
+    # Retrieve the exception, so that asyncio does not report it.
     if not read.cancelled():
         read.exception()
     os.close(fd)
@@ -205,16 +205,16 @@ def _tail_start(fd: int, lines: int) -> int:
     size = os.fstat(fd).st_size
     if lines <= 0:
         return size
-    # The end of the last line ends nothing before it.
+    # The final line break terminates the last line.
     position, found = size - 1, 0
     while position > 0:
-        begin = max(0, position - _PIECE_BYTES)
-        piece = os.pread(fd, position - begin, begin)
-        ends = piece.count(b"\n")
+        begin = max(0, position - _CHUNK_BYTES)
+        chunk = os.pread(fd, position - begin, begin)
+        ends = chunk.count(b"\n")
         if found + ends >= lines:
-            end = len(piece)
+            end = len(chunk)
             for _ in range(lines - found):
-                end = piece.rindex(b"\n", 0, end)
+                end = chunk.rindex(b"\n", 0, end)
             return begin + end + 1
         found += ends
         position = begin

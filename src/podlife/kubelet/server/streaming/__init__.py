@@ -1,1 +1,1 @@
-"""`/exec`: commands in containers, with their streams over a WebSocket or over SPDY/3.1."""
+"""`/exec`: commands in containers, with streams over a WebSocket or SPDY/3.1."""

@@ -1,11 +1,10 @@
-"""Runs a command in a container between two ends of streams, and reports how it ended.
+"""Runs a command in a container, relays its streams, and reports how it ended.
 
-A caller that goes away ends its command; so does one that is idle for too long. All output of a command arrives,
-however slowly its caller reads; processes that it left running with its output open do not keep the
-connection once they are silent.
+A command is killed when its caller disconnects or is idle for too long. The caller receives all output, however slowly
+it reads; background processes that keep the output open do not keep the connection once they are silent.
 
-The caller sends `StreamMessage`s, and None when it has gone; the command's side writes to `STDOUT`, `STDERR` and, once
-and last, `ERROR`.
+The caller sends `StreamMessage`s, and None when it has disconnected; the command's side writes to `STDOUT`, `STDERR`
+and, once and last, `ERROR`.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from podlife.kubelet.runtime import ContainerRuntimeError, ExecSession, Runtime
 from podlife.kubelet.server.request import HttpError
 from podlife.wire import Query
 
-# The numbers of the WebSocket channels.
+# WebSocket channel numbers.
 STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
 _PIECE_BYTES = 32 * 1024
 _SIZE_BYTES = 4096
 _DRAIN_SECONDS = 2.0
-_LAST_WORD_SECONDS = 30.0
-_MOST_CELLS = 0xFFFF
+_STATUS_SECONDS = 30.0
+_MAX_CELLS = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +38,16 @@ class ExecOptions:
 
 
 def exec_options(query: Query) -> ExecOptions:
-    """Invalid options are rejected in upstream's words."""
-    asked = {name: query.get(name) == "1" for name in ("input", "output", "error", "tty")}
-    # A terminal has one way out.
-    stderr = asked["error"] and not asked["tty"]
-    if not (asked["input"] or asked["output"] or stderr):
+    """Rejects invalid options with upstream's messages."""
+    flags = {name: query.get(name) == "1" for name in ("input", "output", "error", "tty")}
+    # A terminal has a single output.
+    stderr = flags["error"] and not flags["tty"]
+    if not (flags["input"] or flags["output"] or stderr):
         raise HttpError(400, "you must specify at least 1 of stdin, stdout, stderr")
     command = tuple(query.all("command"))
     if not command or not command[0]:
         raise HttpError(400, "you must specify at least one command for the container")
-    return ExecOptions(command, asked["input"], asked["output"], stderr, asked["tty"])
+    return ExecOptions(command, flags["input"], flags["output"], stderr, flags["tty"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,59 +62,61 @@ class CommandStreams(Protocol):
     async def receive(self) -> StreamMessage | None: ...
 
     async def send(self, stream: int, data: bytes) -> None:
-        """Waits while the caller does not read. Raises ConnectionError when it has gone."""
+        """Waits while the caller does not read. Raises ConnectionError if it has disconnected."""
 
 
 class _CallerGoneError(Exception):
-    """The caller has gone. Not an OSError: a runtime would take that for a failure of its own."""
+    """The caller has disconnected. Not an OSError, which a runtime would take for its own failure."""
 
 
 async def run_command(
     runtime: Runtime, container_id: str, options: ExecOptions, streams: CommandStreams, *, idle_seconds: float
 ) -> None:
-    """Run the command to its end; the last thing sent is a Status. Raises ConnectionError when the caller has gone."""
+    """Run the command and send a Status last. Raises ConnectionError if the caller disconnects."""
     try:
         async with asyncio.timeout(idle_seconds) as limit:
             loop = asyncio.get_running_loop()
 
-            def heard() -> None:
+            def on_activity() -> None:
                 limit.reschedule(loop.time() + idle_seconds)
 
-            status = await _status_of(runtime, container_id, options, _Noticed(streams, heard))
+            status = await _status_of(runtime, container_id, options, _ActivityStreams(streams, on_activity))
     except TimeoutError:
-        status = _internal(f"nothing was said or heard for {idle_seconds:g} s")
+        status = _internal(f"stream idle for {idle_seconds:g} s")
     except _CallerGoneError:
         raise ConnectionResetError("the caller has gone") from None
     try:
-        async with asyncio.timeout(_LAST_WORD_SECONDS):
+        async with asyncio.timeout(_STATUS_SECONDS):
             await streams.send(ERROR, encode(status))
     except TimeoutError:
         raise ConnectionResetError("the caller does not listen") from None
 
 
-class _Noticed:
-    """Streams that call `heard` on every use."""
+class _ActivityStreams:
+    """Streams that call `on_activity` on every use."""
 
-    def __init__(self, streams: CommandStreams, heard: Callable[[], None]) -> None:
+    def __init__(self, streams: CommandStreams, on_activity: Callable[[], None]) -> None:
         self._streams = streams
-        self._heard = heard
+        self._on_activity = on_activity
 
     async def receive(self) -> tuple[int, bytes | None]:
-        said = await self._streams.receive()
-        if said is None:
+        message = await self._streams.receive()
+        if message is None:
             raise _CallerGoneError
-        self._heard()
-        return said.stream, said.data
+        self._on_activity()
+        return message.stream, message.data
 
     async def send(self, stream: int, data: bytes) -> None:
-        self._heard()
+        self._on_activity()
         try:
             await self._streams.send(stream, data)
         except ConnectionError:
             raise _CallerGoneError from None
 
 
-async def _status_of(runtime: Runtime, container_id: str, options: ExecOptions, streams: _Noticed) -> Object:
+async def _status_of(
+    runtime: Runtime, container_id: str, options: ExecOptions, streams: _ActivityStreams
+) -> Object:
     try:
         async with runtime.exec(
             container_id, options.command, stdin=options.stdin, tty=options.tty
@@ -126,8 +127,8 @@ async def _status_of(runtime: Runtime, container_id: str, options: ExecOptions, 
     return _exited(code)
 
 
-async def _relay(session: ExecSession, options: ExecOptions, streams: _Noticed) -> int:
-    """Carry everything both ways until the command has ended; its exit code."""
+async def _relay(session: ExecSession, options: ExecOptions, streams: _ActivityStreams) -> int:
+    """Relay all streams until the command has exited; returns its exit code."""
     stdout = _Pump(session.stdout, STDOUT if options.stdout else None, streams)
     stderr = _Pump(session.stderr, STDERR if options.stderr else None, streams)
     try:
@@ -154,9 +155,9 @@ async def _relay(session: ExecSession, options: ExecOptions, streams: _Noticed) 
 
 
 class _Pump:
-    """Carries one output of the command to its caller, or nowhere."""
+    """Copies one output of the command to the caller, or discards it."""
 
-    def __init__(self, output: asyncio.StreamReader, stream: int | None, streams: _Noticed) -> None:
+    def __init__(self, output: asyncio.StreamReader, stream: int | None, streams: _ActivityStreams) -> None:
         self._output = output
         self._stream = stream
         self._streams = streams
@@ -172,7 +173,7 @@ class _Pump:
             self.pieces += 1
 
 
-async def _to_command(session: ExecSession, options: ExecOptions, streams: _Noticed) -> None:
+async def _to_command(session: ExecSession, options: ExecOptions, streams: _ActivityStreams) -> None:
     sizes = b""
     while True:
         stream, data = await streams.receive()
@@ -182,25 +183,25 @@ async def _to_command(session: ExecSession, options: ExecOptions, streams: _Noti
             else:
                 await session.write_stdin(data)
         elif stream == RESIZE and options.tty and data:
-            sizes = _resized(session, sizes + data)
+            sizes = _resize(session, sizes + data)
 
 
-def _resized(session: ExecSession, data: bytes) -> bytes:
-    """Sizes come as one JSON object after the other; what is left of the last one is given back."""
-    *whole, rest = data.replace(b"}", b"}\0").split(b"\0")
-    for text in whole:
+def _resize(session: ExecSession, data: bytes) -> bytes:
+    """Sizes arrive as concatenated JSON objects; returns the incomplete rest."""
+    *complete, rest = data.replace(b"}", b"}\0").split(b"\0")
+    for text in complete:
         try:
             size = decode_object(text)
             columns, rows = int(size["Width"]), int(size["Height"])
         except (ValueError, KeyError, TypeError):
             continue
-        if 0 < columns <= _MOST_CELLS and 0 < rows <= _MOST_CELLS:
+        if 0 < columns <= _MAX_CELLS and 0 < rows <= _MAX_CELLS:
             session.resize(columns=columns, rows=rows)
     return rest[:_SIZE_BYTES]
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What is raised in place of the group: that the caller has gone explains everything else."""
+    """The error to raise in place of the group; the caller's disconnect explains all others."""
     found: BaseException = errors.subgroup(_CallerGoneError) or errors
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]

@@ -64,7 +64,7 @@ async def read(path: Path, options: LogOptions) -> bytes:
 async def test_the_tail_is_the_last_lines_however_the_file_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, is_ended: bool
 ) -> None:
-    monkeypatch.setattr(log_reader, "_PIECE_BYTES", piece)
+    monkeypatch.setattr(log_reader, "_CHUNK_BYTES", piece)
     path = tmp_path / "0.log"
     whole = "".join(LINE.format(number) for number in range(10))
     path.write_text(whole if is_ended else whole[:-1])

@@ -120,7 +120,7 @@ async def test_a_command_on_which_nothing_is_said_or_heard_is_ended() -> None:
     session, caller = Session(), Caller(StreamMessage(STDIN, b"a"), StreamMessage(STDIN, None))
     await run(session, caller)
     assert session.stdin == b"a<end>"
-    assert caller.status["message"] == "Internal error occurred: nothing was said or heard for 100 s"
+    assert caller.status["message"] == "Internal error occurred: stream idle for 100 s"
     assert asyncio.get_running_loop().time() == pytest.approx(100, abs=1)
 
 

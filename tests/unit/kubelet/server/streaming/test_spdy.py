@@ -78,7 +78,7 @@ async def test_a_caller_that_has_gone_says_what_it_said_and_then_nothing() -> No
 
 
 async def test_a_caller_that_asks_and_does_not_listen_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spdy_streams, "_UNHEARD_BYTES", 10_000)
+    monkeypatch.setattr(spdy_streams, "_UNREAD_REPLY_BYTES", 10_000)
     streams, pings = streams_on(Transport()), FrameWriter().ping(1) * 700
     assert [streams.feed_data(pings)[0] for _ in range(2)] == [False, True]
 
