@@ -1,11 +1,11 @@
-"""The volumes of the pods of a node: made ready, kept up to date, shown to containers, and removed.
+"""The volumes of a node's pods: set up, kept up to date, mounted into containers, and removed.
 
 Guarantees:
-- A reader of a config map never sees half an update.
-- No name, path or link given by a user leads out of a pod's own directory or volume.
-- What belongs to the node is never removed.
+- A reader of a config map never sees a partial update.
+- No name, path or symlink of a user leads out of a pod's directory or volume.
+- Files of the node are never removed.
 
-When pods are mounted and unmounted is left to the kubelet, mounting into the container to the runtime.
+The kubelet decides when pods are mounted and unmounted; the runtime mounts into the container.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Files that change all at once for their readers.
+"""Files that change atomically for their readers.
 
     key      -> ..data/key
     ..data   -> ..2030_01_01_12_00_00.1a2b3c4d
     ..2030_01_01_12_00_00.1a2b3c4d/key
 
-A new version is written into a folder of its own, to the last permission; then `..data` is replaced by one rename. A
-reader who opened the folder behind `..data` sees one version or the other, and never a mixture. What a crash left
-half-done is cleaned up by the next write. One writer at a time.
+A new version is written completely, including permissions, into a new folder; then one rename replaces `..data`. A
+reader that opened the folder behind `..data` sees one version or the other, never a mixture. The next write cleans up
+after a crash. One writer at a time.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Payload = Mapping[str, File]
 
 
 def write(folder: Path, payload: Payload, now: datetime, finish: Callable[[], None]) -> bool:
-    """Bring a folder up to date; says whether anything had changed. `finish` sees the new version before its readers.
-    Raises `SetUpError` for paths that cannot be, OSError for what the disk refuses."""
+    """Bring a folder up to date; returns whether anything changed. `finish` is called before readers see the new
+    version. Raises `SetUpError` for invalid paths, and OSError."""
     files = {_checked(path): payload[path] for path in payload}
     current = _current(folder)
     is_written = current is None or _written(folder / current) != {
@@ -77,12 +77,12 @@ def _current(folder: Path) -> str | None:
         name = str((folder / _DATA).readlink())
     except FileNotFoundError:
         return None
-    # Anything else is not a version that was written here.
+    # Anything else was not written by this module.
     return name if name.startswith("..") and "/" not in name and (folder / name).is_dir() else None
 
 
 def _written(version: Path) -> dict[str, bytes | None]:
-    """None for a file that its own mode keeps from being read: it is written again."""
+    """None for a file that may not be read because of its mode: it is written again."""
     found: dict[str, bytes | None] = {}
     for top, _, names in os.walk(version, followlinks=False):
         for name in names:
@@ -123,7 +123,7 @@ def _write_file(version: Path, path: str, file: File) -> None:
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as opened:
         opened.write(file.data)
-        # Permissions last, whatever the umask is: the version is not visible before they are right.
+        # Permissions last and independent of the umask; the version is not visible yet.
         os.fchmod(descriptor, file.mode & 0o777)
         if file.user is not None:
             give_to_user(descriptor, file.user)
@@ -132,7 +132,7 @@ def _write_file(version: Path, path: str, file: File) -> None:
 def _show(folder: Path, files: Payload) -> None:
     shown = {path.split("/", 1)[0] for path in files}
     for name in sorted(shown):
-        # A folder in which another volume is mounted may be in its place.
+        # A folder may be in its place, as mount point of another volume.
         with suppress(FileExistsError):
             (folder / name).symlink_to(f"{_DATA}/{name}")
     for entry in folder.iterdir():

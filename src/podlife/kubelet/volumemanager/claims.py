@@ -1,7 +1,7 @@
-"""From a pod's claim to the folder of the node behind it.
+"""Resolves a pod's claim to a folder of the node.
 
-Of persistent volumes those are supported that are a folder of the node already: hostPath and local. Everything else
-needs a driver, and none runs here. Left to others: binding claims, and choosing the node that has the folder.
+Supported are persistent volumes that are a folder of the node: hostPath and local. All others need a driver, and none
+runs here. Binding claims and scheduling to the right node is up to other components.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podlife.kubelet.volumemanager.host_path import check_host_path
 from podlife.kubelet.volumemanager.layout import SetUpError
 
 _PROTECTION = "kubernetes.io/pvc-protection"
-# What a persistent volume says beside its kind.
+# Fields of a persistent volume that are not its source.
 _COMMON = {
     "accessModes",
     "capacity",
@@ -38,16 +38,16 @@ _COMMON = {
 
 
 class _ClaimError(PodlifeError):
-    """Why a claim cannot be used, or not yet."""
+    """Why a claim cannot be used, at least for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A persistent volume that is a folder of the node."""
+    """A persistent volume in a folder of the node."""
 
     path: str
     readonly: bool
-    # hostPath or local, as the volume says it.
+    # hostPath or local.
     kind: str
     source: Mapping[str, Any]
 

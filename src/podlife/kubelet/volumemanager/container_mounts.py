@@ -1,4 +1,4 @@
-"""The mounts of a container: the volumes of its pod, and parts of them; and what a pod's containers mount at all."""
+"""The mounts of a container: volumes of its pod and their subPaths; and which volumes a pod's containers use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MountSource:
-    """A volume that is ready: where it is on the node, and whether it is read-only."""
+    """A volume that is set up: its path on the node, and whether it is read-only."""
 
     path: str
     readonly: bool
@@ -32,7 +32,7 @@ def all_containers(pod: Pod) -> Iterator[Container]:
 
 
 def used_volumes(pod: Pod) -> frozenset[str]:
-    """Names of those that some container asks for: others are not set up at all."""
+    """Names of volumes that a container uses; others are not set up."""
     return frozenset(
         each["name"]
         for container in all_containers(pod)
@@ -46,8 +46,8 @@ def _container_path(path: str) -> str:
 
 
 def mounted_inside(pod: Pod, volume: str) -> list[str]:
-    """Relative paths in a volume at which a container mounts another one. A volume that containers cannot write to
-    must have these folders. What is mounted inside of such a one is not its concern."""
+    """Relative paths in a volume at which a container mounts another volume. A volume that containers cannot write to
+    must contain these folders. Mounts nested inside such a mount are ignored."""
     inside: set[str] = set()
     for container in all_containers(pod):
         paths = {
@@ -71,7 +71,7 @@ def has_expressions(container: Container) -> bool:
 def container_mounts(
     layout: Layout, uid: str, container: Container, shown: Mapping[str, MountSource], env: Mapping[str, str]
 ) -> Iterator[Mount]:
-    """`env` is the container's own, for the paths that are made of it. Raises `ContainerConfigError`."""
+    """`env` is the container's environment, for subPathExpr. Raises `ContainerConfigError`."""
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         name = mount["name"]
         if (volume := shown.get(name)) is None:
@@ -81,7 +81,7 @@ def container_mounts(
         _check_recursive_read_only(mount)
         path = volume.path
         if sub_path := _sub_path(mount, env):
-            path = _show_part(layout, uid, container, mount, volume, sub_path, index)
+            path = _mount_sub_path(layout, uid, container, mount, volume, sub_path, index)
         yield Mount(
             container_path=_container_path(mount["mountPath"]),
             host_path=path,
@@ -92,7 +92,7 @@ def container_mounts(
 def _sub_path(mount: Mapping[str, Any], env: Mapping[str, str]) -> str:
     path = str(mount.get("subPath") or "")
     if expression := mount.get("subPathExpr"):
-        values = _Demanding(env)
+        values = _RecordingEnv(env)
         path = expand(str(expression), values)
         if values.missing:
             raise ContainerConfigError(f"missing value for {', '.join(sorted(values.missing))}")
@@ -103,8 +103,8 @@ def _sub_path(mount: Mapping[str, Any], env: Mapping[str, str]) -> str:
     return path
 
 
-class _Demanding(dict[str, str]):
-    """An environment of which every variable that is asked for must have a value."""
+class _RecordingEnv(dict[str, str]):
+    """An environment that records undefined variables."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         super().__init__(env)
@@ -120,7 +120,7 @@ class _Demanding(dict[str, str]):
         return value
 
 
-def _show_part(
+def _mount_sub_path(
     layout: Layout,
     uid: str,
     container: Container,
@@ -136,7 +136,7 @@ def _show_part(
             layout.make_parents(target)
             return str(mount_sub_path(found, target))
     except (OSError, ValueError, SetUpError) as error:
-        # The reason could reveal the node's own files to a user: it goes to the log only.
+        # The reason could reveal files of the node to a user, so it is only logged.
         log.warning("subPath %r of volume %r of pod %s: %s", sub_path, name, uid, error)
         raise ContainerConfigError(
             f'failed to prepare subPath for volumeMount "{name}" of container "{container["name"]}"'
@@ -144,13 +144,13 @@ def _show_part(
 
 
 def _check_recursive_read_only(mount: Mapping[str, Any]) -> None:
-    asked, name = mount.get("recursiveReadOnly"), mount["name"]
-    if asked in (None, "Disabled"):
+    mode, name = mount.get("recursiveReadOnly"), mount["name"]
+    if mode in (None, "Disabled"):
         return
     why = ""
     if not mount.get("readOnly"):
         why = "it is not read-only"
-    elif asked == "Enabled":
+    elif mode == "Enabled":
         why = "it is not supported by the runtime"
     if why:
         raise ContainerConfigError(

@@ -1,4 +1,4 @@
-"""hostPath volumes: checked, created where the pod asks for it, and never removed."""
+"""hostPath volumes: checked, created if the type says so, and never removed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OR_CREATE = "OrCreate"
 
 
 def check_host_path(source: Mapping[str, Any]) -> None:
-    """Raises `SetUpError` where the path is not what the pod says it is. Without a type everything is right."""
+    """Raises `SetUpError` if the path does not match the volume's type. An empty type matches everything."""
     path, kind = str(source.get("path") or ""), str(source.get("type") or "")
     if ".." in path.split("/"):
         raise SetUpError(f"invalid HostPath `{path}`: must not contain '..'")
@@ -42,7 +42,7 @@ def check_host_path(source: Mapping[str, Any]) -> None:
 
 
 def _mode_of(path: str) -> int | None:
-    """Of the target, links followed; None if it is missing or inaccessible."""
+    """The mode of the target, following symlinks; None if it is missing or inaccessible."""
     try:
         return Path(path).stat().st_mode
     except OSError:

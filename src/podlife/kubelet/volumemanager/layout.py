@@ -1,7 +1,7 @@
-"""Where the volumes of pods are: `<root>/pods/<uid>/volumes/<plugin>/<name>`, as on any other node.
+"""Paths of pod volumes: `<root>/pods/<uid>/volumes/<plugin>/<name>`, as upstream.
 
-Names come from users: one that could lead elsewhere is refused. Every folder between the root and a volume belongs to
-the kubelet alone (0700): what a volume shows, it shows only to those it is mounted for.
+Names come from users: those that could lead elsewhere are rejected. Every folder between the root and a volume is
+private to the kubelet (0700), so that only containers that mount a volume can access it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from podlife.kubelet.volumemanager.removal import remove_empty, remove_tree
 
 
 class SetUpError(PodlifeError):
-    """Why a volume could not be set up; the caller adds the name of the volume."""
+    """A volume could not be set up; the caller adds the volume's name."""
 
 
 class Layout:
     def __init__(self, root: Path) -> None:
-        # Links in the way to the root are the user's own; below it there are none.
+        # Symlinks on the way to the root are the user's choice; below it there are none.
         self.root = Path(os.path.realpath(root))
         self._pods = self.root / "pods"
         self._memory = _Tmpfs(self.root / "memory")
@@ -35,25 +35,25 @@ class Layout:
         parts = _checked(volume, "volume"), _checked(container, "container")
         return self._pod(uid).joinpath("volume-subpaths", *parts, str(index))
 
-    def make_place(self, uid: str, path: Path, *, is_secret: bool) -> Path:
-        """Everything above a volume, and the folder that it is to be: in memory for a secret, where the kubelet may
-        mount; the volume's own path then leads there. The folder itself is left to be made."""
+    def prepare_folder(self, uid: str, path: Path, *, is_secret: bool) -> Path:
+        """Create the parents of a volume and return its folder, which the caller creates: in a tmpfs for a secret if
+        the kubelet may mount; the volume's path is then a symlink to it."""
         self.make_parents(path)
         if not is_secret or (path.is_dir() and not path.is_symlink()):
             return path
         if (folder := self._memory.folder(uid)) is None:
             return path
-        place = folder / path.parent.name / path.name
-        _make_private(place.parent)
-        if not path.is_symlink() or path.readlink() != place:
+        folder_in_memory = folder / path.parent.name / path.name
+        _make_private(folder_in_memory.parent)
+        if not path.is_symlink() or path.readlink() != folder_in_memory:
             path.unlink(missing_ok=True)
-            path.symlink_to(place)
-        return place
+            path.symlink_to(folder_in_memory)
+        return folder_in_memory
 
     def make_parents(self, path: Path) -> None:
-        """The folders above a path of this layout, all of them private."""
+        """Create the folders above a path of this layout, all private."""
         folder = self.root
-        # The root may be others' as well, and as open as they want it.
+        # The root may be shared, with any permissions.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for part in path.relative_to(self.root).parts[:-1]:
             folder = folder / part
@@ -63,11 +63,11 @@ class Layout:
         try:
             return self._pod(uid).exists() or self._memory.has(uid)
         except SetUpError:
-            # No such pod was ever let in.
+            # A pod with an invalid UID was never admitted.
             return False
 
     def uids(self) -> list[str]:
-        """Of which there is something."""
+        """Pods with volumes."""
         found = self._memory.uids()
         with suppress(FileNotFoundError):
             found |= {
@@ -76,7 +76,7 @@ class Layout:
         return sorted(found)
 
     def remove(self, uid: str) -> None:
-        """Everything of a pod, with its mounts; what they showed stays where it is. Raises OSError."""
+        """Remove everything of a pod, with its mounts but not their sources. Raises OSError."""
         if not self.has(uid):
             return
         pod = self._pod(uid)
@@ -89,8 +89,8 @@ class Layout:
                 kernel.unmount(point)
             if left := kernel.mount_points(folder):
                 raise OSError(f"{left[0]} is still mounted")
-        # Innermost first: volume, container, mount. Not even a mount that was overlooked is gone into: only what is
-        # empty goes.
+        # Innermost first: volume, container, mount. Only empty folders are removed, so that an overlooked mount is
+        # never entered.
         for depth in ("*/*/*", "*/*", "*"):
             for path in sub_paths.glob(depth):
                 remove_empty(path)
@@ -104,18 +104,18 @@ class Layout:
 
 
 class _Tmpfs:
-    """One filesystem in memory for every volume that may hold a secret, so that none is ever written to the disk.
+    """One tmpfs for all volumes that may contain secrets, so that none is written to disk.
 
-    One for the whole node: each mount is seen by every container's own view, and a mount per volume would be hundreds
-    of thousands on a full node. It is mounted when it is first needed and goes when nothing is left in it."""
+    One for the whole node: every container's mount namespace contains all mounts, and one per volume would be hundreds
+    of thousands on a full node. Mounted when first needed, unmounted when empty."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # Pods are set up and removed in different threads: none may unmount what another is about to use.
+        # Threads set up and remove pods concurrently: none may unmount what another is about to use.
         self._lock = threading.Lock()
 
     def folder(self, uid: str) -> Path | None:
-        """A private folder for a pod; None where the kubelet may not mount."""
+        """A private folder for a pod; None if the kubelet may not mount."""
         with self._lock:
             self._path.mkdir(mode=0o700, exist_ok=True)
             if not self._path.is_mount():

@@ -1,4 +1,4 @@
-"""Linux mount calls that Python does not offer, and the list of mount points."""
+"""Linux mount calls that Python lacks, and the list of mount points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 _MS_NOSUID, _MS_NODEV, _MS_BIND = 0x2, 0x4, 0x1000
-# Lazily, since a process may still use it; and never through a link.
+# Lazily, since a process may still use the mount; and never through a symlink.
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 0x2, 0x8
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
@@ -23,7 +23,7 @@ def _checked(result: int, what: str) -> None:
 
 
 def mount_memory(target: Path, *, mode: int, group: int | None = None, size_bytes: int | None = None) -> None:
-    """A filesystem in memory, which is not swapped out where the kernel can promise it."""
+    """Mount a tmpfs, without swap where the kernel supports that."""
     options = [f"mode={mode:o}"]
     options += [f"gid={group}"] if group is not None else []
     options += [f"size={size_bytes}"] if size_bytes else []
@@ -42,13 +42,13 @@ def _mount_memory(target: Path, options: list[str]) -> None:
 
 
 def bind(source: int, target: Path) -> None:
-    """Show what is open as `source`, whatever its path leads to by now, at `target`."""
+    """Bind-mount the open `source` at `target`, wherever its path leads by now."""
     path = f"/proc/self/fd/{source}".encode()
     _checked(_libc.mount(path, os.fsencode(target), None, _MS_BIND, None), f"mount at {target}")
 
 
 def unmount(target: str) -> None:
-    """What is not a mount counts as unmounted."""
+    """A path that is not a mount counts as unmounted."""
     if _libc.umount2(os.fsencode(target), _MNT_DETACH | _UMOUNT_NOFOLLOW) != 0:
         code = ctypes.get_errno()
         if code not in (errno.EINVAL, errno.ENOENT):
@@ -56,13 +56,12 @@ def unmount(target: str) -> None:
 
 
 def mount_points(below: Path) -> list[str]:
-    """Every mount below a folder, the folder itself included, the innermost first; one that covers another is listed
-    once for each."""
+    """All mounts at or below a folder, innermost first; stacked mounts are listed once each."""
     top = os.path.realpath(below)
     points = []
     with Path("/proc/self/mountinfo").open("rb") as listed:
         for line in listed:
-            # Spaces and the like are written as octal numbers.
+            # mountinfo escapes spaces and other special characters as octal numbers.
             point = os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), line.split(b" ")[4]))
             if point == top or point.startswith(f"{top}/"):
                 points.append(point)

@@ -1,6 +1,6 @@
-"""The content of configMap, secret, downwardAPI and projected volumes.
+"""The contents of configMap, secret, downwardAPI and projected volumes.
 
-Everything that a volume needs of the API server is read here, before anything is written.
+Everything a volume needs from the API server is read here, before anything is written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from podlife.kubelet.volumemanager.ownership import fs_group_of, fs_user_of
 
 _DEFAULT_MODE = 0o644
 _TOKEN_SECONDS = 3600
-# By kind of volume: the folder that its volumes are in.
+# The plugin folder of each volume type.
 SHOWS_OBJECTS = {
     "configMap": "kubernetes.io~configmap",
     "secret": "kubernetes.io~secret",
@@ -37,13 +37,13 @@ async def files_of(
 ) -> Payload:
     """Raises `SetUpError`."""
     mode = source.get("defaultMode")
-    collecting = _Collecting(pod, objects, context, _DEFAULT_MODE if mode is None else int(mode))
+    collector = _Collector(pod, objects, context, _DEFAULT_MODE if mode is None else int(mode))
     if kind == "projected":
-        return await collecting.all(source)
-    return await collecting.one(kind, source)
+        return await collector.all(source)
+    return await collector.one(kind, source)
 
 
-class _Collecting:
+class _Collector:
     def __init__(self, pod: Pod, objects: ObjectCache, context: DownwardContext, default_mode: int) -> None:
         self._pod = pod
         self._namespace = str(pod["metadata"]["namespace"])
@@ -52,17 +52,17 @@ class _Collecting:
         self._mode = default_mode
 
     async def all(self, source: Mapping[str, Any]) -> _Files:
-        """A later source replaces an earlier one's file; what is wrong with each is said _together."""
+        """A later source replaces files of an earlier one; all errors are reported together."""
         files: _Files = {}
         problems = []
         for each in source.get("sources") or ():
-            kind = next((kind for kind, said in each.items() if said is not None), "")
+            kind = next((kind for kind, value in each.items() if value is not None), "")
             try:
                 files.update(await self.one(kind, each.get(kind) or {}))
             except SetUpError as error:
                 problems.append(str(error))
         if problems:
-            raise SetUpError(_together(problems))
+            raise SetUpError(_joined(problems))
         return files
 
     async def one(self, kind: str, source: Mapping[str, Any]) -> _Files:
@@ -71,11 +71,11 @@ class _Collecting:
                 found = await self._object("configmap", self._objects.config_map, source)
                 texts = {key: value.encode() for key, value in ((found or {}).get("data") or {}).items()}
                 data = {**texts, **_decoded(found, "binaryData")}
-                return _chosen(source, data, self._mode, "configmap references non-existent config key: {}")
+                return _select(source, data, self._mode, "configmap references non-existent config key: {}")
             case "secret":
                 found = await self._object("secret", self._objects.secret, source)
                 data = _decoded(found, "data")
-                return _chosen(source, data, self._mode, "references non-existent secret key: {}")
+                return _select(source, data, self._mode, "references non-existent secret key: {}")
             case "downwardAPI":
                 return _downward_files(source.get("items"), self._pod, self._context, self._mode)
             case "serviceAccountToken":
@@ -102,7 +102,7 @@ class _Collecting:
         except PodlifeError as error:
             raise SetUpError(f"failed to fetch token: {error}") from None
         user = fs_user_of(self._pod)
-        # Only for whom it is meant; a group gets its right with all other files of the volume.
+        # Only for the token's user; a group gets access with all other files of the volume.
         is_private = user is not None or fs_group_of(self._pod) is not None
         return File(token.encode(), 0o600 if is_private else self._mode, user)
 
@@ -110,8 +110,7 @@ class _Collecting:
 def _downward_files(
     items: Sequence[Mapping[str, Any]] | None, pod: Pod, context: DownwardContext, default_mode: int
 ) -> _Files:
-    """A file may show less of its pod than a variable: of what changes while the pod runs only labels and
-    annotations."""
+    """A file supports fewer fields than a variable: of those that change while the pod runs, labels and annotations."""
     files, problems = {}, []
     for item in items or ():
         try:
@@ -121,12 +120,12 @@ def _downward_files(
         else:
             files[str(item["path"])] = File(text.encode(), _mode(item, default_mode))
     if problems:
-        raise SetUpError(_together(problems))
+        raise SetUpError(_joined(problems))
     return files
 
 
-def _together(problems: Sequence[str]) -> str:
-    """Several errors as one line, each said once."""
+def _joined(problems: Sequence[str]) -> str:
+    """Combine error messages, without duplicates."""
     different = list(dict.fromkeys(problems))
     return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
@@ -144,8 +143,8 @@ def _downward(item: Mapping[str, Any], pod: Pod, context: DownwardContext) -> st
     return ""
 
 
-def _chosen(source: Mapping[str, Any], data: Mapping[str, bytes], default_mode: int, missing: str) -> _Files:
-    """`source` is what the pod says of an object; an optional object that is missing has no files."""
+def _select(source: Mapping[str, Any], data: Mapping[str, bytes], default_mode: int, missing: str) -> _Files:
+    """`source` is the pod's reference to an object; a missing optional object has no files."""
     if not (items := source.get("items")):
         return {key: File(value, default_mode) for key, value in data.items()}
     files = {}

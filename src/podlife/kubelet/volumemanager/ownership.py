@@ -1,7 +1,7 @@
-"""Whom the files of a volume belong to: a pod's fsGroup, where the kubelet may give files away.
+"""The owner of a volume's files: the pod's fsGroup, if the kubelet may change ownership.
 
-Each file is changed by its descriptor: a container that puts a link in its place meanwhile changes nothing of the
-node's. What may not be changed stays as it is.
+Files are changed through descriptors, so that a symlink put in place by a container cannot redirect a change to files
+of the node. Files that may not be changed stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager.container_mounts import all_containers
 
 _READ_WRITE, _READ, _ENTER = 0o660, 0o440, 0o110
-_HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def fs_group_of(pod: Pod) -> int | None:
@@ -27,7 +27,7 @@ def fs_group_of(pod: Pod) -> int | None:
 
 
 def fs_user_of(pod: Pod) -> int | None:
-    """The user of all containers, if they have one in common."""
+    """The user of all containers, if it is the same."""
     default = _security(pod.get("spec") or {}).get("runAsUser")
     users = {_security(each).get("runAsUser", default) for each in all_containers(pod)}
     return users.pop() if len(users) == 1 else None
@@ -38,11 +38,11 @@ def _security(of: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def give_to_group(top: Path, group: int, *, readonly: bool, only_on_mismatch: bool = False) -> None:
-    """Everything in a volume, links included, but not what they point to."""
+    """Apply to everything in a volume, including symlinks but not their targets."""
     allowed = _READ if readonly else _READ_WRITE
-    if only_on_mismatch and _is_given(top, group, allowed):
+    if only_on_mismatch and _has_group(top, group, allowed):
         return
-    for name, parent in _everything(top):
+    for name, parent in _entries(top):
         with _if_allowed(), suppress(FileNotFoundError):
             os.chown(name, -1, group, dir_fd=parent, follow_symlinks=False)
         with _if_allowed(), suppress(FileNotFoundError):
@@ -64,21 +64,21 @@ def _if_allowed() -> Iterator[None]:
             raise
 
 
-def _is_given(top: Path, group: int, allowed: int) -> bool:
+def _has_group(top: Path, group: int, allowed: int) -> bool:
     found = top.stat()
     wanted = allowed | _ENTER | stat.S_ISGID
     return found.st_gid == group and found.st_mode & wanted == wanted
 
 
-def _everything(top: Path) -> Iterator[tuple[str, int | None]]:
-    """What is inside comes before its folder: a group at the top means that all of it was given."""
+def _entries(top: Path) -> Iterator[tuple[str, int | None]]:
+    """Contents before their folder: the right group at the top means that everything was changed."""
     for _, folders, files, descriptor in os.fwalk(top, topdown=False, follow_symlinks=False):
         yield from ((name, descriptor) for name in (*files, *folders))
     yield str(top), None
 
 
 def _allow(name: str, parent: int | None, allowed: int) -> None:
-    place = os.open(name, _HERE, dir_fd=parent)
+    place = os.open(name, _PATH_ONLY, dir_fd=parent)
     try:
         mode = os.fstat(place).st_mode
         if stat.S_ISLNK(mode):

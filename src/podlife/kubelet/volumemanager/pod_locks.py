@@ -16,12 +16,11 @@ class PodLock:
         self.work: asyncio.Future[object] | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do something that waits for the disk. Who is cancelled here leaves it running, and keeps their turn until
-        it has ended."""
+        """Run blocking work. If the caller is cancelled, the work continues and the lock is held until it ends."""
         if not self._in_threads:
             return work()
         future = asyncio.get_running_loop().run_in_executor(None, work)
-        self.work = future  # type: ignore[assignment]  # only whether it is done is asked of it
+        self.work = future  # type: ignore[assignment]  # only its state is used
         return await asyncio.shield(future)
 
 
@@ -34,20 +33,20 @@ class PodLocks:
     async def take(self, key: str) -> AsyncIterator[PodLock]:
         while (busy := self._busy.get(key)) is not None:
             await asyncio.wait([busy])
-        mine = self._busy[key] = asyncio.get_running_loop().create_future()
-        turn = PodLock(in_threads=self._in_threads)
+        own = self._busy[key] = asyncio.get_running_loop().create_future()
+        lock = PodLock(in_threads=self._in_threads)
 
         def ended(work: asyncio.Future[object] | None) -> None:
             del self._busy[key]
-            mine.set_result(None)
+            own.set_result(None)
             if work is not None and not work.cancelled():
-                # Its caller has stopped waiting: the failure is dropped.
+                # The caller was cancelled: drop the error.
                 work.exception()
 
         try:
-            yield turn
+            yield lock
         finally:
-            if turn.work is not None and not turn.work.done():
-                turn.work.add_done_callback(ended)
+            if lock.work is not None and not lock.work.done():
+                lock.work.add_done_callback(ended)
             else:
                 ended(None)

@@ -1,8 +1,8 @@
 """Removes directories that containers have written to.
 
-Whatever a container left there: no link is followed, no mount is entered, depth costs neither stack nor descriptors (a
-deep directory is moved to the top and removed from there), and a directory that forbids its removal is made to allow
-it. Containers that could still write are gone by then; if one is not, the removal fails and may be repeated.
+Safe against anything a container left there: symlinks are not followed, mounts not entered, a directory without
+permissions is made removable, and deep nesting exhausts neither stack nor descriptors (deep directories are moved to
+the top first). Containers that could write have ended by then; if one has not, removal fails and can be repeated.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_AT_ONCE = 1000
-_MOST_DEPTH = 50
+_BATCH = 1000
+_MAX_DEPTH = 50
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(path: Path) -> None:
-    """One that is gone counts as removed. Raises OSError."""
+    """Remove a tree; a missing one counts as removed. Raises OSError."""
     with suppress(FileNotFoundError), _opened(path.parent, None) as parent:
         if _is_removed(path.name, parent):
             return
@@ -32,7 +32,7 @@ def remove_tree(path: Path) -> None:
 
 
 def remove_empty(path: Path) -> None:
-    """A file or an empty folder; never what is inside."""
+    """Remove a file or an empty folder, never contents."""
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
@@ -52,14 +52,14 @@ class _Removal:
                 self._remove(name, self._top, depth=1)
 
     def _remove(self, name: str, parent: int, depth: int) -> None:
-        # Another process may have removed it meanwhile.
+        # Another process may have removed it.
         with suppress(FileNotFoundError):
             if not _is_removed(name, parent):
                 self._remove_folder(name, parent, depth)
 
     def _remove_folder(self, name: str, parent: int, depth: int) -> None:
         with _opened(name, parent) as folder:
-            if depth == _MOST_DEPTH:
+            if depth == _MAX_DEPTH:
                 os.rename(name, next(self._names), src_dir_fd=parent, dst_dir_fd=self._top)
                 return
             while names := _some_names(folder):
@@ -69,8 +69,8 @@ class _Removal:
 
 
 def _is_removed(name: str, parent: int) -> bool:
-    """False for a folder that is not empty. The kernel refuses a mount point before it checks whether it is empty, so a
-    folder that is entered is never one."""
+    """False for a folder that is not empty. The kernel rejects a mount point before it checks for contents, so a mount
+    is never entered."""
     if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=parent)
         return True
@@ -85,21 +85,21 @@ def _is_removed(name: str, parent: int) -> bool:
 
 def _some_names(folder: int) -> list[str]:
     with os.scandir(folder) as entries:
-        return [entry.name for entry in itertools.islice(entries, _AT_ONCE)]
+        return [entry.name for entry in itertools.islice(entries, _BATCH)]
 
 
 @contextmanager
 def _opened(name: str | Path, parent: int | None) -> Iterator[int]:
-    place = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
+    descriptor = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
     try:
         if parent is not None and os.geteuid() != 0:
             # Root needs no permission; other users grant it to themselves.
             with suppress(PermissionError):
-                os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - by descriptor
-        folder = os.open(".", os.O_RDONLY | _FOLDER, dir_fd=place)
+                os.chmod(f"/proc/self/fd/{descriptor}", 0o700)  # noqa: PTH101 - by descriptor
+        folder = os.open(".", os.O_RDONLY | _FOLDER, dir_fd=descriptor)
         try:
             yield folder
         finally:
             os.close(folder)
     finally:
-        os.close(place)
+        os.close(descriptor)

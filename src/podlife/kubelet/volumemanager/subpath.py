@@ -1,9 +1,9 @@
-"""A part of a volume, mounted without ever leaving the volume.
+"""Mounts a subPath of a volume without ever leaving the volume.
 
-A container can change the volume while this looks at it: it could put a link to the node's own files in place of a
-folder. So nothing is accessed by its path. The way is walked step by step from the volume's open root, the kernel
-follows no link, a link's target is walked by the same rules, and `..` goes back to a folder that is still open. What is
-found at the end is mounted by its descriptor: there is no moment between the look and the mount.
+A container can change the volume concurrently, for example replace a folder with a symlink to files of the node. So
+nothing is accessed by its path: the path is walked step by step from the volume's open root, the kernel follows no
+symlink, a symlink's target is walked by the same rules, and `..` returns to a folder that is still open. The result is
+mounted by its descriptor, which leaves no gap between check and mount.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pathlib import Path
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_empty
 
-_MOST_LINKS = 40
-_MOST_DEPTH = 255
-_HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_LINKS = 40
+_MAX_DEPTH = 255
+_PATH_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def mount_sub_path(source: int, target: Path) -> Path:
-    """Show what is open at `target`; answers where it is to be had."""
-    if _shows(target, source):
+    """Bind-mount the open `source` at `target`; returns the path to use."""
+    if _is_mounted(target, source):
         return target
     kernel.unmount(str(target))
     remove_empty(target)
@@ -37,13 +37,13 @@ def mount_sub_path(source: int, target: Path) -> Path:
     try:
         kernel.bind(source, target)
     except PermissionError:
-        # A user who may not mount runs containers as the same user: they gain nothing.
+        # A user without mount permission runs containers as the same user: they gain nothing.
         remove_empty(target)
         return Path(f"/proc/self/fd/{source}").readlink()
     return target
 
 
-def _shows(target: Path, source: int) -> bool:
+def _is_mounted(target: Path, source: int) -> bool:
     try:
         return os.path.samestat(target.lstat(), os.fstat(source))
     except FileNotFoundError:
@@ -52,8 +52,8 @@ def _shows(target: Path, source: int) -> bool:
 
 @contextmanager
 def opened_beneath(base: Path, path: str) -> Iterator[int]:
-    """A descriptor (O_PATH) of what a relative path leads to in a volume; folders that are missing are made, with
-    the permissions of the volume itself. Raises OSError, also where the way leads out of the volume."""
+    """A descriptor (O_PATH) of a relative path in a volume; missing folders are created with the volume's permissions.
+    Raises OSError, also if the path leads out of the volume."""
     walk = _Walk(os.path.realpath(base))
     try:
         yield walk.to(path)
@@ -79,33 +79,33 @@ class _Walk:
             if step in ("", "."):
                 continue
             if step == "..":
-                self._back()
+                self._up()
                 continue
-            found = self._look(step)
+            found = self._open_or_create(step)
             if stat.S_ISLNK(os.fstat(found).st_mode):
                 steps.extendleft(reversed(self._target(found).split("/")))
             else:
                 self._open.append(found)
-                if len(self._open) > _MOST_DEPTH:
+                if len(self._open) > _MAX_DEPTH:
                     raise OSError(errno.ENAMETOOLONG, f"{path!r} is too deep")
         return self._open[-1]
 
-    def _look(self, step: str) -> int:
+    def _open_or_create(self, step: str) -> int:
         try:
-            return os.open(step, _HERE, dir_fd=self._open[-1])
+            return os.open(step, _PATH_ONLY, dir_fd=self._open[-1])
         except FileNotFoundError:
             pass
         try:
             os.mkdir(step, self._mode & 0o777, dir_fd=self._open[-1])
         except FileExistsError:
-            # Another process was faster; what it made is checked like anything else.
-            return os.open(step, _HERE, dir_fd=self._open[-1])
-        made = os.open(step, _HERE | os.O_DIRECTORY, dir_fd=self._open[-1])
-        # Whatever the kubelet's umask is.
+            # Another process was faster; its result is checked like anything else.
+            return os.open(step, _PATH_ONLY, dir_fd=self._open[-1])
+        made = os.open(step, _PATH_ONLY | os.O_DIRECTORY, dir_fd=self._open[-1])
+        # Independent of the kubelet's umask.
         os.chmod(f"/proc/self/fd/{made}", self._mode)  # noqa: PTH101 - by descriptor
         return made
 
-    def _back(self) -> None:
+    def _up(self) -> None:
         if len(self._open) == 1:
             raise OSError(errno.EXDEV, "the path leads out of the volume")
         os.close(self._open.pop())
@@ -116,7 +116,7 @@ class _Walk:
         finally:
             os.close(link)
         self._links += 1
-        if self._links > _MOST_LINKS:
+        if self._links > _MAX_LINKS:
             raise OSError(errno.ELOOP, "too many links")
         if not target.startswith("/"):
             return target

@@ -1,8 +1,8 @@
-"""`podlife.kubelet.interfaces.Volumes` on the disk of a node.
+"""Implements `podlife.kubelet.interfaces.Volumes` on the node's disk.
 
-First everything is read from the API server, then each volume is written by itself: one that fails does not keep others
-from being ready. Operations on a pod are serialized, so nothing is written to what is being removed. A volume that was
-ready stays ready when a later update fails: its readers keep what they have.
+Everything is read from the API server first; then each volume is written independently of the others' failures.
+Operations on a pod are serialized, so that nothing is written to a volume being removed. A volume that was ready stays
+ready when a later update fails: its readers keep the old contents.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ log = logging.getLogger(__name__)
 
 _MOUNT_SECONDS = 123.0
 _UNMOUNT_SECONDS = 600.0
-# Among the volumes, and removed with them.
+# Stored beside the volumes and removed with them.
 _HOSTS_PLUGIN = "podlife.dev~hosts"
-# A pod from a file was not validated by an API server.
+# Pods from manifest files were not validated by an API server.
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def context_of_status(pod: Pod) -> DownwardContext:
-    """What a pod's status says; of the node nothing."""
+    """The context from a pod's status, without values of the node."""
     status = pod.get("status") or {}
     ips, host_ips = ([each["ip"] for each in status.get(name) or ()] for name in ("podIPs", "hostIPs"))
     return DownwardContext(host_ips=tuple(host_ips), pod_ips=tuple(ips))
@@ -60,22 +60,22 @@ def _log(pod: Pod, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VolumeSettings:
-    """What volumes need of the kubelet: what a pod does not define itself, the Node as it is known, and a callback for
-    a volume that is ready and could not be updated (a FailedMount event)."""
+    """Hooks into the kubelet: the downward-API context of a pod, the Node, and a callback for a mounted volume that
+    could not be updated (a FailedMount event)."""
 
     context: Callable[[Pod], DownwardContext] = context_of_status
     node: Callable[[], Object | None] = lambda: None
     report: Callable[[Pod, str], None] = _log
-    # A thread would not keep virtual time from passing.
+    # False under virtual time, which does not wait for threads.
     in_threads: bool = True
-    # Whether pods have addresses of their own, unless they ask for the node's network.
+    # Whether pods without hostNetwork have their own addresses.
     is_network_own: bool = False
 
 
 @dataclass(slots=True)
 class _Mounted:
     shown: dict[str, MountSource] = field(default_factory=dict)
-    # What environments are made of, for the containers whose paths are.
+    # For containers with subPathExpr.
     sources: EnvironmentSources = field(default_factory=EnvironmentSources)
 
 
@@ -93,7 +93,7 @@ class VolumeManager:
         self._layout = Layout(root)
         claims = Claims(client, settings.node)
         self._steps = VolumeSetups(self._layout, claims, objects, clock, settings.context)
-        self._turns = PodLocks(in_threads=settings.in_threads)
+        self._locks = PodLocks(in_threads=settings.in_threads)
         self._pods: dict[str, _Mounted] = {}
 
     async def mount(self, pod: Pod) -> None:
@@ -103,10 +103,10 @@ class VolumeManager:
         if not volumes:
             return
         try:
-            async with asyncio.timeout(_MOUNT_SECONDS), self._turns.take(uid) as turn:
+            async with asyncio.timeout(_MOUNT_SECONDS), self._locks.take(uid) as lock:
                 mounted = self._pods.setdefault(uid, _Mounted())
                 steps, failures = await self._prepare(pod, volumes, mounted)
-                failures |= await turn.run(partial(_set_up, steps))
+                failures |= await lock.run(partial(_set_up, steps))
                 mounted.shown |= {step.name: step.shown for step in steps if step.name not in failures}
                 mounted.sources = await self._sources(pod)
         except TimeoutError:
@@ -115,7 +115,7 @@ class VolumeManager:
                 f"Unable to attach or mount volumes: unmounted volumes=[{names}]: "
                 f"not ready within {_MOUNT_SECONDS:.0f} s"
             ) from None
-        self._tell(pod, mounted, failures)
+        self._report(pod, mounted, failures)
 
     def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
         uid = str(pod["metadata"]["uid"])
@@ -129,7 +129,7 @@ class VolumeManager:
         return tuple(container_mounts(self._layout, uid, container, mounted.shown, env))
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
-        """Written in place, so that containers that have it see another address of their pod."""
+        """Written in place, so that running containers see a changed address of their pod."""
         spec = pod["spec"]
         is_own = self._settings.is_network_own and not spec.get("hostNetwork")
         if has_own_file(container) or not (ips if is_own else spec.get("hostAliases")):
@@ -149,14 +149,14 @@ class VolumeManager:
         return Mount(HOSTS_PATH, str(path))
 
     async def unmount(self, uid: str) -> None:
-        """Raises `VolumeError` where something is left, to be tried again."""
+        """Raises `VolumeError` if something is left; call again."""
         if uid not in self._pods and not self._layout.has(uid):
-            # Most pods have no volumes: these cost a look and no turn.
+            # Most pods have no volumes and need no lock.
             return
         try:
-            async with asyncio.timeout(_UNMOUNT_SECONDS), self._turns.take(uid) as turn:
+            async with asyncio.timeout(_UNMOUNT_SECONDS), self._locks.take(uid) as lock:
                 self._pods.pop(uid, None)
-                await turn.run(partial(self._layout.remove, uid))
+                await lock.run(partial(self._layout.remove, uid))
         except TimeoutError:
             raise VolumeError(f"the volumes of pod {uid} are still being removed") from None
         except OSError as error:
@@ -168,7 +168,7 @@ class VolumeManager:
     async def _prepare(
         self, pod: Pod, volumes: Sequence[Volume], mounted: _Mounted
     ) -> tuple[list[VolumeSetup], dict[str, str]]:
-        """Also answers what is wrong, by name of the volume."""
+        """Also returns error messages, by volume name."""
         steps, failures = [], {}
         for volume in volumes:
             name = volume["name"]
@@ -183,7 +183,7 @@ class VolumeManager:
         return steps, failures
 
     async def _sources(self, pod: Pod) -> EnvironmentSources:
-        """Read ahead, for containers that make paths of their environment: creating a container must not wait."""
+        """Read ahead for containers with subPathExpr: creating a container must not wait."""
         containers = [each for each in all_containers(pod) if has_expressions(each)]
         if not containers:
             return EnvironmentSources()
@@ -199,7 +199,7 @@ class VolumeManager:
             raise VolumeError(f"the environment that paths of volumes are made of: {error}") from None
         return EnvironmentSources(config_maps.get, secrets.get, services)
 
-    def _tell(self, pod: Pod, mounted: _Mounted, failures: Mapping[str, str]) -> None:
+    def _report(self, pod: Pod, mounted: _Mounted, failures: Mapping[str, str]) -> None:
         for name, text in failures.items():
             if name in mounted.shown:
                 self._settings.report(pod, text)

@@ -1,4 +1,4 @@
-"""Prepares the setup of each volume of a pod: what is left to do on disk, by volume type."""
+"""Prepares the setup of each volume of a pod, by volume type: reads the API first, then returns the disk operations."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Volume = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class VolumeSetup:
-    """What is left to do for a volume: nothing of it asks the API server any more. `set_up` may be repeated; it raises
-    `SetUpError` and OSError."""
+    """The remaining setup of a volume, which needs no API server. `set_up` may be repeated; it raises `SetUpError` and
+    OSError."""
 
     name: str
     shown: MountSource
@@ -51,8 +51,8 @@ class VolumeSetups:
     context: Callable[[Pod], DownwardContext]
 
     async def prepare(self, pod: Pod, volume: Volume, *, is_ready: bool) -> VolumeSetup:
-        """`is_ready` is a volume that was set up before: what is the node's is not checked again. Raises
-        `SetUpError`, and `VolumeError` where the message is complete."""
+        """`is_ready`: the volume was set up before, so files of the node are not checked again. Raises `SetUpError`, or
+        `VolumeError` if the message is complete."""
         name = str(volume["name"])
         kind = next((key for key in volume if key != "name" and volume[key] is not None), "emptyDir")
         source = volume.get(kind) or {}
@@ -77,11 +77,11 @@ class VolumeSetups:
         group, inside, now = fs_group_of(pod), mounted_inside(pod, name), self.clock.now()
 
         def set_up() -> None:
-            place = self.layout.make_place(uid, path, is_secret=kind in _MAY_BE_SECRET)
-            _make_folder(place, group)
+            folder = self.layout.prepare_folder(uid, path, is_secret=kind in _MAY_BE_SECRET)
+            _make_folder(folder, group)
             for each in inside:
-                (place / each).mkdir(mode=0o755, parents=True, exist_ok=True)
-            atomic_writer.write(place, payload, now, partial(_give, place, group))
+                (folder / each).mkdir(mode=0o755, parents=True, exist_ok=True)
+            atomic_writer.write(folder, payload, now, partial(_set_group, folder, group))
 
         return VolumeSetup(name, MountSource(str(path), readonly=True), set_up)
 
@@ -110,7 +110,7 @@ class VolumeSetups:
             if is_ready:
                 return
             found.check()
-            # The node's own files (hostPath) belong to whom they belong to.
+            # Files of a hostPath keep their owner.
             if group is not None and found.kind == "local" and not found.readonly:
                 only_on_mismatch = policy == "OnRootMismatch"
                 give_to_group(Path(found.path), group, readonly=False, only_on_mismatch=only_on_mismatch)
@@ -118,16 +118,16 @@ class VolumeSetups:
         return VolumeSetup(str(volume["name"]), MountSource(found.path, readonly=found.readonly), set_up)
 
 
-def _give(place: Path, group: int | None) -> None:
+def _set_group(folder: Path, group: int | None) -> None:
     if group is not None:
-        give_to_group(place, group, readonly=True)
+        give_to_group(folder, group, readonly=True)
 
 
 def _make_folder(path: Path, group: int | None) -> None:
-    """Writable by all users. Once it exists, what its containers made of it stays."""
+    """Writable by all users. An existing folder keeps the permissions that containers gave it."""
     if path.is_dir():
         return
-    # Made aside: a folder that is there is ready, whenever the kubelet ended.
+    # Created under a temporary name, so that an existing folder is always complete.
     new = path.with_name(f"..{path.name}.new"[:255])
     remove_tree(new)
     new.mkdir()
@@ -138,7 +138,7 @@ def _make_folder(path: Path, group: int | None) -> None:
 
 
 def _make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> None:
-    """On the disk where the kubelet may not mount."""
+    """On disk if the kubelet may not mount."""
     if path.is_dir() and (path.is_mount() or any(path.iterdir())):
         return
     path.mkdir(exist_ok=True)
@@ -152,7 +152,7 @@ def _make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> No
 
 
 def _memory_size(source: Mapping[str, Any], pod: Pod, context: DownwardContext) -> int | None:
-    """The least of what the volume, the pod and the node allow; None is the kernel's own bound."""
+    """The smallest limit of volume, pod and node; None means the kernel's default."""
     bounds = [source.get("sizeLimit"), context.allocatable.get("memory")]
     try:
         sizes = [amount("memory", str(each)) for each in bounds if each is not None]

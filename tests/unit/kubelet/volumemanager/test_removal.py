@@ -70,7 +70,7 @@ def test_what_somebody_else_removes_meanwhile_keeps_nothing_else(
 
 
 def test_more_than_is_looked_at_in_one_go_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removal, "_AT_ONCE", 3)
+    monkeypatch.setattr(removal, "_BATCH", 3)
     for one in range(10):
         (folder / f"d{one}").mkdir()
         for two in range(10):
