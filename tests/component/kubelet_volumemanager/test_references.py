@@ -134,7 +134,7 @@ async def test_what_no_pod_refers_to_any_more_is_forgotten(node: Node) -> None:
 
 @pytest.fixture
 def room_for_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_objects, "_MOST_KEPT", 3)
+    monkeypatch.setattr(kept_objects, "_MAX_KEPT", 3)
 
 
 @pytest.mark.usefixtures("room_for_three")

@@ -1,7 +1,7 @@
-"""The objects that pods of a node refer to: config maps, secrets, tokens of service accounts, services.
+"""The objects that a node's pods refer to: config maps, secrets, service account tokens, services.
 
-`ApiObjectCache` reads them from the API server, no more often than it must: concurrent requests share one call, what
-was read lately is not read again, and what no pod refers to any more is forgotten. Constructing one starts nothing.
+`ApiObjectCache` reads them from the API server as rarely as possible: concurrent requests share one call, recent
+results are reused, and objects that no pod refers to are forgotten. The constructor starts nothing.
 """
 
 from __future__ import annotations

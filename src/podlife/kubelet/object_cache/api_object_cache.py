@@ -1,7 +1,7 @@
-"""`podlife.kubelet.interfaces.ObjectCache` over an API server.
+"""Implements `podlife.kubelet.interfaces.ObjectCache` with an API server.
 
-A pod sees every service that existed when it arrived: a list older than the pod's registration is read again. Apart
-from that a list is valid as long as any other cached object, and longer while the server is unreachable.
+A pod sees every service that existed when it arrived: a list older than the pod's registration is read again. Otherwise
+a list is valid as long as any other cached object, and longer while the server is unreachable.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.envvars import service_variables
 from podlife.kubelet.object_cache.object_store import TTL_SECONDS, Key, ObjectStore
-from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
+from podlife.kubelet.object_cache.single_flight import FALLBACK_SECONDS, SingleFlight
 from podlife.kubelet.object_cache.token_manager import TokenManager
 from podlife.kubelet.pod_fields import Pod, is_static
 
-# The API server's own service, which every container has variables of.
+# The API server's own service; every container gets variables for it.
 _MASTER: Key = ("default", "kubernetes")
-# How long a static pod's start is held up by a server that does not answer.
+# How long an unresponsive server may delay the start of a static pod.
 _STATIC_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Registered:
     namespace: str
-    # What a user may change of a pod; a changed status invalidates nothing.
-    wish: tuple[Any, ...]
+    # The fields that users may change; a changed status invalidates nothing.
+    inputs: tuple[Any, ...]
     config_maps: frozenset[Key]
     secrets: frozenset[Key]
     since: float
@@ -59,8 +59,8 @@ class ApiObjectCache:
         return await self._tokens.get(pod, audience=audience, expiration_seconds=expiration_seconds)
 
     async def service_environment(self, pod: Pod) -> Mapping[str, str]:
-        """The API server's own service always; those of the pod's namespace unless it does not want them. A static pod
-        does not wait for them: it may be what the API server itself needs."""
+        """Variables of the API server's own service, and of those in the pod's namespace unless it opts out. A static
+        pod does not wait for them, because the API server itself may depend on it."""
         if not is_static(pod):
             return await self._service_environment(pod)
         try:
@@ -82,16 +82,17 @@ class ApiObjectCache:
         return service_variables(services.values())
 
     def register(self, pod: Pod) -> None:
-        """What a pod refers to is asked for again when it comes, and when its labels, annotations or spec change."""
+        """Invalidate the objects that a pod refers to when it arrives and when its labels, annotations or spec
+        change."""
         metadata, uid = pod["metadata"], pod["metadata"]["uid"]
-        wish = (metadata.get("labels"), metadata.get("annotations"), pod.get("spec"))
+        inputs = (metadata.get("labels"), metadata.get("annotations"), pod.get("spec"))
         before = self._pods.get(uid)
-        if before is not None and before.wish == wish:
+        if before is not None and before.inputs == inputs:
             return
         namespace = metadata["namespace"]
         config_maps = frozenset((namespace, name) for name in named_config_maps(pod))
         secrets = frozenset((namespace, name) for name in named_secrets(pod))
-        now = _Registered(namespace, wish, config_maps, secrets, asyncio.get_running_loop().time())
+        now = _Registered(namespace, inputs, config_maps, secrets, asyncio.get_running_loop().time())
         self._pods[uid] = now
         self._config_maps.add(now.config_maps)
         self._secrets.add(now.secrets)
@@ -119,11 +120,11 @@ class ApiObjectCache:
 @dataclass(frozen=True, slots=True)
 class _List:
     services: tuple[Object, ...]
-    asked_at: float
+    requested_at: float
 
 
 class _ServiceLister:
-    """By namespace and name; without a name all services of the namespace."""
+    """Lists by namespace and name; without a name, all services of the namespace."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -133,13 +134,13 @@ class _ServiceLister:
     async def get(self, key: Key, since: float) -> tuple[Object, ...]:
         wanted_since = max(since, asyncio.get_running_loop().time() - TTL_SECONDS)
         found = kept = self._kept.get(key)
-        seconds = None if kept is None else PATIENCE_SECONDS
+        seconds = None if kept is None else FALLBACK_SECONDS
         task_name = f"services of {key[0]}"
         try:
-            while found is None or found.asked_at < wanted_since:
+            while found is None or found.requested_at < wanted_since:
                 found = await self._calls.join(key, task_name, lambda: self._read(key), seconds=seconds)
         except (PodlifeError, TimeoutError):
-            # A container that starts again does not wait for a server that is gone.
+            # A restarted container does not wait for an unreachable server.
             if kept is None:
                 raise
             return kept.services
@@ -149,7 +150,7 @@ class _ServiceLister:
         self._kept.pop((namespace, ""), None)
 
     async def _read(self, key: Key) -> _List:
-        asked_at = asyncio.get_running_loop().time()
+        requested_at = asyncio.get_running_loop().time()
         namespace, name = key
         if name:
             try:
@@ -158,20 +159,20 @@ class _ServiceLister:
                 services = ()
         else:
             services = tuple((await self._client.list_all(SERVICES, namespace)).items)
-        found = self._kept[key] = _List(services, asked_at)
+        found = self._kept[key] = _List(services, requested_at)
         return found
 
 
 def named_config_maps(pod: Pod) -> frozenset[str]:
-    """Those that a pod refers to, in any of its fields."""
+    """Config maps that a pod refers to, in any field."""
     names = (each.get("name") for each in _sources(pod, "configMap", "configMapRef", "configMapKeyRef"))
     return frozenset(name for name in names if name)
 
 
 def named_secrets(pod: Pod) -> frozenset[str]:
-    """Also those with which images are pulled."""
+    """Secrets that a pod refers to, including image pull secrets."""
     sources = [*_sources(pod, "secret", "secretRef", "secretKeyRef"), *_spec(pod, "imagePullSecrets")]
-    # A volume says secretName, everything else says name.
+    # A volume has secretName, everything else has name.
     names = (each.get("secretName") or each.get("name") for each in sources)
     return frozenset(name for name in names if name)
 

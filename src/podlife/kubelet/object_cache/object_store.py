@@ -1,9 +1,9 @@
 """A cache of config maps, or of secrets.
 
-An object is read again about a minute after it was read, or when a pod that refers to it arrives: a change arrives
-within that time, and a new pod never starts with old data. Only objects that pods refer to are kept, up to a limit. A
-missing object is never cached: a pod that waits for it sees it as soon as it exists. While the server is unreachable,
-cached objects stay valid.
+An object is read again about a minute after it was read, or when a pod that refers to it arrives: changes arrive within
+that time, and a new pod never starts with old data. Only objects that pods refer to are cached, up to a limit. Missing
+objects are not cached: a waiting pod sees a new object as soon as it exists. While the server is unreachable, cached
+objects stay valid.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from podlife.api.names import check_dns_subdomain
 from podlife.client import Client
 from podlife.client.refs import Ref
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
+from podlife.kubelet.object_cache.single_flight import FALLBACK_SECONDS, SingleFlight
 from podlife.lru import LruCache
 
 TTL_SECONDS = 60.0
-# Objects that came at the same time do not all go at the same time.
+# Spreads the expiry of objects that were read at the same time.
 _JITTER = 0.1
-_MOST_KEPT = 1000
-# A server that does not answer is not asked with every look at a pod.
-_ASK_AGAIN_SECONDS = 10.0
+_MAX_KEPT = 1000
+# Delay before asking an unresponsive server again.
+_RETRY_SECONDS = 10.0
 
 Key = tuple[str, str]
 
@@ -40,40 +40,40 @@ class _Kept:
 
 
 class ObjectStore:
-    """Of one resource, by namespace and name."""
+    """Caches one resource, by namespace and name."""
 
     def __init__(self, client: Client, ref: Ref, *, jitter: Callable[[], float] = random.random) -> None:
         self._client = client
         self._ref = ref
         self._jitter = jitter
         self._referrers: Counter[Key] = Counter()
-        # Of each object that is referred to: since which of all outdatings answers count.
+        # Responses to requests from before the current epoch of an object are not cached.
         self._epochs: dict[Key, int] = {}
         self._next_epoch = itertools.count()
-        self._kept = LruCache[Key, _Kept](_MOST_KEPT)
+        self._kept = LruCache[Key, _Kept](_MAX_KEPT)
         self._calls: SingleFlight[Object | None] = SingleFlight()
 
     async def get(self, namespace: str, name: str) -> Object | None:
-        """None is an object that there is not. Raises the client's error where nothing is kept to answer with."""
+        """None if the object does not exist. Raises the client's error if there is no cached object to fall back on."""
         if check_dns_subdomain(name):
-            # No server has it, and it could mean something else in a path.
+            # No server has an object of this name, and it could alter the request path.
             return None
         key = namespace, name
         kept = self._kept.get(key)
         if kept is not None and asyncio.get_running_loop().time() < kept.fresh_until:
             return kept.object
-        name_of_task = f"read {self._ref} {namespace}/{name}"
-        seconds = None if kept is None else PATIENCE_SECONDS
+        task_name = f"read {self._ref} {namespace}/{name}"
+        seconds = None if kept is None else FALLBACK_SECONDS
         try:
-            return await self._calls.join(key, name_of_task, lambda: self._read(key), seconds=seconds)
+            return await self._calls.join(key, task_name, lambda: self._read(key), seconds=seconds)
         except TimeoutError:
             if kept is None:
                 raise
-            kept.fresh_until = asyncio.get_running_loop().time() + _ASK_AGAIN_SECONDS
+            kept.fresh_until = asyncio.get_running_loop().time() + _RETRY_SECONDS
             return kept.object
 
     def add(self, keys: Iterable[Key]) -> None:
-        """A pod refers to them: what is known of them is too old."""
+        """A new pod refers to them: invalidate what is cached."""
         for key in keys:
             self._referrers[key] += 1
             self._epochs[key] = next(self._next_epoch)
@@ -93,7 +93,7 @@ class ObjectStore:
     async def _read(self, key: Key) -> Object | None:
         kept, epoch = self._kept.get(key), self._epochs.get(key)
         try:
-            # Only another look at the same object: the server's own cache is new enough for it.
+            # For a refresh, the server's own cache is new enough.
             version = "" if kept is None else "0"
             found: Object = await self._client.get(self._ref, key[1], key[0], resource_version=version)
         except NotFoundError:
@@ -103,11 +103,11 @@ class ObjectStore:
         except PodlifeError:
             if kept is None:
                 raise
-            kept.fresh_until = asyncio.get_running_loop().time() + _ASK_AGAIN_SECONDS
+            kept.fresh_until = asyncio.get_running_loop().time() + _RETRY_SECONDS
             return kept.object
         if kept is not None and _is_older(found, kept.object):
             return kept.object
-        # An answer to a question from before a pod came may be older than the pod.
+        # A response to a request from before the pod's arrival may be older than the pod.
         if epoch is not None and self._epochs.get(key) == epoch:
             self._keep(key, found)
         return found
@@ -118,6 +118,6 @@ class ObjectStore:
 
 
 def _is_older(one: Object, other: Object) -> bool:
-    """Versions are opaque, but a server whose versions are numbers counts upwards."""
+    """Versions are opaque, but servers whose versions are numbers count upwards."""
     mine, others = (str(each["metadata"].get("resourceVersion", "")) for each in (one, other))
     return mine.isdecimal() and others.isdecimal() and int(mine) < int(others)

@@ -8,16 +8,16 @@ from typing import Any, Generic, TypeVar
 
 from podlife.aio import spawn
 
-# How long a caller waits that has a cached value to fall back on.
-PATIENCE_SECONDS = 5.0
+# Timeout of callers that have a cached value to fall back on.
+FALLBACK_SECONDS = 5.0
 
 T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """By key: callers that ask while a call is in flight get its answer, or its failure.
+    """By key: concurrent callers share one call and its result or error.
 
-    A call continues when its callers are cancelled: it is bounded by the client's own deadline, and others may have
+    A call continues when its callers are cancelled: it is bounded by the client's deadline, and others may have
     joined."""
 
     def __init__(self) -> None:
@@ -33,18 +33,18 @@ class SingleFlight(Generic[T]):
     ) -> T:
         """Raises TimeoutError after `seconds`; the call continues."""
         task = self._calls.get(key)
-        # One that has ended is not under way, though its end may not have been taken note of yet.
+        # A finished call is not joined, even if its callback has not run yet.
         if task is None or task.done():
-            # The failure is raised in every caller.
+            # Every caller gets the error.
             task = self._calls[key] = spawn(call(), name=name, on_failure=lambda _: None)
-            task.add_done_callback(lambda done: self._ended(key, done))
+            task.add_done_callback(lambda done: self._discard(key, done))
         async with asyncio.timeout(seconds):
             return await asyncio.shield(task)
 
     def forget(self, key: Hashable) -> None:
-        """Who asks from now on wants an answer newer than the one that is on its way."""
+        """Later callers need a result newer than that of the call in flight."""
         self._calls.pop(key, None)
 
-    def _ended(self, key: Hashable, task: asyncio.Task[T]) -> None:
+    def _discard(self, key: Hashable, task: asyncio.Task[T]) -> None:
         if self._calls.get(key) is task:
             del self._calls[key]
