@@ -172,9 +172,9 @@ def test_facts_are_read_once_and_usage_each_time(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_memory_or_folder_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="does not tell how much memory"):
+    with pytest.raises(ConfigError, match="has no MemTotal"):
         HostMachine(tmp_path, root=tmp_path).facts()
-    with pytest.raises(ConfigError, match="cannot be looked at: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot access the folder .*: No such file"):
         HostMachine(tmp_path / "none").facts()
 
 

@@ -7,10 +7,10 @@
 Guarantees:
 - The lease is renewed even if status updates fail.
 - A status is sent only when it has changed or is due.
-- Fields of the Node that belong to others are never touched.
+- Fields of the Node that other components own are never touched.
 - One kubelet at a time serves a node, in the cluster that the node has joined.
 
-Which pods the node takes is left to `admission`.
+`admission` decides which pods the node admits.
 """
 
 from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity

@@ -1,7 +1,7 @@
-"""The conditions of a node, with a kubelet's reasons and messages, and the events for their changes.
+"""The conditions of a node, with upstream's reasons and messages, and the events for their changes. Pure.
 
-Pure. Conditions of others (NetworkUnavailable, those of a problem detector) are neither read nor touched. A shortage
-keeps its first reason for as long as it lasts, as with a kubelet.
+Conditions of other writers (NetworkUnavailable, node problem detector) are neither read nor changed. As upstream,
+pressure keeps its first reason while it lasts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from podlife.api.codec import Object
 
 READY = "Ready"
-# Of each condition: when it is true and when it is not, reason, message and event.
+# For each condition: reason, message and event when it is true, and when it is false.
 _PRESSURES = {
     "MemoryPressure": (
         (
@@ -36,7 +36,7 @@ _PRESSURES = {
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """What a node is short of."""
+    """The resources that a node lacks."""
 
     memory: bool = False
     disk: bool = False
@@ -44,15 +44,15 @@ class Pressure:
 
 
 def ready_problem(problems: Iterable[str]) -> str:
-    """Why a node is not ready, in one text: each problem once; "" where there is none."""
-    said = list(dict.fromkeys(each for each in problems if each))
-    return said[0] if len(said) == 1 else f"[{', '.join(said)}]" if said else ""
+    """Why a node is not ready, without duplicates; "" if it is ready."""
+    texts = list(dict.fromkeys(each for each in problems if each))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
 def with_own_conditions(
     old: Sequence[Mapping[str, Any]], pressure: Pressure, problem: str, now: str
 ) -> tuple[list[Object], list[str]]:
-    """The conditions as they are now, and the reasons of the events that this change is worth."""
+    """The current conditions, and the reasons of events for their changes."""
     found = {each["type"]: each for each in old}
     events: list[str] = []
     shortages = (pressure.memory, pressure.disk, pressure.pid)
@@ -63,7 +63,7 @@ def with_own_conditions(
         if before.get("status") != found[type_]["status"]:
             events.append(event)
         else:
-            # A shortage keeps its first reason and message.
+            # Unchanged pressure keeps its first reason and message.
             found[type_] = {**before, "lastHeartbeatTime": now}
     before = found.get(READY) or {}
     reason, message = "KubeletReady", "kubelet is posting ready status"

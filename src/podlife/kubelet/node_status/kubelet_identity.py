@@ -1,8 +1,7 @@
-"""Identity of one kubelet: distinguishes a restart from a second kubelet under the same node name.
+"""Identity of a kubelet: distinguishes a restart from a second kubelet with the same node name.
 
-It is a random ID, kept in the kubelet's data folder, together with the ID of the machine: a folder that was copied to
-another machine makes another kubelet. A kubelet without a folder keeps nothing between processes, so its identity is
-that of its process.
+It consists of a random ID, stored in the kubelet's data folder, and the machine ID: a folder copied to another machine
+makes another kubelet. A kubelet without a folder stores nothing, so its identity is that of its process.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from podlife.errors import ConfigError
 
 _FILE = "agent-id"
 _BYTES = 16
-_MOST_CHARACTERS = 256
+_MAX_CHARACTERS = 256
 _PROCESS = secrets.token_hex(_BYTES)
 
 
@@ -43,9 +42,9 @@ def _kept(folder: Path) -> str:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             with path.open(encoding="ascii", errors="replace") as file:
-                if kept := file.read(_MOST_CHARACTERS).strip():
+                if kept := file.read(_MAX_CHARACTERS).strip():
                     return kept
-            # Left empty by a crash: nothing was claimed under it.
+            # A crash left it empty, so it was never used.
             fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         made = secrets.token_hex(_BYTES)
         with os.fdopen(fd, "w", encoding="ascii") as file:

@@ -1,17 +1,17 @@
-"""The heartbeat of a node: its Lease in kube-node-lease, renewed every few seconds for as long as the kubelet lives.
+"""The heartbeat of a node: its Lease in kube-node-lease, renewed every few seconds while the kubelet runs.
 
-A renewal is one request, built on the lease as it was last written. It has a rate limit of its own and a deadline
-shorter than the lease, so neither a busy kubelet nor a stalled server delays it unnoticed. Failures are retried with a
-backoff. Without a node there is no lease: it belongs to the node, and goes with it.
+A renewal is one request, based on the lease last written. It has its own rate limiter and a deadline shorter than the
+lease, so that a busy kubelet does not delay it and a stalled server is noticed. Failures are retried with backoff.
+Without a node there is no lease: the node owns it, and it is deleted with the node.
 
-The lease also says which kubelet serves the node (an annotation, since a kubelet's holderIdentity is the node's name).
-A kubelet claims it before it runs anything: a second kubelet under the name of a live one is refused, and one that was
-replaced while it could not be reached ends. A single write that names another kubelet proves nothing: only a kubelet
-that keeps renewing the lease replaces this one, anything else is overwritten, as upstream's kubelet does.
+The lease also records which kubelet serves the node (in an annotation, since holderIdentity is the node's name). A
+kubelet claims it before it runs anything: a second kubelet with the name of a live one is rejected, and one that was
+replaced while unreachable exits. A single write that names another kubelet proves nothing: only a kubelet that keeps
+renewing the lease replaces this one; anything else is overwritten, as by upstream's kubelet.
 
-A renewal time is written by another machine's clock, so it is believed only where both clocks would have to be far off
-to make a difference. Values that no kubelet writes (no time, a year 9999, a duration of decades) hold a lease no longer
-than `_MOST_SECONDS`.
+Renewal times come from another machine's clock, so they count only if no plausible clock skew changes the result.
+Values that no kubelet writes (no time, a year 9999, a duration of decades) hold a lease no longer than
+`_MAX_SECONDS`.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ log = logging.getLogger(__name__)
 
 NAMESPACE = "kube-node-lease"
 _AGENT = "podlife.dev/agent"
-_DEFAULT_SECONDS, _MOST_SECONDS = 40, 3600
-# Clocks that differ by more than this are not expected in one cluster.
-_MOST_SKEW_SECONDS = 600.0
+_DEFAULT_SECONDS, _MAX_SECONDS = 40, 3600
+# Maximum expected clock skew within a cluster.
+_MAX_SKEW_SECONDS = 600.0
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.2, 7.0
-# As upstream: enough that nodes which start together do not stay together.
+# As upstream: enough to spread nodes that start together.
 _JITTER = 0.04
-# How often a lease that names another agent is read within half of its duration: agents renew it after a quarter.
-_LOOKS = 10
+# Reads of a lease that names another kubelet within half of its duration; kubelets renew it after a quarter.
+_RIVAL_CHECKS = 10
 
 
 class LeaseHold(Enum):
     FREE = auto()
     HELD = auto()
-    # By its time it is over, or has not begun: it has to be watched.
+    # Expired or in the future, within the possible clock skew: has to be watched.
     UNCLEAR = auto()
 
 
 class NameInUseError(ConfigError):
-    """Another kubelet serves the node of this name."""
+    """Another kubelet serves the node with this name."""
 
     def __init__(self, name: str, lease: Object, now: datetime) -> None:
         renewed = _renew_time(lease)
@@ -64,8 +64,8 @@ class NameInUseError(ConfigError):
 
 
 class NodeLease:
-    """`node_uid` is the UID of its node, "" while there is none; `confirm` raises if the server is not that of the
-    node's cluster."""
+    """`node_uid` returns the node's UID, "" if there is none; `confirm` raises if the server is not that of the node's
+    cluster."""
 
     def __init__(
         self,
@@ -86,14 +86,14 @@ class NodeLease:
         self._node_uid = node_uid
         self._latest: Object | None = None
         self._failures = 0
-        # Why the last renewal failed; "" when it did not.
+        # The error of the last renewal; "" if it succeeded.
         self.complaint = ""
 
     async def claim(self) -> None:
-        """Make this kubelet the one that serves the node. Raises `NameInUseError` if another one does, and what the
-        client raises."""
+        """Claim the lease for this kubelet. Raises `NameInUseError` if another kubelet holds it, and the client's
+        errors."""
         try:
-            # Most nodes that come are new, and many may come at once.
+            # Most nodes are new, and many may start at once.
             self._latest = await self._write(None, self._node_uid())
         except ConflictError:
             found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
@@ -102,23 +102,23 @@ class NodeLease:
             self._latest = await self._write(found, self._node_uid())
 
     async def run(self) -> None:
-        """Renew it until cancelled. Raises `NameInUseError` if another kubelet has taken it."""
+        """Renew the lease until cancelled. Raises `NameInUseError` if another kubelet has taken it."""
         while True:
             try:
                 await self._renew()
             except NameInUseError:
                 raise
             except Exception as error:
-                # Whatever happens, the node must not appear dead while its kubelet lives.
+                # Whatever happens, the node must not appear dead while its kubelet runs.
                 if not isinstance(error, PodlifeError):
                     log.exception("unexpected failure while renewing the lease of node %s", self._name)
-                await asyncio.sleep(self._note_failure(error))
+                await asyncio.sleep(self._on_failure(error))
                 continue
-            self._note_success()
+            self._on_success()
             await asyncio.sleep(self._settings.renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
 
     async def _is_orphan(self, lease: Object) -> bool:
-        """Its node was deleted: that is an order to let the name go, and its kubelet does not renew it any more."""
+        """Its node was deleted, which releases the name: the other kubelet no longer renews it."""
         owners = lease["metadata"].get("ownerReferences") or ()
         uid = next((str(each["uid"]) for each in owners if each["kind"] == "Node"), "")
         if not uid:
@@ -130,7 +130,7 @@ class NodeLease:
         return str(node["metadata"]["uid"]) != uid
 
     async def _wait_for_release(self, found: Object) -> None:
-        """If clocks differ, the time of a renewal proves nothing: the lease is watched for as long as it would last."""
+        """If clocks differ, a renewal time proves nothing: watch the lease for its duration."""
         hold = hold_of(found, self._identity.text, self._clock.now())
         if hold is not LeaseHold.FREE and await self._is_orphan(found):
             return
@@ -167,7 +167,7 @@ class NodeLease:
         self._latest = await self._write(found, uid)
 
     async def _wait_for_rival(self, found: Object) -> Object | None:
-        """The lease, if the kubelet that it names does not renew it; raises `NameInUseError` if it does."""
+        """Returns the lease if the kubelet it names does not renew it; raises `NameInUseError` if it does."""
         if hold_of(found, self._identity.text, self._clock.now()) is LeaseHold.FREE:
             return found
         seconds = self._settings.lease_seconds / 2
@@ -176,8 +176,8 @@ class NodeLease:
             self._name,
             seconds,
         )
-        for _ in range(_LOOKS):
-            await asyncio.sleep(seconds / _LOOKS)
+        for _ in range(_RIVAL_CHECKS):
+            await asyncio.sleep(seconds / _RIVAL_CHECKS)
             again = await self._find()
             if again is None or _agent_of(again) in ("", self._identity.text):
                 return again
@@ -193,7 +193,7 @@ class NodeLease:
         return found
 
     async def _write(self, found: Object | None, uid: str) -> Object:
-        """Raises `ConflictError` if it was changed meanwhile."""
+        """Raises `ConflictError` if it has changed meanwhile."""
         if found is not None:
             return await self._client.update(LEASES, self._renewed(found, uid))
         try:
@@ -215,7 +215,7 @@ class NodeLease:
             "annotations": {**(lease["metadata"].get("annotations") or {}), _AGENT: self._identity.text},
         }
         if uid:
-            # A node that was made again is another owner: the collector would remove a lease with the old one's UID.
+            # A recreated node is another owner: the GC would delete a lease that refers to the old UID.
             owner = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": uid}
             metadata["ownerReferences"] = [owner]
         spec = {
@@ -225,7 +225,7 @@ class NodeLease:
         }
         return {**lease, "metadata": metadata, "spec": spec}
 
-    def _note_failure(self, error: Exception) -> float:
+    def _on_failure(self, error: Exception) -> float:
         if not self._failures:
             log.warning("lease renewal of node %s failed: %s", self._name, error)
         self.complaint = str(error)
@@ -233,7 +233,7 @@ class NodeLease:
         self._failures += 1
         return delay
 
-    def _note_success(self) -> None:
+    def _on_success(self) -> None:
         if self._failures:
             log.info("lease renewal of node %s recovered", self._name)
         self._failures = 0
@@ -250,18 +250,18 @@ def _agent_of(lease: Object) -> str:
 
 def lease_seconds(lease: Object) -> int:
     seconds = (lease.get("spec") or {}).get("leaseDurationSeconds")
-    return min(seconds, _MOST_SECONDS) if isinstance(seconds, int) and seconds > 0 else _DEFAULT_SECONDS
+    return min(seconds, _MAX_SECONDS) if isinstance(seconds, int) and seconds > 0 else _DEFAULT_SECONDS
 
 
 def hold_of(lease: Object, agent: str, now: datetime) -> LeaseHold:
-    """The lease as the kubelet `agent` has to see it."""
+    """The state of the lease from the point of view of the kubelet with this identity."""
     renewed = _renew_time(lease)
     if _agent_of(lease) == agent or renewed is None:
         return LeaseHold.FREE
     age, seconds = _age(renewed, now), lease_seconds(lease)
     if abs(age) <= seconds:
         return LeaseHold.HELD
-    return LeaseHold.FREE if age > seconds + _MOST_SKEW_SECONDS else LeaseHold.UNCLEAR
+    return LeaseHold.FREE if age > seconds + _MAX_SKEW_SECONDS else LeaseHold.UNCLEAR
 
 
 def _age(renewed: datetime, now: datetime) -> float:

@@ -1,8 +1,8 @@
-"""The machine under a node, as the node reports it: this one, or the settings of a simulated node.
+"""The machine of a node: this one, or that of a simulated node.
 
-`facts` are what does not change while the kubelet runs; `usage` is what is free right now, and costs two small reads.
-`HostMachine` reads /proc, /sys and /etc. What cannot be read is left empty, except for what a node cannot be without:
-memory and the folder of its pods.
+`facts` do not change while the kubelet runs; `usage` is what is free right now, at the cost of two small reads.
+`HostMachine` reads /proc, /sys and /etc. Unreadable values are left empty, except for required ones: memory and the
+data folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class MachineFacts:
     cores: int
     memory_bytes: int
     storage_bytes: int
-    # Size of a page, and how many of them there are.
+    # Page size and number of pages.
     hugepages: tuple[tuple[int, int], ...] = ()
     swap_bytes: int = 0
     machine_id: str = ""
@@ -32,14 +32,14 @@ class MachineFacts:
     boot_id: str = ""
     kernel_version: str = ""
     os_image: str = ""
-    # In Kubernetes' words: amd64, arm64.
+    # As Kubernetes names it: amd64, arm64.
     architecture: str = "amd64"
     operating_system: str = "linux"
 
 
 @dataclass(frozen=True, slots=True)
 class MachineUsage:
-    """What is free. None is not known, and no reason for concern."""
+    """Free resources. None means unknown, and never causes pressure."""
 
     memory_free_bytes: int | None = None
     storage_free_percent: float | None = None
@@ -56,7 +56,7 @@ class Machine(Protocol):
 
 
 class FixedMachine:
-    """A machine that is as it is said to be, and never short of anything."""
+    """A machine with fixed facts and usage."""
 
     def __init__(self, facts: MachineFacts, usage: MachineUsage | None = None) -> None:
         self._facts = facts
@@ -70,8 +70,8 @@ class FixedMachine:
 
 
 class HostMachine:
-    """`data` is the folder whose file system pods write to; `root` is where the machine's files are, for a kubelet in a
-    container of its own."""
+    """`data` is a folder on the file system that pods write to; `root` is where the machine's root is mounted, for a
+    kubelet in a container."""
 
     def __init__(self, data: Path, *, root: Path = Path("/")) -> None:
         self._data = data
@@ -99,11 +99,11 @@ class HostMachine:
     def _read_facts(self) -> MachineFacts:
         memory = self._memory()
         if "MemTotal" not in memory:
-            raise ConfigError(f"{self._root / 'proc/meminfo'} does not tell how much memory there is")
+            raise ConfigError(f"{self._root / 'proc/meminfo'} has no MemTotal")
         try:
             storage = os.statvfs(self._data)
         except OSError as error:
-            raise ConfigError(f"the folder {self._data} cannot be looked at: {error.strerror}") from None
+            raise ConfigError(f"cannot access the folder {self._data}: {error.strerror}") from None
         machine = platform.machine()
         return MachineFacts(
             cores=os.cpu_count() or 1,
@@ -158,7 +158,7 @@ class HostMachine:
 
     def _pids_free(self) -> float | None:
         most = self._line("proc/sys/kernel/pid_max")
-        # Running and all threads of the machine stand in the fourth field of its load.
+        # The fourth field of loadavg has the numbers of running and of all threads.
         fields = self._line("proc/loadavg").split()
         now = fields[3].rpartition("/")[2] if len(fields) > 3 else ""
         if not most.isdecimal() or not now.isdecimal():
@@ -167,5 +167,5 @@ class HostMachine:
 
 
 def _percent(part: int, whole: int) -> float | None:
-    # A file system without a table of inodes says that it has none at all.
+    # File systems without an inode table report 0 inodes.
     return 100.0 * part / whole if whole else None

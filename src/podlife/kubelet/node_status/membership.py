@@ -1,10 +1,10 @@
-"""The cluster that a node has joined, and the check that the API server is still that cluster's.
+"""The cluster that a node has joined, and the check that the API server still serves it.
 
-An API server whose data was lost or replaced has no pods for this node, and a kubelet that believed it would end
-everything that runs. So the kubelet remembers, by UID, objects that identify the cluster, and compares them before it
-believes a list of pods or registers its node again. The namespace kube-system decides, where it may be read. A node may
-not read it on a kube-apiserver, but may read the service default/kubernetes; that one can be made again, and so can the
-node's own object, but a cluster in which both have other UIDs is another one.
+An API server whose data was lost or replaced has no pods for this node, and a kubelet that trusted it would kill
+everything. So the kubelet remembers the UIDs of objects that identify the cluster, and compares them before it uses a
+list of pods or registers its node again. The namespace kube-system is decisive if it may be read. With kube-apiserver a
+node may not read it, but the service default/kubernetes; that service and the node's own object can be recreated, but a
+cluster in which both have other UIDs is another cluster.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Uids = Mapping[str, str]
 
 
 class AnotherClusterError(ConfigError):
-    """The API server serves another cluster than the one that the node has joined."""
+    """The API server serves a cluster other than the one the node has joined."""
 
 
 def is_another_cluster(known: Uids, found: Uids) -> bool:
-    """`found` has "" for an object that does not exist, and nothing for one that may not be read."""
+    """`found` has "" for an object that does not exist, and no entry for one that may not be read."""
     compared = [each for each in (*_CLUSTER_WIDE, _NODE) if each in known and each in found]
     if _KUBE_SYSTEM in compared:
         return known[_KUBE_SYSTEM] != found[_KUBE_SYSTEM]
@@ -45,23 +45,23 @@ def is_another_cluster(known: Uids, found: Uids) -> bool:
 
 
 class ClusterMembership:
-    """Without a `file` the cluster is remembered until the process ends; without a `node` its object is not compared.
-    Removing the file accepts whichever cluster there is now."""
+    """Without a `file` the cluster is remembered until the process exits; without a `node` its object is not compared.
+    Removing the file accepts the current cluster."""
 
     def __init__(self, client: Client, node: str = "", file: Path | None = None) -> None:
         self._client = client
         self._node = node
         self._file = file
         self._kept: Uids = {}
-        # How many checks have begun, and which of them was the last to pass.
+        # The number of checks begun, and the last one that passed.
         self._begun = self._passed = 0
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def check(self) -> None:
-        """Raises `AnotherClusterError`, and what the client raises if the server cannot be asked. Many nodes of one
-        process ask together: one check that began after they asked is enough for all of them."""
+        """Raises `AnotherClusterError`, and the client's errors. Concurrent callers share a check: one that began after
+        their call is enough for all."""
         begun = self._begun
-        async with self._turn:
+        async with self._lock:
             if self._passed <= begun:
                 self._begun += 1
                 await self._compare()
@@ -79,11 +79,11 @@ class ClusterMembership:
             if uid and known.get(name) == uid:
                 break
         if is_another_cluster(known, found):
-            raise AnotherClusterError(self._refusal(known, found))
+            raise AnotherClusterError(self._mismatch(known, found))
         self._save(known, {**known, **{name: uid for name, uid in found.items() if uid}})
 
     def note_node(self, uid: str) -> None:
-        """The node is registered under this UID, in the cluster that was checked."""
+        """Record the UID under which the node is registered in the checked cluster."""
         if self._node:
             known = self._load()
             self._save(known, {**known, _NODE: uid})
@@ -123,7 +123,7 @@ class ClusterMembership:
         except OSError as error:
             raise ConfigError(f"cannot write {self._file}: {error.strerror}") from None
 
-    def _refusal(self, known: Uids, found: Uids) -> str:
+    def _mismatch(self, known: Uids, found: Uids) -> str:
         name = next(each for each in found if each in known)
         accept = "restart the agent" if self._file is None else f"remove {self._file}"
         return (

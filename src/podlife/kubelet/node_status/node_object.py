@@ -1,7 +1,7 @@
-"""The Node object: as a kubelet creates it, what it sets of one that was there already, and its newest known state.
+"""The Node object: how a kubelet creates it, what it corrects on an existing one, and its newest known state.
 
-Labels and taints are given at creation. Of a node that exists, only the labels that a kubelet owns are
-corrected; its taints, its provider's ID and everything else belong to others.
+Labels and taints are set at creation. On an existing node, only the labels that a kubelet owns are corrected; taints,
+provider ID and everything else belong to other components.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 30.0
 _HOSTNAME = "kubernetes.io/hostname"
 _OS, _ARCH = "kubernetes.io/os", "kubernetes.io/arch"
-# What a kubelet sets again on a node that it finds, where it has a value for it.
-_ANSWERED_FOR = (
+# Labels that a kubelet corrects on an existing node, if it has a value.
+_KUBELET_LABELS = (
     _HOSTNAME,
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
@@ -63,13 +63,13 @@ def initial_node(settings: NodeSettings, facts: MachineFacts, status: Mapping[st
 
 
 def corrected_labels(node: Mapping[str, Any], settings: NodeSettings, facts: MachineFacts) -> dict[str, str]:
-    """Which labels of a node that was found have to be set."""
+    """The labels of an existing node that have to be set."""
     wanted = _labels(settings, facts)
-    return _differing(node, {key: wanted[key] for key in _ANSWERED_FOR if key in wanted})
+    return _differing(node, {key: wanted[key] for key in _KUBELET_LABELS if key in wanted})
 
 
 def required_labels(node: Mapping[str, Any], facts: MachineFacts) -> dict[str, str]:
-    """Labels that every node must have and that have to be set again."""
+    """Required labels that have to be set again."""
     return _differing(node, {_OS: facts.operating_system, _ARCH: facts.architecture})
 
 
@@ -79,11 +79,11 @@ def _differing(node: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, 
 
 
 async def create_or_get(client: Client, node: Object) -> tuple[Object, bool]:
-    """The node as the server has it, and whether it was created just now. Raises what the client raises."""
+    """The server's node, and whether it was created now. Raises the client's errors."""
     try:
         return await client.create(NODES, node), True
     except (AlreadyExistsError, ForbiddenError) as error:
-        # A kubelet that may not create its Node may use one that was created for it.
+        # A kubelet that may not create its Node may use an existing one.
         refused = error
     try:
         return await client.get(NODES, node["metadata"]["name"]), False
@@ -92,8 +92,7 @@ async def create_or_get(client: Client, node: Object) -> tuple[Object, bool]:
 
 
 class NodeRecord:
-    """The newest known state: what the server returned, and what a watch has brought since. `node` is None while
-    it does not exist."""
+    """The newest known state, from responses and from the watch. `node` is None if it does not exist."""
 
     def __init__(self) -> None:
         self.node: Object | None = None
@@ -108,7 +107,7 @@ class NodeRecord:
             self.node = node
 
     def remove(self, uid: str) -> None:
-        """The node of this UID is gone; another of its name is not."""
+        """The node with this UID was deleted; another one of the same name is kept."""
         if uid == self.uid:
             self.node = None
 
@@ -122,7 +121,7 @@ def _is_older(node: Object, than: Object) -> bool:
 
 
 async def follow_node(client: Client, name: str, record: NodeRecord) -> None:
-    """Keep the record as new as the server's own, until cancelled."""
+    """Keep the record up to date until cancelled."""
     delay = _FIRST_RETRY_SECONDS
     while True:
         try:
@@ -130,7 +129,7 @@ async def follow_node(client: Client, name: str, record: NodeRecord) -> None:
         except ExpiredError:
             delay = _FIRST_RETRY_SECONDS
         except Exception as error:
-            # A kubelet without this watch still learns of its node from its own requests.
+            # Without this watch, the kubelet still learns of its node from its own requests.
             is_expected = isinstance(error, PodlifeError)
             level = logging.DEBUG if is_expected else logging.WARNING
             log.log(level, "watch of node %s ended, retrying: %s", name, error, exc_info=not is_expected)

@@ -1,7 +1,6 @@
-"""Observes the machine and the runtime of a node, and decides whether the node is ready, in upstream's words.
+"""Observes the machine and the runtime, and decides whether the node is ready, with upstream's messages.
 
-A node is short of something as soon as it is below a threshold, and for a while after it is above it again. Which pods
-have to go because of it is not decided here.
+A node is under pressure when a resource is below its threshold, and for a while after. This module does not evict pods.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _DOWN = "container runtime is down"
 
 
 class VersionedRuntime(Protocol):
-    """What is asked of a `Runtime` here."""
+    """The part of `Runtime` used here."""
 
     name: str
 
@@ -30,7 +29,7 @@ class VersionedRuntime(Protocol):
 
 
 class Observer:
-    """`problems` returns what else keeps the node from being ready, one text each."""
+    """`problems` returns further reasons why the node is not ready."""
 
     def __init__(
         self,
@@ -46,13 +45,13 @@ class Observer:
         self._settings = settings
         self._gauge = PressureGauge(settings.thresholds, hold_seconds=settings.pressure_seconds)
         self._version = "Unknown"
-        # When the runtime answered last, in the loop's time.
-        self._answered_at: float | None = None
+        # When the runtime last responded, in the loop's time.
+        self._responded_at: float | None = None
 
-    async def look(self) -> Observation:
-        """Raises `ConfigError` where the machine is none that a node can be on."""
+    async def observe(self) -> Observation:
+        """Raises `ConfigError` if no node can run on this machine."""
         facts = self._machine.facts()
-        runtime_problems = await self._ask_runtime()
+        runtime_problems = await self._check_runtime()
         seconds = asyncio.get_running_loop().time()
         return Observation(
             facts,
@@ -61,8 +60,8 @@ class Observer:
             problem=ready_problem((*runtime_problems, *self._problems())),
         )
 
-    async def _ask_runtime(self) -> list[str]:
-        """A runtime that restarts is not reported: it has some time to come back."""
+    async def _check_runtime(self) -> list[str]:
+        """A restarting runtime is not reported before `runtime_patience_seconds`."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._settings.check_seconds):
@@ -70,17 +69,17 @@ class Observer:
         except (ContainerRuntimeError, TimeoutError) as error:
             reason = str(error) or f"no answer within {self._settings.check_seconds:g}s"
         else:
-            self._answered_at = loop.time()
+            self._responded_at = loop.time()
             return []
-        if self._answered_at is None:
+        if self._responded_at is None:
             return [_NOT_YET, f"container runtime not ready: {reason}"]
-        if loop.time() - self._answered_at < self._settings.runtime_patience_seconds:
+        if loop.time() - self._responded_at < self._settings.runtime_patience_seconds:
             return []
         return [_DOWN, f"container runtime not ready: {reason}"]
 
 
 class PressureGauge:
-    """`hold_seconds` is how long a shortage that is over is still reported."""
+    """Pressure is reported for `hold_seconds` after it has ended."""
 
     def __init__(self, thresholds: Thresholds, *, hold_seconds: float) -> None:
         self._thresholds = thresholds
@@ -88,7 +87,7 @@ class PressureGauge:
         self._last_short: dict[str, float] = {}
 
     def read(self, usage: MachineUsage, seconds: float) -> Pressure:
-        """What the node is short of at this moment of the loop's time."""
+        """The pressure at this time (the loop's)."""
         limits = self._thresholds
         short = {
             "memory": _is_below(usage.memory_free_bytes, limits.memory_bytes),

@@ -1,9 +1,8 @@
 """Maintains the Node object while the kubelet runs: registers it, updates its status, renews its lease.
 
-A status is sent when it has changed, and otherwise every few minutes; the comparison is made every few seconds, at
-times that differ from node to node, and costs no request. An update that fails is sent with the next comparison. As
-upstream, a Node that was deleted stays deleted until it is created again or the kubelet restarts, unless the settings
-say otherwise.
+The status is compared every few seconds, with jitter and without a request; it is sent when it has changed, and
+otherwise every few minutes. A failed update is repeated with the next comparison. As upstream, a deleted Node is
+created again only when the kubelet restarts, unless the settings say otherwise.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ from podlife.kubelet.pod_events import EventRecorder
 log = logging.getLogger(__name__)
 
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.1, 7.0
-# How often one status is tried with the node as the server has it now, before the next look.
+# Attempts to send a status with the server's current node, before the next comparison.
 _TRIES = 5
-# A node that is not ready is checked more often, so that it becomes ready without delay.
+# An unready node is checked more often, so that it becomes ready without delay.
 _UNREADY_SECONDS = 1.0
 
 
 class NodeReporter:
-    """One per node. `problems` returns what keeps the node from being ready, one text each. `limiter` admits the
-    heartbeats; by default they have one of their own. `membership` knows the node's cluster, and
-    `identity` this kubelet; without them both last as long as the process."""
+    """One per node. `problems` returns reasons why the node is not ready. `limiter` limits heartbeats; by default they
+    have their own. `membership` knows the node's cluster, and `identity` identifies this kubelet; by default both last
+    as long as the process."""
 
-    def __init__(  # noqa: PLR0913 - the client, the node, and what is reported of it
+    def __init__(  # noqa: PLR0913 - every collaborator is injected explicitly
         self,
         client: Client,
         settings: NodeSettings,
@@ -64,7 +63,7 @@ class NodeReporter:
     ) -> None:
         self.registered = asyncio.Event()
         self._api = client
-        # With a deadline of their own: a server that has stalled is noticed while the lease still holds.
+        # With its own deadline: a stalled server is noticed before the lease expires.
         self._client = client.with_timeout(settings.renew_seconds, limiter=limiter or Limiter())
         self._settings = settings
         self._clock = clock
@@ -73,7 +72,7 @@ class NodeReporter:
         self._observer = Observer(settings, machine=machine, runtime=runtime, problems=problems)
         self._record = NodeRecord()
         self._membership = membership or ClusterMembership(client, settings.name)
-        # The node that was found to be of the cluster that this kubelet has joined.
+        # UID of the node that was confirmed to be in the kubelet's cluster.
         self._accepted_uid = ""
         self._is_claimed = False
         self.lease = NodeLease(
@@ -85,14 +84,14 @@ class NodeReporter:
             confirm=self._membership.check,
         )
         self._due = 0.0
-        # What was seen, and of which state of the node it was found to be nothing new.
+        # The observation and node that last needed no update.
         self._nothing_new: tuple[Observation, Object | None] | None = None
         self._is_ready = False
         self._is_unschedulable = False
-        self._complaint = ""
+        self._logged_error = ""
 
     def node(self) -> Object:
-        """The node as it is known now: of one that is not registered yet, or no more, as it would be created."""
+        """The newest known node; before registration or after deletion, as it would be created."""
         if self._record.node is not None:
             return self._record.node
         seen = Observation(self._machine.facts(), "")
@@ -101,25 +100,25 @@ class NodeReporter:
 
     @property
     def uid(self) -> str:
-        """That of the node on the server; "" while there is none."""
+        """The UID of the node at the server; "" if there is none."""
         return self._record.uid
 
     def put(self, node: Object) -> None:
-        """The node has changed on the server: for an informer that many kubelets share."""
+        """The node has changed at the server; called by a shared informer."""
         self._record.put(node)
 
     def remove(self, uid: str) -> None:
         self._record.remove(uid)
 
     async def claim(self) -> None:
-        """Become the kubelet of the node, before any of its pods is touched. Waits for a server that does not answer;
-        raises `NameInUseError` and `AnotherClusterError`."""
+        """Claim the node before any of its pods is touched. Waits for an unreachable server. Raises `NameInUseError`
+        and `AnotherClusterError`."""
         if not self._is_claimed:
-            await self._persist("could not be claimed", self._try_claim)
+            await self._retry("could not be claimed", self._try_claim)
             self._is_claimed = True
 
     async def run(self) -> None:
-        """Register, then keep the node up to date until cancelled. Raises `ConfigError` if no node can run on the
+        """Register the node, and keep it up to date until cancelled. Raises `ConfigError` if no node can run on the
         machine or another kubelet serves the node."""
         await self.claim()
         self._event("Starting", "Starting kubelet.")
@@ -127,18 +126,18 @@ class NodeReporter:
         async with asyncio.TaskGroup() as group:
             name = self._settings.name
             group.create_task(self.lease.run(), name=f"lease of node {name}")
-            group.create_task(self._report_for_ever(), name=f"status of node {name}")
+            group.create_task(self._report_loop(), name=f"status of node {name}")
             if self._settings.watches:
                 group.create_task(follow_node(self._api, name, self._record), name=f"watch of node {name}")
 
-    # Joining
+    # Registration
 
     async def _register(self) -> None:
-        await self._persist("could not be registered", self._try_register)
+        await self._retry("could not be registered", self._try_register)
         self.registered.set()
 
-    async def _persist(self, what: str, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Until it succeeds. What the user has to put right is final; another cluster only before the claim."""
+    async def _retry(self, what: str, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Retry until it succeeds. Errors that the user has to fix are final; another cluster only before the claim."""
         delay = _FIRST_RETRY_SECONDS
         while True:
             try:
@@ -147,11 +146,11 @@ class NodeReporter:
                 is_away = self._is_claimed and isinstance(error, AnotherClusterError)
                 if isinstance(error, ConfigError) and not is_away:
                     raise
-                self._complain(what, error)
+                self._log_once(what, error)
                 await asyncio.sleep(delay * (1 + 0.1 * random.random()))  # noqa: S311 - spreads load
                 delay = min(_LAST_RETRY_SECONDS, delay * 2)
             else:
-                self._complaint = ""
+                self._logged_error = ""
                 return
 
     async def _try_claim(self) -> None:
@@ -159,7 +158,7 @@ class NodeReporter:
         await self.lease.claim()
 
     async def _try_register(self) -> None:
-        seen = await self._observer.look()
+        seen = await self._observer.observe()
         status, _ = node_status({}, seen, self._settings, self._now())
         node, is_new = await create_or_get(self._client, initial_node(self._settings, seen.facts, status))
         self._record.put(node)
@@ -177,26 +176,26 @@ class NodeReporter:
         await self._send(seen, corrected_labels(node, self._settings, seen.facts), is_forced=True)
 
     async def _accept(self) -> None:
-        """A node that was made again is this kubelet's only in the cluster that it has joined."""
+        """Accept a recreated node only in the cluster that the kubelet has joined."""
         if self._record.uid != self._accepted_uid:
             uid = self._record.uid
             await self._membership.check()
             self._membership.note_node(uid)
             self._accepted_uid = uid
 
-    # Telling
+    # Status
 
-    async def _report_for_ever(self) -> None:
+    async def _report_loop(self) -> None:
         while True:
             seconds = self._settings.check_seconds if self._is_ready else _UNREADY_SECONDS
             spread = 1 + 0.04 * random.random()  # noqa: S311 - spreads load
             await asyncio.sleep(seconds * spread)
             try:
                 await self._report()
-            except Exception as error:  # noqa: BLE001 - the next look may go well, and pods do not depend on it
-                self._complain("could not be told its status", error)
+            except Exception as error:  # noqa: BLE001 - the next attempt may succeed, and pods do not depend on it
+                self._log_once("status update failed", error)
             else:
-                self._complaint = ""
+                self._logged_error = ""
 
     async def _report(self) -> None:
         if self._record.node is None:
@@ -204,11 +203,11 @@ class NodeReporter:
             if self._record.node is None:
                 return
         await self._accept()
-        seen = await self._observer.look()
+        seen = await self._observer.observe()
         self._note_schedulable()
         node = self._record.node
         is_forced = asyncio.get_running_loop().time() >= self._due
-        # Most looks end here, for a few comparisons: many nodes live in one process.
+        # Fast path, because many nodes may share one process.
         known = self._nothing_new
         if not is_forced and known is not None and node is known[1] and seen == known[0]:
             return
@@ -224,11 +223,11 @@ class NodeReporter:
         try:
             self._record.put(await self._client.get(NODES, self._settings.name))
         except NotFoundError as error:
-            self._complain("is gone; start the agent again to register it", error)
+            self._log_once("is gone; start the agent again to register it", error)
             raise
 
     async def _send(self, seen: Observation, labels: dict[str, str], *, is_forced: bool) -> None:
-        """Raises what the client raises; a node that is gone is not a failure here."""
+        """Raises the client's errors; a missing node is not an error here."""
         for attempt in range(_TRIES):
             node = self._record.node
             if node is None:
@@ -250,7 +249,7 @@ class NodeReporter:
                 self._record.remove(metadata["uid"])
                 return
             except (ConflictError, InvalidError):
-                # Another node of the same name, or an older state of it: decided again with what there is.
+                # Another node of the same name, or a newer version of it: decide again with the current one.
                 if attempt == _TRIES - 1:
                     raise
                 self._record.node = await self._client.get(NODES, self._settings.name)
@@ -262,11 +261,11 @@ class NodeReporter:
             return
 
     def _plan_next_report(self, *, is_changed: bool) -> None:
-        """After a change at a time of its own, so that nodes which changed together do not report together for ever."""
+        """Randomized after a change, so that nodes that changed together do not keep reporting together."""
         spread = random.random() + 0.5 if is_changed else 1.0  # noqa: S311 - spreads load
         self._due = asyncio.get_running_loop().time() + self._settings.report_seconds * spread
 
-    # Saying what happened
+    # Events and logs
 
     def _note_schedulable(self) -> None:
         spec = (self._record.node or {}).get("spec") or {}
@@ -281,12 +280,12 @@ class NodeReporter:
             regarding = {"apiVersion": "v1", "kind": "Node", "name": self._settings.name}
             self._recorder.event(regarding, type_, reason, message)
 
-    def _complain(self, what: str, error: Exception) -> None:
-        """Once for each reason: the same is tried every few seconds."""
-        if str(error) != self._complaint:
+    def _log_once(self, what: str, error: Exception) -> None:
+        """Log each reason once: the same is tried every few seconds."""
+        if str(error) != self._logged_error:
             defect = None if isinstance(error, PodlifeError) else error
             log.warning("node %s %s: %s", self._settings.name, what, error, exc_info=defect)
-        self._complaint = str(error)
+        self._logged_error = str(error)
 
     def _now(self) -> str:
         return format_time(self._clock.now())

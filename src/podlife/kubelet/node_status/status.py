@@ -1,6 +1,6 @@
-"""The status of a node from its machine and its runtime, its capacity, and whether it has to be sent again. Pure.
+"""The status of a node from its machine and runtime, its capacity, and whether it has to be sent. Pure.
 
-What others keep in the status (images, attached volumes, devices, foreign conditions) stays as it is.
+Fields of other writers (images, attached volumes, devices, foreign conditions) are preserved.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OWN_CONDITIONS = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "Re
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The last observation of the node. `problem` is why it is not ready, "" when it is."""
+    """The last observation of the node. `problem` is why it is not ready; "" if it is."""
 
     facts: MachineFacts
     # As in a node's containerRuntimeVersion: process://1.2.
@@ -34,7 +34,7 @@ class Observation:
 def node_status(
     old: Mapping[str, Any], seen: Observation, settings: NodeSettings, now: str
 ) -> tuple[Object, list[str]]:
-    """The whole status as it is to be, and the reasons of the events that the change is worth."""
+    """The complete new status, and the reasons of events for the change."""
     conditions, events = with_own_conditions(old.get("conditions") or (), seen.pressure, seen.problem, now)
     amounts = capacity(seen.facts, settings, old.get("capacity") or {})
     status: Object = {
@@ -50,7 +50,7 @@ def node_status(
 
 
 def _addresses(settings: NodeSettings) -> list[Object]:
-    """A kube-apiserver reaches a node by its Hostname first: without one that resolves, that is an address."""
+    """kube-apiserver prefers the Hostname: without one that resolves, use an address."""
     hostname = settings.hostname or next(iter(settings.addresses), settings.name)
     addresses = settings.addresses or ((hostname,) if _is_address(hostname) else ())
     return [
@@ -87,7 +87,7 @@ def _node_info(seen: Observation, settings: NodeSettings) -> Object:
 
 
 def is_same_status(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether the server knows it all already; when it was last told does not count."""
+    """Whether the server already has this status; heartbeat times are ignored."""
     return (
         old.get("addresses") == new["addresses"]
         and old.get("daemonEndpoints") == new["daemonEndpoints"]
@@ -101,7 +101,7 @@ _EMPTY_INFO = {"kubeProxyVersion": ""}
 
 
 def _amounts(quantities: Mapping[str, str] | None) -> dict[str, int]:
-    """A server may write the same amount in another way."""
+    """A server may write the same quantity differently."""
     return {name: parse_nanos(str(text)) for name, text in (quantities or {}).items()}
 
 
@@ -113,11 +113,11 @@ def _without_heartbeats(conditions: Sequence[Mapping[str, Any]]) -> dict[str, Ob
 
 
 def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
-    """A strategic merge patch of what differs, always with the conditions that are this kubelet's, which carry the
-    time: what another controller has changed meanwhile in anything else is not undone."""
+    """A strategic merge patch of the differences, always with the kubelet's own conditions, which carry the heartbeat;
+    concurrent changes of other controllers to other fields are not undone."""
     patch: Object = {"conditions": [each for each in new["conditions"] if each["type"] in OWN_CONDITIONS]}
     if old.get("addresses") != new["addresses"]:
-        # By the key that lists of addresses are merged by, a second address of one type would take the first's place.
+        # Addresses are merged by type, so a second address of a type would replace the first.
         patch["addresses"] = [*new["addresses"], {"$patch": "replace"}]
     for name in ("capacity", "allocatable"):
         before = old.get(name) or {}
@@ -131,7 +131,7 @@ def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
 
 
 def capacity(facts: MachineFacts, settings: NodeSettings, known: Mapping[str, str]) -> dict[str, str]:
-    """`known` is the capacity the node has now: what others report in it (devices) stays."""
+    """`known` is the current capacity: resources of other reporters (devices) are preserved."""
     foreign = {name: amount for name, amount in known.items() if not name.startswith(_HUGEPAGES)}
     return {
         **foreign,
@@ -144,7 +144,7 @@ def capacity(facts: MachineFacts, settings: NodeSettings, known: Mapping[str, st
 
 
 def allocatable(amounts: Mapping[str, str], facts: MachineFacts, settings: NodeSettings) -> dict[str, str]:
-    """The capacity without what is reserved; memory also without that which huge pages hold."""
+    """The capacity without reservations; memory also without huge pages."""
     left = {name: parse_quantity(text) for name, text in amounts.items()}
     for name, kept in _kept_free(facts, settings).items():
         if name in left:
