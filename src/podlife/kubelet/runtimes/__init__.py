@@ -1,4 +1,4 @@
-"""What runs containers: `process` (nothing to install), `containerd`, `sim` (nothing runs).
+"""Container runtimes: `process` (nothing to install), `containerd`, `sim` (simulated), `custom` (your own compute).
 
-The seam is `podlife.kubelet.runtime`.
+They implement `podlife.kubelet.runtime`.
 """

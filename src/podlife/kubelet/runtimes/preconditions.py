@@ -1,5 +1,5 @@
-"""Preconditions that every runtime checks, with the same messages: unknown IDs, repeated attempts, commands for
-containers that do not run, log paths; and that one kubelet at a time uses a folder.
+"""Preconditions that every runtime checks, with the same messages: unknown IDs, repeated attempts, exec in stopped
+containers, log paths; and a lock that lets one kubelet at a time use a folder.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ X = TypeVar("X")
 
 
 class FolderLock:
-    """Held by the one kubelet that uses the folder, for as long as it lives."""
+    """Held by the one kubelet that uses the folder, while it lives."""
 
     def __init__(self, folder: Path, in_use: str = "") -> None:
-        """`in_use` is the message for the others."""
+        """`in_use` is the error message for other kubelets."""
         self._path = folder / "agent.lock"
         self._in_use = in_use or f"{folder} is in use by another node agent: give each a folder of its own"
         self._fd = -1
 
     def acquire(self) -> None:
-        """Raises ConfigError while another kubelet has it."""
+        """Raises ConfigError while another kubelet holds it."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -59,11 +59,11 @@ def find(kind: str, known: Mapping[str, X], wanted_id: str) -> X:
 
 def check_ready(sandbox_id: str, state: SandboxState) -> None:
     if state is not SandboxState.READY:
-        raise ConflictInRuntimeError(f"sandbox {sandbox_id} is stopped: nothing is started in it any more")
+        raise ConflictInRuntimeError(f"sandbox {sandbox_id} is stopped: no container can be started in it")
 
 
 def check_new_sandbox(config: SandboxConfig, of_the_pod: Iterable[tuple[str, SandboxConfig]]) -> None:
-    """Given the pod's sandboxes there are, by id."""
+    """`of_the_pod` are the pod's existing sandboxes, by ID."""
     for other_id, other in of_the_pod:
         if other.attempt == config.attempt:
             raise ConflictInRuntimeError(
@@ -72,7 +72,7 @@ def check_new_sandbox(config: SandboxConfig, of_the_pod: Iterable[tuple[str, San
 
 
 def check_new_container(config: ContainerConfig, in_sandbox: Iterable[tuple[str, ContainerConfig]]) -> None:
-    """Given the sandbox's containers there are, by id."""
+    """`in_sandbox` are the sandbox's existing containers, by ID."""
     for other_id, other in in_sandbox:
         if (other.name, other.attempt) == (config.name, config.attempt):
             raise ConflictInRuntimeError(
@@ -92,7 +92,7 @@ def check_exec(command: Sequence[str], name: str, state: ContainerState) -> None
 
 
 def log_path_of(sandbox: SandboxConfig, config: ContainerConfig) -> Path | None:
-    """Never outside of the sandbox's folder of logs: the names in it come from users."""
+    """Never outside the sandbox's log directory: the names come from users."""
     if sandbox.log_directory is None or not config.log_path:
         return None
     relative = PurePosixPath(config.log_path)
@@ -104,6 +104,6 @@ def log_path_of(sandbox: SandboxConfig, config: ContainerConfig) -> Path | None:
 
 
 def make_private(folder: Path) -> None:
-    """The folder and those above it that are missing, for the owner alone."""
+    """Create the folder and missing parents, accessible to the owner only."""
     for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
         path.mkdir(mode=0o700, exist_ok=True)

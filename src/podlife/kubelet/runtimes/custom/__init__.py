@@ -1,9 +1,9 @@
-"""A runtime out of compute of your own: write the six methods of `Compute`, and `CustomRuntime` makes a runtime of it.
+"""A runtime on top of your own compute: implement the six methods of `Compute`, and `CustomRuntime` does the rest.
 
     async with CustomRuntime(MyCompute(), Path("/var/lib/my-node"), SystemClock()) as runtime: ...
 
-What the kubelet needs and your compute does not know (sandboxes, attempts, grace periods, who was told what) is kept
-here. `docs/own-compute.md` shows a whole one.
+It keeps what the kubelet needs and your compute does not know: sandboxes, attempts, grace periods, events.
+`docs/own-compute.md` has a complete example.
 """
 
 from podlife.kubelet.runtime import ContainerConfig, ExecResult, SandboxConfig

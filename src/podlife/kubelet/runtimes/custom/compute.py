@@ -1,9 +1,9 @@
-"""What your compute does: six methods, about one piece of work each, named by its ID.
+"""The interface of your compute: six methods, each about one piece of work, identified by its ID.
 
-What you may rely on: `start` is called at most once for an ID, whatever crashes; all other calls may be repeated, and
-may come in any order for different IDs, at the same time. What you owe: `runs` tells the truth, also about what was
-started by a kubelet before this one, and an end stays known until `remove`. Raise whatever you like: an exception of
-`start` is shown to users as the reason why the container could not be started, any other is tried again.
+You may rely on this: `start` is called at most once for an ID, whatever crashes; all other calls may be repeated, and
+calls for different IDs may run concurrently and in any order. You must ensure this: `runs` is accurate, including work
+started by an earlier kubelet, and an end is remembered until `remove`. Raise any exception: that of `start` is shown to
+users as the reason why the container failed to start; all other calls are retried.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
 
 
 class ComputeError(PodlifeError):
-    """For your compute to raise; the text is shown to users. Any other exception will do as well."""
+    """For your compute to raise; the message is shown to users. Other exceptions work as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a piece of work ended. By convention 143 is the code of one that ended because it was asked to, 137 of one
-    that was made to. Without a reason it is `Completed` or `Error`, as the code says."""
+    """How a piece of work ended. By convention the exit code is 143 after a graceful stop and 137 after a kill. The
+    default reason is `Completed` or `Error`, by exit code."""
 
     exit_code: int
     reason: str = ""
@@ -34,7 +34,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A container to run. Command, arguments and environment are as they should be used."""
+    """A container to run. Command, arguments and environment are final."""
 
     id: str
     pod: SandboxConfig
@@ -42,36 +42,36 @@ class Work:
     log: LogFile | None = None
 
     def write(self, output: bytes | str, stream: str = "stdout") -> None:
-        """What `kubectl logs` is to show. Blocks for as long as a write to a file does."""
+        """Append to the output of `kubectl logs`. Blocks like any write to a file."""
         if self.log is not None:
             self.log.feed(stream, output.encode() if isinstance(output, str) else output)
 
 
 class Compute(Protocol):
     async def start(self, work: Work) -> None:
-        """Returns when it runs; raises if it cannot."""
+        """Return when it is running; raise if it cannot be started."""
 
     async def stop(self, work_id: str, *, force: bool) -> None:
-        """Ask it to end, or make it. Need not wait until it has. What has ended, or was never started, is left."""
+        """Ask it to end, or kill it with `force`; need not wait. Ignore work that has ended or was never started."""
 
     async def remove(self, work_id: str) -> None:
-        """Forget it: it has ended, or was never started."""
+        """Forget it; it has ended or was never started."""
 
     async def runs(self) -> Mapping[str, End | None]:
-        """All there is, by ID: None for what runs, its end for what has ended."""
+        """All work by ID: None if it is running, or how it ended."""
         ...
 
     async def changed(self) -> None:
-        """Returns when something may have ended since this was called last. Whoever cannot know sleeps a second."""
+        """Return when something may have ended since the last call; if you cannot know, sleep a second."""
 
     async def exec(self, work_id: str, command: Sequence[str]) -> ExecResult:
-        """Run a command beside it, to its end. It is cancelled when nobody waits for it any more."""
+        """Run a command in it and return the result. Cancelled when the caller is gone."""
         ...
 
 
 @runtime_checkable
 class Resuming(Protocol):
-    """What compute may do besides, if its work goes on without the kubelet."""
+    """Optional, for compute whose work continues without the kubelet."""
 
     async def resume(self, work: Work) -> None:
-        """A kubelet has begun and found this running: from now on its output goes to this one's log."""
+        """A new kubelet has found this running: from now on, write its output to this work's log."""

@@ -1,8 +1,8 @@
-"""Between the runtime and the compute: starts once, stops with grace, notices ends.
+"""Drives the compute on behalf of the runtime: starts once, stops with a grace period, detects ends.
 
-Each start and each stop is a task of its own, so that it goes on when whoever asked has given up. One task listens for
-changes. An end is told once, after the start it belongs to. A compute that fails or hangs is asked again; it costs an
-error to whoever waits, never the truth: nothing is said to have ended that the compute did not say so of.
+Each start and stop has its own task, so that it continues when its caller is cancelled. One task waits for changes. An
+end is reported once, after its start. A compute that fails or hangs is called again; callers get an error, but nothing
+is ever reported as ended unless the compute says so.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ log = logging.getLogger(__name__)
 _START_SECONDS = 300.0
 _CALL_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
-_LOOK_SECONDS = 0.01
-# How often, and how long each time, one is made to end before whoever waits is told that it does not.
-_KILLS = 10
+_BATCH_SECONDS = 0.01
+# Attempts to kill a container, and the wait after each, before its callers get an error.
+_KILL_TRIES = 10
 _KILL_SECONDS = 2.0
 _LOG_BYTES, _LOG_FILES = 10 * 1024 * 1024, 5
-_FORGOTTEN = End(
-    137, "ContainerStatusUnknown", "the compute knows nothing of it any more: how it ended is not known"
+_LOST = End(
+    137, "ContainerStatusUnknown", "the compute no longer knows the container: how it ended is unknown"
 )
 
 
@@ -49,16 +49,16 @@ class Driver:
         self._clock = clock
         self._logs: dict[str, LogFile] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looks = 0
+        self._checks = 0
 
     async def open(self) -> None:
-        await self._look_if_possible()
+        await self._try_check()
         self._spawn(self._listen(), "changes of the compute")
         if isinstance(self._compute, Resuming):
             self._spawn(self._resume_all(self._compute), "work that goes on")
 
     async def close(self) -> None:
-        """Starts under way are waited for; what runs runs on."""
+        """Waits for starts in progress; containers keep running."""
         starts = [each.starting for each in self._records.containers.values() if each.starting is not None]
         if starts:
             await asyncio.wait(starts, timeout=5.0)
@@ -71,7 +71,7 @@ class Driver:
         self.subscriptions.publish(RuntimeEvent(kind, stored.config.pod_uid, stored.id, container_id))
 
     async def call(self, what: Awaitable[Any]) -> Any:
-        """Raises `RuntimeUnavailableError` for whatever goes wrong."""
+        """Raises `RuntimeUnavailableError` for any failure."""
         try:
             async with asyncio.timeout(_CALL_SECONDS):
                 return await what
@@ -85,42 +85,42 @@ class Driver:
     # Starting
 
     def begin(self, container: Container) -> asyncio.Task[None]:
-        """It is claimed before the compute hears of it, so that no crash makes it start twice."""
+        """Claim it before calling the compute, so that no crash makes it start twice."""
         container.stored.is_claimed = True
         self._records.save(container.stored)
         container.starting = self._spawn(self._start(container), f"start of {container.stored.config.name}")
         return container.starting
 
     async def _start(self, container: Container) -> None:
-        looks = self._looks
+        checks = self._checks
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await self._compute.start(self._work(container))
         except TimeoutError:
             await self._give_up(container)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is why the container did not start
-            self._end_at_start(container, str(error) or type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - any error is the reason why the container did not start
+            self._fail_start(container, str(error) or type(error).__name__)
         finally:
             container.starting = None
-        self._has_started(container)
-        if self._looks != looks:
-            # It may have ended in a look that did not yet count it among those that run.
-            await self._look_if_possible()
+        self._on_started(container)
+        if self._checks != checks:
+            # It may have ended during a check that did not count it as running yet.
+            await self._try_check()
 
     async def _give_up(self, container: Container) -> NoReturn:
-        """On a start that does not return: it may have happened all the same."""
+        """After a start that does not return; it may have taken effect."""
         text = f"the compute had not started it after {_START_SECONDS:g} s"
         await self._kill_once(container)
         runs = await self.call(self._compute.runs())
         if container.id in runs and runs[container.id] is None:
             raise RuntimeUnavailableError(f"{text}, and says that it runs")
-        self._end_at_start(container, text)
+        self._fail_start(container, text)
 
-    def _end_at_start(self, container: Container, why: str) -> NoReturn:
+    def _fail_start(self, container: Container, why: str) -> NoReturn:
         self._end(container, End(128, "StartError", why))
         raise StartContainerError(f"cannot start container {container.stored.config.name!r}: {why}")
 
-    def _has_started(self, container: Container) -> None:
+    def _on_started(self, container: Container) -> None:
         container.stored.started_at = self._clock.now()
         self._records.save(container.stored)
         self.publish(EventKind.CONTAINER_STARTED, container.sandbox, container.id)
@@ -141,11 +141,11 @@ class Driver:
     # Stopping
 
     def ask_to_stop(self, container: Container, grace_seconds: float) -> asyncio.Task[None]:
-        """The task ends when the container has; it raises `RuntimeUnavailableError` where that does not happen."""
+        """Returns a task that ends with the container, or raises `RuntimeUnavailableError` if it cannot be stopped."""
         kill_at = asyncio.get_running_loop().time() + max(grace_seconds, 0.0)
         if container.kill_at is None or kill_at < container.kill_at:
             container.kill_at = kill_at
-            container.news.set()
+            container.changed.set()
         if container.stopping is None or container.stopping.done():
             container.stopping = self._spawn(self._stop(container), f"stop of {container.stored.config.name}")
         return container.stopping
@@ -153,45 +153,47 @@ class Driver:
     async def _stop(self, container: Container) -> None:
         loop = asyncio.get_running_loop()
         assert container.kill_at is not None
-        asking = None
+        request = None
         if container.kill_at > loop.time():
-            asking = self._spawn(self._ask(container), f"asking {container.stored.config.name} to end")
+            request = self._spawn(
+                self._request_stop(container), f"stop request to {container.stored.config.name}"
+            )
         try:
             while container.state is ContainerState.RUNNING and (left := container.kill_at - loop.time()) > 0:
-                await self._wait_for_news(container, left)
+                await self._wait_for_change(container, left)
         finally:
-            if asking is not None:
-                asking.cancel()
-        for _ in range(_KILLS):
+            if request is not None:
+                request.cancel()
+        for _ in range(_KILL_TRIES):
             if container.state is not ContainerState.RUNNING:
                 return
             await self._kill_once(container)
-            await self._wait_for_news(container, _KILL_SECONDS)
+            await self._wait_for_change(container, _KILL_SECONDS)
         if container.state is ContainerState.RUNNING:
-            # The next who asks tries again.
+            # The next stop request tries again.
             container.kill_at = None
             name = container.stored.config.name
-            raise RuntimeUnavailableError(f"the compute has not ended container {name!r}, asking again")
+            raise RuntimeUnavailableError(f"the compute has not ended container {name!r}, will retry")
 
-    async def _ask(self, container: Container) -> None:
+    async def _request_stop(self, container: Container) -> None:
         try:
             await self.call(self._compute.stop(container.id, force=False))
         except RuntimeUnavailableError as error:
-            log.warning("container %s was not asked to end: %s", container.stored.config.name, error)
+            log.warning("stop request to container %s failed: %s", container.stored.config.name, error)
 
     async def _kill_once(self, container: Container) -> None:
         try:
             await self.call(self._compute.stop(container.id, force=True))
-            # One that listens for changes by sleeping would make everybody wait for its next look.
-            await self._look()
+            # Check now: a compute that implements `changed` by sleeping would delay all waiters.
+            await self._check()
         except RuntimeUnavailableError as error:
-            log.warning("container %s was not made to end: %s", container.stored.config.name, error)
+            log.warning("kill of container %s failed: %s", container.stored.config.name, error)
 
-    async def _wait_for_news(self, container: Container, seconds: float) -> None:
+    async def _wait_for_change(self, container: Container, seconds: float) -> None:
         if container.state is not ContainerState.RUNNING:
             return
-        container.news.clear()
-        await wait_until_set(container.news, seconds=seconds)
+        container.changed.clear()
+        await wait_until_set(container.changed, seconds=seconds)
 
     # Ends
 
@@ -199,22 +201,22 @@ class Driver:
         while True:
             try:
                 await self._compute.changed()
-                await self._look()
-            except Exception as error:  # noqa: BLE001 - somebody else's code; nobody listens if this ends
-                log.warning("changes of the compute are not known: %s; it is asked again", error)
+                await self._check()
+            except Exception as error:  # noqa: BLE001 - third-party code, and this loop must not end
+                log.warning("wait for compute changes failed, retrying: %s", error)
                 await asyncio.sleep(_RETRY_SECONDS)
-            # Many ends at once are one look, and a compute that always says "changed" stops nobody's work.
-            await asyncio.sleep(_LOOK_SECONDS)
+            # Batches many ends into one check, and limits a compute that always returns at once.
+            await asyncio.sleep(_BATCH_SECONDS)
 
-    async def _look_if_possible(self) -> None:
+    async def _try_check(self) -> None:
         try:
-            await self._look()
+            await self._check()
         except RuntimeUnavailableError as error:
-            log.warning("%s; it is asked again", error)
+            log.warning("%s; retrying", error)
 
-    async def _look(self) -> None:
-        """Those that were known to run before the compute was asked, and do not."""
-        self._looks += 1
+    async def _check(self) -> None:
+        """Compare the containers known to be running before the call with what the compute runs."""
+        self._checks += 1
         running = [
             each
             for each in self._records.containers.values()
@@ -224,12 +226,12 @@ class Driver:
             return
         runs = await self.call(self._compute.runs())
         for container in running:
-            end = runs.get(container.id, _FORGOTTEN)
+            end = runs.get(container.id, _LOST)
             if end is not None:
                 self._end(container, end)
             elif container.stored.started_at is None:
-                # Whoever had asked for its start did not live, or not wait, to hear of it.
-                self._has_started(container)
+                # The kubelet died before it learned of the start, or its wait timed out.
+                self._on_started(container)
 
     def _end(self, container: Container, end: End) -> None:
         stored = container.stored
@@ -241,7 +243,7 @@ class Driver:
         stored.finished_at = self._clock.now()
         stored.started_at = stored.started_at or stored.finished_at
         self._records.save(stored)
-        container.news.set()
+        container.changed.set()
         self.publish(EventKind.CONTAINER_STOPPED, container.sandbox, container.id)
 
     def _log(self, container: Container) -> LogFile | None:
@@ -249,16 +251,16 @@ class Driver:
         if path is None:
             return None
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        made = LogFile(str(path), max_bytes=_LOG_BYTES, max_files=_LOG_FILES)
-        self._logs[container.id] = made
-        return made
+        file = LogFile(str(path), max_bytes=_LOG_BYTES, max_files=_LOG_FILES)
+        self._logs[container.id] = file
+        return file
 
     def _close_log(self, container_id: str) -> None:
-        if made := self._logs.pop(container_id, None):
-            made.end()
+        if file := self._logs.pop(container_id, None):
+            file.end()
 
     def _spawn(self, coroutine: Any, name: str) -> asyncio.Task[None]:
-        # A failure goes to whoever waits for the task; it is no surprise if nobody does any more.
+        # The caller that awaits the task gets the error; without one it is only logged.
         task: asyncio.Task[None] = spawn(
             coroutine, name=name, on_failure=lambda failure: log.debug("%s: %s", name, failure)
         )

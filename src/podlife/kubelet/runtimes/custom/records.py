@@ -1,7 +1,7 @@
-"""What is known of sandboxes and containers, in memory and on the disk: one small file each, replaced as a whole.
+"""Sandboxes and containers, in memory and on disk: one small file each, replaced atomically.
 
-A restarted kubelet finds them again. They are not synced to the disk at each change: after the machine itself went down
-your compute says what runs, and what nobody knows of any more is shown as unknown.
+A restarted kubelet loads them. They are not fsynced at each change: after a crash of the machine your compute reports
+what is running, and containers it does not know are reported as unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StoredContainer(msgspec.Struct):
     config: ContainerConfig
     created_at: datetime
     log_path: Path | None = None
-    # From before the compute is asked to start it: it is never asked twice.
+    # Set before the compute is asked to start it, so that it is never asked twice.
     is_claimed: bool = False
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -64,13 +64,13 @@ class Sandbox:
 class Container:
     stored: StoredContainer
     sandbox: Sandbox
-    is_leaving: bool = False
-    # When it has to be gone, by the loop's time; only ever brought nearer.
+    is_being_removed: bool = False
+    # When it will be killed, in the loop's time; only ever moves earlier.
     kill_at: float | None = None
     starting: asyncio.Task[None] | None = None
     stopping: asyncio.Task[None] | None = None
-    # Set when it has ended, or is to end sooner.
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    # Set when it has ended or its deadline has moved.
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def id(self) -> str:
@@ -81,7 +81,7 @@ class Container:
         stored = self.stored
         if stored.end is not None:
             return ContainerState.EXITED
-        # One that was to be started counts as running until it is known that it does not: it has to be stopped.
+        # A claimed container counts as running until it is known not to be, because it may have to be stopped.
         has_begun = stored.is_claimed and self.starting is None
         return ContainerState.RUNNING if has_begun else ContainerState.CREATED
 
@@ -117,15 +117,15 @@ class Records:
         self._folders = {StoredSandbox: folder / "sandboxes", StoredContainer: folder / "containers"}
 
     def load(self) -> None:
-        """Read what a kubelet before has left."""
+        """Load what an earlier kubelet left."""
         self.sandboxes, self.containers, self._of_pods = {}, {}, {}
         for folder in self._folders.values():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for sandbox in self._read(StoredSandbox):
-            self._keep(Sandbox(sandbox))
+            self._index_sandbox(Sandbox(sandbox))
         for container in self._read(StoredContainer):
             if container.sandbox_id in self.sandboxes:
-                self._hold(Container(container, self.sandboxes[container.sandbox_id]))
+                self._index_container(Container(container, self.sandboxes[container.sandbox_id]))
             else:
                 self._unlink(container)
 
@@ -134,11 +134,11 @@ class Records:
 
     def add_sandbox(self, stored: StoredSandbox) -> Sandbox:
         self.save(stored)
-        return self._keep(Sandbox(stored))
+        return self._index_sandbox(Sandbox(stored))
 
     def add_container(self, stored: StoredContainer, sandbox: Sandbox) -> Container:
         self.save(stored)
-        return self._hold(Container(stored, sandbox))
+        return self._index_container(Container(stored, sandbox))
 
     def remove_sandbox(self, sandbox: Sandbox) -> None:
         uid = sandbox.stored.config.pod_uid
@@ -155,19 +155,19 @@ class Records:
 
     def save(self, stored: Stored) -> None:
         path = self._path(stored)
-        made = path.with_suffix(".new")
-        made.unlink(missing_ok=True)
-        fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        temporary = path.with_suffix(".new")
+        temporary.unlink(missing_ok=True)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(msgspec.json.encode(stored, enc_hook=str))
-        made.rename(path)
+        temporary.rename(path)
 
-    def _keep(self, sandbox: Sandbox) -> Sandbox:
+    def _index_sandbox(self, sandbox: Sandbox) -> Sandbox:
         self.sandboxes[sandbox.stored.id] = sandbox
         self._of_pods.setdefault(sandbox.stored.config.pod_uid, {})[sandbox.stored.id] = sandbox
         return sandbox
 
-    def _hold(self, container: Container) -> Container:
+    def _index_container(self, container: Container) -> Container:
         self.containers[container.id] = container.sandbox.containers[container.id] = container
         return container
 

@@ -47,8 +47,8 @@ from podlife.kubelet.runtimes.preconditions import (
 
 
 class CustomRuntime:
-    """`folder` is where it remembers its sandboxes and containers, one kubelet's alone. `ips` is what every pod has for
-    its address: probes and hooks ask there."""
+    """Stores its sandboxes and containers in `folder`, which only one kubelet may use. `ips` are the addresses of every
+    pod, for probes and hooks."""
 
     image_is_name_only = True
 
@@ -141,7 +141,7 @@ class CustomRuntime:
         self._ready_sandbox(container.stored.sandbox_id)
         if container.stored.is_claimed:
             raise started_before(container.stored.config.name)
-        if container.is_leaving:
+        if container.is_being_removed:
             raise ConflictInRuntimeError(f"container {container.stored.config.name!r} is being removed")
         await asyncio.shield(self._driver.begin(container))
 
@@ -152,7 +152,7 @@ class CustomRuntime:
         container = self._records.containers.get(container_id)
         if container is None:
             return
-        container.is_leaving = True
+        container.is_being_removed = True
         await self._stop(container, 0.0)
         if container.stored.is_claimed:
             await self._driver.call(self._compute.remove(container_id))
@@ -200,7 +200,7 @@ class CustomRuntime:
 
     async def _stop(self, container: Container, grace_seconds: float) -> None:
         if container.starting is not None:
-            # How it went is for whoever asked for it.
+            # The result is for the caller of the start.
             with suppress(ContainerRuntimeError):
                 await asyncio.shield(container.starting)
         if container.state is ContainerState.RUNNING:

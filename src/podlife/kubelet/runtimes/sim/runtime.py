@@ -37,7 +37,7 @@ from .world import SimContainer, SimSandbox, SimWorld
 
 
 class SimRuntime:
-    """The runtime `sim`. Another one over the same world is what a kubelet finds that was started again."""
+    """The `sim` runtime. A second one over the same world simulates a restarted kubelet."""
 
     name = "sim"
 
@@ -48,7 +48,7 @@ class SimRuntime:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        """The world goes on."""
+        """The world keeps running."""
 
     async def version(self) -> str:
         return "1"
@@ -155,9 +155,9 @@ class SimRuntime:
     ) -> AsyncIterator[ExecSession]:
         container = self._container(container_id)
         check_exec(command, container.config.name, container.state)
-        answer = container.behaviour.exec
+        respond = container.behaviour.exec
         session = ResultSession(tty=tty)
-        session.end(answer(command) if answer else ExecResult(0, b"", b""))
+        session.end(respond(command) if respond else ExecResult(0, b"", b""))
         yield session
 
     exec_sync = exec_sync
@@ -178,14 +178,14 @@ class SimRuntime:
             self._world.pulled.add(image)
         return image
 
-    async def _wait_in(self, line: list[asyncio.Future[None]]) -> None:
+    async def _wait_in(self, waiters: list[asyncio.Future[None]]) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(waiter)
+        waiters.append(waiter)
         try:
             await waiter
         finally:
-            if waiter in line:
-                line.remove(waiter)
+            if waiter in waiters:
+                waiters.remove(waiter)
 
     def _ready_sandbox(self, sandbox_id: str) -> SimSandbox:
         sandbox = find("sandbox", self._world.sandboxes, sandbox_id)

@@ -1,7 +1,7 @@
-"""The machine on which simulated containers run. It goes on when the kubelet, and the `SimRuntime` it holds, is gone.
+"""The simulated machine that containers run on. It outlives the kubelet and its `SimRuntime`.
 
-Durations are the event loop's: under virtual time a container that runs for an hour ends at once. A container that
-does nothing costs nothing: there is no task per container, and a timer only while something is due.
+Durations are the event loop's: under virtual time a container that runs for an hour ends at once. An idle container
+costs nothing: there is no task per container, and a timer only while something is due.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """By default it starts at once, runs for ever and ends as soon as it is asked to.
+    """By default a container starts at once, runs indefinitely and exits as soon as it is stopped.
 
-    Without `run_seconds` it does not end by itself. `stop_seconds` is how long it takes to end when asked;
-    None is: not before it is killed. `refusal` keeps it from being created, `start_error` from starting.
-    """
+    Without `run_seconds` it does not exit on its own. `stop_seconds` is the time it takes to exit after the stop
+    signal; None means that it has to be killed. `refusal` makes its creation fail, `start_error` its start."""
 
     start_seconds: float = 0.0
     run_seconds: float | None = None
@@ -51,7 +50,7 @@ class Behaviour:
 
 Script = Callable[[SandboxConfig, ContainerConfig], Behaviour]
 Pulling = Callable[[str], tuple[float, str]]
-"""How many seconds an image takes to pull, and why it does not come; "" where it does."""
+"""Returns how many seconds an image takes to pull, and the error; "" if it succeeds."""
 
 
 @dataclass(slots=True)
@@ -78,14 +77,14 @@ class SimContainer:
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
-    # When it has to be gone, and the one thing that will happen next.
+    # When it will be killed, and the timer of its next event.
     kill_at: float | None = None
     timer: asyncio.TimerHandle | None = None
     starters: list[asyncio.Future[None]] = field(default_factory=list)
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
 
 
-def _answer(waiters: list[asyncio.Future[None]]) -> None:
+def _notify(waiters: list[asyncio.Future[None]]) -> None:
     for waiter in waiters:
         if not waiter.done():
             waiter.set_result(None)
@@ -106,10 +105,10 @@ class SimWorld:
         self.clock = clock
         self.script = script
         self._pulling = pulling
-        # Images that took their time once and are here since.
+        # Images that were pulled.
         self.pulled: set[str] = set()
         self.ips = ips
-        # What pulling an image says in place of bringing it; any other image is there.
+        # Pull errors by image; all other images can be pulled.
         self.image_errors: dict[str, str] = {}
         self.sandboxes: dict[str, SimSandbox] = {}
         self.containers: dict[str, SimContainer] = {}
@@ -118,7 +117,7 @@ class SimWorld:
         self._numbers = itertools.count(1)
 
     def new_id(self) -> str:
-        # Numbered, not random: the same scenario gives the same IDs.
+        # Sequential, so that the same scenario gives the same IDs.
         return f"{next(self._numbers):064x}"
 
     def sandboxes_of(self, pod_uid: str) -> list[SimSandbox]:
@@ -136,7 +135,7 @@ class SimWorld:
             self._by_pod.pop(sandbox.config.pod_uid, None)
 
     def missing_image(self, image: str) -> tuple[float, str] | None:
-        """How long it takes to pull, and why it does not come; None for one that is here."""
+        """Seconds to pull the image and the error; None if it is present."""
         if image in self.pulled:
             return None
         seconds, error = self._pulling(image)
@@ -144,16 +143,16 @@ class SimWorld:
         return (seconds, error) if seconds or error else None
 
     def switch_off(self) -> None:
-        """The machine is without power: nothing runs on it any more, and nobody was told how it ended."""
+        """Power loss: everything stops, and exit codes are lost."""
         for sandbox in self.sandboxes.values():
             sandbox.state = SandboxState.NOT_READY
             for container in sandbox.containers.values():
                 if container.state is ContainerState.RUNNING or container.is_starting:
                     self.end(container, 255, "Unknown")
-                    _answer(container.starters)
+                    _notify(container.starters)
 
     def begin(self, container: SimContainer) -> None:
-        """It starts, now or later, whether or not whoever asked still waits."""
+        """Start it, now or later, even if the caller is cancelled."""
         if container.behaviour.start_seconds > 0:
             loop = asyncio.get_running_loop()
             container.timer = loop.call_later(container.behaviour.start_seconds, self._start, container)
@@ -166,7 +165,7 @@ class SimWorld:
             self.end(container, 128, "StartError", container.behaviour.start_error)
         else:
             self._run(container)
-        _answer(container.starters)
+        _notify(container.starters)
 
     def _run(self, container: SimContainer) -> None:
         container.state = ContainerState.RUNNING
@@ -174,7 +173,7 @@ class SimWorld:
         self._write_log(container)
         self.publish(EventKind.CONTAINER_STARTED, container.sandbox, container)
         if container.behaviour.run_seconds is not None:
-            self._after(container, container.behaviour.run_seconds, container.behaviour.exit_code)
+            self._end_after(container, container.behaviour.run_seconds, container.behaviour.exit_code)
 
     def end(self, container: SimContainer, exit_code: int, reason: str = "", message: str = "") -> None:
         if container.state is ContainerState.EXITED:
@@ -192,11 +191,11 @@ class SimWorld:
             "OOMKilled" if out_of_memory else "Completed" if exit_code == 0 else "Error"
         )
         container.message = message
-        _answer(container.waiters)
+        _notify(container.waiters)
         self.publish(EventKind.CONTAINER_STOPPED, container.sandbox, container)
 
     def ask_to_stop(self, container: SimContainer, grace_seconds: float) -> None:
-        """The end it chooses or the one it gets, whichever comes first; a later request only brings it nearer."""
+        """Exits on its own or is killed, whichever comes first; a later request can only shorten the time."""
         if container.state is not ContainerState.RUNNING:
             return
         now = asyncio.get_running_loop().time()
@@ -204,15 +203,15 @@ class SimWorld:
         if container.kill_at is not None and kill_at >= container.kill_at:
             return
         own = container.behaviour.stop_seconds
-        is_asked_again = container.kill_at is not None
+        is_repeated = container.kill_at is not None
         container.kill_at = kill_at
-        own_end = container.timer.when() if is_asked_again and container.timer else None
+        own_end = container.timer.when() if is_repeated and container.timer else None
         if grace_seconds <= 0:
             self.end(container, 137)
-        elif own is not None and not is_asked_again and own <= grace_seconds:
-            self._before(container, now + own, container.behaviour.stop_exit_code)
+        elif own is not None and not is_repeated and own <= grace_seconds:
+            self._end_no_later(container, now + own, container.behaviour.stop_exit_code)
         elif own_end is None or kill_at < own_end:
-            self._before(container, kill_at, 137)
+            self._end_no_later(container, kill_at, 137)
 
     def publish(self, kind: EventKind, sandbox: SimSandbox, container: SimContainer | None = None) -> None:
         container_id = container.id if container else ""
@@ -241,13 +240,13 @@ class SimWorld:
             log_path=container.log_path,
         )
 
-    def _before(self, container: SimContainer, when: float, exit_code: int) -> None:
-        """Unless it ends by itself earlier."""
+    def _end_no_later(self, container: SimContainer, when: float, exit_code: int) -> None:
+        """Unless it exits earlier on its own."""
         if container.timer is not None and container.timer.when() <= when:
             return
-        self._after(container, when - asyncio.get_running_loop().time(), exit_code)
+        self._end_after(container, when - asyncio.get_running_loop().time(), exit_code)
 
-    def _after(self, container: SimContainer, seconds: float, exit_code: int) -> None:
+    def _end_after(self, container: SimContainer, seconds: float, exit_code: int) -> None:
         if container.timer is not None:
             container.timer.cancel()
         container.timer = asyncio.get_running_loop().call_later(seconds, self.end, container, exit_code)
