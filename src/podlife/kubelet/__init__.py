@@ -1,7 +1,7 @@
-"""The kubelet: runs the pods of a node, and ends them.
+"""The kubelet: runs and terminates the pods of a node.
 
-`kubelet.Kubelet` puts everything together. `sync_loop` turns what happens into updates of `podworkers`, which run the
-steps of `pod_syncer` over `kuberuntime`, `volumemanager`, `prober` and `status`; `pleg` observes the runtime.
-`runtimes` are the ways to run containers, behind the seam in `runtime`. Nothing is imported here: a caller pays for the
-part that it uses.
+`kubelet.Kubelet` assembles everything. `sync_loop` turns changes into updates of `podworkers`, which run the steps of
+`pod_syncer` over `kuberuntime`, `volumemanager`, `prober` and `status`; `pleg` observes the runtime. `runtimes`
+contains the container runtimes, behind the interface in `runtime`. Nothing is imported here, so that a caller imports
+only what it uses.
 """

@@ -1,11 +1,11 @@
-"""Whether the node takes a pod that was bound to it, and the reason if not (ST-18, ST-19).
+"""Whether the node admits a pod that was bound to it, and the reason if not (ST-18, ST-19).
 
-The scheduler has checked already; this is for pods that came another way, and for what changed in between. Resources,
-ports, affinity, taints and sysctls are checked; reasons and messages are upstream's. Preempting other pods for critical
-ones is not implemented. `admission_failure` decides and is pure; `Admitter` remembers which pods have a place.
+The scheduler has checked already; this covers pods that bypass it, and changes in between. Resources, ports, affinity,
+taints and sysctls are checked; reasons and messages are upstream's. Preemption for critical pods is not implemented.
+`admission_failure` decides and is pure; `Admitter` keeps track of admitted pods.
 
-A sysctl is safe if it belongs to a namespace that the pod has to itself. Others are rejected, as by a kubelet without
-`--allowed-unsafe-sysctls`.
+A sysctl is safe if it is namespaced and the pod does not share that namespace with the node. Others are rejected, as by
+a kubelet without `--allowed-unsafe-sysctls`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, i
 
 _OS, _OS_LABEL = "linux", "kubernetes.io/os"
 _IPC, _NET = "IPC", "Net"
-# By name: the namespace that it belongs to.
+# The namespace of each sysctl.
 _SAFE_SYSCTLS = {
     "kernel.shm_rmid_forced": _IPC,
     **dict.fromkeys(
@@ -52,7 +52,7 @@ class AdmissionFailure:
 
 
 class AllocatedResources:
-    """What the pods of a node take of it, kept up to date: a pod that comes costs the same however many there are."""
+    """Resources allocated to pods, updated incrementally: admission costs the same for any number of pods."""
 
     def __init__(self) -> None:
         self.pods = 0
@@ -65,7 +65,7 @@ class AllocatedResources:
         self.ports.update(_ports(pod))
 
     def remove(self, pod: Pod) -> None:
-        """One that was added, as it was then."""
+        """Remove a pod, in the state in which it was added."""
         self.pods -= 1
         self.amounts.subtract(pod_requests(pod))
         self.ports = self.ports - Counter(_ports(pod))
@@ -74,12 +74,12 @@ class AllocatedResources:
 def admission_failure(
     pod: Pod, node: Mapping[str, Any], taken: AllocatedResources
 ) -> AdmissionFailure | None:
-    """Why the node does not take the pod, if it does not."""
-    return next(_refusals(pod, node, taken), None)
+    """Why the node does not admit the pod; None if it does."""
+    return next(_failures(pod, node, taken), None)
 
 
-def _refusals(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> Iterator[AdmissionFailure]:
-    """In the kubelet's order; only the first is reported."""
+def _failures(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> Iterator[AdmissionFailure]:
+    """In upstream's order; only the first is reported."""
     for message in _forbidden_sysctls(pod):
         yield AdmissionFailure("SysctlForbidden", message)
     if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, _OS) != _OS:
@@ -89,8 +89,8 @@ def _refusals(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> I
         yield AdmissionFailure(
             "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
         )
-    yield from _lacking(pod, node, taken)
-    if not _is_wanted_node(pod, node):
+    yield from _insufficient(pod, node, taken)
+    if not _matches_node(pod, node):
         yield _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     if (pod["spec"].get("nodeName") or node["metadata"]["name"]) != node["metadata"]["name"]:
         yield _predicate("NodeName", "node(s) didn't match the requested node name")
@@ -100,24 +100,24 @@ def _refusals(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> I
         yield _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
 
 
-def _predicate(name: str, said: str) -> AdmissionFailure:
-    return AdmissionFailure(name, f"Predicate {name} failed: {said}")
+def _predicate(name: str, detail: str) -> AdmissionFailure:
+    return AdmissionFailure(name, f"Predicate {name} failed: {detail}")
 
 
-def _lacking(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> Iterator[AdmissionFailure]:
-    """Resources that the node has too little of, and the number of pods first."""
+def _insufficient(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> Iterator[AdmissionFailure]:
+    """Resources that the node lacks; the number of pods comes first."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     if "pods" in allocatable:
         yield from _short("pods", 1, taken.pods, amount("pods", allocatable["pods"]))
     wanted = pod_requests(pod)
-    usual = ("cpu", "memory", "ephemeral-storage")
-    for key in (*usual, *(key for key in wanted if key not in usual)):
+    standard = ("cpu", "memory", "ephemeral-storage")
+    for key in (*standard, *(key for key in wanted if key not in standard)):
         if key in wanted and (key in allocatable or not _is_extended(key)):
             yield from _short(key, wanted[key], taken.amounts[key], amount(key, allocatable.get(key, "0")))
 
 
 def _is_extended(resource: str) -> bool:
-    """Something that a plugin of the node knows of: a node that does not is not asked for it."""
+    """Extended resources belong to device plugins; a node without the plugin does not check them."""
     return "/" in resource and "kubernetes.io/" not in resource
 
 
@@ -131,7 +131,7 @@ def _short(resource: str, requested: int, used: int, capacity: int) -> Iterator[
 
 
 def _ports(pod: Pod) -> list[HostPort]:
-    """Those of the node that the pod takes."""
+    """Host ports of the pod."""
     return [
         (port.get("protocol") or "TCP", int(port["hostPort"]), host_address(port.get("hostIP") or ""))
         for container in (*containers_of(pod), *init_containers_of(pod))
@@ -140,19 +140,19 @@ def _ports(pod: Pod) -> list[HostPort]:
     ]
 
 
-def rejected_status(refused: AdmissionFailure) -> Object:
-    """The status of a pod that the node does not take (ST-18)."""
-    message = f"Pod was rejected: {refused.message}"
-    return {"phase": "Failed", "reason": refused.reason, "message": message}
+def rejected_status(failure: AdmissionFailure) -> Object:
+    """The status of a rejected pod (ST-18)."""
+    message = f"Pod was rejected: {failure.message}"
+    return {"phase": "Failed", "reason": failure.reason, "message": message}
 
 
 def in_order_of_admission(pods: Iterable[Pod]) -> list[Pod]:
-    """The oldest first: who came first has the place (ST-19)."""
+    """The oldest first: pods are admitted in order of creation (ST-19)."""
     return sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""))
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
-    """What a pod takes of a node."""
+    """The total resource requests of a pod."""
     return add_up(
         ((_requests(each), is_sidecar(each)) for each in init_containers_of(pod)),
         (_requests(each) for each in containers_of(pod)),
@@ -165,14 +165,14 @@ def _requests(of: Mapping[str, Any]) -> Quantities | None:
     return (of.get("resources") or {}).get("requests")
 
 
-def _is_wanted_node(pod: Pod, node: Mapping[str, Any]) -> bool:
-    """By nodeSelector and required node affinity."""
+def _matches_node(pod: Pod, node: Mapping[str, Any]) -> bool:
+    """Checks nodeSelector and required node affinity."""
     metadata = node["metadata"]
     return NodeRequirement(pod["spec"]).matches(metadata["name"], metadata.get("labels") or {})
 
 
 def _has_untolerated_taint(pod: Pod, node: Mapping[str, Any]) -> bool:
-    """A node only rejects for NoExecute: NoSchedule is checked by the scheduler."""
+    """The kubelet rejects only for NoExecute: the scheduler checks NoSchedule."""
     tolerations = pod["spec"].get("tolerations") or ()
     taints = (node.get("spec") or {}).get("taints") or ()
     return any(
@@ -186,13 +186,13 @@ def _is_tolerated(taint: Mapping[str, Any], toleration: Mapping[str, Any]) -> bo
 
 
 def sysctls_of(pod: Pod) -> dict[str, str]:
-    """By name, with dots between its parts; slashes may have been written instead."""
+    """By name with dots as separators; a manifest may use slashes."""
     listed = (pod["spec"].get("securityContext") or {}).get("sysctls") or ()
     return {_normalized(each["name"]): str(each.get("value") or "") for each in listed}
 
 
 def _forbidden_sysctls(pod: Pod) -> Iterator[str]:
-    """What a kubelet says of each that it does not allow."""
+    """Upstream's message for each sysctl that is not allowed."""
     spec = pod["spec"]
     shared = {_IPC: bool(spec.get("hostIPC")), _NET: bool(spec.get("hostNetwork"))}
     for name in sysctls_of(pod):
@@ -204,13 +204,13 @@ def _forbidden_sysctls(pod: Pod) -> Iterator[str]:
 
 
 def _normalized(name: str) -> str:
-    """Where a slash comes first, slashes stand between the parts and dots are in them."""
+    """If the first separator is a slash, slashes separate and dots belong to the parts."""
     first = next((each for each in name if each in "./"), "")
     return name.translate(str.maketrans("./", "/.")) if first == "/" else name
 
 
 class Admitter:
-    """A pod keeps its place until nothing of it runs any more; a rejected pod never had one."""
+    """An admitted pod keeps its resources until none of its containers runs; a rejected pod never has any."""
 
     def __init__(self, node: Callable[[], Object]) -> None:
         self._node = node
@@ -219,20 +219,20 @@ class Admitter:
 
     @property
     def pods(self) -> frozenset[str]:
-        """UIDs of the pods that have a place."""
+        """UIDs of pods that hold resources."""
         return frozenset(self._pods)
 
     def admit(self, pod: NodePod) -> AdmissionFailure | None:
-        """Why it is refused; otherwise it has a place from now on."""
+        """Allocate the pod's resources; returns the failure if it is rejected."""
         if pod.uid in self._pods:
             return None
-        refused = admission_failure(pod, self._node(), self._taken)
-        if refused is None:
+        failure = admission_failure(pod, self._node(), self._taken)
+        if failure is None:
             self.take(pod)
-        return refused
+        return failure
 
     def take(self, pod: NodePod) -> None:
-        """It has a place without being asked: it takes up what it has until nothing of it runs (HC-17)."""
+        """Allocate without a check, for a pod that already runs (HC-17)."""
         if pod.uid not in self._pods:
             self._pods[pod.uid] = pod
             self._taken.add(pod)
@@ -243,6 +243,6 @@ class Admitter:
             self._taken.remove(pod)
 
     def keep_only(self, is_wanted: Callable[[str], bool]) -> None:
-        """Releases pods that ended before they began, of which no event came."""
+        """Release pods that ended before they started, for which no event arrives."""
         for uid in [each for each in self._pods if not is_wanted(each)]:
             self.release(uid)

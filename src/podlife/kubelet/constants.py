@@ -13,6 +13,6 @@ CRASH_LOOP_MAX_SECONDS = 300.0
 CRASH_LOOP_RESET_SECONDS = 600.0
 CONTAINER_GC_SECONDS = 60.0
 MINIMUM_STOP_SECONDS = 2
-# Longer than any container runs, and short enough for every timer and message on the way to it.
+# Longer than any container runs, and within the limits of all timers and messages involved.
 MAXIMUM_STOP_SECONDS = 2**31 - 1
 TERMINATION_MESSAGES_BYTES = 12288

@@ -1,7 +1,6 @@
-"""The parts that run the pods of a node, wired together: PLEG, pod workers, sync loop, cleanups.
+"""Assembles the parts that run the pods of a node: PLEG, pod workers, sync loop, cleanups.
 
-A real kubelet and a hollow node differ in what they inject (volumes, probes, mirrors); what is wired here is the same
-for both. Constructing one starts nothing.
+A real kubelet and a hollow node differ in what they inject (volumes, probes, mirrors). The constructor starts nothing.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from podlife.kubelet.sync_loop import SyncLoop
 
 
 class KubeletCore:
-    """`node` is the Node as last known; `logs` is None on a node that keeps no logs."""
+    """`node` returns the newest known Node; `logs` is None on a node without logs."""
 
-    def __init__(  # noqa: PLR0913 - every collaborator is injected by itself: a bag would hide them
+    def __init__(  # noqa: PLR0913 - every collaborator is injected explicitly
         self,
         runtime: Runtime,
         pods: PodManager,
@@ -67,7 +66,7 @@ class KubeletCore:
         self.pleg = GenericPLEG(runtime, self.cache, seconds=MonotonicSeconds(), on_events=self._take_events)
         self.admitter = Admitter(node)
         self._cleanup_queue = CleanupQueue()
-        # Processes run as the kubelet if their container names no user, containers as their image says.
+        # Without runAsUser, processes run as the kubelet's user, containers as the image's.
         default_uid = os.geteuid() if runtime.name == "process" else None
         configs = ContainerConfigs(volumes, objects, LogDirectory(logs), default_uid)
         self.kuberuntime = KubeRuntimeManager(runtime, configs, hooks, self.events, clock, backoff)
@@ -108,7 +107,7 @@ class KubeletCore:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.pleg.run(), name="pleg")
-            # What runs already is known before anything is decided about it.
+            # Running pods must be known before anything is decided about them.
             await self.pleg.wait_for_relist()
             group.create_task(self._status.run(), name="status manager")
             group.create_task(self.workers.run(), name="pod workers")
@@ -116,7 +115,7 @@ class KubeletCore:
             group.create_task(self.cleanups.run(), name="pod cleanups")
 
     def downward_context(self, uid: str = "") -> DownwardContext:
-        """What a pod may know of its node and, with its UID, of its own addresses."""
+        """Values for the downward API: those of the node and, with a UID, the pod's addresses."""
         status = self._node().get("status") or {}
         ips = self.cache.last_seen(uid).ips
         return DownwardContext(self._host_ips, ips, status.get("allocatable") or {})
@@ -125,6 +124,6 @@ class KubeletCore:
         self.sync_loop.take_events(uid, events)
 
     def _take_failure(self, uid: str) -> None:
-        """A pod that left the configuration is ended by cleanups alone (PW-101)."""
+        """Only cleanups retry a pod that has left the configuration (PW-101)."""
         if uid not in self._pods:
             self._cleanup_queue.add(uid)

@@ -1,7 +1,8 @@
-"""When each pod is due for another sync: one time per UID, the newest counts, sooner or later (PW-100).
+"""When each pod is due for another sync: one time per UID; a new time replaces the old one, earlier or later (PW-100).
 
 The pod workers put retries here; the sync loop waits and sends a sync for the pods that the node still has (PW-101).
-Taking costs as much as is due, however many wait. `wait` returns at most once a second, and not while nothing is due.
+The cost of taking depends on what is due, not on what is queued. `wait` returns at most once a second, and only with
+due pods.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from heapq import heapify, heappop, heappush
 from podlife.aio import wait_until_set
 from podlife.kubelet.constants import SYNC_TICK_SECONDS
 
-# Overwritten times stay in the heap until they are due, but no more of them than of those that count.
+# Replaced times stay in the heap until they are due, but no more than there are current ones, plus this.
 _SPARE = 64
-# A wait ends after this long at the latest, and begins again.
+# Maximum duration of a single wait; it is repeated.
 _LONGEST_WAIT_SECONDS = 3600.0
 
 
@@ -31,7 +32,7 @@ class DueQueue:
 
     @property
     def next_at(self) -> float:
-        """Nothing is due before this moment."""
+        """The earliest time at which something may be due."""
         return self._heap[0][0] if self._heap else math.inf
 
     def due_at(self, uid: str) -> float | None:
@@ -56,7 +57,7 @@ class DueQueue:
         self._due.pop(uid, None)
 
     def take_due(self, now: float) -> list[str]:
-        """Those whose time lies before now, the earliest first."""
+        """Take the pods due before `now`, the earliest first."""
         taken: list[str] = []
         while self._heap and self._heap[0][0] < now:
             at, uid = heappop(self._heap)
@@ -74,6 +75,6 @@ class DueQueue:
             seconds = min(self._waits_for - loop.time(), _LONGEST_WAIT_SECONDS)
             await wait_until_set(self._is_earlier, seconds=max(seconds, 0.0))
             if not self._is_earlier.is_set():
-                # What lies before now is due, what lies at this very moment is not yet.
+                # Due is what is strictly before now.
                 await asyncio.sleep(0.001)
         return due

@@ -1,8 +1,9 @@
-"""The environment of a container: services first, then whole config maps and secrets, then single variables in order.
+"""The environment of a container: service variables, then whole config maps and secrets, then single variables in
+order.
 
-A later variable replaces an earlier one of the same name, and may refer to those before it. Config maps and secrets are
-parameters: reading them is left to the caller. The downward API is what a container may know of its own pod and of the
-node's resources; service variables have the format of Docker links. Pure.
+A later variable replaces an earlier one of the same name and may refer to earlier ones. The caller reads config maps
+and secrets. The downward API provides fields of the pod and the node's resources; service variables have the format of
+Docker links. Pure.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ Reader = Callable[[str], Mapping[str, Any] | None]
 
 
 class ContainerConfigError(PodlifeError):
-    """A container that cannot be made as its pod says: it waits with `CreateContainerConfigError`."""
+    """The container cannot be created as specified: it waits with `CreateContainerConfigError`."""
 
     reason = "CreateContainerConfigError"
 
 
 @dataclass(frozen=True, slots=True)
 class DownwardContext:
-    """What a pod does not say itself: addresses, and what the node has to give."""
+    """Downward-API values that are not in the pod: addresses, and the node's allocatable resources."""
 
     host_ips: tuple[str, ...] = ()
     pod_ips: tuple[str, ...] = ()
@@ -48,8 +49,8 @@ def _nothing(name: str) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentSources:
-    """Config maps and secrets of the pod's namespace by name, None where there is none; what services say; and what
-    the pod does not say itself."""
+    """Config maps and secrets of the pod's namespace by name, None if missing; service variables; and downward-API
+    values that are not in the pod."""
 
     config_map: Reader = _nothing
     secret: Reader = _nothing
@@ -58,25 +59,25 @@ class EnvironmentSources:
 
 
 def environment(pod: Pod, container: Container, sources: EnvironmentSources) -> dict[str, str]:
-    """Raises `ContainerConfigError` when something that is not optional is not there."""
-    maker = _Maker(pod, container, sources)
+    """Raises `ContainerConfigError` if a required object or key is missing."""
+    builder = _EnvironmentBuilder(pod, container, sources)
     for each in container.get("envFrom") or ():
-        maker.add_all(each)
+        builder.add_all(each)
     for each in container.get("env") or ():
-        maker.add(each)
-    return {**sources.services, **maker.values}
+        builder.add(each)
+    return {**sources.services, **builder.values}
 
 
 def command_and_args(container: Container, env: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Both with their references expanded."""
+    """Command and arguments with references expanded."""
     command: Sequence[str] = container.get("command") or ()
     args: Sequence[str] = container.get("args") or ()
     return [expand(each, env) for each in command], [expand(each, env) for each in args]
 
 
 def expand(text: str, *known: Mapping[str, str]) -> str:
-    """With each reference replaced by the value from the first mapping that has it. `$$` is a dollar sign, so that
-    `$$(NAME)` stays unexpanded; unknown references, and anything else, stay as written."""
+    """Replace each reference with the value from the first mapping that has it. `$$` is a dollar sign, so `$$(NAME)` is
+    not expanded; unknown references and all other text stay unchanged."""
 
     def value(match: re.Match[str]) -> str:
         if match[1]:
@@ -86,7 +87,7 @@ def expand(text: str, *known: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-class _Maker:
+class _EnvironmentBuilder:
     def __init__(self, pod: Pod, container: Container, sources: EnvironmentSources) -> None:
         self.values: dict[str, str] = {}
         self._pod = pod
@@ -112,7 +113,7 @@ class _Maker:
             self.values[variable["name"]] = value
 
     def _value_from(self, source: Mapping[str, Any]) -> str | None:
-        """None for something optional that is not there."""
+        """None if an optional object or key is missing."""
         context = self._sources.context
         if (ref := source.get("fieldRef")) is not None:
             return field_value(self._pod, ref.get("fieldPath") or "", context)
@@ -154,7 +155,7 @@ def _decoded(value: str) -> str:
 
 
 def field_value(pod: Pod, path: str, context: DownwardContext) -> str:
-    """Raises `ContainerConfigError` for a path that there is not."""
+    """Raises `ContainerConfigError` for an unsupported path."""
     metadata, spec = pod["metadata"], pod["spec"]
     plain = {
         "metadata.name": metadata.get("name"),
@@ -180,12 +181,12 @@ def field_value(pod: Pod, path: str, context: DownwardContext) -> str:
 
 
 def format_map(values: Mapping[str, str]) -> str:
-    """As a file shows labels: a line for each, sorted, its value quoted."""
+    """One line per entry, sorted, with quoted values, as in files of the downward API."""
     return "\n".join(f"{key}={json.dumps(values[key], ensure_ascii=False)}" for key in sorted(values))
 
 
 def resource_value(pod: Pod, container: Container, ref: Mapping[str, Any], context: DownwardContext) -> str:
-    """In units of the divisor, rounded up. A limit that is not set is what the node has."""
+    """In units of the divisor, rounded up. A limit that is not set defaults to the node's allocatable."""
     name = ref.get("containerName")
     if name:
         container = _container(pod, name)
@@ -196,10 +197,10 @@ def resource_value(pod: Pod, container: Container, ref: Mapping[str, Any], conte
     amounts = (container.get("resources") or {}).get(match[1]) or {}
     default = context.allocatable.get(match[2], "0") if match[1] == "limits" else "0"
     nanos = parse_nanos(str(amounts.get(match[2], default)))
-    # A divisor of nothing, as the API server fills in, is one.
+    # A zero divisor, the API server's default, means one.
     divisor = parse_nanos(str(ref.get("divisor") or "1")) or 10**9
     if match[2] == "cpu":
-        # Counted in thousandths, as upstream: less than that of a CPU is one.
+        # In millicores and rounded up, as upstream.
         nanos, divisor = -(-nanos // 10**6), -(-divisor // 10**6)
     return str(-(-nanos // divisor))
 
@@ -212,10 +213,10 @@ def _container(pod: Pod, name: str) -> Container:
 
 
 def service_variables(services: Iterable[Object]) -> dict[str, str]:
-    """By service in the order of names, so that of two whose names become the same the later one always wins."""
+    """In order of service names, so that of two names that map to one variable the later one always wins."""
     variables: dict[str, str] = {}
     for service in sorted(services, key=lambda each: each["metadata"]["name"]):
-        # A headless service, and one that only renames another, has no address.
+        # Headless and ExternalName services have no address.
         if (service.get("spec") or {}).get("clusterIP") not in (None, "", "None"):
             variables.update(_variables(service))
     return variables

@@ -1,7 +1,7 @@
-"""What the kubelet's core needs of its parts: volumes, hooks, probes, and the objects that pods refer to.
+"""Interfaces of the parts that the kubelet's core uses: volumes, hooks, probes, and the objects that pods refer to.
 
-Each part has a package of its own and does not know the core. All take pods as plain API objects, and every call may be
-repeated.
+Each part has its own package and does not know the core. All take pods as plain API objects, and every call is
+idempotent.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from podlife.kubelet.runtime import Mount
 
 
 class VolumeError(PodlifeError):
-    """A volume is not there yet, or never will be; the text is what a FailedMount event says."""
+    """A volume is not available, at least for now; the message is that of the FailedMount event."""
 
 
 class VolumeLimitError(VolumeError):
-    """The node can hold no more volumes of this sort: the pod is refused (ST-04)."""
+    """The node cannot attach more volumes of this type: the pod is rejected (ST-04)."""
 
 
 class HookError(PodlifeError):
-    """A hook failed. The text is only logged: it may quote the container, which no event does (KC-10, KC-17)."""
+    """A hook failed. The message is only logged, because it may quote the container's output (KC-10, KC-17)."""
 
 
 class ObjectCache(Protocol):
-    """Config maps, secrets and services that pods of the node refer to, as new as the kubelet cares for. None is an
-    object that there is not; whatever else went wrong is raised as the client's error."""
+    """Config maps, secrets and services that the node's pods refer to, as fresh as the kubelet needs them. None is an
+    object that does not exist; any other failure is raised as the client's error."""
 
     async def config_map(self, namespace: str, name: str) -> Object | None: ...
 
@@ -40,36 +40,36 @@ class ObjectCache(Protocol):
         """A token of the pod's service account, bound to the pod; the same one until it should be renewed."""
 
     async def service_environment(self, pod: Pod) -> Mapping[str, str]:
-        """The variables that tell of services, {} where the pod does not want them."""
+        """Service variables for the pod's containers; {} if the pod opts out."""
 
     def register(self, pod: Pod) -> None:
-        """A pod came or changed: what it refers to is asked for again."""
+        """A pod arrived or changed: the objects it refers to are read again."""
 
     def unregister(self, uid: str) -> None: ...
 
 
 class Volumes(Protocol):
     async def mount(self, pod: Pod) -> None:
-        """Make every volume of the pod ready, and bring those that show objects up to date. Raises `VolumeError`."""
+        """Set up all volumes of the pod, and update those that contain API objects. Raises `VolumeError`."""
 
     def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
-        """What a container of a mounted pod is shown. Raises `ContainerConfigError`."""
+        """The mounts of a container of a mounted pod. Raises `ContainerConfigError`."""
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
         """The container's managed /etc/hosts, if it has one; raises `VolumeError`."""
 
     async def unmount(self, uid: str) -> None:
-        """Leave nothing of the pod's volumes behind; what belongs to the node (hostPath) is not touched."""
+        """Remove all volumes of the pod; files of the node (hostPath) are not touched."""
 
     def mounted(self) -> Collection[str]:
-        """UIDs of which there is something on the disk, also from before the kubelet was started."""
+        """UIDs of pods with volumes on disk, including those of an earlier kubelet."""
 
 
 class NoVolumes:
-    """For nodes without a data directory, which only pretend to run containers: nothing is mounted."""
+    """For simulated nodes without a data directory: nothing is mounted."""
 
     async def mount(self, pod: Pod) -> None:
-        """Everything is there."""
+        """Nothing to do."""
 
     def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
         return ()
@@ -78,7 +78,7 @@ class NoVolumes:
         return None
 
     async def unmount(self, uid: str) -> None:
-        """There is nothing."""
+        """Nothing to do."""
 
     def mounted(self) -> Collection[str]:
         return ()
@@ -88,24 +88,24 @@ class Hooks(Protocol):
     async def run(
         self, pod: Pod, container: Container, container_id: str, handler: Mapping[str, Any], *, pod_ip: str
     ) -> None:
-        """Run a lifecycle handler to its end; raises `HookError`. The caller bounds it, by cancelling."""
+        """Run a lifecycle handler until it completes. Raises `HookError`. The caller cancels it on timeout."""
 
 
 class Probes(Protocol):
-    """Runs the probes of pods and keeps what they found, by the runtime's own IDs of containers."""
+    """Runs the probes of pods and stores their results, by runtime ID of the container."""
 
     def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None: ...
 
     def set_result(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None: ...
 
     def add(self, pod: Pod) -> None:
-        """Probe its containers from now on; a newer pod of the same UID changes nothing but its deletion (PR-16)."""
+        """Start probing its containers; of a newer version of the pod only its deletion matters (PR-16)."""
 
     def status_changed(self, uid: str) -> None:
-        """The pod's status was set: a readiness that is not given yet is asked for now, not after its period."""
+        """The pod's status was set: run readiness probes that have not succeeded yet now, not after their period."""
 
     def stop_for_termination(self, pod: Pod) -> None:
-        """The pod is to end: only its readiness is still looked at (PR-17)."""
+        """Termination begins: from now on only readiness is probed (PR-17)."""
 
     def remove(self, uid: str) -> None: ...
 

@@ -1,11 +1,11 @@
-"""The kubelet of one node: everything that runs its pods, put together.
+"""The kubelet of one node, assembled.
 
     kubelet = Kubelet(client, runtime, KubeletSettings(NodeSettings("n1")), clock, machine=machine)
     ... await kubelet.run() ...
 
-It opens the runtime, lists what runs already, claims the node's name, then takes its pods and goes on with them; when
-it is cancelled the pods keep running. Constructing one starts nothing. Where many live in one process their pods may
-come from one shared watch (`api_pods`), and an idle kubelet only renews its lease.
+`run` opens the runtime, lists what is running, claims the node's name, and then syncs its pods; pods keep running when
+it is cancelled. The constructor starts nothing. Many kubelets in one process can share one watch (`api_pods`), and an
+idle kubelet only renews its lease.
 """
 
 from __future__ import annotations
@@ -101,21 +101,21 @@ class Kubelet:
 
     @property
     def complaint(self) -> str:
-        """Why it is not at work; empty when it is."""
+        """Why it is not healthy; empty if it is."""
         if not self.core.pleg.is_healthy:
-            return "the container runtime has not been looked at"
+            return "the container runtime has not been listed recently"
         return "" if self.core.sync_loop.is_complete else "the pods of this node are not known yet"
 
     @property
     def uid(self) -> str:
-        """That of the node; "" while it is not registered."""
+        """The UID of the Node; "" while it is not registered."""
         return self.reporter.uid
 
     def node(self) -> Object:
         return self.reporter.node()
 
     def find_pod(self, namespace: str, name: str) -> Pod | None:
-        """With the newest status that there is."""
+        """The pod with its newest status."""
         pod = self.pod_manager.by_name(namespace, name)
         return None if pod is None else self._with_status(pod)
 
@@ -129,9 +129,9 @@ class Kubelet:
         yield from probe_families(self.prober.metrics)
 
     async def run(self) -> None:
-        """Run until cancelled, which ends no pod. Raises what ends it: a runtime that cannot be opened, a port that is
-        in use, another kubelet under the node's name (`NameInUseError`), at the start another cluster than the one that
-        the node has joined (`AnotherClusterError`). Several at once come as a group."""
+        """Run until cancelled; pods keep running. Raises the error that ended it: a runtime that cannot be opened, a
+        port in use, another kubelet with the node's name (`NameInUseError`), or at the start a cluster other than the
+        one the node has joined (`AnotherClusterError`). Several errors are raised as a group."""
         try:
             await self._run()
         except BaseExceptionGroup as failures:
@@ -153,7 +153,7 @@ class Kubelet:
                         self._client, self.settings.node.name, self.api_pods, self.membership.check
                     )
                     group.create_task(watching, name="pods of the API server")
-                # Not at once: a node that was ready would be shown as not ready until its runtime was looked at.
+                # Before the first relist, a node that was ready would be reported as not ready.
                 await self.core.pleg.wait_for_relist(seconds=_RUNTIME_SECONDS)
                 group.create_task(self.reporter.run(), name="node")
         finally:
@@ -171,14 +171,14 @@ class Kubelet:
             group.create_task(self._show_static_pods(), name="mirrors of static pods")
 
     async def _show_static_pods(self) -> None:
-        """As soon as there is a node to own their mirrors: others should not take their place for free."""
+        """Create mirrors as soon as the Node exists: the scheduler should know that their resources are taken."""
         await self.reporter.registered.wait()
         for pod in self.pod_manager:
             if is_static(pod) and self.pod_manager.mirror_of(pod) is None:
                 self.core.sync_loop.sync(pod.uid)
 
     async def _serve(self, group: asyncio.TaskGroup) -> None:
-        """The node is registered with the port that its endpoint has found."""
+        """Start the server first: the node is registered with the server's port."""
         endpoint = self._make_endpoint()
         serving = group.create_task(endpoint.run(), name="endpoint")
         ready = group.create_task(endpoint.ready.wait(), name="endpoint is ready")
@@ -199,7 +199,7 @@ class Kubelet:
         return VolumeManager(client, self.objects, self._clock, self.settings.data, settings)
 
     def _make_endpoint(self) -> KubeletServer:
-        # Only here: a simulated node has none, and should not pay for it.
+        # Imported here, because simulated nodes do without.
         from prometheus_client import CollectorRegistry
 
         from podlife.controller.metrics import export_client
@@ -230,7 +230,7 @@ class Kubelet:
 
     def _problems(self) -> Iterable[str]:
         if not self.core.pleg.is_healthy:
-            yield "PLEG is not healthy: the container runtime has not been looked at for minutes"
+            yield "PLEG is not healthy: the container runtime has not been listed for minutes"
 
     def _report_volume(self, pod: Pod, text: str) -> None:
         self.core.events.pod(pod, "FailedMount", text, is_warning=True)

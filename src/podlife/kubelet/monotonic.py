@@ -1,6 +1,6 @@
-"""The event loop's time, moved on by the smallest step where it stands still: no two readings are equal.
+"""The event loop's time, made strictly increasing: no two readings are equal.
 
-Even under virtual time, what was read before a step ended differs from what was read after it.
+So even under virtual time, a reading before the end of a step is smaller than one after it.
 """
 
 from __future__ import annotations

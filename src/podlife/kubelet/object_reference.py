@@ -1,4 +1,4 @@
-"""References that events about a pod or one of its containers carry."""
+"""Object references in events about a pod or one of its containers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pod_reference(pod: Pod) -> dict[str, str]:
 
 
 def container_reference(pod: Pod, container: Container) -> dict[str, str]:
-    """With the place of the container in its pod; one that the pod does not know has none."""
+    """Includes the container's fieldPath if the pod has this container."""
     name = container["name"]
     for place in _PLACES:
         if any(each["name"] == name for each in pod["spec"].get(place) or ()):

@@ -1,4 +1,4 @@
-"""What the runtime has of one pod, the newest first."""
+"""A pod's sandboxes and containers in the runtime, the newest first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxStat
 
 @dataclass(frozen=True)
 class ObservedPod:
-    """Make it with `of`, which sorts."""
+    """Create it with `of`, which sorts."""
 
     sandboxes: tuple[SandboxStatus, ...] = ()
     containers: tuple[ContainerStatus, ...] = ()
@@ -39,12 +39,12 @@ class ObservedPod:
 
     @property
     def ips(self) -> tuple[str, ...]:
-        """The addresses of its sandbox, while that is ready."""
+        """The addresses of its ready sandbox."""
         return next((each.ips for each in self.ready_sandboxes if each.ips), ())
 
     @property
     def is_stopped(self) -> bool:
-        """Nothing of the pod runs; a pod of which the runtime has nothing counts (PW-13)."""
+        """No container or sandbox of the pod runs, or the runtime has none (PW-13)."""
         return not any(each.is_running for each in self.containers) and not any(
             each.is_ready for each in self.sandboxes
         )

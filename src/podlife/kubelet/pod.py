@@ -1,6 +1,6 @@
-"""A pod as the kubelet has it: a plain API object, with the few fields that the workers read as attributes.
+"""A pod in the kubelet: a plain API object, with the few fields that the workers read as attributes.
 
-It is immutable: another state of the pod is another `NodePod`.
+Immutable: each state of a pod is another `NodePod`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class NodePod(dict[str, Any]):
 
 
 class RunningPod(msgspec.Struct, frozen=True):
-    """A pod that only the runtime knows."""
+    """A pod known only from the runtime."""
 
     uid: str
     namespace: str = ""

@@ -1,15 +1,15 @@
-"""Compares the pods of the node with what the workers know and the runtime runs, and corrects the difference.
+"""Compares the pods of the node with the workers' state and the runtime, and corrects differences.
 
-A pass is upstream's HandlePodCleanups (the HC- rules): workers forget or end what is not wanted, pods that are wanted
-and unknown to the workers are created, what only the runtime knows is ended, mirrors without a static pod are deleted.
-Cost follows change: a pass runs when something may have been left behind, at most every two seconds, and every five
-minutes in case something was missed. A failed pass is repeated, so an idle kubelet does nothing.
+A pass is upstream's HandlePodCleanups (the HC- rules): workers forget or terminate unwanted pods, wanted pods unknown
+to the workers are created, pods known only from the runtime are killed, and mirrors without a static pod are deleted. A
+pass runs only when something may have been left behind, at most every two seconds, and every five minutes in case
+something was missed. A failed pass is repeated.
 
 Guarantees:
-- Nothing is ended or removed before every source of pods is ready: until then what is unknown may still be wanted.
-- Pods are created and ended only by a list of the runtime made for that pass, never by what was seen before.
+- Nothing is killed or removed before every source of pods is complete: until then an unknown pod may be wanted.
+- Pods are created and killed only based on a runtime list made for that pass, never on older observations.
 
-Removing what ended pods leave behind is left to `container_gc`.
+`container_gc` removes what ended pods leave behind.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ _ORPHAN_GRACE_SECONDS = 1
 @dataclass(slots=True)
 class CleanupCounts:
     orphaned_runtime_pods: int = 0
-    # By the label `static`: "" or "true".
+    # By value of the label `static`: "" or "true".
     restarted_pods: dict[str, int] = field(default_factory=lambda: {"": 0, "true": 0})
 
 
 @dataclass(frozen=True, slots=True)
 class PodDifference:
-    # Wanted, and unknown to the workers.
+    # Wanted, but unknown to the workers.
     missing: list[NodePod]
-    # Ended or refused, unknown to the workers, and with something left to do.
+    # In a terminal phase or rejected, unknown to the workers, but not finished.
     to_end: list[NodePod]
-    # UIDs that only the runtime knows.
+    # UIDs known only from the runtime.
     unknown: list[str]
-    # Mirrors of static pods that are gone.
+    # Mirrors whose static pod is gone.
     mirrors: list[NodePod]
 
     def __bool__(self) -> bool:
@@ -84,10 +84,10 @@ class PodCleanups:
         self._mirrors = mirrors
         self._gc = gc
         self._queue = sync_loop.cleanups
-        self._complaint = ""
+        self._logged_error = ""
 
     def active_pods(self) -> list[NodePod]:
-        """Wanted pods of which something runs, or may (HC-17): not those that ended, nor those that were refused."""
+        """Wanted pods with containers that run or may run (HC-17): neither ended nor rejected."""
         return [
             pod
             for pod in self._pods
@@ -102,28 +102,28 @@ class PodCleanups:
                 await self._queue.wait(seconds=_FULL_PASS_SECONDS)
                 if self._sync_loop.is_complete:
                     await self._clean_up_if_possible()
-                # What comes meanwhile waits: one pass may see to all of it.
+                # Collect further changes, so that one pass handles them all.
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)
 
     async def _clean_up_if_possible(self) -> None:
         try:
             await self.clean_up()
-        except Exception as error:  # noqa: BLE001 - an untidy node is better than none
+        except Exception as error:  # noqa: BLE001 - a failed cleanup must not stop the kubelet
             why = str(error) if isinstance(error, PodlifeError) else repr(error)
-            if why != self._complaint:
+            if why != self._logged_error:
                 log.warning("pod cleanup failed, retrying every %g s: %s", HOUSEKEEPING_SECONDS, why)
-            self._complaint = why
+            self._logged_error = why
             self._queue.retry()
         else:
-            self._complaint = ""
+            self._logged_error = ""
 
     async def clean_up(self) -> None:
-        """One pass. Raises why the runtime could not be listed, if something depends on it (HC-18)."""
+        """One pass. Raises if the runtime cannot be listed and something depends on it (HC-18)."""
         self._review_workers()
         difference = self._difference()
         if difference:
             await self._pleg.relist()
-            # The list may have changed it, and pods may have come while it was made.
+            # The relist may have changed the difference, and pods may have arrived meanwhile.
             difference = self._difference()
         self._forget()
         self._start_next_static_pods()
@@ -132,12 +132,12 @@ class PodCleanups:
         _for_each(difference.unknown, self._end_unknown)
         self._hand_over()
         for mirror in difference.mirrors:
-            # Its static pod may have come back while others were deleted. Each is retried until it is gone.
+            # Its static pod may have returned during earlier deletes. Each delete is retried until it succeeds.
             if self._is_orphan(mirror) and not await self._mirrors.delete(full_name(mirror), mirror.uid):
                 self._queue.retry()
 
     def _review_workers(self) -> None:
-        """A static pod that was put back under its UID begins again: how it ended before does not count for it."""
+        """A static pod that returns with the same UID starts again: its last status does not apply."""
         put_back = [
             pod.uid
             for pod in self._pods
@@ -161,7 +161,7 @@ class PodCleanups:
         )
 
     def _has_to_end(self, pod: NodePod) -> bool:
-        """Its final delete is still to be sent (HC-15), or it was refused and an earlier kubelet's containers run."""
+        """Its final delete must still be sent (HC-15), or it was rejected and an earlier kubelet's containers run."""
         is_deleted = pod.metadata.deletion_timestamp is not None
         return is_deleted or not self._cache.last_seen(pod.uid).is_stopped
 
@@ -173,7 +173,7 @@ class PodCleanups:
         )
 
     def _is_orphan(self, mirror: NodePod) -> bool:
-        """Its static pod is gone, and nothing of that runs any more (HC-16, PW-178)."""
+        """Its static pod is gone, and none of that pod's containers runs (HC-16, PW-178)."""
         return self._pods.static_of(mirror) is None and not self._workers.is_static_pod_terminating(
             full_name(mirror)
         )
@@ -201,7 +201,7 @@ class PodCleanups:
         self._workers.update_pod(PodUpdate(UpdateType.KILL, running=running, kill=kill))
 
     def _start_next_static_pods(self) -> None:
-        """A static pod that waited for another of its name starts when that has ended, not only at its own retry."""
+        """Start a static pod as soon as the previous pod of its name has ended, not only at its next retry."""
         workers = self._workers
         for pod in self._pods:
             if (
@@ -213,7 +213,7 @@ class PodCleanups:
                 self._update(UpdateType.SYNC, pod)
 
     def _hand_over(self) -> None:
-        """Pass what was queued on to the container GC; not before the workers were reviewed."""
+        """Pass queued UIDs to the container GC; not before the workers were reviewed."""
         uids, is_full_pass = self._queue.take()
         if is_full_pass:
             self._gc.add_all()
@@ -224,7 +224,7 @@ class PodCleanups:
 
 
 def _for_each(subjects: Iterable[T], act: Callable[[T], None]) -> None:
-    """A failure with one pod must not keep the others from being handled."""
+    """An error with one pod must not prevent the handling of others."""
     for each in subjects:
         try:
             act(each)

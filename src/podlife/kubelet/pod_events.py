@@ -1,4 +1,4 @@
-"""Events about pods and their containers, in the kubelet's words."""
+"""Events about pods and their containers, as upstream's kubelet sends them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PodEvents:
         is_warning: bool = False,
         container_id: str = "",
     ) -> None:
-        """The container's ID is replaced by its name: texts with IDs in them would all be different events."""
+        """Replaces the container's ID with its name: messages with IDs could not be aggregated."""
         if container_id:
             message = message.replace(container_id, container["name"])
         kind = _WARNING if is_warning else _NORMAL

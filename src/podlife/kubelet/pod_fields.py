@@ -1,4 +1,4 @@
-"""Fields of plain pod objects and their statuses that every rule reads."""
+"""Accessors for fields of plain pod objects and their statuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Status = Mapping[str, Any]
 
 _SOURCE = "kubernetes.io/config.source"
 _MIRROR = "kubernetes.io/config.mirror"
-_MOST_HOSTNAME = 63
+_MAX_HOSTNAME = 63
 
 
 def containers_of(pod: Pod) -> list[Container]:
@@ -23,13 +23,13 @@ def init_containers_of(pod: Pod) -> list[Container]:
 
 
 def hostname_of(pod: Pod) -> str:
-    """Of its containers, where they have one of their own."""
+    """The hostname of containers with their own UTS namespace."""
     name: str = pod["spec"].get("hostname") or pod["metadata"]["name"]
-    return name[:_MOST_HOSTNAME].rstrip("-.")
+    return name[:_MAX_HOSTNAME].rstrip("-.")
 
 
 def is_sidecar(container: Container) -> bool:
-    """Only asked of init containers: a regular one may have the same policy and is none."""
+    """For init containers only: a regular container may have the same policy."""
     return container.get("restartPolicy") == "Always"
 
 
@@ -42,7 +42,7 @@ def is_mirror(pod: Pod) -> bool:
 
 
 def is_static(pod: Pod) -> bool:
-    """Comes from a file or a URL of the node. A mirror pod is not static: it came from the API server."""
+    """Whether it comes from a file or URL of the node. A mirror pod comes from the API server and is not static."""
     source = (pod["metadata"].get("annotations") or {}).get(_SOURCE)
     return source is not None and source != "api" and not is_mirror(pod)
 
@@ -52,7 +52,7 @@ def is_terminal_phase(phase: str | None) -> bool:
 
 
 def long_name(pod: Pod) -> str:
-    """As messages show a pod: name_namespace(uid)."""
+    """Upstream's form in messages: name_namespace(uid)."""
     metadata = pod["metadata"]
     return f"{metadata.get('name', '')}_{metadata.get('namespace', '')}({metadata.get('uid', '')})"
 
@@ -75,7 +75,7 @@ def status_by_name(*lists: Iterable[Status] | None) -> dict[str, Status]:
 
 
 def bare_id(container_id: str) -> str:
-    """The ID as its runtime knows it: that of a status begins with the runtime's name."""
+    """The runtime's own ID; in a status it is prefixed with the runtime's name."""
     return container_id.rpartition("://")[2]
 
 

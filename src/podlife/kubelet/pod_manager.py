@@ -1,7 +1,7 @@
-"""The pods that a node should have, from the API server or from manifest files.
+"""The desired pods of a node, from the API server and from manifest files.
 
-A static pod is known by the UID that its file gives it; its mirror at the API server has another UID and the same name.
-What has become of a pod is left to the pod workers.
+A static pod has a UID derived from its file; its mirror at the API server has the same name and another UID. The pod
+workers know the state of each pod.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from podlife.kubelet.pod_fields import Pod, is_mirror, is_static
 
 
 class PodManager:
-    """`could_have_running_containers` is a question by UID that the pod workers answer."""
+    """`could_have_running_containers` asks the pod workers, by UID."""
 
     def __init__(self, could_have_running_containers: Callable[[str], bool]) -> None:
         self.could_have_running_containers = could_have_running_containers
@@ -22,7 +22,7 @@ class PodManager:
         self._static: dict[tuple[str, str], str] = {}
 
     def __iter__(self) -> Iterator[NodePod]:
-        """All but mirrors."""
+        """All pods except mirrors."""
         return iter(list(self._pods.values()))
 
     def __contains__(self, uid: object) -> bool:
@@ -35,7 +35,7 @@ class PodManager:
         return self._pods.get(uid)
 
     def by_name(self, namespace: str, name: str) -> NodePod | None:
-        """The one that is not on its way out, where there are two of a name."""
+        """Of two pods with the same name, the one that is not being deleted."""
         found = [each for each in self._pods.values() if each.key == (namespace, name)]
         alive = [each for each in found if each.metadata.deletion_timestamp is None]
         return next(iter(reversed(alive or found)), None)
@@ -60,7 +60,7 @@ class PodManager:
             self._static[pod.key] = pod.uid
 
     def remove(self, uid: str) -> NodePod | None:
-        """What was known under this UID, if something was."""
+        """Returns the removed pod or mirror, if any."""
         pod = self._pods.pop(uid, None)
         if pod is not None:
             if self._static.get(pod.key) == uid:

@@ -1,8 +1,7 @@
 """The steps of a pod that the pod workers run: sync, terminating, terminated (ST-01 to ST-17).
 
-A cancelled step lets the runtime call in flight finish and goes no further; the next step observes the pod again and
-does what is left. So a pod whose grace period is shortened ends sooner, even if its kill has begun (a kubelet's kill
-does not notice, ST-14).
+A cancelled step completes the runtime call in flight and stops there; the next step observes the pod again and does the
+rest. So a shortened grace period also shortens a kill in progress, unlike upstream (ST-14).
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from podlife.kubelet.status import StatusGenerator, is_restart_under_way
 
 log = logging.getLogger(__name__)
 
-# Grace period of a pod that only the runtime knows (ST-15).
+# Grace period of a pod known only from the runtime (ST-15).
 _ORPHAN_GRACE_SECONDS = 1
 
 
 class MirrorClient(Protocol):
-    """Shows static pods to the API server. Neither method raises the client's errors."""
+    """Mirrors static pods at the API server. Neither method raises the client's errors."""
 
     async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
-        """See that the static pod has its mirror; `mirror` is the one that is known."""
+        """Ensure that the static pod has a mirror; `mirror` is the known one."""
 
     async def delete(self, full_name: str, uid: str) -> bool: ...
 
@@ -81,7 +80,7 @@ class PodSyncer:
         actions = compute_pod_actions(pod, observed, self.prober.result, is_restarting_all=is_restarting)
         result = await self.kuberuntime.sync_pod(pod, observed, actions, self.context())
         if result.failures:
-            # Why containers wait is reported at once, not with the next sync.
+            # Report waiting reasons now, not with the next sync.
             self.status.report(pod, self.status.generate(pod, await self.pleg.observe(pod.uid)))
             self._raise(result.failures)
         return SyncResult(after=(lambda: self.pleg.request_reinspect(pod.uid)) if result.has_acted else None)
@@ -124,7 +123,7 @@ class PodSyncer:
         self.status.manager.terminate(pod)
         self.cleanups.add(pod.uid)
 
-    # The parts of a sync
+    # Parts of a sync
 
     def _note_deadline(self, pod: NodePod) -> None:
         deadline = self.status.deadline(pod)
@@ -134,7 +133,7 @@ class PodSyncer:
             self.deadlines.put_earlier(pod.uid, self.pleg.seconds() + max(left, 0.0))
 
     def _check_network(self, pod: NodePod) -> None:
-        """ST-02: a pod without the host's network waits for the runtime's."""
+        """Without hostNetwork, a pod waits for the runtime's network (ST-02)."""
         problem = self.kuberuntime.network_problem
         if problem and not pod["spec"].get("hostNetwork"):
             message = f"network is not ready: {problem}"
@@ -142,7 +141,7 @@ class PodSyncer:
             raise RuntimeUnavailableError(message)
 
     async def _is_mounted(self, pod: NodePod) -> bool:
-        """False for a pod that was rejected for its volumes (ST-04)."""
+        """False if the pod was rejected because of its volumes (ST-04)."""
         try:
             await self.volumes.mount(pod)
         except VolumeLimitError as error:
@@ -156,7 +155,7 @@ class PodSyncer:
         return True
 
     def _raise(self, failures: list[ContainerStartError]) -> None:
-        """As errors that say when to try again, where they know (RB-04)."""
+        """Raise them, with the time of the next attempt if known (RB-04)."""
         now, seconds = self.clock.now(), self.pleg.seconds()
         errors: list[Exception] = [
             each

@@ -15,7 +15,7 @@ from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import KnownPod, Stage
 from podlife.kubelet.prober.metrics import PROBE_SECONDS, PROBE_TOTAL, ProbeLabels, ProbeMetrics
 
-# Values of the labels `config` and `static` that are always shown, as upstream does.
+# Values of the labels `config` and `static` that are always exported, as upstream.
 _WORKING = (
     ("desired", ""),
     ("desired", "true"),
@@ -26,17 +26,17 @@ _WORKING = (
 
 
 def pod_families(core: KubeletCore, pods: PodManager) -> Iterator[Metric]:
-    """As they are now."""
+    """Current values."""
     yield from _running(core)
-    yield _by_static("kubelet_desired_pods", "Pods that the node should have.", list(pods))
+    yield _by_static("kubelet_desired_pods", "Pods that the node should run.", list(pods))
     active = core.cleanups.active_pods()
-    yield _by_static("kubelet_active_pods", "Admitted pods of which something runs, or may.", active)
+    yield _by_static("kubelet_active_pods", "Admitted pods that have not terminated.", active)
     yield GaugeMetricFamily("kubelet_mirror_pods", "Mirror pods known.", value=len(pods.mirrors()))
     yield _working(core.workers.known_pods(pods).values())
     counts = core.cleanups.counts
     yield CounterMetricFamily(
         "kubelet_orphaned_runtime_pods",
-        "Pods ended because only the container runtime knew them.",
+        "Pods killed because only the container runtime knew them.",
         value=counts.orphaned_runtime_pods,
     )
     restarted = CounterMetricFamily(
@@ -71,7 +71,7 @@ def _working(pods: Collection[KnownPod]) -> Metric:
     counted = Counter((each.stage.value, *_config(each)) for each in pods)
     shown = {(stage.value, *labels): 0 for stage in Stage for labels in _WORKING}
     family = GaugeMetricFamily(
-        "kubelet_working_pods", "Pods that the workers know.", labels=["lifecycle", "config", "static"]
+        "kubelet_working_pods", "Pods known to the pod workers.", labels=["lifecycle", "config", "static"]
     )
     for labels, count in {**shown, **counted}.items():
         family.add_metric(labels, count)
@@ -89,31 +89,31 @@ def _workers(core: KubeletCore) -> Iterator[Metric]:
     metrics = core.workers.metrics
     seconds = HistogramMetricFamily(
         "kubelet_pod_worker_duration_seconds",
-        "From a change to the end of the step that saw it.",
+        "Time from a change to the end of the step that handled it.",
         labels=["operation_type"],
     )
     for operation, distribution in metrics.worker_seconds.items():
         histogram(seconds, [operation], distribution)
     yield seconds
     per_pod = HistogramMetricFamily(
-        "kubelet_containers_per_pod_count", "Containers of a pod when it is first let run."
+        "kubelet_containers_per_pod_count", "Containers per pod, observed when the pod starts."
     )
     histogram(per_pod, [], metrics.containers_per_pod)
     yield per_pod
-    yield CounterMetricFamily("podlife_pod_step_failures", "Steps that failed.", value=metrics.failures)
+    yield CounterMetricFamily("podlife_pod_step_failures", "Failed steps of pods.", value=metrics.failures)
 
 
 def probe_families(metrics: ProbeMetrics) -> Iterator[Metric]:
-    """As they are now."""
+    """Current values."""
     fields = list(ProbeLabels._fields)
     total = CounterMetricFamily(PROBE_TOTAL, "Probes of a container by result.", labels=[*fields, "result"])
     for (labels, result), count in list(metrics.total.items()):
         total.add_metric([*labels, result], count)
     yield total
     seconds = HistogramMetricFamily(
-        PROBE_SECONDS, "How long probes of a container took that did not fail.", labels=fields[:-1]
+        PROBE_SECONDS, "Duration of probes that did not fail.", labels=fields[:-1]
     )
-    # Pods of one name may follow each other; the newest has the name.
+    # Without the UID, pods of the same name share labels; the newest wins.
     newest = {labels[:-1]: each for labels, each in list(metrics.seconds.items())}
     for without_uid, distribution in newest.items():
         histogram(seconds, list(without_uid), distribution)

@@ -1,6 +1,6 @@
-"""Whether a container that ended may run again: container rules, then its policy, then the pod's (RS-01 to RS-03).
+"""Whether a terminated container may run again: by its rules, then its policy, then the pod's (RS-01 to RS-03).
 
-When it may is left to `kuberuntime/backoff`, what to do about it to `kuberuntime/compute_pod_actions`.
+`kuberuntime/backoff` decides when, and `kuberuntime/compute_pod_actions` what to do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RESTART_ALL_ACTION = "RestartAllContainers"
 
 
 def matching_action(container: Container, code: int) -> str | None:
-    """The action of the first rule that speaks of this exit code."""
+    """The action of the first rule that matches this exit code."""
     for rule in container.get("restartPolicyRules") or ():
         on = rule.get("exitCodes")
         if on is None:
@@ -38,9 +38,9 @@ def matching_action(container: Container, code: int) -> str | None:
 
 
 def is_restartable(pod: Pod, container: Container, code: int) -> bool:
-    """Whether an end with this code is one that it may come back from (RS-02, RS-03)."""
+    """Whether the container may be restarted after this exit code (RS-02, RS-03)."""
     policy = container.get("restartPolicy")
-    # Rules without a policy of the container itself are not valid, and upstream does not look at them either.
+    # Rules without a container-level policy are invalid, and upstream ignores them too.
     if policy and matching_action(container, code) in ("Restart", _RESTART_ALL_ACTION):
         return True
     for each in (policy, pod["spec"].get("restartPolicy")):
@@ -55,13 +55,13 @@ def is_restartable(pod: Pod, container: Container, code: int) -> bool:
 
 
 def restarts_on_failure(pod: Pod, container: Container | None = None) -> bool:
-    """Whether one that is killed because it does not work is started again."""
+    """Whether a container that is killed because of a failure is started again."""
     policy = (container or {}).get("restartPolicy") or pod["spec"].get("restartPolicy")
     return bool(policy != "Never")
 
 
 def should_start(pod: Pod, container: Container, newest: ContainerStatus | None) -> bool:
-    """Whether a container is to be started, given its newest instance in the runtime (RS-01)."""
+    """Whether to start a container, given its newest instance in the runtime (RS-01)."""
     if is_deleting(pod):
         return False
     if newest is None:
@@ -86,7 +86,7 @@ def could_restart_all(pod: Pod) -> bool:
 def should_restart_all(
     pod: Pod, status: Mapping[str, Any], newest: Mapping[str, ContainerStatus] | None = None
 ) -> bool:
-    """Whether a restart of the whole pod is under way or due, by its status or by what the runtime knows."""
+    """Whether a restart of all containers is in progress or due, by the pod's status or the runtime's state."""
     restarting = condition_of(status, "AllContainersRestarting")
     if restarting is not None and restarting.get("status") == "True":
         return True

@@ -1,12 +1,12 @@
-"""The seam between the kubelet and what runs its containers.
+"""The interface between the kubelet and container runtimes.
 
 The verbs are about those of CRI: sandboxes are run, stopped and removed; containers are created, started, stopped and
-removed; both can be looked at and listed; a command can be run inside; events tell what changed. Every runtime passes
+removed; both have a status and can be listed; commands can be executed; events report changes. Every runtime passes
 `tests/conformance/runtime`.
 
-Guaranteed by every runtime: what it runs outlives the kubelet, and so does every exit code, until it is removed. Stop
-and remove may be repeated. A container is started at most once. `stop_container` returns when nothing of it runs any
-more. Left to the kubelet: restart policy, hooks, probes, backoff, when logs are deleted, what a volume holds.
+Every runtime guarantees: containers and exit codes outlive the kubelet until they are removed. Stop and remove are
+idempotent. A container is started at most once. `stop_container` returns when none of the container's processes runs.
+The kubelet is responsible for restart policy, hooks, probes, backoff, log deletion and the contents of volumes.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from podlife.errors import PodlifeError
 
 
 class ContainerRuntimeError(PodlifeError):
-    """A runtime could not do what it was asked."""
+    """A request to the runtime failed."""
 
 
 class RuntimeUnavailableError(ContainerRuntimeError):
-    """The runtime does not answer, or not in time: what was asked may have happened. Look, then ask again."""
+    """The runtime did not respond in time; the request may have taken effect. Check before retrying."""
 
 
 class NotFoundInRuntimeError(ContainerRuntimeError):
-    """There is no such sandbox or container. Where something was to end, it has."""
+    """There is no such sandbox or container. For a stop or removal, that is success."""
 
 
 class ConflictInRuntimeError(ContainerRuntimeError):
-    """The name is taken, or the state does not allow what was asked: a container is started only once."""
+    """The name is taken, or the state does not allow the request; a container is started only once."""
 
 
 class InvalidContainerError(ContainerRuntimeError):
-    """The runtime cannot run a container like this one, now or later; the text says what to change."""
+    """The runtime does not support this container configuration; the message says what to change."""
 
 
 class StartContainerError(ContainerRuntimeError):
-    """The container could not be started. It has exited, with a code and a reason, and is not started again."""
+    """The container could not be started. It has exited, with a code and a reason, and cannot be started again."""
 
 
 class ExecError(ContainerRuntimeError):
@@ -52,11 +52,11 @@ class ExecError(ContainerRuntimeError):
 
 
 class ExecTimeoutError(ExecError):
-    """The command ran for too long and was ended."""
+    """The command timed out and was killed."""
 
 
 class ImagePullError(ContainerRuntimeError):
-    """The image could not be had. `reason` is the one a waiting container shows, like `ErrImagePull`."""
+    """The image could not be pulled. `reason` is shown in the container's waiting state, such as `ErrImagePull`."""
 
     def __init__(self, message: str, *, reason: str = "ErrImagePull") -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ class ContainerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of the node, shown inside the container."""
+    """A file or folder of the node, mounted into the container."""
 
     container_path: str
     host_path: str
@@ -86,7 +86,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Bounds of a container; None is no bound."""
+    """Resource limits of a container; None means unlimited."""
 
     cpu_request_millis: int | None = None
     cpu_limit_millis: int | None = None
@@ -96,7 +96,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whom a container runs as."""
+    """The user and groups of a container's processes."""
 
     uid: int
     gid: int | None = None
@@ -105,7 +105,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class SandboxConfig:
-    """One attempt at a pod. `log_directory` is where its containers' logs go; without it nothing is logged."""
+    """One attempt to run a pod. Container logs go to `log_directory`; without it nothing is logged."""
 
     pod_uid: str
     namespace: str
@@ -121,10 +121,10 @@ class SandboxConfig:
 
 @dataclass(frozen=True, slots=True)
 class ContainerConfig:
-    """One attempt at a container of a pod. `log_path` is relative to the sandbox's folder of logs.
+    """One attempt to run a container. `log_path` is relative to the sandbox's `log_directory`.
 
-    References in command, arguments and environment are expanded already. What the process writes to the file at
-    `termination_message_path` is its termination message.
+    References in command, arguments and environment are already expanded. The termination message is read from the file
+    at `termination_message_path`.
     """
 
     name: str
@@ -161,8 +161,8 @@ class SandboxStatus:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStatus:
-    """A container as the runtime knows it. `reason` and `message` are of its end, as in a terminated container's state:
-    `Completed`, `Error`, `OOMKilled`, `StartError`, or `ContainerStatusUnknown` where how it ended cannot be known."""
+    """A container as the runtime knows it. `reason` and `message` are those of a terminated container's state:
+    `Completed`, `Error`, `OOMKilled`, `StartError`, or `ContainerStatusUnknown` if the exit was not observed."""
 
     id: str
     sandbox_id: str
@@ -185,7 +185,7 @@ class ContainerStatus:
 
     @property
     def could_run(self) -> bool:
-        """It runs, or its state is unknown, so that nobody can say that it does not."""
+        """It is running, or its state is unknown and it may be running."""
         return self.state in (ContainerState.RUNNING, ContainerState.UNKNOWN)
 
 
@@ -197,13 +197,13 @@ class EventKind(StrEnum):
     CONTAINER_STARTED = "ContainerStarted"
     CONTAINER_STOPPED = "ContainerStopped"
     CONTAINER_REMOVED = "ContainerRemoved"
-    # Events were lost; only a listing tells what there is now.
+    # Events were lost; only a list shows the current state.
     RELIST = "Relist"
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeEvent:
-    """Something changed. The event names it; what it is now the status tells."""
+    """A change to a sandbox or container; its status has the details."""
 
     kind: EventKind
     pod_uid: str = ""
@@ -213,7 +213,7 @@ class RuntimeEvent:
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """How a command ended. Output beyond the bound asked for is left away."""
+    """The exit code of a command and its output, truncated to the limit."""
 
     exit_code: int
     stdout: bytes
@@ -221,7 +221,7 @@ class ExecResult:
 
 
 class ExecSession(Protocol):
-    """A command that runs in a container. With a terminal everything it writes comes through `stdout`."""
+    """A command running in a container. With a terminal, all output is on `stdout`."""
 
     stdout: asyncio.StreamReader
     stderr: asyncio.StreamReader
@@ -231,39 +231,39 @@ class ExecSession(Protocol):
     async def close_stdin(self) -> None: ...
 
     def resize(self, *, columns: int, rows: int) -> None:
-        """Tell its terminal a new size; without a terminal nothing happens."""
+        """Resize its terminal; without one, nothing happens."""
 
     async def wait(self) -> int:
-        """The exit code; raises `RuntimeUnavailableError` if the container ended first and took it away."""
+        """The exit code. Raises `RuntimeUnavailableError` if the container ended before it was known."""
 
 
 @runtime_checkable
 class HasNetwork(Protocol):
-    """A runtime whose pods need a network of their own, which may not be there."""
+    """A runtime whose pods need a pod network, which may be unavailable."""
 
     @property
     def network_problem(self) -> str:
-        """Why pods cannot have their network now; empty when they can."""
+        """Why the pod network is unavailable; empty if it is available."""
 
 
 @runtime_checkable
 class OwnNetwork(Protocol):
-    """A runtime whose pods have addresses of their own, unless they ask for the node's network."""
+    """A runtime whose pods have their own addresses, unless they use the host's network."""
 
     network_is_own: bool
 
 
 @runtime_checkable
 class WithoutImages(Protocol):
-    """A runtime to which an image is a name only: there is nothing to look for, to pull, or to report."""
+    """A runtime that does not use images: there is nothing to find, pull or report."""
 
     image_is_name_only: bool
 
 
 class Runtime(Protocol):
-    """What runs the containers of a node. Opened with `async with`; closing it ends nothing that runs."""
+    """Runs the containers of a node. Opened with `async with`; closing it stops no container."""
 
-    # As in the ID of a container's status: <name>://<id>.
+    # The scheme of container IDs in statuses: <name>://<id>.
     name: str
 
     async def __aenter__(self) -> Self: ...
@@ -271,32 +271,32 @@ class Runtime(Protocol):
     async def __aexit__(self, *failure: object) -> None: ...
 
     async def version(self) -> str:
-        """As in a node's `containerRuntimeVersion`; raises `RuntimeUnavailableError` while it does not answer."""
+        """As in a node's `containerRuntimeVersion`. Raises `RuntimeUnavailableError` if it does not respond."""
 
     async def run_sandbox(self, config: SandboxConfig) -> str:
-        """Make a pod's sandbox ready; answers its ID. The same attempt twice is a conflict."""
+        """Create and start a pod's sandbox; returns its ID. The same attempt twice is a conflict."""
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
-        """End what runs in it, without grace, and let it be ready no more. One that is gone counts as stopped."""
+        """Stop its containers without grace, and the sandbox. A missing sandbox counts as stopped."""
 
     async def remove_sandbox(self, sandbox_id: str) -> None:
-        """Stop and forget it with all its containers. One that is gone counts as removed."""
+        """Stop and remove it with all its containers. A missing sandbox counts as removed."""
 
     async def sandbox_status(self, sandbox_id: str) -> SandboxStatus: ...
 
     async def list_sandboxes(self, *, pod_uid: str | None = None) -> list[SandboxStatus]: ...
 
     async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
-        """Make a container ready to start; answers its ID. Name and attempt twice in one sandbox is a conflict."""
+        """Create a container; returns its ID. The same name and attempt twice in one sandbox is a conflict."""
 
     async def start_container(self, container_id: str) -> None:
-        """Returns when it runs. Raises `StartContainerError` where it cannot, a conflict where it once did."""
+        """Return when it is running. Raises `StartContainerError` on failure, a conflict if it was started before."""
 
     async def stop_container(self, container_id: str, *, grace_seconds: float) -> None:
-        """Ask it to end, end it after the grace period. A second stop with less grace shortens the first."""
+        """Send the stop signal, and kill it after the grace period. A second stop can shorten the grace period."""
 
     async def remove_container(self, container_id: str) -> None:
-        """Forget it; one that runs is ended first. One that is gone counts as removed. Its logs stay."""
+        """Remove it; a running container is killed first. A missing one counts as removed. Its logs stay."""
 
     async def container_status(self, container_id: str) -> ContainerStatus: ...
 
@@ -307,18 +307,18 @@ class Runtime(Protocol):
     def exec(
         self, container_id: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
     ) -> AbstractAsyncContextManager[ExecSession]:
-        """Run a command beside the container's own; leaving the context ends what still runs of it."""
+        """Run a command in the container; leaving the context kills it."""
 
     async def exec_sync(
         self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
     ) -> ExecResult:
-        """Run a command to its end; raises `ExecTimeoutError` when it took too long, and has ended it."""
+        """Run a command and wait for it. Raises `ExecTimeoutError` on timeout, after killing it."""
 
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
-        """What changes from now on, in order; whoever falls behind gets `RELIST` in place of what was lost."""
+        """Changes from now on, in order; a slow subscriber gets `RELIST` in place of lost events."""
 
     async def find_image(self, image: str) -> str | None:
-        """The reference of an image that is here already."""
+        """The reference of an image that is present."""
 
     async def pull_image(self, image: str) -> str:
-        """Get an image; answers its reference. Raises `ImagePullError`."""
+        """Pull an image; returns its reference. Raises `ImagePullError`."""

@@ -12,7 +12,7 @@ from podlife.kubelet.constants import CRASH_LOOP_MAX_SECONDS
 from podlife.kubelet.node_status import NodeSettings
 
 if TYPE_CHECKING:
-    # It brings an HTTP server with it, which a simulated node has no use for.
+    # Imports an HTTP server, which simulated nodes do not need.
     from podlife.kubelet.server import ServerSettings
 
 
@@ -22,16 +22,16 @@ def _no_check(pod: Object) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class KubeletSettings:
-    """Without `data` nothing is on the disk: no logs, no volumes. `static_pods` is a folder of manifests. Pods are
-    followed unless somebody else hands them in (`Agent.api_pods`)."""
+    """Without `data` nothing is stored on disk: no logs, no volumes. `static_pods` is a directory of manifests. Without
+    `follows_pods` the caller puts the pods into `Kubelet.api_pods`."""
 
     node: NodeSettings
     data: Path | None = None
     static_pods: Path | None = None
-    # What is wrong with a pod of theirs, one text each: for who knows what an API server would refuse.
+    # Returns the problems of a static pod, as an API server would report them.
     check_static_pod: Callable[[Object], Sequence[str]] = _no_check
     follows_pods: bool = True
-    # Where the node serves logs and commands; None for nowhere.
+    # The HTTPS server for logs and exec; None for none.
     endpoint: ServerSettings | None = None
     crash_loop_max_seconds: float = CRASH_LOOP_MAX_SECONDS
 

@@ -1,7 +1,7 @@
-"""Turns what happens into updates of the pod workers: pods added and removed, PLEG events, probe results, timers.
+"""Turns changes into updates of the pod workers: pods added and removed, PLEG events, probe results, timers.
 
-All of it runs on one task or in callbacks on the same event loop, and nothing here waits: the workers take every update
-at once. A change of a pod's status alone is usually the kubelet's own, and no reason to sync the pod.
+Everything runs on one event loop, and nothing here waits: the workers accept every update at once. A change of a pod's
+status alone is usually the kubelet's own and does not trigger a sync.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 Q = ParamSpec("Q")
 
-# What of a pod's metadata says how it is to be run.
+# Metadata that affects how a pod is run.
 _METADATA = ("labels", "annotations", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -47,15 +47,15 @@ class SyncLoop:
         self.wakeup = asyncio.Event()
         self.api_pods = PodSource(self.wakeup)
         self.static_pods = PodSource(self.wakeup)
-        # All pods that the node should have are known: what is not among them is not wanted. Only once they were taken:
-        # between the last word of a source and that, a look at what runs would take every pod for an orphan.
+        # All desired pods have been taken, so unknown pods are not wanted. Set only after taking them: earlier, a
+        # cleanup would take every running pod for an orphan.
         self.is_complete = False
         self.pods = pods
         self.admitter = admitter
         self._workers = workers
         self._status = status
         self._events = events
-        # When pods will have been active for longer than they may.
+        # When the active deadlines of pods expire.
         self._deadlines = deadlines
         self.cleanups = cleanups
 
@@ -69,7 +69,7 @@ class SyncLoop:
         while True:
             await self.wakeup.wait()
             self.wakeup.clear()
-            # Those of the node itself come first: they may be what the others need.
+            # Static pods first: others may depend on them.
             sources = (self.static_pods, self.api_pods)
             has_all = all(each.is_complete for each in sources)
             for source in sources:
@@ -87,7 +87,7 @@ class SyncLoop:
             for uid in await queue.wait():
                 _handle(uid, self.sync, uid)
 
-    # Pods that are wanted
+    # Desired pods
 
     def _take(self, pod: NodePod) -> None:
         old = self.pods.pod(pod.uid)
@@ -97,7 +97,7 @@ class SyncLoop:
             self.add(pod)
         else:
             self.pods.put(pod)
-            if _is_to_be_looked_at(old, pod):
+            if _needs_sync(old, pod):
                 self._update_if_admitted(UpdateType.UPDATE, pod)
 
     def _take_mirror(self, mirror: NodePod) -> None:
@@ -110,16 +110,16 @@ class SyncLoop:
             self._update_if_admitted(UpdateType.UPDATE, static)
 
     def add(self, pod: NodePod) -> bool:
-        """Create a pod if there is room for it; says whether it was admitted. One that has ended, or is to, is not
-        asked (ST-19), but keeps its place as long as something of it runs (HC-17)."""
+        """Create a pod if the node admits it; returns whether it did. A terminated or terminating pod is not checked
+        (ST-19), but occupies its resources while it runs (HC-17)."""
         self.pods.put(pod)
         uid = pod.uid
         is_ending = self._workers.is_termination_requested(uid) or is_terminal_phase(pod.status.phase)
-        refused = None if is_ending else self._admission(pod)
-        if refused is not None:
-            self._events.pod(pod, refused.reason, refused.message, is_warning=True)
-            self._status.set_status(pod, rejected_status(refused))
-            # A kubelet before may have started it.
+        rejection = None if is_ending else self._admission(pod)
+        if rejection is not None:
+            self._events.pod(pod, rejection.reason, rejection.message, is_warning=True)
+            self._status.set_status(pod, rejected_status(rejection))
+            # An earlier kubelet may have started it.
             self.cleanups.add(uid)
             return False
         self._update(UpdateType.CREATE, pod)
@@ -131,19 +131,19 @@ class SyncLoop:
         try:
             return self.admitter.admit(pod)
         except Exception as error:
-            # What cannot be judged is refused, in upstream's words; the other pods are admitted all the same.
+            # A pod that cannot be checked is rejected, with upstream's message; others are not affected.
             log.exception("admission of pod %s/%s failed", *pod.key)
             return AdmissionFailure(
                 "UnexpectedAdmissionError", f"unexpected error during admission: {error!r}"
             )
 
     def _take_removal(self, uid: str, last: NodePod | None, has_all: bool) -> None:
-        """While a source is not ready nothing is ended: housekeeping does that when all are (HC-19)."""
+        """Until all sources are complete nothing is killed; cleanups do that later (HC-19)."""
         pod = self.pods.remove(uid)
         if pod is None:
             return
         if last is not None:
-            # Who forces a pod away takes its grace away with it, and both are seen at once.
+            # A forced deletion also sets the grace period to 0; both arrive in one event.
             pod = last
         if is_mirror(pod):
             static = self.pods.static_of(pod)
@@ -155,16 +155,16 @@ class SyncLoop:
         self._deadlines.forget(uid)
         self.cleanups.add(uid)
 
-    # What happens to them
+    # Events
 
     def sync(self, uid: str) -> None:
-        """Look at this pod again, if it is still wanted and was admitted."""
+        """Sync this pod, if it is still desired and was admitted."""
         pod = self.pods.pod(uid)
         if pod is not None:
             self._update_if_admitted(UpdateType.SYNC, pod)
 
     def take_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
-        """PL-13: an event that concerns the pod syncs it; one of an ended or unknown pod leads to a cleanup."""
+        """Sync the pod if the event concerns it; a terminated or unknown pod is cleaned up (PL-13)."""
         if not events or any(each.kind.is_sync_due for each in events):
             self.sync(uid)
         if uid not in self.pods or any(each.kind is not PodLifecycleEventType.STARTED for each in events):
@@ -181,7 +181,7 @@ class SyncLoop:
         self.sync(uid)
 
     def _update_if_admitted(self, type_: UpdateType, pod: NodePod) -> None:
-        """A refused pod has no worker: neither its status nor its mirror gives it one, only its deletion."""
+        """A rejected pod has no worker: only its deletion creates one, not a change of its status or mirror."""
         if self._workers.state(pod.uid) is not None or pod.metadata.deletion_timestamp is not None:
             self._update(type_, pod)
 
@@ -192,16 +192,16 @@ class SyncLoop:
 
 
 def _handle(uid: str, handler: Callable[Q, object], *arguments: Q.args, **options: Q.kwargs) -> None:
-    """What goes wrong with one pod must not end the kubelet of the others."""
+    """An error with one pod must not stop the kubelet."""
     try:
         handler(*arguments, **options)
     except Exception:
         log.exception("update of pod %s failed", uid)
 
 
-def _is_to_be_looked_at(old: NodePod, new: NodePod) -> bool:
-    """What it should be has changed, or somebody else has said that it ended, or that it is ready."""
-    if _wanted(old) != _wanted(new):
+def _needs_sync(old: NodePod, new: NodePod) -> bool:
+    """The desired state has changed, or another component set a terminal phase or a readiness gate."""
+    if _desired(old) != _desired(new):
         return True
     if is_terminal_phase(new.status.phase) and not is_terminal_phase(old.status.phase):
         return True
@@ -209,7 +209,7 @@ def _is_to_be_looked_at(old: NodePod, new: NodePod) -> bool:
     return any(_condition(old, each) != _condition(new, each) for each in gates)
 
 
-def _wanted(pod: NodePod) -> tuple[Any, ...]:
+def _desired(pod: NodePod) -> tuple[Any, ...]:
     metadata = pod["metadata"]
     return pod.get("spec"), *(metadata.get(each) for each in _METADATA)
 
