@@ -63,7 +63,7 @@ class KubeletCore:
         self._host_ips = host_ips
         self.events = PodEvents(recorder)
         self.cache = PodCache()
-        self.pleg = GenericPLEG(runtime, self.cache, seconds=MonotonicSeconds(), on_events=self._take_events)
+        self.pleg = GenericPLEG(runtime, self.cache, seconds=MonotonicSeconds(), on_events=self._on_events)
         self.admitter = Admitter(node)
         self._cleanup_queue = CleanupQueue()
         # Without runAsUser, processes run as the kubelet's user, containers as the image's.
@@ -90,7 +90,7 @@ class KubeletCore:
             context=self.downward_context,
         )
         self.workers = PodWorkers(
-            syncer, self.cache, recorder, seconds=self.pleg.seconds, failed=self._take_failure
+            syncer, self.cache, recorder, seconds=self.pleg.seconds, failed=self._on_failure
         )
         self.sync_loop = SyncLoop(
             pods,
@@ -120,10 +120,10 @@ class KubeletCore:
         ips = self.cache.last_seen(uid).ips
         return DownwardContext(self._host_ips, ips, status.get("allocatable") or {})
 
-    def _take_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
-        self.sync_loop.take_events(uid, events)
+    def _on_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
+        self.sync_loop.handle_events(uid, events)
 
-    def _take_failure(self, uid: str) -> None:
+    def _on_failure(self, uid: str) -> None:
         """Only cleanups retry a pod that has left the configuration (PW-101)."""
         if uid not in self._pods:
             self._cleanup_queue.add(uid)

@@ -71,7 +71,7 @@ class Kubelet:
         self.objects = ApiObjectCache(client, clock)
         self.volumes = self._make_volumes(client)
         self.prober = ProberManager(
-            runtime, self.status, clock, self.recorder, self._take_probe_result, clock.now()
+            runtime, self.status, clock, self.recorder, self._on_probe_result, clock.now()
         )
         self._machine = machine
         file = None if settings.data is None else settings.data / CLUSTER_FILE
@@ -168,9 +168,9 @@ class Kubelet:
                 settings.static_pods, settings.node.name, self._clock, check=settings.check_static_pod
             )
             group.create_task(static.run(self.core.sync_loop.static_pods.put_all), name="static pods")
-            group.create_task(self._show_static_pods(), name="mirrors of static pods")
+            group.create_task(self._sync_unmirrored_pods(), name="mirrors of static pods")
 
-    async def _show_static_pods(self) -> None:
+    async def _sync_unmirrored_pods(self) -> None:
         """Create mirrors as soon as the Node exists: the scheduler should know that their resources are taken."""
         await self.reporter.registered.wait()
         for pod in self.pod_manager:
@@ -235,8 +235,8 @@ class Kubelet:
     def _report_volume(self, pod: Pod, text: str) -> None:
         self.core.events.pod(pod, "FailedMount", text, is_warning=True)
 
-    def _take_probe_result(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
-        self.core.sync_loop.take_probe_result(uid, container_id, type_, result)
+    def _on_probe_result(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
+        self.core.sync_loop.handle_probe_result(uid, container_id, type_, result)
 
     def _could_run(self, uid: str) -> bool:
         return self.core.workers.could_have_running_containers(uid)

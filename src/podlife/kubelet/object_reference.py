@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podlife.kubelet.pod_fields import Container, Pod
 
-_PLACES = ("containers", "initContainers", "ephemeralContainers")
+_CONTAINER_FIELDS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def pod_reference(pod: Pod) -> dict[str, str]:
@@ -21,7 +21,7 @@ def pod_reference(pod: Pod) -> dict[str, str]:
 def container_reference(pod: Pod, container: Container) -> dict[str, str]:
     """Includes the container's fieldPath if the pod has this container."""
     name = container["name"]
-    for place in _PLACES:
-        if any(each["name"] == name for each in pod["spec"].get(place) or ()):
-            return {**pod_reference(pod), "fieldPath": f"spec.{place}{{{name}}}"}
+    for field in _CONTAINER_FIELDS:
+        if any(each["name"] == name for each in pod["spec"].get(field) or ()):
+            return {**pod_reference(pod), "fieldPath": f"spec.{field}{{{name}}}"}
     return pod_reference(pod)

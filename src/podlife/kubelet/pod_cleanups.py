@@ -52,14 +52,14 @@ class PodDifference:
     # Wanted, but unknown to the workers.
     missing: list[NodePod]
     # In a terminal phase or rejected, unknown to the workers, but not finished.
-    to_end: list[NodePod]
+    to_terminate: list[NodePod]
     # UIDs known only from the runtime.
     unknown: list[str]
     # Mirrors whose static pod is gone.
     mirrors: list[NodePod]
 
     def __bool__(self) -> bool:
-        return bool(self.missing or self.to_end or self.unknown or self.mirrors)
+        return bool(self.missing or self.to_terminate or self.unknown or self.mirrors)
 
 
 class PodCleanups:
@@ -101,11 +101,11 @@ class PodCleanups:
             while True:
                 await self._queue.wait(seconds=_FULL_PASS_SECONDS)
                 if self._sync_loop.is_complete:
-                    await self._clean_up_if_possible()
+                    await self._try_clean_up()
                 # Collect further changes, so that one pass handles them all.
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)
 
-    async def _clean_up_if_possible(self) -> None:
+    async def _try_clean_up(self) -> None:
         try:
             await self.clean_up()
         except Exception as error:  # noqa: BLE001 - a failed cleanup must not stop the kubelet
@@ -128,9 +128,9 @@ class PodCleanups:
         self._forget()
         self._start_next_static_pods()
         _for_each(difference.missing, self._restart)
-        _for_each(difference.to_end, lambda pod: self._update(UpdateType.KILL, pod))
-        _for_each(difference.unknown, self._end_unknown)
-        self._hand_over()
+        _for_each(difference.to_terminate, lambda pod: self._update(UpdateType.KILL, pod))
+        _for_each(difference.unknown, self._kill_unknown)
+        self._queue_for_gc()
         for mirror in difference.mirrors:
             # Its static pod may have returned during earlier deletes. Each delete is retried until it succeeds.
             if self._is_orphan(mirror) and not await self._mirrors.delete(full_name(mirror), mirror.uid):
@@ -152,15 +152,15 @@ class PodCleanups:
 
     def _difference(self) -> PodDifference:
         unknown = [pod for pod in self._pods if self._workers.state(pod.uid) is None]
-        over = {pod.uid for pod in unknown if self._status.is_over(pod)}
+        terminal = {pod.uid for pod in unknown if self._status.is_over(pod)}
         return PodDifference(
-            missing=[pod for pod in unknown if pod.uid not in over],
-            to_end=[pod for pod in unknown if pod.uid in over and self._has_to_end(pod)],
+            missing=[pod for pod in unknown if pod.uid not in terminal],
+            to_terminate=[pod for pod in unknown if pod.uid in terminal and self._needs_termination(pod)],
             unknown=[uid for uid in self._cache if self._is_only_in_runtime(uid)],
             mirrors=[each for each in self._pods.mirrors() if self._is_orphan(each)],
         )
 
-    def _has_to_end(self, pod: NodePod) -> bool:
+    def _needs_termination(self, pod: NodePod) -> bool:
         """Its final delete must still be sent (HC-15), or it was rejected and an earlier kubelet's containers run."""
         is_deleted = pod.metadata.deletion_timestamp is not None
         return is_deleted or not self._cache.last_seen(pod.uid).is_stopped
@@ -191,7 +191,7 @@ class PodCleanups:
             log.info("pod %s/%s is wanted and was unknown to the workers, started", *pod.key)
             self.counts.restarted_pods["true" if is_static(pod) else ""] += 1
 
-    def _end_unknown(self, uid: str) -> None:
+    def _kill_unknown(self, uid: str) -> None:
         sandbox = next(iter(self._cache.last_seen(uid).sandboxes), None)
         name, namespace = ("", "") if sandbox is None else (sandbox.config.name, sandbox.config.namespace)
         log.info("pod %s/%s (%s) runs and is not wanted, ending it", namespace, name, uid)
@@ -212,7 +212,7 @@ class PodCleanups:
             ):
                 self._update(UpdateType.SYNC, pod)
 
-    def _hand_over(self) -> None:
+    def _queue_for_gc(self) -> None:
         """Pass queued UIDs to the container GC; not before the workers were reviewed."""
         uids, is_full_pass = self._queue.take()
         if is_full_pass:

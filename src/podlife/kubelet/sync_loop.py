@@ -61,11 +61,11 @@ class SyncLoop:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._take_pods(), name="pod sources")
+            group.create_task(self._handle_sources(), name="pod sources")
             for queue in (self._workers.retries, self._deadlines):
                 group.create_task(self._sync_due_pods(queue), name="due pods")
 
-    async def _take_pods(self) -> None:
+    async def _handle_sources(self) -> None:
         while True:
             await self.wakeup.wait()
             self.wakeup.clear()
@@ -75,9 +75,9 @@ class SyncLoop:
             for source in sources:
                 removed, put = source.take()
                 for uid in removed:
-                    _handle(uid, self._take_removal, uid, source.last_state(uid), has_all)
+                    _call_safely(uid, self._handle_removal, uid, source.last_state(uid), has_all)
                 for pod in put:
-                    _handle(pod.uid, self._take, pod)
+                    _call_safely(pod.uid, self._handle_pod, pod)
             if has_all and not self.is_complete:
                 self.is_complete = True
                 self.cleanups.add_all()
@@ -85,14 +85,14 @@ class SyncLoop:
     async def _sync_due_pods(self, queue: DueQueue) -> None:
         while True:
             for uid in await queue.wait():
-                _handle(uid, self.sync, uid)
+                _call_safely(uid, self.sync, uid)
 
     # Desired pods
 
-    def _take(self, pod: NodePod) -> None:
+    def _handle_pod(self, pod: NodePod) -> None:
         old = self.pods.pod(pod.uid)
         if is_mirror(pod):
-            self._take_mirror(pod)
+            self._handle_mirror(pod)
         elif old is None:
             self.add(pod)
         else:
@@ -100,7 +100,7 @@ class SyncLoop:
             if _needs_sync(old, pod):
                 self._update_if_admitted(UpdateType.UPDATE, pod)
 
-    def _take_mirror(self, mirror: NodePod) -> None:
+    def _handle_mirror(self, mirror: NodePod) -> None:
         self.pods.put(mirror)
         static = self.pods.static_of(mirror)
         if static is None:
@@ -137,7 +137,7 @@ class SyncLoop:
                 "UnexpectedAdmissionError", f"unexpected error during admission: {error!r}"
             )
 
-    def _take_removal(self, uid: str, last: NodePod | None, has_all: bool) -> None:
+    def _handle_removal(self, uid: str, last: NodePod | None, has_all: bool) -> None:
         """Until all sources are complete nothing is killed; cleanups do that later (HC-19)."""
         pod = self.pods.remove(uid)
         if pod is None:
@@ -163,14 +163,14 @@ class SyncLoop:
         if pod is not None:
             self._update_if_admitted(UpdateType.SYNC, pod)
 
-    def take_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
+    def handle_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
         """Sync the pod if the event concerns it; a terminated or unknown pod is cleaned up (PL-13)."""
         if not events or any(each.kind.is_sync_due for each in events):
             self.sync(uid)
         if uid not in self.pods or any(each.kind is not PodLifecycleEventType.STARTED for each in events):
             self.cleanups.add(uid)
 
-    def take_probe_result(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
+    def handle_probe_result(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
         is_success = result is ProbeResult.SUCCESS
         if type_ is ProbeType.READINESS:
             self._status.set_readiness(uid, container_id, is_success)
@@ -191,7 +191,7 @@ class SyncLoop:
         self._workers.update_pod(PodUpdate(type_, pod, mirror=mirror, asked_at=asked_at))
 
 
-def _handle(uid: str, handler: Callable[Q, object], *arguments: Q.args, **options: Q.kwargs) -> None:
+def _call_safely(uid: str, handler: Callable[Q, object], *arguments: Q.args, **options: Q.kwargs) -> None:
     """An error with one pod must not stop the kubelet."""
     try:
         handler(*arguments, **options)

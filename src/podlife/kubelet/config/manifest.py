@@ -87,7 +87,7 @@ def read_manifest(data: bytes, source: str, node_name: str) -> Manifest:
         raise ManifestError(error.message) from None
     if problem := next(_problems(pod, node_name), None):
         raise ManifestError(problem)
-    return Manifest(_of_this_node(pod, source, node_name), warnings)
+    return Manifest(_static_pod(pod, source, node_name), warnings)
 
 
 def _decode(data: bytes) -> Object:
@@ -120,7 +120,7 @@ def _check_shape(pod: Object) -> tuple[str, ...]:
 
 def _problems(pod: Object, node_name: str) -> Iterator[str]:
     metadata, spec = pod["metadata"], pod["spec"]
-    name = _name_on(metadata["name"], node_name)
+    name = _static_pod_name(metadata["name"], node_name)
     yield from (f"metadata.name: {name!r}: {each}" for each in check_dns_subdomain(name))
     namespace = metadata.get("namespace") or "default"
     yield from (f"metadata.namespace: {namespace!r}: {each}" for each in check_dns_label(namespace))
@@ -147,11 +147,11 @@ def _names_problems(containers: Iterable[Object]) -> Iterator[str]:
         seen.add(name)
 
 
-def _name_on(name: str, node_name: str) -> str:
+def _static_pod_name(name: str, node_name: str) -> str:
     return f"{name}-{node_name.lower()}"
 
 
-def _of_this_node(pod: Object, source: str, node_name: str) -> Object:
+def _static_pod(pod: Object, source: str, node_name: str) -> Object:
     metadata, spec = pod["metadata"], pod["spec"]
     uid = metadata.get("uid") or _digest(pod, source, node_name)
     annotations = {**(metadata.get("annotations") or {}), HASH: uid, SOURCE: "file"}
@@ -161,7 +161,7 @@ def _of_this_node(pod: Object, source: str, node_name: str) -> Object:
         "kind": "Pod",
         "metadata": {
             **metadata,
-            "name": _name_on(metadata["name"], node_name),
+            "name": _static_pod_name(metadata["name"], node_name),
             "namespace": metadata.get("namespace") or "default",
             "uid": uid,
             "annotations": annotations,

@@ -55,14 +55,14 @@ class ApiMirrorClient:
         """Create or replace the mirror if `mirror`, the known one, is outdated. Returns the current mirror."""
         uid = pod["metadata"]["uid"]
         try:
-            found = await self._ensure(pod, mirror)
+            existing = await self._ensure(pod, mirror)
         except PodlifeError as error:
             metadata = pod["metadata"]
             where = f"{metadata['namespace']}/{metadata['name']}"
             self._log_once(uid, f"static pod {where} has no mirror pod: {error}")
             return None
         self._logged.pop(uid, None)
-        return found
+        return existing
 
     async def delete(self, full_name: str, uid: str) -> bool:
         """Delete the mirror with this full name (name_namespace) and UID; returns whether this call did it. False if it
@@ -98,21 +98,21 @@ class ApiMirrorClient:
         try:
             return await self._create(pod)
         except AlreadyExistsError:
-            return await self._take_over(pod)
+            return await self._adopt_or_replace(pod)
 
     async def _create(self, pod: Pod) -> Object:
         mirror: Object = await self._client.create(PODS, _mirror(pod, self._node))
         return mirror
 
-    async def _take_over(self, pod: Pod) -> Object | None:
+    async def _adopt_or_replace(self, pod: Pod) -> Object | None:
         """A pod of this name exists that the cache lacks: this mirror, an outdated mirror, or a foreign pod."""
         metadata = pod["metadata"]
-        found: Object = await self._client.get(PODS, metadata["name"], metadata["namespace"])
-        if is_mirror_of(found, pod) and not is_deleting(found):
-            return found
-        if not is_mirror(found) or (found.get("spec") or {}).get("nodeName") != pod["spec"]["nodeName"]:
+        existing: Object = await self._client.get(PODS, metadata["name"], metadata["namespace"])
+        if is_mirror_of(existing, pod) and not is_deleting(existing):
+            return existing
+        if not is_mirror(existing) or (existing.get("spec") or {}).get("nodeName") != pod["spec"]["nodeName"]:
             raise PodlifeError("a pod of its name exists that is not this node's; rename one of them")
-        if not await self.delete(f"{metadata['name']}_{metadata['namespace']}", found["metadata"]["uid"]):
+        if not await self.delete(f"{metadata['name']}_{metadata['namespace']}", existing["metadata"]["uid"]):
             return None
         return await self._create(pod)
 

@@ -100,7 +100,7 @@ class ContainerConfigs:
         config_maps: dict[str, Object | None] = {}
         secrets: dict[str, Object | None] = {}
         try:
-            for kind, name in _referred(container):
+            for kind, name in _references(container):
                 if kind == "configMap":
                     config_maps[name] = await self.objects.config_map(namespace, name)
                 else:
@@ -113,15 +113,15 @@ class ContainerConfigs:
         )
 
 
-def _referred(container: Container) -> Iterator[tuple[str, str]]:
+def _references(container: Container) -> Iterator[tuple[str, str]]:
     """Config maps and secrets referenced by the environment: kinds and names."""
     for source in container.get("envFrom") or ():
-        yield from _named(source, "Ref")
+        yield from _reference(source, "Ref")
     for variable in container.get("env") or ():
-        yield from _named(variable.get("valueFrom") or {}, "KeyRef")
+        yield from _reference(variable.get("valueFrom") or {}, "KeyRef")
 
 
-def _named(source: Mapping[str, Any], suffix: str) -> Iterator[tuple[str, str]]:
+def _reference(source: Mapping[str, Any], suffix: str) -> Iterator[tuple[str, str]]:
     for kind in ("configMap", "secret"):
         if (ref := source.get(f"{kind}{suffix}")) is not None:
             yield kind, ref.get("name") or ""

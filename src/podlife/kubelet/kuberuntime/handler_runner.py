@@ -56,7 +56,7 @@ class HandlerRunner:
         else:
             types = ", ".join(sorted(handler)) or "nothing"
             raise HookError(
-                f"Cannot run handler: invalid handler: {types} is no hook; use exec, httpGet or sleep"
+                f"Cannot run handler: invalid handler: unsupported type {types}; use exec, httpGet or sleep"
             )
 
     async def _run(self, container_id: str, command: Sequence[str]) -> str:

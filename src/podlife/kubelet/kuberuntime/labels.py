@@ -61,24 +61,22 @@ def restore(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[
     """The pod and container, as far as a kill needs them. Unreadable labels are skipped, so that they prevent no
     kill."""
     hook = _read(annotations, _PRE_STOP, dict)
-    container = _without_none(
+    container = _fields(
         name=labels.get(_NAME, ""),
         lifecycle=None if hook is None else {"preStop": hook},
         ports=_read(annotations, _PORTS, list),
     )
-    metadata = _without_none(
+    metadata = _fields(
         name=labels.get(_POD_NAME, ""),
         namespace=labels.get(_POD_NAMESPACE, ""),
         uid=labels.get(_POD_UID, ""),
         deletionGracePeriodSeconds=_read(annotations, _DELETION_GRACE, int),
     )
-    spec = _without_none(
-        containers=[container], terminationGracePeriodSeconds=_read(annotations, _GRACE, int)
-    )
+    spec = _fields(containers=[container], terminationGracePeriodSeconds=_read(annotations, _GRACE, int))
     return {"metadata": metadata, "spec": spec}, container
 
 
-def _without_none(**fields: Any) -> Object:
+def _fields(**fields: Any) -> Object:
     return {name: value for name, value in fields.items() if value is not None}
 
 

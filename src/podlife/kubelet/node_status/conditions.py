@@ -53,26 +53,26 @@ def with_own_conditions(
     old: Sequence[Mapping[str, Any]], pressure: Pressure, problem: str, now: str
 ) -> tuple[list[Object], list[str]]:
     """The current conditions, and the reasons of events for their changes."""
-    found = {each["type"]: each for each in old}
+    by_type = {each["type"]: each for each in old}
     events: list[str] = []
     shortages = (pressure.memory, pressure.disk, pressure.pid)
     for (type_, texts), is_short in zip(_PRESSURES.items(), shortages, strict=True):
-        before = found.get(type_) or {}
+        before = by_type.get(type_) or {}
         reason, message, event = texts[0 if is_short else 1]
-        found[type_] = _condition(before, type_, is_short, reason, message, now)
-        if before.get("status") != found[type_]["status"]:
+        by_type[type_] = _condition(before, type_, is_short, reason, message, now)
+        if before.get("status") != by_type[type_]["status"]:
             events.append(event)
         else:
             # Unchanged pressure keeps its first reason and message.
-            found[type_] = {**before, "lastHeartbeatTime": now}
-    before = found.get(READY) or {}
+            by_type[type_] = {**before, "lastHeartbeatTime": now}
+    before = by_type.get(READY) or {}
     reason, message = "KubeletReady", "kubelet is posting ready status"
     if problem:
         reason, message = "KubeletNotReady", problem
-    found[READY] = _condition(before, READY, not problem, reason, message, now)
-    if before and before.get("status") != found[READY]["status"]:
+    by_type[READY] = _condition(before, READY, not problem, reason, message, now)
+    if before and before.get("status") != by_type[READY]["status"]:
         events.append("NodeNotReady" if problem else "NodeReady")
-    return [dict(each) for each in found.values()], events
+    return [dict(each) for each in by_type.values()], events
 
 
 def _condition(

@@ -96,10 +96,10 @@ class NodeLease:
             # Most nodes are new, and many may start at once.
             self._latest = await self._write(None, self._node_uid())
         except ConflictError:
-            found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
+            lease: Object = await self._client.get(LEASES, self._name, NAMESPACE)
             if not self._settings.takes_over:
-                await self._wait_for_release(found)
-            self._latest = await self._write(found, self._node_uid())
+                await self._wait_for_release(lease)
+            self._latest = await self._write(lease, self._node_uid())
 
     async def run(self) -> None:
         """Renew the lease until cancelled. Raises `NameInUseError` if another kubelet has taken it."""
@@ -129,13 +129,13 @@ class NodeLease:
             return error.is_about(self._name)
         return str(node["metadata"]["uid"]) != uid
 
-    async def _wait_for_release(self, found: Object) -> None:
+    async def _wait_for_release(self, lease: Object) -> None:
         """If clocks differ, a renewal time proves nothing: watch the lease for its duration."""
-        hold = hold_of(found, self._identity.text, self._clock.now())
-        if hold is not LeaseHold.FREE and await self._is_orphan(found):
+        hold = hold_of(lease, self._identity.text, self._clock.now())
+        if hold is not LeaseHold.FREE and await self._is_orphan(lease):
             return
         if hold is LeaseHold.UNCLEAR:
-            seconds = lease_seconds(found)
+            seconds = lease_seconds(lease)
             log.warning(
                 "node %s: waiting %gs to see whether another agent still renews its lease",
                 self._name,
@@ -143,10 +143,10 @@ class NodeLease:
             )
             await asyncio.sleep(seconds)
             again = await self._find()
-            is_renewed = again is not None and _version(again) != _version(found)
+            is_renewed = again is not None and _version(again) != _version(lease)
             hold = LeaseHold.HELD if is_renewed else LeaseHold.FREE
         if hold is LeaseHold.HELD:
-            raise NameInUseError(self._name, found, self._clock.now())
+            raise NameInUseError(self._name, lease, self._clock.now())
 
     async def _renew(self) -> None:
         uid = self._node_uid()
@@ -161,15 +161,15 @@ class NodeLease:
             log.debug("lease of node %s has changed: %s", self._name, error)
         self._latest = None
         await self._confirm()
-        found = await self._find()
-        if found is not None and _agent_of(found) not in ("", self._identity.text):
-            found = await self._wait_for_rival(found)
-        self._latest = await self._write(found, uid)
+        lease = await self._find()
+        if lease is not None and _agent_of(lease) not in ("", self._identity.text):
+            lease = await self._wait_for_rival(lease)
+        self._latest = await self._write(lease, uid)
 
-    async def _wait_for_rival(self, found: Object) -> Object | None:
+    async def _wait_for_rival(self, lease: Object) -> Object | None:
         """Returns the lease if the kubelet it names does not renew it; raises `NameInUseError` if it does."""
-        if hold_of(found, self._identity.text, self._clock.now()) is LeaseHold.FREE:
-            return found
+        if hold_of(lease, self._identity.text, self._clock.now()) is LeaseHold.FREE:
+            return lease
         seconds = self._settings.lease_seconds / 2
         log.warning(
             "node %s: its lease names another agent; taking it back unless that agent renews it within %gs",
@@ -181,21 +181,21 @@ class NodeLease:
             again = await self._find()
             if again is None or _agent_of(again) in ("", self._identity.text):
                 return again
-            if _renew_time(again) != _renew_time(found):
+            if _renew_time(again) != _renew_time(lease):
                 raise NameInUseError(self._name, again, self._clock.now())
         return again
 
     async def _find(self) -> Object | None:
         try:
-            found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
+            lease: Object = await self._client.get(LEASES, self._name, NAMESPACE)
         except NotFoundError:
             return None
-        return found
+        return lease
 
-    async def _write(self, found: Object | None, uid: str) -> Object:
+    async def _write(self, lease: Object | None, uid: str) -> Object:
         """Raises `ConflictError` if it has changed meanwhile."""
-        if found is not None:
-            return await self._client.update(LEASES, self._renewed(found, uid))
+        if lease is not None:
+            return await self._client.update(LEASES, self._renewed(lease, uid))
         try:
             return await self._client.create(LEASES, self._renewed(self._new(), uid))
         except AlreadyExistsError as error:

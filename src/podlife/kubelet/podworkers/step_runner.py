@@ -132,21 +132,21 @@ class StepRunner:
         worker.work = work
         is_status = False
         try:
-            coming: Any = None
+            pending: Any = None
             if work.update.running is None:
-                coming = self._cache.get_newer_than(worker.uid, worker.stepped_at)
-                is_status = _is_awaitable(coming)
+                pending = self._cache.get_newer_than(worker.uid, worker.stepped_at)
+                is_status = _is_awaitable(pending)
             if not is_status:
-                coming = self._call(worker, work, coming)
+                pending = self._call(worker, work, pending)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - affects only this pod
             # Nothing was awaited, so a cancellation was raised by the step itself.
             self._on_done(worker, None, error if worker.has_stepped else _status_error(error))
             return
-        if is_status or _is_awaitable(coming):
-            waiting = self._wait(worker, work, coming, is_status=is_status)
+        if is_status or _is_awaitable(pending):
+            waiting = self._wait(worker, work, pending, is_status=is_status)
             group.create_task(waiting, name=f"pod worker {worker.uid}")
         else:
-            self._on_done(worker, coming, None)
+            self._on_done(worker, pending, None)
 
     def cancel(self, worker: PodWorker) -> None:
         """Cancel a superseded step, once: it may take its time to clean up. A task that has not begun is not cancelled,
@@ -176,7 +176,7 @@ class StepRunner:
             return self._steps.sync_terminated_pod(update.pod, status)
         return self._steps.sync_pod(update.type, update.pod, update.mirror, status)
 
-    async def _wait(self, worker: PodWorker, work: StepWork, coming: Any, *, is_status: bool) -> None:
+    async def _wait(self, worker: PodWorker, work: StepWork, pending: Any, *, is_status: bool) -> None:
         task = worker.task = asyncio.current_task()
         assert task is not None
         result: Result = None
@@ -184,10 +184,10 @@ class StepRunner:
         try:
             if worker.is_cancelled:
                 worker.has_stepped = False
-                _abandon(coming)
+                _abandon(pending)
             if is_status:
-                coming = self._call(worker, work, await _coming_status(coming))
-            result = await coming if _is_awaitable(coming) else coming
+                pending = self._call(worker, work, await _await_status(pending))
+            result = await pending if _is_awaitable(pending) else pending
         except asyncio.CancelledError as error:
             if task.cancelling() > worker.is_cancelled:
                 # The workers themselves are being cancelled.
@@ -200,9 +200,9 @@ class StepRunner:
         self._on_done(worker, result, failure)
 
 
-async def _coming_status(coming: Awaitable[ObservedPod]) -> ObservedPod:
+async def _await_status(pending: Awaitable[ObservedPod]) -> ObservedPod:
     try:
-        return await coming
+        return await pending
     except Exception as error:
         raise _status_error(error) from error
 
@@ -213,10 +213,10 @@ def _status_error(error: BaseException) -> StatusError:
     return status_error
 
 
-def _abandon(coming: Awaitable[Any]) -> NoReturn:
+def _abandon(pending: Awaitable[Any]) -> NoReturn:
     """Discard work that was superseded before it began."""
-    if isinstance(coming, Coroutine):
-        coming.close()
-    elif isinstance(coming, asyncio.Future):
-        coming.cancel()
+    if isinstance(pending, Coroutine):
+        pending.close()
+    elif isinstance(pending, asyncio.Future):
+        pending.cancel()
     raise asyncio.CancelledError

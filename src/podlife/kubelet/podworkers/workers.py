@@ -99,7 +99,7 @@ class PodWorkers:
         self._workers: dict[str, PodWorker] = {}
         self._has_synced = False
         self._cache = cache
-        self._runner = StepRunner(steps, cache, self._on_step_done)
+        self._runner = StepRunner(steps, cache, self._step_done)
         self._recorder = recorder
         self._delays = delays or Delays()
         self._seconds = seconds or self._init_seconds
@@ -282,9 +282,7 @@ class PodWorkers:
         state = self.state(uid)
         return state is not None and not state.is_termination_requested
 
-    def _on_step_done(
-        self, worker: PodWorker, synced: SyncResult | None, error: BaseException | None
-    ) -> None:
+    def _step_done(self, worker: PodWorker, synced: SyncResult | None, error: BaseException | None) -> None:
         work, now = worker.work, self._seconds()
         assert work is not None
         if worker.has_stepped:
@@ -356,7 +354,7 @@ class PodWorkers:
                 self.retries.forget(worker.uid)
 
     def _wake(self, worker: PodWorker) -> None:
-        """Does nothing while a step runs: `_on_step_done` checks for a pending update (PW-01)."""
+        """Does nothing while a step runs: `_step_done` checks for a pending update (PW-01)."""
         if worker.work is None and not worker.is_queued:
             worker.is_queued = True
             if not self._ready:

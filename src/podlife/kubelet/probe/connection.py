@@ -87,9 +87,7 @@ async def resolve(host: str) -> list[str]:
         raise ProbeError(f"lookup {host}: the node waits for {_MAX_LOOKUPS} other names already")
     loop = asyncio.get_running_loop()
     result: asyncio.Future[list[str]] = loop.create_future()
-    thread = threading.Thread(
-        target=_resolve_in_thread, args=(host, result, loop), name=f"look up {host}", daemon=True
-    )
+    thread = threading.Thread(target=_lookup, args=(host, result, loop), name=f"look up {host}", daemon=True)
     try:
         thread.start()
     except RuntimeError as error:
@@ -98,7 +96,7 @@ async def resolve(host: str) -> list[str]:
     return await result
 
 
-def _resolve_in_thread(host: str, result: asyncio.Future[list[str]], loop: asyncio.AbstractEventLoop) -> None:
+def _lookup(host: str, result: asyncio.Future[list[str]], loop: asyncio.AbstractEventLoop) -> None:
     addresses: list[str] = []
     failure: Exception | None = None
     try:

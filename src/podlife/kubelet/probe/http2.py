@@ -58,7 +58,7 @@ class Connection:
         first = await self._next_frame()
         stream = int.from_bytes(first[5:_HEAD_BYTES], "big")
         if first[3] != _SETTINGS or first[4] & _ACK or stream != 0:
-            raise NoResponseError("error reading server preface: the first frame is no settings")
+            raise NoResponseError("error reading server preface: the first frame is not SETTINGS")
         await self._feed(first)
 
     async def call(self, headers: Iterable[tuple[str, str]], message: bytes) -> CallResponse:

@@ -122,18 +122,18 @@ class Prober:
             return ProbeDecision(Next.WAIT, state)
         if is_terminal_phase(status.get("phase")):
             return ProbeDecision(Next.STOP, state, forget=state.container_id)
-        shown = self._shown(status)
-        if shown is None:
+        container_status = self._container_status(status)
+        if container_status is None:
             return ProbeDecision(Next.WAIT, state)
         result, forget = None, ""
-        container_id = bare_id(shown["containerID"])
+        container_id = bare_id(container_status["containerID"])
         if container_id != state.container_id:
             forget = state.container_id
-            result = self._first_result(shown)
+            result = self._first_result(container_status)
             state = replace(state, container_id=container_id, is_on_hold=False)
         if state.is_on_hold:
             return ProbeDecision(Next.WAIT, state, result, forget)
-        kind, container_state = state_of(shown)
+        kind, container_state = state_of(container_status)
         if kind != "running":
             may_restart = (
                 kind != "terminated"
@@ -145,7 +145,7 @@ class Prober:
             # A container that stops on request must not be reported unhealthy.
             return ProbeDecision(Next.STOP, state, ProbeResult.SUCCESS, forget)
         is_due = self._is_after_delay(container_state, now) and (
-            bool(shown.get("started")) is not (self._type is ProbeType.STARTUP)
+            bool(container_status.get("started")) is not (self._type is ProbeType.STARTUP)
         )
         return ProbeDecision(Next.RUN if is_due else Next.WAIT, state, result, forget)
 
@@ -166,20 +166,22 @@ class Prober:
             state = replace(state, is_on_hold=True, run=0)
         return ProbeDecision(Next.WAIT, state, result)
 
-    def _shown(self, status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _container_status(self, status: Mapping[str, Any]) -> Mapping[str, Any] | None:
         for key in ("containerStatuses", "initContainerStatuses"):
             found = status_by_name(status.get(key)).get(self._container["name"])
             if found is not None and found.get("containerID"):
                 return found
         return None
 
-    def _first_result(self, shown: Mapping[str, Any]) -> ProbeResult | None:
+    def _first_result(self, container_status: Mapping[str, Any]) -> ProbeResult | None:
         """The result for a new container ID. A container older than the kubelet keeps what its status says (PR-17)."""
-        kind, running = state_of(shown)
+        kind, running = state_of(container_status)
         began = running.get("startedAt") if kind == "running" else None
         if began is None or parse_time(began) >= self._old:
             return _INITIAL[self._type]
-        is_known_started = self._is_sidecar and self._type is ProbeType.STARTUP and shown.get("started")
+        is_known_started = (
+            self._is_sidecar and self._type is ProbeType.STARTUP and container_status.get("started")
+        )
         return ProbeResult.SUCCESS if is_known_started else None
 
     def _is_after_delay(self, running: Mapping[str, Any], now: datetime) -> bool:

@@ -65,10 +65,10 @@ def containers_ready(pod: Pod, statuses: Statuses | None, phase: str) -> Object:
     """True if every regular container and every sidecar is ready (SM-60)."""
     if statuses is None:
         return condition(pod, "ContainersReady", False, "UnknownContainerStatuses")
-    shown = status_by_name(statuses)
+    by_name = status_by_name(statuses)
     wanted = [*filter(is_sidecar, init_containers_of(pod)), *containers_of(pod)]
-    unknown = [each["name"] for each in wanted if each["name"] not in shown]
-    unready = [each["name"] for each in wanted if not shown.get(each["name"], {"ready": True}).get("ready")]
+    unknown = [each["name"] for each in wanted if each["name"] not in by_name]
+    unready = [each["name"] for each in wanted if not by_name.get(each["name"], {"ready": True}).get("ready")]
     if phase == "Failed" or (phase == "Succeeded" and not unknown):
         return not_ready_terminal(pod, "ContainersReady", phase)
     problems = [
@@ -108,17 +108,18 @@ def initialized(pod: Pod, old_status: Mapping[str, Any], statuses: Statuses | No
     wanted = init_containers_of(pod)
     if statuses is None and wanted:
         return condition(pod, "Initialized", False, "UnknownContainerStatuses")
-    shown = status_by_name(statuses)
-    unknown = [each["name"] for each in wanted if each["name"] not in shown]
+    by_name = status_by_name(statuses)
+    unknown = [each["name"] for each in wanted if each["name"] not in by_name]
     incomplete = [
         each["name"]
         for each in wanted
-        if each["name"] in shown and not shown[each["name"]].get("started" if is_sidecar(each) else "ready")
+        if each["name"] in by_name
+        and not by_name[each["name"]].get("started" if is_sidecar(each) else "ready")
     ]
     if phase == "Succeeded" and not unknown:
         return condition(pod, "Initialized", True, "PodCompleted")
     was = condition_of(old_status, "Initialized") or {}
-    states = (state_of(shown.get(each["name"], {}))[0] for each in containers_of(pod))
+    states = (state_of(by_name.get(each["name"], {}))[0] for each in containers_of(pod))
     has_been = was.get("status") == "True" or any(each in ("running", "terminated") for each in states)
     problems = [
         *_names("containers with unknown status", unknown),

@@ -99,9 +99,9 @@ def _missing_status(seen: PodObservation, container: Container, old: Mapping[str
     kind, _ = state_of(old)
     count = int(old.get("restartCount") or 0)
     if seen.is_restarting_all and kind != "waiting":
-        said = {"reason": RESTARTING_ALL, "message": _REMOVED}
-        ended = {"terminated": {**said, "exitCode": 137}}
-        return {**status, "restartCount": count + 1, "state": {"waiting": said}, "lastState": ended}
+        details = {"reason": RESTARTING_ALL, "message": _REMOVED}
+        ended = {"terminated": {**details, "exitCode": 137}}
+        return {**status, "restartCount": count + 1, "state": {"waiting": details}, "lastState": ended}
     if kind == "terminated":
         return dict(old)
     status.update(restartCount=count, lastState=old.get("lastState") or {})
@@ -192,8 +192,8 @@ def _is_completed(
         return instances[0].state is ContainerState.EXITED and instances[0].exit_code == 0
     has_regular = any(each["name"] in seen.observed.newest for each in containers_of(seen.pod))
     if has_regular and not is_sidecar(container) and state_of(status)[0] == "waiting":
-        said = {"reason": "Completed", "message": _ASSUMED_COMPLETED, "exitCode": 0}
-        status["state"] = {"terminated": said}
+        details = {"reason": "Completed", "message": _ASSUMED_COMPLETED, "exitCode": 0}
+        status["state"] = {"terminated": details}
         return True
     return False
 

@@ -299,17 +299,17 @@ class StatusManager:
             return True
         if pod is None:
             return False
-        shown = self._pods.mirror_of(pod) if is_static(pod) else pod
-        if shown is None:
+        api_pod = self._pods.mirror_of(pod) if is_static(pod) else pod
+        if api_pod is None:
             return False
-        if _can_be_deleted(shown, entry, tells_ends=self._tells_ends):
+        if _can_be_deleted(api_pod, entry, tells_ends=self._tells_ends):
             return True
         agreed = self._agreed.get(uid)
-        if agreed is not None and agreed[0] is shown and agreed[1] is entry:
+        if agreed is not None and agreed[0] is api_pod and agreed[1] is entry:
             return False
-        is_same = is_same_by_kubelet(normalized(shown, shown.get("status") or {}), entry.status)
+        is_same = is_same_by_kubelet(normalized(api_pod, api_pod.get("status") or {}), entry.status)
         if is_same:
-            self._agreed[uid] = (shown, entry)
+            self._agreed[uid] = (api_pod, entry)
         return not is_same
 
     async def _sync(self, uids: Sequence[str]) -> None:
@@ -327,16 +327,16 @@ class StatusManager:
     async def _sync_pod(self, uid: str, entry: _Entry) -> None:
         """Get, patch, and send the final delete if the pod is finished (SM-10, SM-11, SM-30)."""
         try:
-            shown = await self._client.get(entry.namespace, entry.name)
-            target = shown["metadata"]["uid"]
+            api_pod = await self._client.get(entry.namespace, entry.name)
+            target = api_pod["metadata"]["uid"]
             if target != self._target(uid):
                 # Deleted and recreated: the status here belongs to another pod.
                 self.forget(uid)
                 return
-            if self._tells_ends or not (entry.is_finished and is_deleting(shown)):
-                shown = await self._patch(uid, entry, shown)
+            if self._tells_ends or not (entry.is_finished and is_deleting(api_pod)):
+                api_pod = await self._patch(uid, entry, api_pod)
             self._sent_versions[target] = entry.version
-            if _can_be_deleted(shown, entry, tells_ends=self._tells_ends):
+            if _can_be_deleted(api_pod, entry, tells_ends=self._tells_ends):
                 await self._client.delete(entry.namespace, entry.name, uid=target)
                 self.forget(uid)
         except NotFoundError:
@@ -349,13 +349,13 @@ class StatusManager:
             # Affects only this pod.
             log.exception("status update for pod %s/%s failed, will retry", entry.namespace, entry.name)
 
-    async def _patch(self, uid: str, entry: _Entry, shown: Object) -> Object:
-        old = shown.get("status") or {}
+    async def _patch(self, uid: str, entry: _Entry, api_pod: Object) -> Object:
+        old = api_pod.get("status") or {}
         could_run = self._pods.could_have_running_containers(uid)
-        merged = merged_status(shown, old, entry.status, could_run=could_run, now=self._clock.now())
-        patch = status_patch(shown["metadata"]["uid"], old, merged)
+        merged = merged_status(api_pod, old, entry.status, could_run=could_run, now=self._clock.now())
+        patch = status_patch(api_pod["metadata"]["uid"], old, merged)
         if patch is None:
-            return shown
+            return api_pod
         return await self._client.patch_status(entry.namespace, entry.name, patch)
 
 
@@ -372,8 +372,8 @@ def _with_container(status: Object, container_id: str, field: str, value: bool) 
     return None
 
 
-def _can_be_deleted(shown: Pod, entry: _Entry, *, tells_ends: bool) -> bool:
+def _can_be_deleted(api_pod: Pod, entry: _Entry, *, tells_ends: bool) -> bool:
     """Decided by the phase at the API server, not by the local one (SM-30)."""
-    phase = (shown.get("status") or {}).get("phase")
+    phase = (api_pod.get("status") or {}).get("phase")
     is_reported = is_terminal_phase(phase) or not tells_ends
-    return entry.is_finished and is_deleting(shown) and not is_mirror(shown) and is_reported
+    return entry.is_finished and is_deleting(api_pod) and not is_mirror(api_pod) and is_reported

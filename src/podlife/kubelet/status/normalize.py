@@ -125,10 +125,10 @@ def is_same_by_kubelet(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether all fields that the kubelet writes are equal (SM-04)."""
     if _own_conditions(old) != _own_conditions(new):
         return False
-    left_out = ("conditions", *FOREIGN, *KEPT)
+    ignored = ("conditions", *FOREIGN, *KEPT)
     return has_same_meaning(
-        {key: value for key, value in old.items() if key not in left_out},
-        {key: value for key, value in new.items() if key not in left_out},
+        {key: value for key, value in old.items() if key not in ignored},
+        {key: value for key, value in new.items() if key not in ignored},
     )
 
 

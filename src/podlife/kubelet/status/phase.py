@@ -61,16 +61,16 @@ def phase_of(
     return "Succeeded" if count.stopped == count.succeeded else "Failed"
 
 
-def _count(pod: Pod, shown: Statuses) -> _Count:
+def _count(pod: Pod, statuses: Statuses) -> _Count:
     count = _Count()
     for container in init_containers_of(pod):
-        status = shown.get(container["name"])
+        status = statuses.get(container["name"])
         if is_sidecar(container):
             _count_sidecar(status, count)
         else:
             _count_init(pod, container, status or {}, count)
     for container in containers_of(pod):
-        _count_regular(pod, container, shown.get(container["name"]) or {}, count)
+        _count_regular(pod, container, statuses.get(container["name"]) or {}, count)
     return count
 
 

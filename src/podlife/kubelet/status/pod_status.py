@@ -90,17 +90,17 @@ def _containers(seen: PodObservation, old: Mapping[str, Any]) -> Object:
 
 
 def _phase(pod: Pod, old: Mapping[str, Any], found: str) -> Object:
-    shown = pod.get("status") or {}
+    api_status = pod.get("status") or {}
     phase = found
     if not is_terminal_phase(phase) and is_terminal_phase(old.get("phase")):
         phase = old["phase"]
-    if is_terminal_phase(shown.get("phase")):
+    if is_terminal_phase(api_status.get("phase")):
         # Other components have seen the API server's phase, so it cannot be undone.
-        phase = shown["phase"]
+        phase = api_status["phase"]
     fields: Object = {"phase": phase}
     if phase == old.get("phase"):
         for key in ("reason", "message"):
-            fields[key] = old.get(key) or shown.get(key) or ""
+            fields[key] = old.get(key) or api_status.get(key) or ""
     return fields
 
 
@@ -110,8 +110,8 @@ def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[st
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
     ]
-    shown = (pod.get("status") or {}).get("conditions") or ()
-    found = [dict(each) for each in shown if not conditions.is_owned_by_kubelet(each["type"])]
+    api_conditions = (pod.get("status") or {}).get("conditions") or ()
+    found = [dict(each) for each in api_conditions if not conditions.is_owned_by_kubelet(each["type"])]
     if disruption := condition_of(old, conditions.DISRUPTION_TARGET):
         found = conditions.with_condition(found, disruption)
     has_sandbox = not sandbox_changed(pod, seen.observed).is_new
@@ -181,8 +181,10 @@ class _Flags:
     def __init__(self, pod: Pod, results: ProbeLookup, old: datetime) -> None:
         self._results = results
         self._old = old
-        shown = pod.get("status") or {}
-        self._shown = status_by_name(shown.get("initContainerStatuses"), shown.get("containerStatuses"))
+        api_status = pod.get("status") or {}
+        self._reported = status_by_name(
+            api_status.get("initContainerStatuses"), api_status.get("containerStatuses")
+        )
 
     def of(self, container: Container, status: Mapping[str, Any], *, is_init: bool) -> Object:
         is_started = self._is_started(container, status)
@@ -208,12 +210,12 @@ class _Flags:
         if result is ProbeResult.SUCCESS or not container.get(ProbeType.READINESS.value):
             return True
         # After a kubelet restart the last reported readiness holds until the first probe.
-        shown = self._shown.get(container["name"], {})
+        api_status = self._reported.get(container["name"], {})
         began = state_of(status)[1].get("startedAt")
         predates_kubelet = began is not None and parse_time(began) < self._old
         return (
             result is None
             and predates_kubelet
-            and bool(shown.get("ready"))
-            and (shown.get("containerID") == container_id)
+            and bool(api_status.get("ready"))
+            and (api_status.get("containerID") == container_id)
         )

@@ -44,18 +44,18 @@ def terminated_status(pod: Pod, status: Status) -> Object:
     result = dict(status)
     regular = status.get("containerStatuses")
     if regular and _was_initialized(pod):
-        result["containerStatuses"] = [_ended(each) for each in regular]
+        result["containerStatuses"] = [_as_terminated(each) for each in regular]
     if init := status.get("initContainerStatuses"):
         # All up to the last one that shows any sign of a start; at least one.
         tried = max((position for position, each in enumerate(init, 1) if _has_started(each)), default=1)
-        result["initContainerStatuses"] = [*map(_ended, init[:tried]), *init[tried:]]
+        result["initContainerStatuses"] = [*map(_as_terminated, init[:tried]), *init[tried:]]
     # As upstream, a static pod never reaches a terminal phase here.
     if not is_static(pod) and not is_terminal_phase(status.get("phase")):
         result["phase"] = "Failed"
     return result
 
 
-def _ended(status: Status) -> Object:
+def _as_terminated(status: Status) -> Object:
     is_known = state_of(status)[0] == "terminated"
     return dict(status) if is_known else {**status, "state": lost_state()}
 
@@ -85,16 +85,16 @@ def illegal_transition(pod: Pod, old: Status, new: Status) -> str | None:
     """An error message if the new status is not a legal successor of the old one."""
     if pod["spec"].get("restartPolicy") == "Always" or could_restart_all(pod):
         return None
-    regular = _returned(pod, containers_of(pod), old.get("containerStatuses"), new.get("containerStatuses"))
+    regular = _resumed(pod, containers_of(pod), old.get("containerStatuses"), new.get("containerStatuses"))
     for name in regular:
         return f"terminated container {name} attempted illegal transition to non-terminated state"
     init = [each for each in init_containers_of(pod) if not is_sidecar(each)]
-    for name in _returned(pod, init, old.get("initContainerStatuses"), new.get("initContainerStatuses")):
+    for name in _resumed(pod, init, old.get("initContainerStatuses"), new.get("initContainerStatuses")):
         return f"terminated init container {name} attempted illegal transition to non-terminated state"
     return None
 
 
-def _returned(
+def _resumed(
     pod: Pod, containers: Iterable[Container], old: Iterable[Status] | None, new: Iterable[Status] | None
 ) -> Iterator[str]:
     before, after = status_by_name(old), status_by_name(new)

@@ -42,12 +42,12 @@ def write(folder: Path, payload: Payload, now: datetime, finish: Callable[[], No
     version. Raises `SetUpError` for invalid paths, and OSError."""
     files = {_checked(path): payload[path] for path in payload}
     current = _current(folder)
-    is_written = current is None or _written(folder / current) != {
+    is_written = current is None or _read_version(folder / current) != {
         path: each.data for path, each in files.items()
     }
     if is_written:
         current = _publish(folder, files, now, finish)
-    _show(folder, files)
+    _link_files(folder, files)
     _clean_up(folder, {str(current), _DATA})
     return is_written
 
@@ -81,7 +81,7 @@ def _current(folder: Path) -> str | None:
     return name if name.startswith("..") and "/" not in name and (folder / name).is_dir() else None
 
 
-def _written(version: Path) -> dict[str, bytes | None]:
+def _read_version(version: Path) -> dict[str, bytes | None]:
     """None for a file that may not be read because of its mode: it is written again."""
     found: dict[str, bytes | None] = {}
     for top, _, names in os.walk(version, followlinks=False):
@@ -129,15 +129,15 @@ def _write_file(version: Path, path: str, file: File) -> None:
             give_to_user(descriptor, file.user)
 
 
-def _show(folder: Path, files: Payload) -> None:
-    shown = {path.split("/", 1)[0] for path in files}
-    for name in sorted(shown):
+def _link_files(folder: Path, files: Payload) -> None:
+    names = {path.split("/", 1)[0] for path in files}
+    for name in sorted(names):
         # A folder may be in its place, as mount point of another volume.
         with suppress(FileExistsError):
             (folder / name).symlink_to(f"{_DATA}/{name}")
     for entry in folder.iterdir():
         is_ours = entry.is_symlink() and str(entry.readlink()) == f"{_DATA}/{entry.name}"
-        if is_ours and entry.name not in shown:
+        if is_ours and entry.name not in names:
             entry.unlink()
 
 

@@ -69,12 +69,12 @@ def has_expressions(container: Container) -> bool:
 
 
 def container_mounts(
-    layout: Layout, uid: str, container: Container, shown: Mapping[str, MountSource], env: Mapping[str, str]
+    layout: Layout, uid: str, container: Container, sources: Mapping[str, MountSource], env: Mapping[str, str]
 ) -> Iterator[Mount]:
     """`env` is the container's environment, for subPathExpr. Raises `ContainerConfigError`."""
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         name = mount["name"]
-        if (volume := shown.get(name)) is None:
+        if (volume := sources.get(name)) is None:
             raise ContainerConfigError(
                 f'cannot find volume "{name}" to mount into container "{container["name"]}"'
             )

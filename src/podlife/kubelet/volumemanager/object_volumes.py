@@ -22,7 +22,7 @@ from podlife.kubelet.volumemanager.ownership import fs_group_of, fs_user_of
 _DEFAULT_MODE = 0o644
 _TOKEN_SECONDS = 3600
 # The plugin folder of each volume type.
-SHOWS_OBJECTS = {
+OBJECT_PLUGINS = {
     "configMap": "kubernetes.io~configmap",
     "secret": "kubernetes.io~secret",
     "downwardAPI": "kubernetes.io~downward-api",

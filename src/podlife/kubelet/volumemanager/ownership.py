@@ -43,19 +43,19 @@ def give_to_group(top: Path, group: int, *, readonly: bool, only_on_mismatch: bo
     if only_on_mismatch and _has_group(top, group, allowed):
         return
     for name, parent in _entries(top):
-        with _if_allowed(), suppress(FileNotFoundError):
+        with _ignoring_denied(), suppress(FileNotFoundError):
             os.chown(name, -1, group, dir_fd=parent, follow_symlinks=False)
-        with _if_allowed(), suppress(FileNotFoundError):
-            _allow(name, parent, allowed)
+        with _ignoring_denied(), suppress(FileNotFoundError):
+            _add_permissions(name, parent, allowed)
 
 
 def give_to_user(file: int, user: int) -> None:
-    with _if_allowed():
+    with _ignoring_denied():
         os.fchown(file, user, -1)
 
 
 @contextmanager
-def _if_allowed() -> Iterator[None]:
+def _ignoring_denied() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -77,13 +77,13 @@ def _entries(top: Path) -> Iterator[tuple[str, int | None]]:
     yield str(top), None
 
 
-def _allow(name: str, parent: int | None, allowed: int) -> None:
-    place = os.open(name, _PATH_ONLY, dir_fd=parent)
+def _add_permissions(name: str, parent: int | None, allowed: int) -> None:
+    descriptor = os.open(name, _PATH_ONLY, dir_fd=parent)
     try:
-        mode = os.fstat(place).st_mode
+        mode = os.fstat(descriptor).st_mode
         if stat.S_ISLNK(mode):
             return
         wanted = allowed | (_ENTER | stat.S_ISGID if stat.S_ISDIR(mode) else 0)
-        os.chmod(f"/proc/self/fd/{place}", stat.S_IMODE(mode) | wanted)  # noqa: PTH101 - by descriptor
+        os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(mode) | wanted)  # noqa: PTH101 - by descriptor
     finally:
-        os.close(place)
+        os.close(descriptor)

@@ -74,7 +74,7 @@ class VolumeSettings:
 
 @dataclass(slots=True)
 class _Mounted:
-    shown: dict[str, MountSource] = field(default_factory=dict)
+    ready: dict[str, MountSource] = field(default_factory=dict)
     # For containers with subPathExpr.
     sources: EnvironmentSources = field(default_factory=EnvironmentSources)
 
@@ -107,7 +107,7 @@ class VolumeManager:
                 mounted = self._pods.setdefault(uid, _Mounted())
                 steps, failures = await self._prepare(pod, volumes, mounted)
                 failures |= await lock.run(partial(_set_up, steps))
-                mounted.shown |= {step.name: step.shown for step in steps if step.name not in failures}
+                mounted.ready |= {step.name: step.source for step in steps if step.name not in failures}
                 mounted.sources = await self._sources(pod)
         except TimeoutError:
             names = ", ".join(each["name"] for each in volumes)
@@ -126,7 +126,7 @@ class VolumeManager:
             env = environment(
                 pod, container, EnvironmentSources(known.config_map, known.secret, known.services, context)
             )
-        return tuple(container_mounts(self._layout, uid, container, mounted.shown, env))
+        return tuple(container_mounts(self._layout, uid, container, mounted.ready, env))
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
         """Written in place, so that running containers see a changed address of their pod."""
@@ -173,7 +173,7 @@ class VolumeManager:
         for volume in volumes:
             name = volume["name"]
             try:
-                steps.append(await self._steps.prepare(pod, volume, is_ready=name in mounted.shown))
+                steps.append(await self._steps.prepare(pod, volume, is_ready=name in mounted.ready))
             except SetUpError as error:
                 failures[name] = _failed(name, error)
             except VolumeError as error:
@@ -201,9 +201,9 @@ class VolumeManager:
 
     def _report(self, pod: Pod, mounted: _Mounted, failures: Mapping[str, str]) -> None:
         for name, text in failures.items():
-            if name in mounted.shown:
+            if name in mounted.ready:
                 self._settings.report(pod, text)
-        if missing := [text for name, text in failures.items() if name not in mounted.shown]:
+        if missing := [text for name, text in failures.items() if name not in mounted.ready]:
             raise VolumeError("; ".join(missing))
 
 

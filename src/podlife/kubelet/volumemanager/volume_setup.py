@@ -20,7 +20,7 @@ from podlife.kubelet.volumemanager.claims import Claims
 from podlife.kubelet.volumemanager.container_mounts import MountSource, mounted_inside
 from podlife.kubelet.volumemanager.host_path import check_host_path
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
-from podlife.kubelet.volumemanager.object_volumes import SHOWS_OBJECTS, files_of
+from podlife.kubelet.volumemanager.object_volumes import OBJECT_PLUGINS, files_of
 from podlife.kubelet.volumemanager.ownership import fs_group_of, give_to_group
 from podlife.kubelet.volumemanager.removal import remove_tree
 
@@ -38,7 +38,7 @@ class VolumeSetup:
     OSError."""
 
     name: str
-    shown: MountSource
+    source: MountSource
     set_up: Callable[[], None]
 
 
@@ -56,8 +56,8 @@ class VolumeSetups:
         name = str(volume["name"])
         kind = next((key for key in volume if key != "name" and volume[key] is not None), "emptyDir")
         source = volume.get(kind) or {}
-        if kind in SHOWS_OBJECTS:
-            return await self._shows_objects(pod, name, kind, source)
+        if kind in OBJECT_PLUGINS:
+            return await self._object_volume(pod, name, kind, source)
         if kind == "emptyDir":
             return self._empty_dir(pod, name, source)
         if kind == "hostPath":
@@ -70,10 +70,10 @@ class VolumeSetups:
             f'this node does not support volumes of type "{kind}"'
         )
 
-    async def _shows_objects(self, pod: Pod, name: str, kind: str, source: Mapping[str, Any]) -> VolumeSetup:
+    async def _object_volume(self, pod: Pod, name: str, kind: str, source: Mapping[str, Any]) -> VolumeSetup:
         payload = await files_of(kind, source, pod, self.objects, self.context(pod))
         uid = str(pod["metadata"]["uid"])
-        path = self.layout.volume(uid, SHOWS_OBJECTS[kind], name)
+        path = self.layout.volume(uid, OBJECT_PLUGINS[kind], name)
         group, inside, now = fs_group_of(pod), mounted_inside(pod, name), self.clock.now()
 
         def set_up() -> None:

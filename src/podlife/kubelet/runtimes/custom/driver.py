@@ -55,7 +55,7 @@ class Driver:
         await self._try_check()
         self._spawn(self._listen(), "changes of the compute")
         if isinstance(self._compute, Resuming):
-            self._spawn(self._resume_all(self._compute), "work that goes on")
+            self._spawn(self._resume_all(self._compute), "resume running work")
 
     async def close(self) -> None:
         """Waits for starts in progress; containers keep running."""

@@ -145,10 +145,10 @@ class ProcessExec:
 
     async def wait(self) -> int:
         if self._exit_code is None:
-            answer = await self._connection.receive()
-            if answer is None:
+            reply = await self._connection.receive()
+            if reply is None:
                 raise RuntimeUnavailableError("the container ended while a command ran in it")
-            self._exit_code = int(answer["exit_code"])
+            self._exit_code = int(reply["exit_code"])
         return self._exit_code
 
     # The command's ends of its streams. Each descriptor gets an owner before the next one is opened, because opening
@@ -162,13 +162,13 @@ class ProcessExec:
         else:
             their_in = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
             theirs.callback(os.close, their_in)
-        given = [their_in]
+        fds = [their_in]
         for reader in (self.stdout, self.stderr):
             our_end, their_end = os.pipe2(os.O_CLOEXEC)
             theirs.callback(os.close, their_end)
             await self._read_from(our_end, reader)
-            given.append(their_end)
-        return tuple(given)
+            fds.append(their_end)
+        return tuple(fds)
 
     async def open_terminal(self, theirs: ExitStack, *, stdin: bool) -> tuple[int, ...]:
         self._terminal, terminal = pty.openpty()
@@ -219,13 +219,13 @@ async def executing(
         try:
             with ExitStack() as theirs:
                 opened = session.open_terminal if tty else session.open_pipes
-                given = await opened(theirs, stdin=stdin)
-                connection.send({"verb": "exec", "argv": list(command), "tty": tty}, given)
+                fds = await opened(theirs, stdin=stdin)
+                connection.send({"verb": "exec", "argv": list(command), "tty": tty}, fds)
         except OSError as failure:
             raise ExecError(f"{cannot_run}: {failure.strerror}") from None
-        answer = await connection.receive()
-        if answer is None:
+        reply = await connection.receive()
+        if reply is None:
             raise ExecError("the container ended before the command began")
-        if "error" in answer:
-            raise ExecError(f"{cannot_run}: {answer['error']}")
+        if "error" in reply:
+            raise ExecError(f"{cannot_run}: {reply['error']}")
         yield session

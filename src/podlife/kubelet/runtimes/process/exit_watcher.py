@@ -127,7 +127,7 @@ class ExitWatcher:
         if record.state is ContainerState.EXITED:
             self._report_exit(record)
         elif record.state is ContainerState.UNKNOWN:
-            self.spawn(self._clean_up_lost(record), f"end what is left of {record.config.name}")
+            self.spawn(self._clean_up_lost(record), f"kill survivors of {record.config.name}")
 
     def _retry_later(self, record: ContainerRecord, failure: OSError) -> None:
         """The kernel reports an exit only once, so a failed read must be retried."""

@@ -46,20 +46,20 @@ class Launcher:
     async def start(self, name: str, folder: Path, lock: Path) -> None:
         async with self._slots:
             try:
-                answer = await self._request_start(name, folder, lock)
-                if not answer and not (folder / "claimed").exists():
+                reply = await self._request_start(name, folder, lock)
+                if not reply and not (folder / "claimed").exists():
                     # The launcher was killed before it handled the request, so it is safe to retry.
-                    answer = await self._request_start(name, folder, lock)
+                    reply = await self._request_start(name, folder, lock)
             except OSError as failure:
                 raise RuntimeUnavailableError(
                     f"container {name!r} cannot be started now: {failure.strerror or failure}"
                 ) from failure
-        if not answer:
+        if not reply:
             raise RuntimeUnavailableError(f"the supervisor of container {name!r} was killed while it started")
-        if answer == "conflict":
+        if reply == "conflict":
             raise started_before(name)
-        if answer != "started":
-            raise StartContainerError(f"cannot start container {name!r}: {answer.removeprefix('failed ')}")
+        if reply != "started":
+            raise StartContainerError(f"cannot start container {name!r}: {reply.removeprefix('failed ')}")
 
     async def close(self) -> None:
         """Stop the launcher. Containers keep running."""

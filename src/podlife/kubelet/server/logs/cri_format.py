@@ -75,7 +75,7 @@ class LogText:
         if header is None:
             if len(data) - position < _HEADER_BYTES and data.find(b"\n", position) < 0:
                 return -1
-            # Not a log line: skipped up to its end.
+            # Not a log line: skip it.
             self._is_wanted = False
             return position
         time, fraction, zone, stream, tags = header.groups()

@@ -72,7 +72,7 @@ async def _send(runtime: Runtime, status: ContainerStatus, options: LogOptions, 
         await read_log(path, options, write)
         return
     changed = asyncio.Event()
-    async with _watching_events(runtime, status.id, changed):
+    async with _watching(runtime, status.id, changed):
         await follow_log(path, options, write, Growth(lambda: _is_running(runtime, status.id), changed))
 
 
@@ -88,9 +88,7 @@ async def _is_running(runtime: Runtime, container_id: str) -> bool:
 
 
 @asynccontextmanager
-async def _watching_events(
-    runtime: Runtime, container_id: str, changed: asyncio.Event
-) -> AsyncIterator[None]:
+async def _watching(runtime: Runtime, container_id: str, changed: asyncio.Event) -> AsyncIterator[None]:
     """Set `changed` on every runtime event of this container."""
     listening = asyncio.Event()
 

@@ -149,7 +149,7 @@ async def follow_log(path: Path, options: LogOptions, write: Write, growth: Grow
     file, text = ContainerLogFile(path), LogText(options)
     watch = CloseWatch(path.parent, lambda _: growth.changed.set(), kinds=WRITTEN)
     try:
-        seconds = _watched(watch)
+        seconds = _start_watch(watch)
         if file.open() and options.tail_lines is not None:
             await file.seek_tail(options.tail_lines)
         while True:
@@ -165,7 +165,7 @@ async def follow_log(path: Path, options: LogOptions, write: Write, growth: Grow
         file.close()
 
 
-def _watched(watch: CloseWatch) -> float:
+def _start_watch(watch: CloseWatch) -> float:
     """Start watching; returns the interval at which to poll anyway."""
     try:
         watch.open()
@@ -181,7 +181,7 @@ async def _read_through(file: ContainerLogFile, text: LogText, write: Write) -> 
     if not (file.is_open or file.open()):
         return
     while True:
-        # Checked before reading: after a rotation the file does not grow any more.
+        # Checked before reading: after a rotation the file no longer grows.
         is_rotated = file.is_rotated
         while not text.is_full and (data := await file.read()):
             if shown := text.feed(data):

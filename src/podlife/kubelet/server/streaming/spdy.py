@@ -89,7 +89,7 @@ class SpdyStreams:
         """Handle received data. Returns whether to close the connection, and unused data, which is always empty."""
         try:
             for frame in self._reader.feed(data):
-                self._take(frame)
+                self._handle_frame(frame)
         except SpdyError:
             self._is_closed = True
         self._changed.set()
@@ -99,7 +99,7 @@ class SpdyStreams:
         self._is_closed = True
         self._changed.set()
 
-    def _take(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         match frame:
             case StreamOpened():
                 self._open(frame)

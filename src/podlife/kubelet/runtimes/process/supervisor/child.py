@@ -24,13 +24,13 @@ _FAILURE_BYTES = 4096
 class Exec:
     """A command to run in the container, beside its main process."""
 
-    __slots__ = ("argv", "beside")
+    __slots__ = ("argv", "container_pid")
 
-    def __init__(self, argv: list[str], beside: int) -> None:
+    def __init__(self, argv: list[str], container_pid: int) -> None:
         if not argv:
             raise OSError("no command")
         self.argv = argv
-        self.beside = beside
+        self.container_pid = container_pid
 
 
 def start(folder: Folder, streams: Streams, *, tty: bool, command: Exec | None = None) -> int:
@@ -45,7 +45,7 @@ def start(folder: Folder, streams: Streams, *, tty: bool, command: Exec | None =
         os.close(writer)
         raise
     if pid == 0:
-        _become(folder, command, streams, tty=tty, parent=parent, failures=writer)
+        _exec_in_child(folder, command, streams, tty=tty, parent=parent, failures=writer)
     os.close(writer)
     # exec closes the other end; anything read before that is the error message.
     failure = os.read(reader, _FAILURE_BYTES)
@@ -56,7 +56,7 @@ def start(folder: Folder, streams: Streams, *, tty: bool, command: Exec | None =
     return pid
 
 
-def _become(
+def _exec_in_child(
     folder: Folder, command: Exec | None, streams: Streams, *, tty: bool, parent: int, failures: int
 ) -> None:
     try:
@@ -67,7 +67,7 @@ def _become(
         _reset_signals()
         _execute(launch["argv"] if command is None else command.argv, launch["env"])
     except BaseException as failure:  # noqa: BLE001 - a fork: nothing may return into the supervisor's code
-        os.write(failures, _explained(failure).encode(errors="replace")[:_FAILURE_BYTES])
+        os.write(failures, _describe(failure).encode(errors="replace")[:_FAILURE_BYTES])
     finally:
         os._exit(127)
 
@@ -80,7 +80,7 @@ def _prepare(launch: dict[str, Any], folder: Folder, command: Exec | None) -> No
     else:
         limits.join(launch)
         if launch["mounts"]:
-            mounts.enter(command.beside)
+            mounts.enter(command.container_pid)
 
 
 def _execute(argv: list[str], env: dict[str, str]) -> None:
@@ -92,7 +92,7 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
         raise OSError(f'exec: "{argv[0]}": {failure.strerror}') from None
 
 
-def _explained(failure: BaseException) -> str:
+def _describe(failure: BaseException) -> str:
     if isinstance(failure, OSError) and failure.filename is not None:
         return f"{os.fsdecode(failure.filename)}: {failure.strerror}"
     if isinstance(failure, OSError):

@@ -72,10 +72,10 @@ class Folder:
         except OSError:
             return ""
         with open(fd, "rb") as file:
-            about = os.fstat(fd)
-            if not stat.S_ISREG(about.st_mode):
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
                 return ""
-            file.seek(max(0, about.st_size - _MESSAGE_BYTES))
+            file.seek(max(0, info.st_size - _MESSAGE_BYTES))
             return file.read(_MESSAGE_BYTES).decode(errors="replace")
 
     def _create(self, name: str) -> int:

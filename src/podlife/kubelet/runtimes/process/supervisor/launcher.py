@@ -30,7 +30,7 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # Set once here for all supervisors: a signal interrupts their poll, and they read its number from the wake-up pipe.
     signal.signal(signal.SIGCHLD, _reap)
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, _on_sigterm)
     agent = socket.socket(fileno=os.dup(0))
     # Keep the garbage collector from writing to pages that the forks share.
     gc.disable()
@@ -54,7 +54,7 @@ def _reap(*_: object) -> None:
             pass
 
 
-def _leave(*_: object) -> None:
+def _on_sigterm(*_: object) -> None:
     if os.getpid() == _LAUNCHER:
         os._exit(0)
 
