@@ -121,7 +121,7 @@ class KubeRuntimeManager:
             await self.runtime.remove_container(container_id)
 
     async def _without_init_containers(self, pod: Pod, observed: ObservedPod) -> ObservedPod:
-        """A new sandbox runs the init containers again; remove the old ones, which would count as completed."""
+        """A new sandbox runs the init containers again; remove the old ones, which would be taken for them."""
         names = {each["name"] for each in init_containers_of(pod)}
         for each in observed.containers:
             if each.config.name in names:

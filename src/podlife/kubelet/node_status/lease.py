@@ -47,7 +47,7 @@ _RIVAL_CHECKS = 10
 class LeaseHold(Enum):
     FREE = auto()
     HELD = auto()
-    # Expired or in the future, within the possible clock skew: has to be watched.
+    # Expired within the possible clock skew, or renewed in the future: has to be watched.
     UNCLEAR = auto()
 
 

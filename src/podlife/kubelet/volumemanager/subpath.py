@@ -53,7 +53,7 @@ def _is_mounted(target: Path, source: int) -> bool:
 @contextmanager
 def opened_beneath(base: Path, path: str) -> Iterator[int]:
     """A descriptor (O_PATH) of a relative path in a volume; missing folders are created with the volume's permissions.
-    Raises OSError, also if the path leads out of the volume."""
+    Raises OSError, including for a path that leads out of the volume."""
     walk = _Walk(os.path.realpath(base))
     try:
         yield walk.to(path)
