@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-# What a status and a timestamp can hold: a container may be able to write anything into its folder.
+# Bounded by what a status can hold: a container may be able to write to its own records.
 ExitCode = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -200,7 +200,8 @@ class Records:
             record.state = ContainerState.EXITED if record.exit else ContainerState.UNKNOWN
 
     def control_groups(self, container_id: str) -> list[Path]:
-        """Those that its supervisor was to make. Only its own, whatever the file says: their processes are killed."""
+        """The cgroups its supervisor creates. Other paths are ignored: a container may edit the file, and members are
+        killed."""
         stored = _read(self.container(container_id) / "config.json", _LaunchFile)
         paths = [Path(group.path) for group in stored.launch.cgroups] if stored else []
         return [path for path in paths if path.name == container_id]
@@ -262,7 +263,7 @@ def _sync(folder: Path) -> None:
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
-    """None for a file that is missing or damaged: the end of its container must be noticed all the same."""
+    """Decode a record; None if it is missing or damaged, so that damage never hides an exit."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
