@@ -12,7 +12,7 @@ import pytest
 from podlife.aio import cancel_and_wait, spawn
 from podlife.cli.commands.up.app import _order_nodes
 from podlife.localcluster.cluster import LocalCluster
-from podlife.localcluster.control_socket import serve_orders
+from podlife.localcluster.control_socket import serve_requests
 from podlife.localcluster.state_dir import StateDir
 from tests.unit.cli.conftest import Refused
 
@@ -75,7 +75,7 @@ def _raise(failure: BaseException) -> None:
 @pytest.fixture
 async def folder(tmp_path: Path) -> AsyncIterator[StateDir]:
     folder = StateDir(tmp_path)
-    serving = spawn(serve_orders(folder, cast(LocalCluster, Nodes())), name="orders", on_failure=_raise)
+    serving = spawn(serve_requests(folder, cast(LocalCluster, Nodes())), name="orders", on_failure=_raise)
     while not folder.socket.exists():
         await asyncio.sleep(0)
     yield folder
