@@ -62,7 +62,7 @@ async def test_a_demo_that_does_not_see_what_it_tells_fails(demos_in: Path) -> N
         terminal.type("\n")
         await terminal.wait_for("left alone")
         assert await terminal.exit_code() == 1
-        assert "podlife: the demo did not see what it tells: web-" in terminal.shown
+        assert "podlife: the demo did not observe what it describes: web-" in terminal.shown
         assert "Traceback" not in terminal.shown
     await until(lambda: not processes_of(folder))
     assert not list(demos_in.iterdir())
