@@ -1,4 +1,4 @@
-"""What may change in an existing pod: nearly nothing.
+"""What may change in an existing pod.
 
 Images, a shorter deadline, more tolerations, fewer scheduling gates and, while gates exist, a narrower node
 selection. Ephemeral containers and resources have subresources of their own.
