@@ -1,7 +1,7 @@
-"""Times as Go reads and writes them.
+"""Times as Go parses and formats them.
 
-`canonical_time` and `canonical_micro_time` give the text that the real API server would answer with, and
-raise ValueError in the words of Go's time package. The usual case (UTC, seconds) is told by one expression.
+`canonical_time` and `canonical_micro_time` return kube-apiserver's text for a time, and raise ValueError in the words
+of Go's time package. One expression recognizes the usual case (UTC, seconds).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLOCK = r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _is_canonical = re.compile(f"{_DATE}{_CLOCK}Z").fullmatch
 _is_canonical_micro = re.compile(rf"{_DATE}{_CLOCK}\.[0-9]{{6}}Z").fullmatch
 
-# The pieces of Go's layouts in order: the layout's own text, what matches it, the largest value.
+# The parts of Go's layouts in order: the layout's text, its pattern, the largest value.
 _PIECES = (
     ("2006", re.compile(r"[0-9]{4}"), 9999, ""),
     ("-", re.compile(r"-"), None, ""),
@@ -102,7 +102,7 @@ def _moment(numbers: list[int], micros: int, zone: re.Match[str], shown: str) ->
 
 
 def _quoted(text: str) -> str:
-    """As Go's time package quotes: bytes that are not plain ASCII by their number."""
+    """As Go's time package quotes: bytes other than printable ASCII as escapes."""
     shown = text.replace("\\", "\\\\").replace('"', '\\"')
     shown = _UNPRINTABLE.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode()), shown)
     return f'"{shown}"'
