@@ -1,6 +1,6 @@
 """Prometheus metrics of queues, controllers, elections, informers and clients, under their upstream names.
 
-Components count for themselves; their numbers are read when the registry is scraped.
+Components keep their own counters, which are read at each scrape.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def export_election(registry: CollectorRegistry, name: str, elector: LeaderElect
 
 
 def export_informers(registry: CollectorRegistry, plane: ControlPlane) -> None:
-    """The caches of a control plane, by resource and by the view that is kept of it."""
+    """The caches of a control plane, by resource and view."""
     registry.register(_Families(lambda: _informer_families(plane)))
 
 
