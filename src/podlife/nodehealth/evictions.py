@@ -15,7 +15,7 @@ from enum import Enum
 
 from sortedcontainers import SortedDict
 
-from podlife.nodehealth.taints import evicting_taints, tolerated_seconds
+from podlife.nodehealth.taints import evicting_taints, seconds_to_bear
 from podlife.nodehealth.views import MonitoredNode, MonitoredPod, NodeTaint
 
 
@@ -86,7 +86,7 @@ class Evictions:
         if not taints:
             return EvictionOutcome.UNCHANGED
         uid = pod.metadata.uid
-        seconds = tolerated_seconds(taints, pod.spec.tolerations)
+        seconds = seconds_to_bear(taints, pod.spec.tolerations)
         if seconds is None:
             was_waiting = self.cancel(uid) if uid in self._waiting else False
             if uid not in self._due:

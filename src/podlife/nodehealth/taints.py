@@ -109,7 +109,7 @@ def evicting_taints(taints: Iterable[NodeTaint]) -> tuple[NodeTaint, ...]:
     return tuple(taint for taint in taints if taint.effect == NO_EXECUTE)
 
 
-def tolerated_seconds(taints: Sequence[NodeTaint], tolerations: Sequence[Toleration]) -> float | None:
+def seconds_to_bear(taints: Sequence[NodeTaint], tolerations: Sequence[Toleration]) -> float | None:
     """How long the taints are tolerated: infinity for always, None for not at all. If several tolerations match a
     taint, the first counts (TE-02)."""
     used = []

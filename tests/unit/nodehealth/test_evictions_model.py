@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from podlife.nodehealth.evictions import EvictionOutcome, Evictions
 from podlife.nodehealth.rate_limited_timed_queue import RateLimitedTimedQueue
 from podlife.nodehealth.settings import NodeHealthSettings
-from podlife.nodehealth.taints import tolerated_seconds
+from podlife.nodehealth.taints import seconds_to_bear
 from podlife.nodehealth.views import MonitoredNodeSpec, MonitoredPod, NodeTaint, Toleration
 from podlife.nodehealth.zones import Disruption, ZoneCount, ZoneState, judge
 from tests.conformance.nodehealth.objects import node, pod, taint, toleration
@@ -37,7 +37,7 @@ class Model:
     evicted: set[str] = field(default_factory=set)
 
     def look(self, uid: str, now: float) -> None:
-        seconds = tolerated_seconds(self.taints, self.pods[uid])
+        seconds = seconds_to_bear(self.taints, self.pods[uid])
         if not self.taints:
             self.forget(uid)
         elif seconds is None:

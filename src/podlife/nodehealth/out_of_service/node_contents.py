@@ -14,7 +14,7 @@ from podlife.client import PODS, Client, ListOptions, Ref
 from podlife.errors import NotFoundError
 from podlife.nodehealth.out_of_service.record import OUT_OF_SERVICE, VALUE
 from podlife.nodehealth.out_of_service.views import Attachment, PodOnNode
-from podlife.nodehealth.taints import NO_EXECUTE, tolerated_seconds
+from podlife.nodehealth.taints import NO_EXECUTE, seconds_to_bear
 from podlife.nodehealth.views import NodeTaint
 
 _ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False, kind="VolumeAttachment")
@@ -29,7 +29,7 @@ async def count_freed_pods(client: Client, node: str) -> int:
 
 def _is_freed(pod: PodOnNode) -> bool:
     is_going = pod.metadata.deletion_timestamp is not None
-    return is_going or tolerated_seconds(_TAINTS, pod.spec.tolerations) != math.inf
+    return is_going or seconds_to_bear(_TAINTS, pod.spec.tolerations) != math.inf
 
 
 async def attachments_by_node(client: Client) -> Counter[str]:
