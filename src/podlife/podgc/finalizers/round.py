@@ -98,7 +98,7 @@ class FinalizerRound:
         self, pod: HeldPod, result: FinalizerSummary, report: Callable[[FinalizerRemoval], None] | None
     ) -> None:
         try:
-            taken = await self._remover.take_off(pod)
+            taken = await self._remover.remove(pod)
         except PodlifeError as error:
             result.failures.append((pod, error))
             return
