@@ -22,7 +22,7 @@ from tests.unit.cli.conftest import Refused
     [
         (("--runtime", "docker"), "unknown runtime 'docker'; choose from process, containerd, sim"),
         (("--nodes", "-1"), "invalid value '-1': expected a whole number from 0 to 1000"),
-        (("--controllers", "nobody"), "--controllers knows no 'nobody'"),
+        (("--controllers", "nobody"), "unknown --controllers value 'nobody'"),
         (
             ("--runtime", "containerd", "--containerd-socket", "/nowhere"),
             "containerd does not listen on /nowhere",
