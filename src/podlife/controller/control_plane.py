@@ -235,7 +235,7 @@ class OutageLog:
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._is_told = False
+        self._is_reported = False
         self._remind_after = _REMIND_SECONDS
 
     def update(self, complaint: str, now: float) -> tuple[int, str] | None:
@@ -246,8 +246,8 @@ class OutageLog:
             self._since = now
             return None
         seconds = now - self._since
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_reported:
+            self._is_reported = True
             return (logging.WARNING, f"API server unreachable, controllers paused: {complaint}")
         if seconds >= self._remind_after:
             self._remind_after *= 2
@@ -255,9 +255,9 @@ class OutageLog:
         return None
 
     def _end(self, now: float) -> tuple[int, str] | None:
-        since, is_told = self._since, self._is_told
-        self._since, self._is_told, self._remind_after = None, False, _REMIND_SECONDS
-        if since is None or not is_told:
+        since, is_reported = self._since, self._is_reported
+        self._since, self._is_reported, self._remind_after = None, False, _REMIND_SECONDS
+        if since is None or not is_reported:
             return None
         return logging.INFO, f"API server reachable again after {now - since:.0f} s"
 
@@ -266,6 +266,6 @@ async def log_outages(complaint: Callable[[], str]) -> None:
     loop = asyncio.get_running_loop()
     outage = OutageLog()
     while True:
-        if told := outage.update(complaint(), loop.time()):
-            log.log(*told)
+        if record := outage.update(complaint(), loop.time()):
+            log.log(*record)
         await asyncio.sleep(_POLL_SECONDS)

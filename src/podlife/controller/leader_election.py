@@ -345,7 +345,7 @@ def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime
     """The spec with which `identity` acquires the lease; a renewal if it is already the holder."""
     is_mine = old is not None and holder_of(old) == identity
     transitions = 0 if old is None else int(old.get("leaseTransitions") or 0) + (not is_mine)
-    moment = format_micro_time(now)
+    timestamp = format_micro_time(now)
     mine = {
         **(old or {}),
         "holderIdentity": identity,
@@ -354,19 +354,24 @@ def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime
         # An int32 in the API.
         "leaseTransitions": min(transitions, 2**31 - 1),
     }
-    return renew(mine, now) if is_mine else {**mine, "acquireTime": moment, "renewTime": moment}
+    return renew(mine, now) if is_mine else {**mine, "acquireTime": timestamp, "renewTime": timestamp}
 
 
 def renew(spec: Object, now: datetime) -> Object:
     """The spec with a new time, even if the clock did not advance: others recognize a live holder by the change."""
-    moment = format_micro_time(now)
-    if (last := spec.get("renewTime") or "") >= moment:
-        moment = format_micro_time(add_seconds(parse_time(last), 1e-6))
-    return {**spec, "renewTime": moment}
+    timestamp = format_micro_time(now)
+    if (last := spec.get("renewTime") or "") >= timestamp:
+        timestamp = format_micro_time(add_seconds(parse_time(last), 1e-6))
+    return {**spec, "renewTime": timestamp}
 
 
 def release(spec: Object, now: datetime) -> Object:
     """The spec of a released lease, which any candidate may acquire immediately."""
-    moment = format_micro_time(now)
-    nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": moment, "renewTime": moment}
-    return {**spec, **nobody}
+    timestamp = format_micro_time(now)
+    released = {
+        "holderIdentity": "",
+        "leaseDurationSeconds": 1,
+        "acquireTime": timestamp,
+        "renewTime": timestamp,
+    }
+    return {**spec, **released}
