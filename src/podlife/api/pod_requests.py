@@ -38,10 +38,10 @@ def add_up(
     sidecars: Counter[str] = Counter()
     most: Counter[str] = Counter()
     for requests, is_sidecar in init:
-        moment = sidecars + amounts(requests)
+        total = sidecars + amounts(requests)
         if is_sidecar:
-            sidecars = moment
-        most |= moment
+            sidecars = total
+        most |= total
     together: Counter[str] = Counter()
     for requests in regular:
         together += amounts(requests)

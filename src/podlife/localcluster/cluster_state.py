@@ -80,8 +80,8 @@ class ClusterState:
         """Whether it is ready and has reported since this run began."""
         if not self.is_ready(node):
             return False
-        heard = self.nodes[node].ready.last_heartbeat_time
-        return heard is not None and heard >= self._started_at
+        reported_at = self.nodes[node].ready.last_heartbeat_time
+        return reported_at is not None and reported_at >= self._started_at
 
     @property
     def states(self) -> Counter[str]:

@@ -121,16 +121,16 @@ class ComponentSupervisor:
         component.started_at = asyncio.get_running_loop().time()
         self._fork_server.start(component.name, component.kind, component.config, component.log)
 
-    def _receive(self, news: Message) -> None:
-        component = self.components.get(news["name"])
+    def _receive(self, message: Message) -> None:
+        component = self.components.get(message["name"])
         if component is None:
             return
-        if "report" in news:
-            self._update(component, news["report"])
-        elif "ended" in news:
-            self._end(component, news["ended"])
+        if "report" in message:
+            self._update(component, message["report"])
+        elif "ended" in message:
+            self._end(component, message["ended"])
         else:
-            component.pid = news["pid"]
+            component.pid = message["pid"]
 
     def _update(self, component: Component, report: dict[str, Any]) -> None:
         if "ready" in report:

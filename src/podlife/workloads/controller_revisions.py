@@ -141,7 +141,7 @@ def revision_name(owner_name: str, hash_: str) -> str:
 def surplus(
     revisions: Sequence[ControllerRevision], live: Collection[str], limit: int
 ) -> list[ControllerRevision]:
-    """The oldest revisions beyond the limit, except live ones. `revisions` are in order; a negative limit means none."""
+    """The oldest revisions beyond the limit, except live ones. `revisions` are sorted; a negative limit means none."""
     history = [each for each in revisions if each.metadata.name not in live]
     return history[: len(history) - limit] if 0 <= limit < len(history) else []
 

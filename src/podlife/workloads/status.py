@@ -125,7 +125,7 @@ class ConditionDict:
         """As in the API, with `now` as its last transition. `times` adds other times (`lastUpdateTime`,
         `lastProbeTime`), or overrides the transition."""
         written: dict[str, Any] = {"type": self.type, "status": self.status}
-        written |= {name: format_time(moment) for name, moment in times.items()}
+        written |= {name: format_time(time) for name, time in times.items()}
         written.setdefault("lastTransitionTime", format_time(now))
         return written | {
             name: text for name, text in (("reason", self.reason), ("message", self.message)) if text

@@ -162,7 +162,7 @@ async def test_components_end_with_a_fork_server_that_is_killed(
     component = made.start("serve", word="")
     await made.ready(component)
     os.kill(fork_server.pid, signal.SIGKILL)
-    with pytest.raises(PodlifeError, match="start `podlife up` again"):
+    with pytest.raises(PodlifeError, match="run `podlife up` again"):
         await reading
     await until(lambda: not Path(f"/proc/{component.pid}/cwd").exists())
     await fork_server.close()

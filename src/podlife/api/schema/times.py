@@ -81,22 +81,22 @@ def _parse(text: str, layout: str, *, micro: bool) -> datetime:
     if zone.end() != len(text):
         raise ValueError(f"{shown}: extra text: {_quoted(text[zone.end() :])}")
     micros = int(fraction[0][1:7].ljust(6, "0")) if fraction else 0
-    return _moment(numbers, micros, zone, shown)
+    return _to_datetime(numbers, micros, zone, shown)
 
 
-def _moment(numbers: list[int], micros: int, zone: re.Match[str], shown: str) -> datetime:
+def _to_datetime(numbers: list[int], micros: int, zone: re.Match[str], shown: str) -> datetime:
     year, month, day, hour, minute, second = numbers
     if zone[1] and (int(zone[1]) > 24 or int(zone[2]) >= 60):
         unit = "minute" if int(zone[1]) <= 24 else "hour"
         raise ValueError(f"{shown}: time zone offset {unit} out of range")
     offset = (int(zone[1]) * 3600 + int(zone[2]) * 60) * (-1 if zone[0][0] == "-" else 1) if zone[1] else 0
     try:
-        moment = datetime(year, month, day, hour, minute, second, micros, tzinfo=UTC)
+        time = datetime(year, month, day, hour, minute, second, micros, tzinfo=UTC)
     except ValueError:
         # Python has no year 0, unlike Go; no client means it.
         raise ValueError(f"{shown}: day out of range") from None
     try:
-        return moment.fromtimestamp(moment.timestamp() - offset, UTC) if offset else moment
+        return time.fromtimestamp(time.timestamp() - offset, UTC) if offset else time
     except (ValueError, OverflowError):
         raise ValueError(f"{shown}: day out of range") from None
 

@@ -99,8 +99,8 @@ class FailedPodsBackoff:
         last = self._waits.pop(key, None)
         self._waits[key] = now, _FIRST_SECONDS if last is None else min(2 * last[1], _MOST_SECONDS)
 
-    def _forget_before(self, moment: float) -> None:
-        while self._waits and self._waits[oldest := next(iter(self._waits))][0] < moment:
+    def _forget_before(self, time: float) -> None:
+        while self._waits and self._waits[oldest := next(iter(self._waits))][0] < time:
             del self._waits[oldest]
 
     def __len__(self) -> int:

@@ -96,8 +96,8 @@ class ProviderGoneCheck(_Program):
 def _how(ended: Ended) -> str:
     assert ended.code is not None
     how = f"exit code {ended.code}" if ended.code >= 0 else f"ended by signal {-ended.code}"
-    said = shown(ended.err) or shown(ended.out)
-    return f"{how}: {said}" if said else how
+    output = shown(ended.err) or shown(ended.out)
+    return f"{how}: {output}" if output else how
 
 
 @dataclass(frozen=True, slots=True)
