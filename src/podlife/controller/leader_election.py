@@ -45,7 +45,7 @@ def make_identity() -> str:
 
 
 class LeaderElector:
-    def __init__(  # noqa: PLR0913 - which lease, for whom, and the three times that belong together
+    def __init__(  # noqa: PLR0913 - the lease, the candidate, and three related times
         self,
         client: Client,
         namespace: str,

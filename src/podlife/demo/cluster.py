@@ -157,9 +157,7 @@ class DemoCluster:
                 return
         process.kill()
         process.wait(_STOP_SECONDS)
-        raise PodlifeError(
-            f"the cluster of the demo did not end in {_STOP_SECONDS:.0f} s: look at {self.path}"
-        )
+        raise PodlifeError(f"the cluster of the demo did not end in {_STOP_SECONDS:.0f} s; see {self.path}")
 
 
 async def _has_ended(process: subprocess.Popen[bytes], seconds: float) -> bool:

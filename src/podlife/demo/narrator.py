@@ -84,7 +84,7 @@ class Narrator:
         if not self._is_paused:
             await asyncio.sleep(_READING_SECONDS if sys.stdout.isatty() else 0)
             return
-        typer.echo(f"{' ' * _INDENT}(Enter goes on)", nl=False)
+        typer.echo(f"{' ' * _INDENT}(press Enter to continue)", nl=False)
         sys.stdout.flush()
         pressed = asyncio.Event()
         loop = asyncio.get_running_loop()

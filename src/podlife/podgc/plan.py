@@ -100,7 +100,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`place` is the namespace concerned, or the cluster; `until` is when the refusal ends by itself, if known;
+    """`place` is the namespace concerned, or the cluster; `until` is when the refusal expires, if known;
     `lifted_by` is the command that lifts it, if there is one."""
 
     guard: Guard

@@ -161,9 +161,8 @@ class ClusterNode:
                 self.machine.end(self.machine.containers[each.id], exit_code)
                 return
         runs = ", ".join(f"{each.pod}/{each.name}" for each in self.containers) or "nothing"
-        raise ConfigError(
-            f"no container {container or 'at all'} of pod {pod} runs on {self.name}, but: {runs}"
-        )
+        what = f"container {container} of pod {pod}" if container else f"pod {pod}"
+        raise ConfigError(f"{what} is not running on {self.name}; running: {runs}")
 
     def join(self, group: asyncio.TaskGroup) -> None:
         """Allow it to be started, in this task group."""

@@ -122,7 +122,7 @@ async def test_mistakes_of_a_test_are_told_in_one_line() -> None:
             await cluster.advance(seconds=-1)
         with pytest.raises(ConfigError, match="no socket: make it with Cluster"):
             cluster.kubeconfig  # noqa: B018 - asking is the mistake
-        with pytest.raises(ConfigError, match="no container at all of pod web runs on n1, but: nothing"):
+        with pytest.raises(ConfigError, match="pod web is not running on n1; running: nothing"):
             cluster.node("n1").end_container("web")
         with pytest.raises(ConfigError, match="is already running"):
             await cluster.__aenter__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# A decision follows a check at most as late as the other checks of the same pass take.
+# Margin from the end of a check to the decision, in which other checks of the pass finish.
 _SPARE_SECONDS = 5.0
 
 

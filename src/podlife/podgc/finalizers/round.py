@@ -1,6 +1,6 @@
-"""One-off removal of finalizers from held pods, by itself and as a phase of a session.
+"""One-off removal of finalizers from held pods, alone and as a phase of a session.
 
-A node must be missing for a quarantine first, as for orphans: a single list does not tell since when it is missing.
+A node must be missing for a quarantine first, as for orphans: a single list does not show since when it is missing.
 """
 
 from __future__ import annotations

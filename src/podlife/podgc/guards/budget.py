@@ -6,7 +6,7 @@ that it overlaps; one that did not happen (`note_not_deleted`) is not counted.
 
 Shares are judged on what a pass would delete: `judge` receives the number of wanted pods per namespace, besides those
 already admitted. Too many is a mass failure, and from then on nothing is deleted there, not even up to the share, until
-a person forces it or no pod is wanted there any more. `admit` also counts pods that were not passed to `judge`, so the
+a person forces it or no pod is wanted there. `admit` also counts pods that were not passed to `judge`, so the
 share holds even then; the mass failure is only noticed later.
 
 Pure: the time is passed in.
