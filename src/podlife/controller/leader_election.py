@@ -125,7 +125,7 @@ class LeaderElector:
             renewing.cancel()
             self._held = None
             self.is_leader = False
-            self._record_event("stopped leading")
+            self._event("stopped leading")
 
     # Holding
 
@@ -136,7 +136,7 @@ class LeaderElector:
         self.is_leader = True
         self._logged_holder = None
         log.info("%s became leader of %s", self.identity, self)
-        self._record_event("became leader")
+        self._event("became leader")
 
     async def _keep(self) -> None:
         """Renew the lease periodically; ends only with LeaseLostError."""
@@ -258,7 +258,7 @@ class LeaderElector:
             log.warning("%s: %s", self, complaint)
         self.complaint = complaint
 
-    def _record_event(self, what: str) -> None:
+    def _event(self, what: str) -> None:
         if self._recorder is None:
             return
         regarding = {

@@ -126,14 +126,12 @@ class PodControl:
         except PodlifeError as error:
             if (terminating := as_namespace_terminating(error)) is not None:
                 raise terminating from error
-            self._record_on_parent(
-                parent, controller_ref, "Warning", "FailedCreate", f"Error creating: {error}"
-            )
+            self._event(parent, controller_ref, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
         if self._on_write is not None:
             self._on_write(created, controller_ref)
         name = created["metadata"]["name"]
-        self._record_on_parent(parent, controller_ref, "Normal", "SuccessfulCreate", f"Created pod: {name}")
+        self._event(parent, controller_ref, "Normal", "SuccessfulCreate", f"Created pod: {name}")
         return created
 
     # Deleting and patching
@@ -181,7 +179,7 @@ class PodControl:
             self._on_write(patched, controller_ref_of(patched))
         return patched
 
-    def _record_on_parent(
+    def _event(
         self, parent: Parent, ref: ControllerRef | None, type_: str, reason: str, message: str
     ) -> None:
         try:

@@ -151,9 +151,7 @@ class Scheduler:
             names = ", ".join(sorted(gate.name for gate in pod.spec.scheduling_gates))
             self._waiting.remove(uid)
             await self._act(
-                self._report_unscheduled(
-                    pod, _GATED, f"Scheduling is blocked due to non-empty scheduling gates: {names}"
-                )
+                self._report(pod, _GATED, f"Scheduling is blocked due to non-empty scheduling gates: {names}")
             )
             return
         demand = demand_of(pod)
@@ -161,9 +159,7 @@ class Scheduler:
         if isinstance(decided, Counter):
             self._waiting.failed(uid, _now(), is_waiting=True)
             await self._act(
-                self._report_unscheduled(
-                    pod, _UNSCHEDULABLE, unschedulable_message(len(self._nodes), decided)
-                )
+                self._report(pod, _UNSCHEDULABLE, unschedulable_message(len(self._nodes), decided))
             )
             return
         self._waiting.remove(uid)
@@ -237,7 +233,7 @@ class Scheduler:
             return found.metadata.uid == pod.metadata.uid and bool(found.spec.node_name)
         return False
 
-    async def _report_unscheduled(self, pod: SchedulerPod, reason: str, message: str) -> None:
+    async def _report(self, pod: SchedulerPod, reason: str, message: str) -> None:
         """Write the PodScheduled condition if it changed; record an event for each attempt."""
         if reason == _UNSCHEDULABLE:
             self._recorder.event(_reference(pod), "Warning", "FailedScheduling", message)

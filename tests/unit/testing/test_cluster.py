@@ -120,7 +120,7 @@ async def test_mistakes_of_a_test_are_told_in_one_line() -> None:
     async with Cluster(nodes=2, controllers=()) as cluster:
         with pytest.raises(ConfigError, match="unknown node 'n3'; this cluster has n1, n2"):
             cluster.node("n3")
-        with pytest.raises(ConfigError, match="forward, not by -1 s"):
+        with pytest.raises(ConfigError, match="advance, not by -1 s"):
             await cluster.advance(seconds=-1)
         with pytest.raises(ConfigError, match="no socket: create it with Cluster"):
             cluster.kubeconfig  # noqa: B018 - asking is the mistake

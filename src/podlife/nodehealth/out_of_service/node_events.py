@@ -46,28 +46,26 @@ class NodeEventRecorder:
         assert decision.reason is not None
         if self._is_new(name, uid, decision.key):
             self._metrics.refused[decision.reason] += 1
-            self._record_event(name, uid, "Warning", REFUSED, f"Not set out of service: {decision.message}")
+            self._event(name, uid, "Warning", REFUSED, f"Not set out of service: {decision.message}")
 
     def tainted(self, name: str, uid: str, decision: NodeDecision) -> None:
         if self._is_dry_run:
             if self._is_new(name, uid, decision.key):
                 message = f"Dry run: would be set out of service, {decision.message}"
-                self._record_event(name, uid, "Warning", TAINTED, message)
+                self._event(name, uid, "Warning", TAINTED, message)
             return
         self._reported.pop(name, None)
         self._metrics.tainted += 1
-        self._record_event(name, uid, "Warning", TAINTED, f"Set out of service: {decision.message}")
+        self._event(name, uid, "Warning", TAINTED, f"Set out of service: {decision.message}")
 
     def removed(self, name: str, uid: str, reason: RefusalReason, message: str) -> None:
         if self._is_dry_run:
             if self._is_new(name, uid, (OutOfServiceAction.REMOVE, reason)):
-                self._record_event(
-                    name, uid, "Normal", REMOVED, f"Dry run: would remove the taint: {message}"
-                )
+                self._event(name, uid, "Normal", REMOVED, f"Dry run: would remove the taint: {message}")
             return
         self._reported.pop(name, None)
         self._metrics.removed[reason] += 1
-        self._record_event(name, uid, "Normal", REMOVED, f"Removed the out-of-service taint: {message}")
+        self._event(name, uid, "Normal", REMOVED, f"Removed the out-of-service taint: {message}")
 
     def failed(self, name: str, step: OutOfServiceAction, error: PodlifeError) -> None:
         """The action is repeated in the next pass; a different failure is reported again."""
@@ -89,5 +87,5 @@ class NodeEventRecorder:
         self._reported[name] = (uid, *key)
         return is_new
 
-    def _record_event(self, name: str, uid: str, type_: str, reason: str, message: str) -> None:
+    def _event(self, name: str, uid: str, type_: str, reason: str, message: str) -> None:
         self._recorder.event(node_reference(name, uid), type_, reason, message[:_MOST])

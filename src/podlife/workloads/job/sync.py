@@ -153,20 +153,20 @@ class JobSync:
         now, before = (find_condition(each.get("conditions"), "Suspended") for each in (status, job.status))
         if now is not None and now != before:
             reason = "Suspended" if now["status"] == "True" else "Resumed"
-            self._record_event(job, "Normal", reason, now.get("message", ""))
+            self._event(job, "Normal", reason, now.get("message", ""))
 
     def _record_end(self, job: Job, status: Status) -> None:
         failure = find_condition(status.get("conditions"), "Failed")
         if failure is not None:
-            self._record_event(job, "Warning", failure.get("reason", ""), failure.get("message", ""))
+            self._event(job, "Warning", failure.get("reason", ""), failure.get("message", ""))
             return
         completions = job.spec.completions
         if completions is not None and (status.get("succeeded") or 0) > completions:
             message = "Too many succeeded pods running after completion count reached"
-            self._record_event(job, "Warning", "TooManySucceededPods", message)
-        self._record_event(job, "Normal", "Completed", "Job completed")
+            self._event(job, "Warning", "TooManySucceededPods", message)
+        self._event(job, "Normal", "Completed", "Job completed")
 
-    def _record_event(self, job: Job, type_: str, reason: str, message: str) -> None:
+    def _event(self, job: Job, type_: str, reason: str, message: str) -> None:
         self._recorder.event(owner_of(job, JOBS).object_reference(), type_, reason, message)
 
 

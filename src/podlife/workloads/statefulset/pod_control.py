@@ -138,11 +138,11 @@ class StatefulPodControl:
                 return terminating
             if not isinstance(error, AlreadyExistsError):
                 message = f"Create Claim {name} for Pod {pod_name} in StatefulSet {owner.name} failed error: {error}"
-                self._record_event(owner, "Warning", "FailedCreate", message)
+                self._event(owner, "Warning", "FailedCreate", message)
             return PodlifeError(f"failed to create PVC {name}: {error}")
         self._on_claim(owner, written)
         message = f"Create Claim {name} Pod {pod_name} in StatefulSet {owner.name} success"
-        self._record_event(owner, "Normal", "SuccessfulCreate", message)
+        self._event(owner, "Normal", "SuccessfulCreate", message)
         return None
 
     async def _change_claims(self, work: ClaimWork, owner: Owner) -> None:
@@ -151,7 +151,7 @@ class StatefulPodControl:
                 f"PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, "
                 "the retention policy is ignored for this claim"
             )
-            self._record_event(owner, "Warning", "ConflictingController", message)
+            self._event(owner, "Warning", "ConflictingController", message)
         for change in work.changes:
             name = change.claim.metadata.name
             try:
@@ -183,9 +183,9 @@ class StatefulPodControl:
     ) -> None:
         what = f"{verb} Pod {name} in StatefulSet {owner.name}"
         if error is None:
-            self._record_event(owner, "Normal", f"Successful{verb}", f"{what} successful")
+            self._event(owner, "Normal", f"Successful{verb}", f"{what} successful")
         else:
-            self._record_event(owner, "Warning", f"Failed{verb}", f"{what} failed error: {error}")
+            self._event(owner, "Warning", f"Failed{verb}", f"{what} failed error: {error}")
 
-    def _record_event(self, owner: Owner, type_: str, reason: str, message: str) -> None:
+    def _event(self, owner: Owner, type_: str, reason: str, message: str) -> None:
         self._recorder.event(owner.object_reference(), type_, reason, message)
