@@ -275,7 +275,7 @@ async def test_an_agent_told_to_stop_leaves_its_pods_running_and_a_second_one_is
     await world.create(world.container("main", "exec sleep 1000"), terminationGracePeriodSeconds=1)
     await world.until_running()
     [line] = refusal_of(world.agent).splitlines()
-    assert "another node's agent has" in line
+    assert "another node agent uses" in line
     assert world.agent.stop() == 0
     assert world.alive()
     world.agent.start()

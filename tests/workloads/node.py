@@ -103,12 +103,12 @@ class Node:
             if "deletionTimestamp" in pod["metadata"]:
                 await self._end(pod)
             else:
-                await self._go_on(pod)
+                await self._continue(pod)
         except (NotFoundError, ConflictError):
             # Gone, or changed: news of it is on its way.
             return
 
-    async def _go_on(self, pod: Object) -> None:
+    async def _continue(self, pod: Object) -> None:
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
         behaviour = next(each for holds, each in reversed(self._rules) if holds(pod))
         if not behaviour.phase or self._shown.get(uid) == behaviour or pod["spec"].get("schedulingGates"):

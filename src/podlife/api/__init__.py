@@ -1,1 +1,1 @@
-"""What API objects are made of, for clients and servers alike: codecs, names, selectors, patches, schemas."""
+"""Building blocks of API objects for clients and servers: codecs, names, selectors, patches, schemas."""

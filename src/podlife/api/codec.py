@@ -1,8 +1,7 @@
 """JSON in and out, and RFC 3339 times as Kubernetes writes them.
 
-Objects that may be written back stay plain dictionaries from the moment they are read (`decode_object`),
-so nothing that a newer Kubernetes adds is ever lost. Readers that only look decode into a `msgspec.Struct`
-of their own that declares just the fields they need.
+Objects that may be written back are decoded into plain dictionaries (`decode_object`), so that fields of newer
+Kubernetes versions are kept. Read-only users decode into their own `msgspec.Struct` with just the fields they need.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _GO_ESCAPES = [(letter.encode(), b"\\u%04x" % ord(letter)) for letter in "<>&\u2
 
 
 def escape_as_go(data: bytes) -> bytes:
-    """The same JSON with Go's additional escapes, for byte-wise comparison."""
+    """The same JSON with Go's additional escapes, for comparison by bytes."""
     for plain, escaped in _GO_ESCAPES:
         data = data.replace(plain, escaped)
     return data
 
 
 def decode_object(data: bytes) -> Object:
-    """Decode a JSON object; raises ValueError (with a reason) on anything else, however deep or broken."""
+    """Decode a JSON object; raises ValueError with a reason on anything else, however deep or malformed."""
     try:
         value = _decoder.decode(data)
     except RecursionError:
@@ -59,33 +58,33 @@ def count_keys(raw: bytes) -> int:
 
 
 def has_too_many_values(raw: bytes) -> bool:
-    """Whether it has more fields and elements than `MOST_VALUES`: that many are separated by commas."""
+    """Whether it has more than `MOST_VALUES` fields and elements, estimated by its commas."""
     return raw.count(b",") >= MOST_VALUES and _outside_strings(raw).count(b",") >= MOST_VALUES
 
 
 def _outside_strings(raw: bytes) -> bytes:
     if b"\\" in raw:
-        # Escaped backslashes first: then a backslash before a quote does escape it.
+        # Escaped backslashes first: any backslash left before a quote escapes it.
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(raw.split(b'"')[::2])
 
 
-def format_time(moment: datetime) -> str:
+def format_time(time: datetime) -> str:
     """metav1.Time: seconds, in UTC."""
-    return f"{moment.astimezone(UTC).isoformat(timespec='seconds')[:19]}Z"
+    return f"{time.astimezone(UTC).isoformat(timespec='seconds')[:19]}Z"
 
 
-def format_micro_time(moment: datetime) -> str:
+def format_micro_time(time: datetime) -> str:
     """metav1.MicroTime: microseconds, in UTC."""
-    return f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:26]}Z"
+    return f"{time.astimezone(UTC).isoformat(timespec='microseconds')[:26]}Z"
 
 
 def parse_time(text: str) -> datetime:
-    """Any RFC 3339 time, in UTC; raises ValueError on anything else."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
+    """Parse an RFC 3339 time, converted to UTC; raises ValueError on anything else."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
     try:
-        return moment.astimezone(UTC)
+        return time.astimezone(UTC)
     except OverflowError:
         raise ValueError(f"time out of range: {text!r}") from None

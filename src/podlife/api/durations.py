@@ -79,7 +79,7 @@ def _parts(seconds: int) -> list[str]:
 def human_duration(seconds: float) -> str:
     """kubectl's short form with two or three significant figures: `90s`, `5m10s`, `3h`, `2y30d`.
 
-    Up to two seconds below zero are taken for clock skew and shown as `0s`."""
+    Down to -2 s is treated as clock skew and shown as `0s`."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

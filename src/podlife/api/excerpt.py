@@ -1,7 +1,7 @@
 """The beginning of a text or of a JSON value, for messages.
 
-A message quotes what a client sent, and a client may send megabytes: what is quoted is bounded, and so is the
-work of quoting it, however large or deep the value is.
+A message may quote client input of several megabytes: the excerpt and the work of producing it are bounded, however
+large or deep the value is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _CUT = "..."
-# No type of Kubernetes is as deep; free-form values can be.
+# Only free-form values can be deeper.
 _DEEPEST = 64
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -22,7 +22,7 @@ def excerpt(text: str, most: int) -> str:
 
 
 def excerpt_json(value: Any, most: int) -> str:
-    """The value as compact JSON, cut after about `most` characters. What lies behind the cut is never encoded."""
+    """The value as compact JSON, cut after about `most` characters. The rest is not encoded."""
     pieces: list[str] = []
     size = 0
     for piece in _pieces(value, most, 0):

@@ -1,6 +1,6 @@
-"""Errors of validation, each at its path, in the words of the real API server.
+"""Validation errors with their field paths, in kube-apiserver's words.
 
-A validator returns a list of `FieldError`; `invalid` turns the list into the 422 that a client sees.
+A validator returns a list of `FieldError`; `invalid` turns the list into the 422 response.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 from podlife.api.excerpt import excerpt, excerpt_json
 from podlife.errors import InvalidError
 
-# An object of three megabytes can have a million mistakes, each of which quotes all of it. So many are told, and so
-# much of each value and of all of them together.
-_MOST_TOLD = 1_000
+# An object of three megabytes can have a million errors, each quoting all of it: bounds on the number of errors, on
+# each quoted value and on the whole message.
+_MOST_REPORTED = 1_000
 _MOST_OF_A_VALUE = 8 * 1024
 _MOST_TEXT = 256 * 1024
 
 
 class FieldError:
-    """`reason` is the machine's word (FieldValueRequired …), `text` what stands behind the path.
+    """`reason` is machine-readable (FieldValueRequired …), `text` follows the path.
 
-    The text is put together when it is asked for: of many errors only the first are ever told."""
+    The text is built on demand: of many errors only the first are reported."""
 
     __slots__ = ("_after", "_before", "_value", "path", "reason")
 
@@ -63,7 +63,7 @@ def bad_value(path: str, value: Any, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """The supported values in their order, or sorted where they are a set, as upstream has it."""
+    """Lists the supported values in their order, or sorted if they are a set, as upstream does."""
     ordered = sorted(supported) if isinstance(supported, Set) else supported
     known = ", ".join(json.dumps(item) for item in ordered)
     return FieldError(
@@ -100,29 +100,31 @@ def too_many(path: str, actual: int, limit: int) -> FieldError:
 
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
-    """The 422 of an object that failed validation: one cause per error, all of them in the message, up to a bound."""
-    told = _told(errors)
-    texts = list(dict.fromkeys(f"{path}: {text}" for path, _, text in told))
-    if len(told) < len(errors):
-        texts.append(f"and {len(errors) - len(told)} more errors")
+    """The 422 of an object that failed validation, with one cause per error, up to a bound."""
+    reported = _reported(errors)
+    texts = list(dict.fromkeys(f"{path}: {text}" for path, _, text in reported))
+    if len(reported) < len(errors):
+        texts.append(f"and {len(errors) - len(reported)} more errors")
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     name = excerpt(name, _MOST_OF_A_VALUE)
     shown_kind = f"{kind}.{group}" if group else kind
     details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
-    details["causes"] = [{"reason": reason, "message": text, "field": path} for path, reason, text in told]
+    details["causes"] = [
+        {"reason": reason, "message": text, "field": path} for path, reason, text in reported
+    ]
     return InvalidError(
         f'{shown_kind} "{name}" is invalid: {listed}', details={k: v for k, v in details.items() if v}
     )
 
 
-def _told(errors: Sequence[FieldError]) -> list[tuple[str, str, str]]:
+def _reported(errors: Sequence[FieldError]) -> list[tuple[str, str, str]]:
     """Path, reason and text of the first errors, as many as fit; at least one."""
-    told: list[tuple[str, str, str]] = []
+    reported: list[tuple[str, str, str]] = []
     size = 0
-    for error in errors[:_MOST_TOLD]:
+    for error in errors[:_MOST_REPORTED]:
         path, text = excerpt(error.path, _MOST_OF_A_VALUE), error.text
         size += len(path) + len(text)
-        if size > _MOST_TEXT and told:
+        if size > _MOST_TEXT and reported:
             break
-        told.append((path, error.reason, text))
-    return told
+        reported.append((path, error.reason, text))
+    return reported

@@ -1,7 +1,6 @@
 """Labels, annotations and label selectors inside objects: their syntax, and whether they match.
 
-Selectors in a query string are another notation for the same thing and are parsed elsewhere. Checks return
-errors at the path they are given.
+Selectors in query strings are in `selectors`. Checks return errors at the given path.
 """
 
 from __future__ import annotations

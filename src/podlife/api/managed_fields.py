@@ -1,4 +1,4 @@
-"""Who set what, as the server keeps it in an object's managedFields. Pure; anything may be missing."""
+"""Which manager set a field, from an object's managedFields. Pure; anything may be missing."""
 
 from __future__ import annotations
 

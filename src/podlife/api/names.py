@@ -1,8 +1,7 @@
-"""Which names Kubernetes accepts, and names made from a base.
+"""Validation of names, and generated names.
 
-Every check returns what is wrong with a value, in the words of the real API server; an empty list means
-nothing is. The good case is one regular expression, since every write passes here several times. How a
-problem is attached to a field is the caller's business.
+Every check returns the problems of a value in kube-apiserver's words; an empty list if it is valid. Valid values cost
+one regular expression, since every write is checked several times. Callers attach problems to field paths.
 """
 
 from __future__ import annotations
@@ -57,12 +56,12 @@ def _rule(text: str, pattern: str, *examples: str) -> str:
 
 
 def _too_long(value: str, limit: int, unit: str = "characters") -> list[str]:
-    # Upstream counts bytes everywhere, and says so of labels only.
+    # Upstream counts bytes everywhere, but says so only for labels.
     return [f"must be no more than {limit} {unit}"] if len(value.encode()) > limit else []
 
 
 def _as_generated(name: str, prefix: bool) -> str:
-    # A generateName may end in a dash: something will follow it.
+    # A generateName may end with a dash, because a suffix follows.
     return name[:-2] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
 
 
@@ -190,8 +189,8 @@ def check_port_name(name: str) -> list[str]:
 
 
 def generate_name(base: str, chance: random.Random = _CHANCE) -> str:
-    """The base, cut so that the whole stays within 63 characters, and five random ones.
+    """The base, cut so that the whole has at most 63 characters, and five random characters.
 
-    The alphabet has no vowels and no look-alikes: no words arise by accident."""
+    The alphabet has no vowels, to avoid words, and no look-alikes."""
     suffix = "".join(chance.choice(_ALPHABET) for _ in range(_SUFFIX_LENGTH))
     return base[:_LONGEST_BASE] + suffix

@@ -1,7 +1,6 @@
-"""Which nodes a pod spec asks for and bears: its nodeSelector, its required node affinity, its tolerations. Pure.
+"""Which nodes a pod may run on: nodeSelector, required node affinity, tolerations. Pure.
 
-Read once into conditions, asked of every node. A term that cannot be read matches no node; a preference is for the
-scheduler and not looked at.
+A spec is parsed once and matched against every node. An invalid term matches no node; preferences are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _NAME = "metadata.name"
 
 
 class NodeRequirement:
-    """Of a pod spec."""
+    """nodeSelector and required node affinity of a pod spec."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self._labels = tuple((spec.get("nodeSelector") or {}).items())
@@ -32,7 +31,7 @@ class NodeRequirement:
 
 class _Term:
     def __init__(self, term: Mapping[str, Any]) -> None:
-        """Raises ValueError for one that cannot be."""
+        """Raises ValueError if the term is invalid."""
         expressions = term.get("matchExpressions") or ()
         self._labels = LabelSelector(map(_label_requirement, expressions)) if expressions else None
         self._names = [_name_condition(each) for each in term.get("matchFields") or ()]
@@ -57,7 +56,7 @@ def _label_requirement(expression: Mapping[str, Any]) -> LabelRequirement:
     operator = _OPERATORS.get(expression.get("operator", ""))
     values: Sequence[str] = expression.get("values") or ()
     if operator is None or not _is_count_right(operator, values):
-        raise ValueError(f"no condition on a label: {expression}")
+        raise ValueError(f"invalid label expression: {expression}")
     return LabelRequirement(expression.get("key", ""), operator, tuple(sorted(set(values))))
 
 
@@ -72,17 +71,17 @@ def _is_count_right(operator: str, values: Sequence[str]) -> bool:
 
 
 def _name_condition(expression: Mapping[str, Any]) -> tuple[str, bool]:
-    """The name, and whether the node has to have it or must not."""
+    """The name, and whether the node must or must not have it."""
     values: Sequence[str] = expression.get("values") or ()
     operator = expression.get("operator")
     if expression.get("key") != _NAME or operator not in ("In", "NotIn") or len(values) != 1:
-        raise ValueError(f"no condition on the name of a node: {expression}")
+        raise ValueError(f"invalid node name expression: {expression}")
     return values[0], operator == "In"
 
 
 def tolerates(toleration: Mapping[str, Any], *, key: str, effect: str, value: str) -> bool:
-    """Whether it is about this taint. An empty effect or key stands for all of them. Comparing operators are off by
-    default in 1.36."""
+    """Whether the toleration matches the taint. An empty effect or key matches all. Comparison operators are disabled
+    by default in 1.36."""
     if toleration.get("effect") not in (None, "", effect) or toleration.get("key") not in (None, "", key):
         return False
     operator = toleration.get("operator") or "Equal"

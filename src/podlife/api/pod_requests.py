@@ -1,4 +1,4 @@
-"""What a pod takes of a node: requests of its containers added up, in the units that messages have, and ports."""
+"""Resources that a pod uses on its node: summed requests of its containers, and host ports."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def add_up(
     whole: Quantities | None = None,
     overhead: Quantities | None = None,
 ) -> dict[str, int]:
-    """Init containers, each with whether it is a sidecar, run one after the other, before the regular ones and beside
-    the sidecars that started before them: so the largest of these moments counts, for each resource. What the pod asks
-    for as a whole stands for its CPU and memory."""
+    """Requests of a whole pod. Init containers, each with whether it is a sidecar, run one after the other, before the
+    regular ones and beside the sidecars started before them: for each resource the maximum over time counts. Pod-level
+    requests (`whole`) replace the sum for CPU and memory."""
     sidecars: Counter[str] = Counter()
     most: Counter[str] = Counter()
     for requests, is_sidecar in init:
-        moment = sidecars + amounts(requests)
+        total = sidecars + amounts(requests)
         if is_sidecar:
-            sidecars = moment
-        most |= moment
+            sidecars = total
+        most |= total
     together: Counter[str] = Counter()
     for requests in regular:
         together += amounts(requests)
@@ -57,7 +57,7 @@ def clash(one: HostPort, other: HostPort) -> bool:
 
 
 def host_address(text: str) -> str:
-    """As it stands in a `HostPort`."""
+    """The address of a `HostPort`."""
     try:
         return "" if not text or ip_address(text).is_unspecified else text
     except ValueError:

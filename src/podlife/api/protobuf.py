@@ -1,8 +1,8 @@
-"""Kubernetes' protobuf, read: what Go clients send to a server when nobody tells them to speak JSON.
+"""Decodes Kubernetes' protobuf, which Go clients send by default.
 
-A message carries no names, so it is read by the generated table of types, which knows the numbers. The result
-is the same plain dictionary that the JSON of the object would give, to be checked like it. Writing is not
-needed: a client that sends protobuf accepts JSON.
+A message carries no names, so it is decoded with the generated table of types, which has the field numbers. The result
+is the plain dictionary that the object's JSON would give, to be checked like it. Encoding is not needed: clients that
+send protobuf accept JSON.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH = 64
 
 Reader = Callable[[Any], Any]
-"""Turns what stands on the wire (an integer, or bytes) into what JSON would have."""
+"""Converts a wire value (integer or bytes) into its JSON value."""
 
 
 def decode(data: bytes) -> Object:
-    """The object in a message, with `kind` and `apiVersion`; raises ValueError on anything else."""
+    """Decode an object, with `kind` and `apiVersion`; raises ValueError on anything else."""
     if data[:4] != _MAGIC:
         raise ValueError("provided data does not appear to be a protobuf message, expected prefix k8s")
     try:
@@ -47,7 +47,7 @@ def decode(data: bytes) -> Object:
 
 
 def _fields(data: bytes) -> list[tuple[int, Any]]:
-    """The numbers and values of a message, in their order."""
+    """Field numbers and values of a message, in order."""
     if not isinstance(data, bytes):
         raise ValueError("the protobuf message is broken: a message was expected")
     found: list[tuple[int, Any]] = []
@@ -96,7 +96,7 @@ def _read(key: str, data: bytes, depth: int) -> Object:
     return result
 
 
-# Where a number leads: to a field (its name and type), or to a message whose fields are the object's own.
+# By field number: a field (name and type), or an embedded message whose fields belong to the object.
 _Plan = dict[int, "tuple[str, str] | _Plan"]
 
 
@@ -141,7 +141,7 @@ def _entry(kind: str, raw: bytes, depth: int) -> tuple[str, Any]:
     empty: Any = 0 if kind in "bil" else b""
     value = entry.get(2, empty)
     if kind[0] == "[":
-        # A list can not be the value of a map in protobuf: it is the only field of a message.
+        # Protobuf maps cannot have lists as values: each is wrapped in a message with one field.
         return _text(entry.get(1, b"")), [_value(kind[1:], item, depth) for _, item in _fields(value)]
     return _text(entry.get(1, b"")), _value(kind, value, depth)
 
@@ -160,12 +160,12 @@ def _signed(raw: int) -> int:
     return raw - (1 << 64) if raw >= 1 << 63 else raw
 
 
-def _time(raw: bytes, format_moment: Callable[[datetime], str] = format_time) -> str | None:
+def _time(raw: bytes, format_: Callable[[datetime], str] = format_time) -> str | None:
     parts = dict(_fields(raw))
     if not parts:
         return None
     seconds, nanos = _signed(parts.get(1, 0)), _signed(parts.get(2, 0))
-    return format_moment(_EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000))
+    return format_(_EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000))
 
 
 def _quantity(raw: bytes) -> str:
@@ -192,7 +192,7 @@ _SCALARS: dict[str, Reader] = {
     "l": _signed,
     "y": lambda raw: b64encode(raw).decode(),
     "T": _time,
-    "M": partial(_time, format_moment=format_micro_time),
+    "M": partial(_time, format_=format_micro_time),
     "Q": _quantity,
     "I": _int_or_string,
     "R": _raw_extension,

@@ -1,8 +1,8 @@
 """Quantities: `100m`, `1.5Gi`, `2e3`.
 
-A quantity is a whole number of nanos (nothing smaller exists, and more precise input is rounded away from
-zero, as upstream does) and the notation it was written in. Nanos compare and add as plain integers. The
-text that the real API server would store for a quantity is its canonical form.
+A quantity is a whole number of nanos (more precise input is rounded away from zero, as upstream does) and the notation
+it was written in. Nanos compare and add as plain integers. The canonical form of a quantity is the text that
+kube-apiserver stores.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _interpret(suffix: str) -> tuple[str, int]:
 
 
 def _parse(text: str) -> tuple[Quantity, bool]:
-    """The quantity, and whether its text already counts as canonical."""
+    """The quantity, and whether its text is already canonical."""
     if len(text) > _LONGEST:
         raise ValueError("unable to parse numeric part of quantity")
     match = _split(text) if text else None
@@ -113,8 +113,8 @@ def parse_nanos(text: str) -> int:
 
 @lru_cache(maxsize=CACHED_VALUES)
 def canonical_quantity(text: str) -> str:
-    """The text the real API server stores: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
+    """The text that kube-apiserver stores: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
 
-    A few texts that are not the shortest are kept by upstream as they came (`1.234`), and so by us."""
+    Like upstream, it keeps a few texts that are not the shortest (`1.234`)."""
     quantity, canonical = _parse(text)
     return text if canonical else str(quantity)

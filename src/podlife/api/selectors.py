@@ -1,8 +1,8 @@
-"""Label selectors and field selectors, as a query writes them and as an object holds them.
+"""Label selectors and field selectors, of query strings and of objects.
 
-A selector is parsed once and matched often: it is immutable, equal and hashable by content, and `str()` gives
-the text that a client would send. What cannot be parsed raises ValueError in the real API server's words.
-Which field paths a resource offers is for the API server to say; here a path is only text.
+A selector is parsed once and matched often: it is immutable, compared and hashed by content, and `str()` returns the
+text that a client would send. Invalid selectors raise ValueError in kube-apiserver's words. Which field paths a
+resource supports is left to the API server.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class LabelSelector:
     ) -> None:
         self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
         self.matches_nothing = matches_nothing
-        # Nearly every selector is made of equalities: those need no call each.
+        # Fast path: most selectors consist of equalities.
         pairs = ((r.key, r.values[0]) for r in self.requirements if r.operator in ("=", "=="))
         self._pairs = tuple(dict.fromkeys(pairs))
         others = [r for r in self.requirements if r.operator not in ("=", "==")]
         self._rest = _Conditions(others) if others else None
-        # Asked for at every batch of a watch.
+        # Used for every batch of a watch.
         self._hash = hash((self.requirements, matches_nothing))
 
     def matches(self, labels: Labels | None) -> bool:
@@ -73,7 +73,7 @@ class LabelSelector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it leaves nothing out."""
+        """Whether it matches everything."""
         return not self.requirements and not self.matches_nothing
 
     def __str__(self) -> str:
@@ -92,8 +92,7 @@ class LabelSelector:
 
 
 class _Conditions:
-    """What else must hold, put together by key: a selector of thousands of requirements costs no more at each
-    object than the labels that the object has."""
+    """The other requirements, by key: the cost per object depends on its labels, not on the number of requirements."""
 
     __slots__ = ("_absent", "_bounds", "_present", "_unwanted", "_wanted")
 
@@ -157,7 +156,7 @@ NOTHING = LabelSelector(matches_nothing=True)
 
 
 def label_selector_from_dict(selector: Mapping[str, Any] | None) -> LabelSelector:
-    """A `metav1.LabelSelector`: none at all matches nothing, an empty one everything. Raises ValueError."""
+    """Convert a `metav1.LabelSelector`: None matches nothing, an empty one everything. Raises ValueError."""
     if selector is None:
         return NOTHING
     requirements = [
@@ -218,7 +217,7 @@ _OPERATORS = {"in": "in", "notin": "notin", "=": "=", "==": "==", "!=": "!=", ">
 
 
 class _LabelParser:
-    """Upstream's grammar. `in` and `notin` are words like any other where a key or a value stands."""
+    """Upstream's grammar. In the place of a key or value, `in` and `notin` are ordinary words."""
 
     def __init__(self, text: str) -> None:
         self._words: list[str] = [*_TOKEN.findall(text), ""]
@@ -303,7 +302,7 @@ class _LabelParser:
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """`operator` is `=` or `!=`. A field that an object does not have is the empty string."""
+    """`operator` is `=` or `!=`. An absent field counts as the empty string."""
 
     path: str
     operator: str
@@ -318,7 +317,7 @@ class FieldSelector:
     """All requirements must hold; without any it matches everything."""
 
     requirements: tuple[FieldRequirement, ...] = ()
-    # The same, by path: however many requirements there are, an object has only a few fields to select by.
+    # Requirements by path: an object has only a few selectable fields.
     _wanted: dict[str, set[str]] = field(init=False, compare=False, repr=False, default_factory=dict)
     _unwanted: dict[str, set[str]] = field(init=False, compare=False, repr=False, default_factory=dict)
 
@@ -339,11 +338,11 @@ class FieldSelector:
 
     @property
     def paths(self) -> Collection[str]:
-        """The fields that it looks at."""
+        """The fields it selects by."""
         return self._wanted.keys() | self._unwanted.keys()
 
     def exact(self, path: str) -> str | None:
-        """The one value that the field must have, if the selector asks for one."""
+        """The value that the field must have, if the selector requires one."""
         for requirement in self.requirements:
             if requirement.path == path and requirement.operator == "=":
                 return requirement.value

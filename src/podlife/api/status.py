@@ -1,4 +1,4 @@
-"""`Status` objects: what an API server answers when it has no object to show, and every error."""
+"""`Status` objects: responses without an object, and all errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from podlife.errors import (
 
 T = TypeVar("T")
 
-# A message may quote what a client sent. Both are above what validation puts together (`field_errors`).
+# A message may quote client input. Both limits exceed those of validation (`field_errors`).
 _MOST_MESSAGE = 512 * 1024
 _MOST_DETAIL = 16 * 1024
 
@@ -69,7 +69,7 @@ def failure(error: ApiError) -> Object:
 
 
 def _bounded(details: Object) -> Object:
-    """Causes are bounded where they are made; what else a client sent (a name, a UID) is short or is nonsense."""
+    """`field_errors` bounds causes; other client input (a name, a UID) is cut here."""
     return {
         key: excerpt(value, _MOST_DETAIL) if isinstance(value, str) else value
         for key, value in details.items()
@@ -84,7 +84,7 @@ def success(details: Object | None = None) -> Object:
 
 
 def from_status(status: Any, code: int) -> ApiError:
-    """The typed error behind an answer; `status` may be anything a server or a proxy on the way has sent."""
+    """The typed error of a response; `status` may be anything that a server or a proxy has sent."""
     if not isinstance(status, dict) or status.get("kind") != "Status":
         kind = _BY_CODE.get(code, ApiError)
         return kind(f"the server answered {code}", code=code, reason="" if kind is ApiError else None)

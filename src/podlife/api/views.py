@@ -1,9 +1,9 @@
-"""Views that several readers of the API share: what they decode of an object, and nothing else of it.
+"""Shared views: structs that declare the fields their readers need.
 
-A view is never written back. Every view has `.metadata`; a reader that needs more than stands here declares a
-view of its own, with `Metadata` or a subclass of it. Views are meant to be cached by the hundred thousand: they are
-left to reference counting alone (`gc=False`: nothing in them can point back), absent collections share one empty
-tuple, and strings that many objects have in common (namespaces, nodes, phases, owners) are held once.
+A view is never written back. Every view has `.metadata`; a reader that needs more declares its own view, with
+`Metadata` or a subclass. Caches hold hundreds of thousands of views: they are not tracked by the garbage collector
+(`gc=False`: they cannot form cycles), absent collections share one empty tuple, and common strings (namespaces, nodes,
+phases, owners) are interned.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class OwnerReference(msgspec.Struct, rename="camel", gc=False):
 
 
 class Metadata(msgspec.Struct, rename="camel", gc=False):
-    """What every reader needs to know an object again. Labels and annotations, which weigh most, are left to views
-    whose reader selects by them."""
+    """Identifies an object. Labels and annotations, the largest parts, are left to views whose readers need them."""
 
     name: str = ""
     namespace: str = ""
@@ -46,7 +45,7 @@ class Metadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class MetadataOnly(msgspec.Struct, gc=False):
-    """Any object at all, for who only wants to know that it is there."""
+    """Any object, for readers that only need to know that it exists."""
 
     metadata: Metadata
 
@@ -76,7 +75,7 @@ class NodeStatus(msgspec.Struct, gc=False):
 
 
 class Node(msgspec.Struct, gc=False):
-    """Whether a node is ready, and what keeps pods off it."""
+    """Conditions and taints of a node."""
 
     metadata: Metadata
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
@@ -99,7 +98,7 @@ class PodStatus(msgspec.Struct, gc=False):
 
 
 class Pod(msgspec.Struct, gc=False):
-    """Where a pod is and how far it has come."""
+    """Node and phase of a pod."""
 
     metadata: Metadata
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
@@ -107,5 +106,5 @@ class Pod(msgspec.Struct, gc=False):
 
 
 def controller_of(metadata: Metadata) -> OwnerReference | None:
-    """The one owner that manages the object, if it has one."""
+    """The managing controller of the object, if any."""
     return next((owner for owner in metadata.owner_references if owner.controller), None)

@@ -1,8 +1,8 @@
 """Converts YAML to JSON.
 
-YAML allows input that is expensive to read: nesting that overflows the stack of a C parser, aliases that expand
+YAML allows input that is expensive to parse: nesting that overflows the stack of a C parser, aliases that expand
 without end, base-60 numbers with quadratic cost. Parser events are therefore checked first: depth and number of
-values are bounded and aliases are refused. Base-60 numbers (`12:30`) are text, as in Kubernetes' own parser.
+values are bounded and aliases are rejected. Base-60 numbers (`12:30`) are text, as in Kubernetes' own parser.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import msgspec
 
 from podlife.api.codec import MOST_VALUES, encode
 
-# Deeper than any object of Kubernetes, and far from the end of any stack.
+# Deeper than any Kubernetes object, and far below the stack limit.
 _MOST_DEPTH = 256
-# A field is two of them.
+# A field counts as two values.
 _MOST_VALUES = 2 * MOST_VALUES
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 @cache
 def safe_loader() -> Any:
-    """A class of PyYAML's that makes plain data, in time that grows with the text and no faster."""
+    """A PyYAML loader for plain data, in linear time."""
     import yaml
 
-    # Both are safe loaders; the one in C is not always built.
+    # Both are safe loaders; the C version is not always available.
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loader: Any = type("SafeLoader", (base,), {})
 
@@ -40,7 +40,7 @@ def safe_loader() -> Any:
 
 
 def yaml_to_json(data: bytes, *, most_values: int = _MOST_VALUES) -> bytes:
-    """The one document in the text, as JSON; raises ValueError (with a reason) when it cannot be read."""
+    """Convert the only document to JSON; raises ValueError with a reason."""
     import yaml
 
     loader = safe_loader()
@@ -68,6 +68,6 @@ def _check_events(yaml: Any, loader: Any, most_values: int) -> None:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             elif isinstance(event, yaml.AliasEvent):
-                raise ValueError(f"aliases are not taken here: write out what *{event.anchor} stands for")
+                raise ValueError(f"aliases are not supported: replace *{event.anchor} by its value")
     finally:
         loader.dispose()

@@ -23,7 +23,7 @@ from podlife.pki import (
 )
 
 _USERS = {"admin": ADMIN, "controllers": CONTROLLERS}
-_AGENT_CLIENT = Subject("kube-apiserver-kubelet-client", ("system:masters",))
+_KUBELET_CLIENT = Subject("kube-apiserver-kubelet-client", ("system:masters",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Identities:
     ca: CertificateAuthority
     tokens_file: Path
     serving_file: Path
-    agent_client_file: Path
+    kubelet_client_file: Path
 
 
 def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) -> Identities:
-    """Create or renew what is missing; raises ConfigError if the folder cannot be used."""
+    """Create or renew certificates and tokens as needed; raises ConfigError if the folder cannot be used."""
     ca = CertificateAuthority(folder / "pki", clock)
     names = names_for(settings.bind, settings.names)
     try:
@@ -50,7 +50,7 @@ def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) 
             ca,
             tokens_file,
             ca.ensure("apiserver.pem", Subject("kube-apiserver", names=names)),
-            ca.ensure("apiserver-kubelet-client.pem", _AGENT_CLIENT),
+            ca.ensure("apiserver-kubelet-client.pem", _KUBELET_CLIENT),
         )
     except OSError as error:
         raise ConfigError(f"the data folder {folder} cannot be used: {error.strerror}") from error

@@ -42,18 +42,18 @@ _NAMESPACES = "namespaces"
 _FINALIZER = "kubernetes"
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
-# Conditions are read by people: of many failed deletes they name the first ones.
+# A condition lists only the first failed deletes.
 _MOST_ERRORS = 10
 
-# As upstream: nothing is orphaned together with its namespace, and no finalizer has to be removed for it.
+# As upstream: nothing is orphaned with its namespace, and no orphan finalizer has to be removed.
 _IN_BACKGROUND = DeleteOptions(propagation="Background")
 
 _CONTENTS = tuple(resource for resource in STORED if resource.namespaced and not resource.stored_as)
 _PODS = tuple(resource for resource in _CONTENTS if resource.key == "pods")
 _OTHERS = tuple(resource for resource in _CONTENTS if resource.key != "pods")
 
-# Each condition, in the words of upstream, with its reason and message while nothing is wrong.
-_WELL = {
+# Upstream's conditions, with reason and message while nothing is wrong.
+_HEALTHY = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": (
         "ParsedGroupVersions",
@@ -162,16 +162,16 @@ class NamespaceController:
     async def _empty(self, name: str) -> None:
         pause = _FIRST_PAUSE_SECONDS
         try:
-            await self._let_arrive()
+            await self._wait_for_pending_writes()
             while not await self._is_done(name):
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
         finally:
             self._at_work.discard(name)
 
-    async def _let_arrive(self) -> None:
-        """Wait for writes that were admitted before the namespace was seen to be Terminating and are still being
-        committed: they would end up in a namespace that no longer exists."""
+    async def _wait_for_pending_writes(self) -> None:
+        """Wait for writes that were admitted before the namespace became Terminating and are still being committed:
+        they would otherwise end up in a namespace that no longer exists."""
         # A pending write may wait for another commit on the same key, and starts when that one ends.
         for _ in range(2):
             await self._registry.store.commit()
@@ -185,7 +185,7 @@ class NamespaceController:
             await self._write(name, contents)
         except (ApiError, StoreError) as error:
             log.warning("namespace %s is not empty yet: %s", name, error)
-        except Exception:  # whatever is wrong with this namespace, the server and the other namespaces go on
+        except Exception:  # a failure in one namespace must affect neither the server nor other namespaces
             log.exception("cleanup of namespace %s failed, will retry", name)
         else:
             return contents.is_empty
@@ -199,7 +199,7 @@ class NamespaceController:
         return "deletionTimestamp" in obj["metadata"] and _FINALIZER in _finalizers(obj)
 
     async def _delete_contents(self, name: str) -> NamespaceContents:
-        """Delete pods first: they may need the other objects until they end. The rest waits until they are gone."""
+        """Delete pods first, and the other objects when the pods are gone: they may need them until they end."""
         contents = await self._delete_all(name, _PODS)
         return contents if not contents.is_empty else await self._delete_all(name, _OTHERS)
 
@@ -209,7 +209,7 @@ class NamespaceController:
             for record in self._registry.store.list(resource.storage_key, name):
                 try:
                     await self._delete(resource, record.key)
-                except Exception as error:  # noqa: BLE001 - the others of the namespace are deleted all the same
+                except Exception as error:  # noqa: BLE001 - the namespace's other objects are still deleted
                     _note_failure(contents, resource, record.key, error)
             for record in self._registry.store.list(resource.storage_key, name):
                 contents.objects[f"{resource.plural}.{resource.group}"] += 1
@@ -254,19 +254,19 @@ def _finalizers_of(record: Record) -> list[str]:
 
 
 def _note_failure(contents: NamespaceContents, resource: Resource, key: Key, error: Exception) -> None:
-    told = f"{resource.plural} {key.name}: {error}"
+    message = f"{resource.plural} {key.name}: {error}"
     if len(contents.errors) < _MOST_ERRORS:
-        contents.errors.append(told)
+        contents.errors.append(message)
     trace = None if isinstance(error, ApiError | StoreError) else error
-    log.warning("namespace %s is not empty yet: %s", key.namespace, told, exc_info=trace)
+    log.warning("namespace %s is not empty yet: %s", key.namespace, message, exc_info=trace)
 
 
 def conditions_of(contents: NamespaceContents, old: Sequence[Object], now: datetime) -> list[Object]:
     """Return the namespace's conditions after a pass. Unchanged conditions keep their transition time; conditions set
     by others are kept."""
     known = {each.get("type"): each for each in old}
-    trouble = {type_: (reason, message) for type_, reason, message in _trouble(contents)}
-    for type_, well in _WELL.items():
+    trouble = {type_: (reason, message) for type_, reason, message in _problems(contents)}
+    for type_, well in _HEALTHY.items():
         status = "True" if type_ in trouble else "False"
         reason, message = trouble.get(type_, well)
         before = known.get(type_, {})
@@ -281,19 +281,19 @@ def conditions_of(contents: NamespaceContents, old: Sequence[Object], now: datet
     return list(known.values())
 
 
-def _trouble(contents: NamespaceContents) -> Iterator[tuple[str, str, str]]:
+def _problems(contents: NamespaceContents) -> Iterator[tuple[str, str, str]]:
     if contents.errors:
-        told = f"{len(contents.errors)} remaining: {', '.join(sorted(contents.errors))}"
+        message = f"{len(contents.errors)} remaining: {', '.join(sorted(contents.errors))}"
         yield (
             "NamespaceDeletionContentFailure",
             "ContentDeletionFailed",
-            f"Failed to delete all resource types, {told}",
+            f"Failed to delete all resource types, {message}",
         )
     if contents.objects:
         left = sorted(f"{name} has {count} resource instances" for name, count in contents.objects.items())
-        told = f"Some resources are remaining: {', '.join(left)}"
-        yield "NamespaceContentRemaining", "SomeResourcesRemain", told
+        message = f"Some resources are remaining: {', '.join(left)}"
+        yield "NamespaceContentRemaining", "SomeResourcesRemain", message
     if contents.finalizers:
         left = sorted(f"{name} in {count} resource instances" for name, count in contents.finalizers.items())
-        told = f"Some finalizers are remaining: {', '.join(left)}"
-        yield "NamespaceFinalizersRemaining", "SomeFinalizerRemain", told
+        message = f"Some finalizers are remaining: {', '.join(left)}"
+        yield "NamespaceFinalizersRemaining", "SomeFinalizerRemain", message

@@ -89,7 +89,7 @@ class ApiServer:
         return folder
 
     async def _assemble(self, stack: AsyncExitStack, store: Store, identities: Identities) -> ApiHandler:
-        proxy = KubeletProxy(store.get, lambda: identities.ca.client_context(identities.agent_client_file))
+        proxy = KubeletProxy(store.get, lambda: identities.ca.client_context(identities.kubelet_client_file))
         stack.push_async_callback(proxy.close)
         audit = start_audit(self._settings, self._clock)
         if audit is not None:

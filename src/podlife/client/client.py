@@ -53,7 +53,7 @@ class Client:
         namespace: str = "default",
         on_warning: Callable[[str], None] | None = None,
     ) -> None:
-        # The namespace that the configuration names: for callers to use, the verbs themselves never guess.
+        # The configured namespace, for callers; the verbs never default to it.
         self.namespace = namespace
         self._calls = RestClient(
             transport, limiter or Limiter(), timeout_seconds=timeout_seconds, on_warning=on_warning
@@ -69,8 +69,8 @@ class Client:
         return cls(transport, timeout_seconds=timeout_seconds, namespace=connection.namespace)
 
     def with_timeout(self, seconds: float, *, limiter: Limiter | None = None) -> Client:
-        """The same client with another deadline for each request and, with a limiter, a queue of its own: for the few
-        requests that must never wait behind the many."""
+        """The same client with another timeout per request and, with a limiter, its own queue: for requests that must
+        not wait behind others."""
         calls = self._calls
         other = Client(
             calls.transport,
@@ -90,17 +90,17 @@ class Client:
         return other
 
     def apart(self) -> Client:
-        """The same client for a caller that may withdraw independently."""
+        """The same client for a caller that may `withdraw` independently."""
         return self.with_timeout(self._calls.timeout_seconds)
 
     def withdraw(self) -> None:
-        """Send nothing more: what is on the wire is finished, and every other request of this client's raises
-        WithdrawnError at once, also those that wait already. Others on the same connection do not notice."""
+        """Send no more requests: those in flight complete, all others of this client, waiting ones included, raise
+        WithdrawnError at once. Other clients on the same connection are not affected."""
         self._calls.withdraw()
 
     @property
     def silent_seconds(self) -> float:
-        """How long the server has said nothing to this client: no answer, and nothing on any of its watches."""
+        """Time since this client received data, on any response or watch."""
         return self._calls.silent_seconds
 
     @property
@@ -125,7 +125,7 @@ class Client:
         body: bytes | Object | Sequence[Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Any request at all. Empty query values are left out. Raises ApiError or UnreachableError."""
+        """Send any request. Empty query values are omitted. Raises ApiError or UnreachableError."""
         return await self._calls.call(_request(method, path, query, body, headers))
 
     # Reading
@@ -153,8 +153,8 @@ class Client:
         view: type[T] | None = None,
         report: Callable[[BadAnswerError], None] | None = None,
     ) -> Page[T]:
-        """One page: all there is, unless the options have a limit. An object that does not fit the view is left
-        out and told to `report`; without it, it is raised."""
+        """One page: everything, unless the options have a limit. An object that does not fit the view is omitted and
+        passed to `report`; without `report` the error is raised."""
         path = ref.path(namespace)
         options = options or ListOptions()
         headers = {"Accept": METADATA_ONLY_LIST} if options.metadata_only else None
@@ -170,8 +170,8 @@ class Client:
         view: type[T] | None = None,
         report: Callable[[BadAnswerError], None] | None = None,
     ) -> AsyncGenerator[Page[T], None]:
-        """Page after page of one consistent list. Raises ExpiredError when the list has become too old to be
-        gone on with: the pages so far belong to the past."""
+        """Pages of one consistent list. Raises ExpiredError if the list has become too old to continue: discard the
+        pages so far."""
         options = options or ListOptions()
         options = replace(options, limit=options.limit or _PAGE)
         while True:
@@ -189,7 +189,7 @@ class Client:
         options: ListOptions | None = None,
         view: type[T] | None = None,
     ) -> Page[T]:
-        """The whole list, read in pages. If it expires on the way it is read again in one request."""
+        """The whole list, read in pages; if it expires meanwhile, again in one request."""
         items: list[T] = []
         try:
             async for page in self.pages(ref, namespace, options=options, view=view):
@@ -242,7 +242,7 @@ class Client:
     async def logs(
         self, name: str, namespace: str, options: LogOptions | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """The log of a container, piece by piece; with `list_watch`, until the container ends."""
+        """The log of a container in chunks; with `follow`, until the container ends."""
         path = PODS.path(namespace, _required(name), "log")
         parameters = (options or LogOptions()).parameters()
         answer = await self._calls.open(_request("GET", path, parameters, None, {"Accept": "*/*"}))
@@ -276,7 +276,7 @@ class Client:
         options: WriteOptions | None = None,
         view: type[T] | None = None,
     ) -> T:
-        """Replace the object by this one, whole. With its resourceVersion in it, a stale one is refused."""
+        """Replace the whole object. If it has a resourceVersion, a stale one is rejected."""
         name = obj.get("metadata", {}).get("name", "")
         path = ref.path(_namespace_of(ref, obj, ""), _required(name), subresource)
         reply = await self.request("PUT", path, query=(options or WriteOptions()).parameters(), body=obj)
@@ -287,7 +287,7 @@ class Client:
     ) -> T:
         return await self.update(ref, obj, subresource="status", options=options, view=view)
 
-    async def patch(  # noqa: PLR0913 - what is patched, with what and how; each is asked for by itself
+    async def patch(  # noqa: PLR0913 - what is patched, with what and how
         self,
         ref: Ref,
         name: str,
@@ -314,9 +314,9 @@ class Client:
         view: type[T] | None = None,
         metadata_only: bool = False,
     ) -> T:
-        """The answer is the object as it stands now, or a Status. Name the UID you mean in the options.
+        """Return the object as it is now, or a Status. Set the expected UID in the options.
 
-        With `metadata_only` a server that can leaves out everything else of the object."""
+        With `metadata_only`, servers that support it return only the object's metadata."""
         path = ref.path(namespace, _required(name))
         headers = {"Accept": METADATA_ONLY} if metadata_only else None
         reply = await self.request("DELETE", path, body=(options or DeleteOptions()).body(), headers=headers)
@@ -335,10 +335,10 @@ class Client:
         reply = await self.request("DELETE", path, query=query, body=(options or DeleteOptions()).body())
         return decode(reply.body, None, f"DELETE {path}")
 
-    # Subresources with a body of their own
+    # Subresources with their own body
 
     async def evict(self, name: str, namespace: str, *, options: DeleteOptions | None = None) -> Object:
-        """Ask for the pod to be deleted as far as disruption budgets allow; TooManyRequestsError is a no."""
+        """Evict the pod, as far as disruption budgets allow. Raises TooManyRequestsError if they do not."""
         metadata = {"name": name, "namespace": namespace}
         eviction: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         if options is not None:
@@ -348,7 +348,7 @@ class Client:
         return decode(reply.body, None, f"POST {path}")
 
     async def bind(self, name: str, namespace: str, node: str, *, uid: str = "") -> Object:
-        """Give the pod to a node; with `uid`, only the pod that is meant."""
+        """Bind the pod to a node; with `uid`, only the pod with that UID."""
         metadata = {"name": name, "namespace": namespace, **({"uid": uid} if uid else {})}
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding: Object = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
@@ -357,7 +357,7 @@ class Client:
         return decode(reply.body, None, f"POST {path}")
 
     async def scale(self, ref: Ref, name: str, namespace: str, replicas: int) -> Object:
-        """Set how many replicas are wanted; the answer is the Scale."""
+        """Set the number of replicas; returns the Scale."""
         patch = {"spec": {"replicas": replicas}}
         return await self.patch(ref, name, patch, namespace, subresource="scale")
 
@@ -372,7 +372,7 @@ def _required(name: str) -> str:
 def _namespace_of(ref: Ref, obj: Object, namespace: str) -> str:
     namespace = namespace or obj.get("metadata", {}).get("namespace", "")
     if ref.namespaced and not namespace:
-        raise ValueError(f"{ref} need a namespace, and the object names none")
+        raise ValueError(f"{ref} are namespaced, but the object has no namespace")
     return namespace if ref.namespaced else ""
 
 

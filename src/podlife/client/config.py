@@ -22,7 +22,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What the user asked for on the command line; empty means not asked."""
+    """Command-line flags; empty means not set."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -31,7 +31,7 @@ class Flags:
     certificate_authority: str = ""
     insecure_skip_tls_verify: bool = False
     namespace: str = ""
-    # Of the kubeconfig, in place of those that the context names.
+    # Kubeconfig entries that override those of the context.
     cluster: str = ""
     user: str = ""
     # Files, in PEM.
@@ -90,7 +90,7 @@ def _with_flags(connection: Connection, flags: Flags, environment: Mapping[str, 
         authority = read_file(Path(flags.certificate_authority), "--certificate-authority")
         changes |= {"certificate_authority": authority, "is_insecure": flags.insecure_skip_tls_verify}
     if flags.client_certificate or flags.client_key:
-        # Of two proofs of who we are the one that was asked for is to count.
+        # A certificate from the flags replaces other configured credentials.
         changes |= _client_pair(flags) | {"auth": changes.get("auth")}
     if flags.tls_server_name:
         changes["tls_server_name"] = flags.tls_server_name
@@ -102,9 +102,9 @@ def _with_flags(connection: Connection, flags: Flags, environment: Mapping[str, 
 
 
 def _client_pair(flags: Flags) -> dict[str, bytes]:
-    """Raises ConfigError where one of the two is missing."""
+    """Raises ConfigError if only one of the two is given."""
     if not (flags.client_certificate and flags.client_key):
-        raise ConfigError("--client-certificate and --client-key belong together; give both")
+        raise ConfigError("--client-certificate and --client-key must be used together; specify both")
     return {
         "client_certificate": read_file(Path(flags.client_certificate), "--client-certificate"),
         "client_key": read_file(Path(flags.client_key), "--client-key"),
@@ -112,9 +112,9 @@ def _client_pair(flags: Flags) -> dict[str, bytes]:
 
 
 def _impersonation(flags: Flags) -> tuple[tuple[str, str], ...]:
-    """Raises ConfigError without a user: servers refuse a group alone."""
+    """Raises ConfigError without a user: servers reject a group alone."""
     if not flags.request_as:
-        raise ConfigError("--as-group and --as-uid need a user; name one with --as")
+        raise ConfigError("--as-group and --as-uid require --as")
     uid = [("Impersonate-Uid", flags.request_as_uid)] if flags.request_as_uid else []
     groups = [("Impersonate-Group", each) for each in flags.request_as_groups]
     return (("Impersonate-User", flags.request_as), *uid, *groups)
@@ -147,8 +147,8 @@ def in_cluster(
 
 
 def proxy_for(server: str, environment: Mapping[str, str]) -> str:
-    """The proxy that the environment asks for, with NO_PROXY's exceptions; loopback never has one."""
-    # Not in the type stubs, but there since Python 3.
+    """The proxy configured in the environment, except for NO_PROXY and loopback addresses."""
+    # Missing in the type stubs.
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
     url = urlsplit(server)

@@ -37,7 +37,7 @@ class BasicAuth:
 
 @dataclass(frozen=True, slots=True)
 class ExecAuth:
-    """A program that logs in. `origin` says where it was configured, for messages and for relative paths."""
+    """An exec plugin. `origin` is where it was configured, for messages and relative paths."""
 
     command: str
     api_version: str
@@ -53,9 +53,9 @@ class ExecAuth:
 
 @dataclass(frozen=True, slots=True)
 class ProviderAuth:
-    """A login of the old `auth-provider` kind, which kubernetes_asyncio knows how to do.
+    """A legacy `auth-provider`, handled by kubernetes_asyncio.
 
-    `kubeconfig` is the merged configuration, `context` the one to use of it."""
+    `kubeconfig` is the merged configuration, `context` the context to use."""
 
     name: str
     context: str
@@ -88,28 +88,27 @@ class Connection:
     def __post_init__(self) -> None:
         if not _is_address(self.server):
             raise ConfigError(
-                f"{self.origin}: {_without_secrets(self.server)!r} is not the address of a server; "
-                "write https://HOST:PORT"
+                f"{self.origin}: invalid server address {_without_secrets(self.server)!r}: expected https://HOST:PORT"
             )
         if "@" in urlsplit(self.server).netloc:
             # It would appear in every message about the server.
             raise ConfigError(
-                f"{self.origin}: the address {_without_secrets(self.server)!r} has a user in it; leave that out, "
-                "and configure a user"
+                f"{self.origin}: server address {_without_secrets(self.server)!r} must not contain a user; "
+                "configure a user instead"
             )
         if self.is_insecure and self.certificate_authority:
             raise ConfigError(
-                f"{self.origin}: a certificate authority and insecure-skip-tls-verify exclude each other; "
-                "leave one out"
+                f"{self.origin}: certificate-authority and insecure-skip-tls-verify are mutually exclusive; "
+                "remove one of them"
             )
         if self.tls_server_name and not _is_host(self.tls_server_name):
-            raise ConfigError(f"{self.origin}: tls-server-name is not the name of a host; correct it")
+            raise ConfigError(f"{self.origin}: invalid tls-server-name: expected a host name")
         if bool(self.client_certificate) != bool(self.client_key):
             missing, given = ("key", "certificate") if self.client_certificate else ("certificate", "key")
-            raise ConfigError(f"{self.origin}: there is a client {given} but no client {missing}; give both")
+            raise ConfigError(f"{self.origin}: client {given} without client {missing}; specify both")
         if self.proxy_url and not _is_address(self.proxy_url):
             raise ConfigError(
-                f"{self.origin}: the proxy must be an http:// or https:// one; set proxy-url or HTTPS_PROXY"
+                f"{self.origin}: unsupported proxy; set proxy-url or HTTPS_PROXY to an http:// or https:// URL"
             )
 
 
@@ -124,7 +123,7 @@ def _is_address(text: str) -> bool:
 
 
 def _is_host(name: str) -> bool:
-    """Whether a name can be looked up at all: an address, or labels of a length that there is."""
+    """Whether a name is an IP address, or a host name with labels of valid length."""
     try:
         labels = (name if name.isascii() else name.encode("idna").decode()).removesuffix(".").split(".")
     except UnicodeError:
@@ -137,7 +136,7 @@ def _without_secrets(address: str) -> str:
 
 
 def read_file(path: Path, origin: str) -> bytes:
-    """The content of a file that a configuration names; raises ConfigError."""
+    """The content of a file from the configuration; raises ConfigError."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -36,9 +36,9 @@ from podlife.client.connection import (
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 
-# A projected service account token is renewed long before it ends; client-go looks as often.
+# client-go's interval: a projected service account token is renewed long before it expires.
 _TOKEN_FILE_SECONDS = 60.0
-# A credential that ends while the request is on its way is of no use.
+# A credential must not expire while the request is in flight.
 _LEEWAY = timedelta(seconds=5)
 # Interactive logins get this many times the timeout.
 _PATIENCE_WITH_PEOPLE = 10
@@ -46,7 +46,7 @@ _PATIENCE_WITH_PEOPLE = 10
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a request carries: an Authorization header, a client certificate, both or neither."""
+    """Authorization header and client certificate of a request; both are optional."""
 
     authorization: str = field(default="", repr=False)
     certificate: bytes = field(default=b"", repr=False)
@@ -59,7 +59,7 @@ class Credentials(Protocol):
         ...
 
     async def renew(self, refused: Credential) -> bool:
-        """Forget the credential that a server has refused; says whether the next one may differ."""
+        """Drop the credential that a server has refused; returns whether the next one may differ."""
         ...
 
 
@@ -109,7 +109,7 @@ class _TokenFile:
             try:
                 self._credential = self._read()
             except ConfigError:
-                # While the file is being replaced the token we have is still the best there is.
+                # Keep the current token while the file is being replaced.
                 if self._credential is None:
                     raise
             self._read_at = now
@@ -163,7 +163,7 @@ class _Login:
 
 
 async def _log_in_by_library(auth: ProviderAuth) -> _Issued:
-    """kubernetes_asyncio logs in; podlife does not know these logins itself."""
+    """Log in through kubernetes_asyncio, which supports legacy auth providers."""
     what = f"{auth.origin}: auth-provider {auth.name!r}"
     try:
         client = importlib.import_module("kubernetes_asyncio.client")
@@ -177,11 +177,11 @@ async def _log_in_by_library(auth: ProviderAuth) -> _Issued:
         await config.load_kube_config_from_dict(
             dict(auth.kubeconfig), context=auth.context, client_configuration=configuration
         )
-    except Exception as error:  # noqa: BLE001 - a foreign loader raises what it likes; the user gets one line
+    except Exception as error:  # noqa: BLE001 - the library may raise anything; the user gets one line
         raise ConfigError(f"{what} failed: {' '.join(str(error).split())[:300]}; log in again") from None
     token = configuration.api_key.get("BearerToken") or configuration.api_key.get("authorization")
     if not token:
-        raise ConfigError(f"{what} gave no token; log in again, or use an exec plugin")
+        raise ConfigError(f"{what} returned no token; log in again, or use an exec plugin")
     return _Issued(Credential(token if " " in token else f"Bearer {token}"))
 
 
@@ -190,7 +190,7 @@ async def _log_in_by_plugin(auth: ExecAuth) -> _Issued:
 
 
 def _parse_credential(output: bytes, auth: ExecAuth) -> _Issued:
-    """What the program has printed, as a credential; raises ConfigError, never with its secrets."""
+    """Parse the plugin's output; raises ConfigError, without secrets."""
     try:
         printed = decode_object(output)
     except ValueError:
@@ -209,14 +209,14 @@ def _parse_credential(output: bytes, auth: ExecAuth) -> _Issued:
     )
     if bool(certificate) != bool(key) or not (token or certificate):
         raise ConfigError(
-            f"{auth.origin}: {auth.command} gave neither a token nor a certificate with its key; log in again"
+            f"{auth.origin}: {auth.command} returned neither a token nor a certificate with its key; log in again"
         )
     expires = _text(status, "expirationTimestamp")
     try:
         expires_at = parse_time(expires) if expires else None
     except ValueError:
         raise ConfigError(
-            f"{auth.origin}: {auth.command} gave a bad expirationTimestamp {expires!r}"
+            f"{auth.origin}: {auth.command} returned an invalid expirationTimestamp {expires!r}"
         ) from None
     credential = Credential(f"Bearer {token}" if token else "", certificate.encode(), key.encode())
     return _Issued(credential, expires_at)
@@ -230,12 +230,12 @@ def _text(values: dict[str, Any], name: str) -> str:
 def _is_interactive(auth: ExecAuth) -> bool:
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     if auth.interactive_mode == "Always" and not has_terminal:
-        raise ConfigError(f"{auth.origin}: {auth.command} must ask you something; run this in a terminal")
+        raise ConfigError(f"{auth.origin}: {auth.command} requires interaction; run this in a terminal")
     return has_terminal and auth.interactive_mode != "Never"
 
 
 async def _run_plugin(auth: ExecAuth) -> bytes:
-    """Run the program to its end and give what it has printed; raises ConfigError."""
+    """Run the plugin and return its output; raises ConfigError."""
     interactive = _is_interactive(auth)
     spec: dict[str, Any] = {"interactive": interactive}
     if auth.cluster is not None:
@@ -249,9 +249,9 @@ async def _run_plugin(auth: ExecAuth) -> bytes:
             env=environment,
             stdin=None if interactive else DEVNULL,
             stdout=PIPE,
-            # A program that asks must be able to show its question.
+            # An interactive plugin must be able to show its prompt.
             stderr=None if interactive else PIPE,
-            # Alone in its group it can be ended with everything it has started; but then it has no terminal.
+            # With its own process group it can be killed with its children, but it has no terminal.
             start_new_session=not interactive,
         )
     except OSError as error:
@@ -271,9 +271,9 @@ async def _run_plugin(auth: ExecAuth) -> bytes:
         await _end(process, with_group=not interactive)
     if process.returncode:
         lines = (complaint or b"").decode(errors="replace").strip().splitlines()
-        said = f": {lines[-1][:300]}" if lines else ""
+        reason = f": {lines[-1][:300]}" if lines else ""
         raise ConfigError(
-            f"{auth.origin}: {auth.command} failed with {process.returncode}{said}; log in again"
+            f"{auth.origin}: {auth.command} failed with {process.returncode}{reason}; log in again"
         )
     return output
 

@@ -52,7 +52,7 @@ class DialTarget:
 
     @property
     def is_tunnelled(self) -> bool:
-        """Over TLS the proxy passes bytes on and sees nothing; otherwise it is spoken to as if it were the server."""
+        """Whether the proxy tunnels bytes (TLS); otherwise it receives the requests themselves."""
         return self.proxy is not None and self.is_tls
 
 
@@ -109,8 +109,8 @@ def _tls_context(connection: Connection, certificate: bytes, key: bytes) -> ssl.
         raise ConfigError(
             f"{connection.origin}: the certificate authority is not PEM; check certificate-authority"
         ) from None
-    # As Go does: whatever certificate is given as trusted is trusted, and authorities that clusters made for
-    # themselves need not have every extension that Python 3.13 asks for.
+    # As Go: any certificate in the bundle is trusted, and self-made cluster CAs need not have every extension that
+    # Python 3.13 requires.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     # As Go: no renegotiation.
@@ -146,7 +146,7 @@ def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes, orig
 
 
 async def connect(target: DialTarget, tls: Tls, most_buffered: int) -> HttpConnection:
-    """A connection that is ready for its first request. Raises NotSentError."""
+    """Open a connection. Raises NotSentError."""
     if target.proxy is not None:
         return await _connect_through(target.proxy, target, tls, most_buffered)
     try:
@@ -211,9 +211,9 @@ class _Tunnel(asyncio.Protocol):
             raise _no_proxy(target, f"it answered {status[:100]!r}")
         if self._transport.is_closing():
             raise _no_proxy(target, "it closed the connection")
-        # The client speaks first in TLS: data that is there already is not the server's.
+        # In TLS the client sends first: earlier data is not the server's.
         if not end or rest:
-            raise _no_proxy(target, "its answer has no end")
+            raise _no_proxy(target, "its response is incomplete")
 
     def data_received(self, data: bytes) -> None:
         self._answer += data
@@ -229,7 +229,7 @@ class _Tunnel(asyncio.Protocol):
 
 
 def _no_proxy(target: DialTarget, why: str) -> NotSentError:
-    return NotSentError(f"the proxy on the way to {target.origin} cannot be used: {why}")
+    return NotSentError(f"the proxy for {target.origin} cannot be used: {why}")
 
 
 def _not_connected(error: OSError, origin: str) -> NotSentError:
@@ -240,18 +240,20 @@ def _not_connected(error: OSError, origin: str) -> NotSentError:
             is_lasting=True,
         )
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
-        return NotSentError(f"no TLS connection to {origin}: {_described(error)}", is_lasting=True)
+        return NotSentError(f"TLS handshake with {origin} failed: {_described(error)}", is_lasting=True)
     if isinstance(error, socket.gaierror):
         if error.errno == socket.EAI_AGAIN:
             return NotSentError(f"the host name of {origin} cannot be resolved at the moment")
         return NotSentError(
             f"the host name of {origin} cannot be resolved; check the address", is_lasting=True
         )
-    return NotSentError(f"{origin} cannot be reached: {_reason(error)}; check the address and that it runs")
+    return NotSentError(
+        f"{origin} cannot be reached: {_reason(error)}; check the address and that it is running"
+    )
 
 
 def _reason(error: OSError) -> str:
-    # The error's own text repeats the address (all of them, where a name has several); the number says what happened.
+    # The error's text repeats the address, or all addresses of a name; the number has the cause.
     number = error.errno
     if number is None and (found := re.search(r"\[Errno (\d+)\]", str(error))):
         number = int(found[1])

@@ -1,8 +1,8 @@
 """API discovery: the resources that a server has, and the resource of a kind.
 
 Reads the aggregated discovery documents if the server has them, otherwise one document per group and version. A group
-version that the server cannot answer for (an aggregated API that is down) is listed in `unknown`: what was known of
-it remains valid.
+version whose discovery fails (an aggregated API that is down) is listed in `unknown`: earlier results about it remain
+valid.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ async def kinds_of(client: Client, api_version: str) -> dict[str, Ref]:
 
 
 async def _read_resources(client: Client, group: str, version: str) -> tuple[_Resource, ...]:
-    """None are there if the group version is not served."""
+    """Empty if the group version is not served."""
     path = _path(group, version)
     try:
         reply = await client.request("GET", path)

@@ -22,9 +22,9 @@ from podlife.client.transport import NotSentError
 from podlife.errors import UnreachableError
 
 _MOST_HEADER_BYTES = 1 << 17
-# What a header costs us beside its letters: a flood of tiny ones is a flood too.
+# Cost of a header besides its characters, to bound the number of tiny headers too.
 _HEADER_OVERHEAD = 32
-# How much of a compressed body is unpacked at once: a small answer may unpack to anything.
+# Bytes decompressed at once: a small response may expand to any size.
 _MOST_UNPACKED = 1 << 20
 
 
@@ -33,7 +33,7 @@ class CutOffError(UnreachableError):
 
 
 class HttpConnection(asyncio.Protocol):
-    """`most_buffered` is how many bytes of a body may wait for their reader before the server has to."""
+    """`most_buffered`: bytes of a body to buffer before reading from the server pauses."""
 
     def __init__(self, most_buffered: int) -> None:
         self._most_buffered = most_buffered
@@ -43,12 +43,12 @@ class HttpConnection(asyncio.Protocol):
         self._failure: UnreachableError | None = None
         self._is_paused = False
         self._ended_with: BaseException | None = None
-        # From the moment a request is sent until its answer is complete: only then may anything come.
+        # From sending a request until its response is complete; data at other times is an error.
         self._is_awaited = False
-        # An answer to HEAD has the head of a body, and none.
+        # A response to HEAD has no body, whatever its headers say.
         self._is_head_only = False
-        # How many bytes have come since the last that was of any use to the reader.
-        self._barren_bytes = 0
+        # Bytes received since the last ones that were useful to the reader.
+        self._useless_bytes = 0
         self._poll: select.poll | None = None
         self.is_open = False
         self.idle_since = 0.0
@@ -68,38 +68,38 @@ class HttpConnection(asyncio.Protocol):
         self._has_unpacked = False
         self._has_more_to_unpack = False
 
-    # What others do with it
+    # For the transport
 
     @property
     def is_reusable(self) -> bool:
-        """Whether an exchange has ended so that the next one may begin."""
+        """Whether the last exchange has ended cleanly, so that another may begin."""
         return (
             self.is_open
             and self._is_complete
             and self._is_kept
             and not self._pieces
-            # A server may answer what it has not read to the end, and then never read on.
+            # A server may respond before it has read the whole request, and never read the rest.
             and self._transport is not None
             and self._transport.get_write_buffer_size() == 0
         )
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing has come since, not even an end that the loop has not reported yet: a request sent now
-        would be lost, and it would be unknown whether it was executed."""
+        """Whether nothing was received since, not even an end that the loop has not reported yet: otherwise a request
+        sent now would be lost, and it would be unknown whether it was executed."""
         return self._poll is None or not self._poll.poll(0)
 
     async def exchange(self, message: bytes, *, seconds: float | None) -> None:
-        """Send the request and wait for the head of the answer. Raises TimeoutError, CutOffError when the connection
-        ends first, and NotSentError when it had ended before."""
+        """Send the request and wait for the response headers. Raises TimeoutError, CutOffError if the connection ends
+        first, and NotSentError if it had ended before."""
         if self._is_awaited:
-            raise RuntimeError("the answer to another request is under way")
+            raise RuntimeError("another request is in flight on this connection")
         if self._transport is None or not self.is_open:
             raise NotSentError(_words(self._ended_with))
         self._reset()
         self._is_awaited = True
         self._is_head_only = message.startswith(b"HEAD ")
-        self._barren_bytes = 0
+        self._useless_bytes = 0
         self._transport.write(message)
         deadline = _deadline(seconds)
         while not self._has_head:
@@ -107,32 +107,32 @@ class HttpConnection(asyncio.Protocol):
             await self._wait(deadline)
 
     async def read(self, *, seconds: float | None) -> bytes:
-        """What has come of the body; empty at its end. Raises TimeoutError when nothing of it has come for so long,
-        and CutOffError."""
+        """The received part of the body; empty at its end. Raises TimeoutError after `seconds` without data, and
+        CutOffError."""
         deadline = None if self._pieces or self._is_complete else _deadline(seconds)
         while True:
             if self._has_more_to_unpack:
-                # A small answer may unpack to very much: others have their turn in between.
+                # Yield: a small response may decompress to a large one.
                 await asyncio.sleep(0)
             if self._pieces:
-                # Of a compressed body the first bytes may come to nothing by themselves.
+                # The first bytes of a compressed body may yield no data.
                 if piece := self._take():
                     return piece
                 continue
             if self._is_complete:
                 if self._has_unpacked and not self._unpacker.eof:
-                    raise CutOffError("the compressed answer has no end")
+                    raise CutOffError("the compressed response is incomplete")
                 return b""
             self._raise_failure()
             deadline = _deadline(seconds) if deadline is None else deadline
             await self._wait(deadline)
 
     def abort(self) -> None:
-        """End the connection at once: over TLS a farewell would wait for the other side's."""
+        """Close the connection without the TLS closing handshake, which would wait for the peer."""
         self.is_open = False
         if not self._is_complete:
-            # The end of the connection is that of an answer without a length, but not when it is of our making.
-            self._failure = self._failure or CutOffError("the connection was given up")
+            # A response without a length ends with the connection, but not if this side closes it.
+            self._failure = self._failure or CutOffError("the connection was aborted")
         if self._transport is not None:
             self._transport.abort()
 
@@ -152,14 +152,14 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_awaited:
             self._fail(CutOffError("unexpected data on an idle connection"))
             return
-        self._barren_bytes += len(data)
+        self._useless_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(CutOffError(f"invalid HTTP response: {error.__context__ or error}"))
             return
-        if self._barren_bytes > _MOST_HEADER_BYTES:
-            self._fail(CutOffError("invalid HTTP response: it has no end"))
+        if self._useless_bytes > _MOST_HEADER_BYTES:
+            self._fail(CutOffError("invalid HTTP response: too much data without content"))
             return
         if self._buffered > self._most_buffered and not self._is_paused and self._transport is not None:
             self._transport.pause_reading()
@@ -184,12 +184,12 @@ class HttpConnection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if not self._is_awaited:
             # Reading it as the next response, or as more of this one, would be response splitting.
-            raise ValueError("a second answer to one request")
+            raise ValueError("a second response to one request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._header_bytes += len(name) + len(value) + _HEADER_OVERHEAD
         if self._header_bytes > _MOST_HEADER_BYTES:
-            raise ValueError("the head of the answer is too long")
+            raise ValueError("the response headers are too long")
         if self._has_head:
             # Trailers are ignored.
             return
@@ -202,7 +202,7 @@ class HttpConnection(asyncio.Protocol):
         if self.status < 200:
             return
         self._has_head = True
-        self._barren_bytes = 0
+        self._useless_bytes = 0
         self._ends_with_connection = "content-length" not in headers and "transfer-encoding" not in headers
         if "content-encoding" in headers:
             self._unpacker = _unpacker(headers["content-encoding"])
@@ -213,8 +213,8 @@ class HttpConnection(asyncio.Protocol):
 
     def on_body(self, piece: bytes) -> None:
         if not self._is_awaited or not self._has_head:
-            raise ValueError("a body where there can be none")
-        self._barren_bytes = 0
+            raise ValueError("unexpected response body")
+        self._useless_bytes = 0
         self._pieces.append(piece)
         self._buffered += len(piece)
 
@@ -222,13 +222,13 @@ class HttpConnection(asyncio.Protocol):
         if self._has_head:
             self._is_complete = True
             self._is_awaited = False
-            # The parser knows it now; a moment later it has forgotten.
+            # Only available in this callback.
             self._is_kept = self._parser.should_keep_alive()
         else:
-            # Something on the way to the answer (100, 103).
+            # An interim response (100, 103).
             self._reset()
 
-    # Within
+    # Internals
 
     def _take(self) -> bytes:
         pieces, self._pieces, self._buffered = self._pieces, [], 0
@@ -244,7 +244,7 @@ class HttpConnection(asyncio.Protocol):
         except zlib.error as error:
             raise self._not_unpacked(str(error)) from None
         if self._unpacker.unused_data:
-            raise self._not_unpacked("there is more after its end")
+            raise self._not_unpacked("data after its end")
         self._has_unpacked = True
         rest = self._unpacker.unconsumed_tail
         self._has_more_to_unpack = bool(rest)
@@ -254,14 +254,14 @@ class HttpConnection(asyncio.Protocol):
         return unpacked
 
     def _not_unpacked(self, why: str) -> CutOffError:
-        failure = CutOffError(f"the answer cannot be unpacked: {why}")
+        failure = CutOffError(f"the response cannot be decompressed: {why}")
         self._fail(failure)
         return failure
 
     async def _wait(self, deadline: float | None) -> None:
         loop = asyncio.get_running_loop()
         waiter = self._waiter = loop.create_future()
-        # A timer of its own: `asyncio.timeout` costs as much as everything else here together.
+        # Own timer: `asyncio.timeout` would double the cost of a request.
         timer = None if deadline is None else loop.call_at(deadline, _expire, waiter)
         try:
             await waiter

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _REQUEST_CONNECTIONS = 128
 _STREAM_CONNECTIONS = 2048
-# How much may come in before it is read.
+# Receive buffers.
 _REQUEST_BUFFER, _STREAM_BUFFER = 1 << 18, 1 << 19
 # Idle connections older than this are not reused: the server may be about to close them.
 _IDLE_SECONDS = 15.0
@@ -41,7 +41,7 @@ class HttpTransport:
 
         self._connection = connection
         self._target = target_of(connection)
-        # A proxy is another machine, or leads to one.
+        # A proxy may be another machine.
         is_private = self._target.is_tls or (
             self._target.proxy is None and is_this_machine(self._target.host)
         )
@@ -53,7 +53,7 @@ class HttpTransport:
         self._common_head = self._make_common_head()
 
     def _make_common_head(self) -> str:
-        """What every request says alike."""
+        """Headers common to all requests."""
         lines = [
             f"Host: {self._target.host_header}",
             f"Accept-Encoding: {'gzip' if self._connection.compression else 'identity'}",
@@ -91,7 +91,7 @@ class HttpTransport:
             async with asyncio.timeout_at(deadline):
                 is_renewed = await self._credentials.renew(refused)
         finally:
-            # Only an answer that is handed out is for its reader to close.
+            # Closed here, because the response is not returned to the caller.
             if is_renewed:
                 await answer.close()
         return is_renewed
@@ -112,7 +112,7 @@ class HttpTransport:
                     f"{self._target.origin} closed the connection before the request was sent: {error}"
                 ) from None
             if isinstance(error, UnreachableError):
-                # How a TLS server reacts to plain HTTP.
+                # A TLS server's reaction to plain HTTP.
                 hint = "" if self._target.is_tls else "; if the server expects TLS, write https://"
                 raise UnreachableError(
                     f"{self._target.origin} closed the connection before it answered: {error}{hint}"
@@ -135,7 +135,7 @@ class HttpTransport:
         # A line break within a value would allow header or request injection.
         expected = len(lines) - 1 + self._common_head.count("\n")
         if head.count("\n") != expected or head.count("\r") != expected:
-            raise ValueError("a header of the request has a line break in it")
+            raise ValueError("a request header contains a line break")
         return f"{head}\r\n\r\n".encode() + request.body
 
     def _pool_for(self, credential: Credential) -> _Pool:
@@ -143,7 +143,7 @@ class HttpTransport:
             raise _closed()
         identity = (credential.certificate, credential.key)
         if self._pool is None or self._pool.identity != identity:
-            # Connections prove who we are when they begin: a new certificate needs new ones.
+            # Connections authenticate in the TLS handshake: a new certificate needs new ones.
             old, self._pool = self._pool, _Pool(self._connection, self._target, identity)
             if old is not None:
                 old.retire()
@@ -151,7 +151,7 @@ class HttpTransport:
         return self._pool
 
     async def close(self) -> None:
-        """End all connections, those of streams too."""
+        """Close all connections, including streams."""
         self._is_closed = True
         for pool in self._retired if self._pool is None else (*self._retired, self._pool):
             pool.close()
@@ -161,15 +161,15 @@ class HttpTransport:
 
 
 class _Pool:
-    """The connections made under one identity; after it has been replaced they end with their last user."""
+    """The connections of one identity; once it is replaced, they close with their last user."""
 
     def __init__(self, connection: Connection, target: DialTarget, identity: tuple[bytes, bytes]) -> None:
         from podlife.client.dialer import tls_for
 
         self.identity = identity
         tls = tls_for(connection, target, identity)
-        self.requests = _Line(target, tls, _REQUEST_CONNECTIONS, _REQUEST_BUFFER)
-        self.streams = _Line(target, tls, _STREAM_CONNECTIONS, _STREAM_BUFFER)
+        self.requests = _ConnectionPool(target, tls, _REQUEST_CONNECTIONS, _REQUEST_BUFFER)
+        self.streams = _ConnectionPool(target, tls, _STREAM_CONNECTIONS, _STREAM_BUFFER)
 
     @property
     def is_used(self) -> bool:
@@ -184,7 +184,7 @@ class _Pool:
         self.streams.close()
 
 
-class _Line:
+class _ConnectionPool:
     """A pool of connections of one kind."""
 
     def __init__(self, target: DialTarget, tls: Tls, most: int, buffer_bytes: int) -> None:
@@ -196,11 +196,11 @@ class _Line:
         self._used: set[HttpConnection] = set()
         self._is_retired = False
         self._is_closed = False
-        # How many have a connection, or wait for one.
+        # Number of callers that have a connection, or wait for one.
         self.users = 0
 
     async def take(self, deadline: float | None) -> HttpConnection:
-        """Raises NotSentError, and TimeoutError when the deadline comes first."""
+        """Raises NotSentError, or TimeoutError at the deadline."""
         self.users += 1
         try:
             if self._free.locked():
@@ -251,7 +251,7 @@ class _Line:
             now = connection.idle_since = asyncio.get_running_loop().time()
             self._idle.append(connection)
             while now - self._idle[0].idle_since >= _IDLE_SECONDS:
-                # The last one used is taken first: those below it may never be again.
+                # The pool is LIFO: the oldest is the least likely to be reused.
                 self._idle.pop(0).abort()
         else:
             connection.abort()
@@ -269,9 +269,9 @@ class _Line:
 
 
 class HttpTransportResponse:
-    def __init__(self, connection: HttpConnection, line: _Line) -> None:
+    def __init__(self, connection: HttpConnection, line: _ConnectionPool) -> None:
         self._connection = connection
-        self._line: _Line | None = line
+        self._line: _ConnectionPool | None = line
         self.status = connection.status
         self.headers: Mapping[str, str] = connection.headers
 
@@ -283,10 +283,10 @@ class HttpTransportResponse:
         except TimeoutError:
             raise SilenceError(f"the server was silent for {seconds or 0:.3g} s") from None
         except UnreachableError as error:
-            raise UnreachableError(f"the answer was cut off: {error}") from None
+            raise UnreachableError(f"the response was cut off: {error}") from None
 
     async def close(self) -> None:
-        # A body that was read to its end gives its connection back; any other ends it.
+        # A connection is reused only if the body was read completely.
         line, self._line = self._line, None
         if line is not None:
             line.give_back(self._connection)

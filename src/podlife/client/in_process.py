@@ -15,7 +15,7 @@ from podlife.wire import Body, Handler, Peer, Request
 
 
 class InProcessTransport:
-    """`headers` and `peer` replace what a connection would prove: a bearer token, a client certificate."""
+    """`headers` and `peer` replace the authentication of a connection: a bearer token, a client certificate."""
 
     def __init__(
         self, handler: Handler, *, headers: Mapping[str, str] | None = None, peer: Peer | None = None
@@ -68,7 +68,7 @@ class InProcessResponse:
         except TimeoutError:
             raise SilenceError(f"the server was silent for {seconds:g} s") from None
         except OSError as error:
-            raise UnreachableError(f"the answer was cut off: {error}") from None
+            raise UnreachableError(f"the response was cut off: {error}") from None
         return b""
 
     async def close(self) -> None:

@@ -47,7 +47,7 @@ class _Entry:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise ConfigError(f"{self.origin}: {key} must be a text; put it in quotes")
+            raise ConfigError(f"{self.origin}: {key} must be a string; put it in quotes")
         return value
 
     def data(self, key: str) -> bytes:
@@ -73,9 +73,9 @@ class Kubeconfig:
 
     @classmethod
     def find(cls, path: str, environment: Mapping[str, str]) -> Kubeconfig | None:
-        """Read what a flag names, or KUBECONFIG, or ~/.kube/config; None when nothing of it is there.
+        """Read the file of the flag, those of KUBECONFIG, or ~/.kube/config; None if none of them exists.
 
-        A file that the flag names must exist; of those in KUBECONFIG the missing ones are left out."""
+        The file of the flag must exist; missing ones of KUBECONFIG are skipped."""
         if path:
             return cls.read(Path(path).expanduser())
         if listed := environment.get("KUBECONFIG", ""):
@@ -101,11 +101,11 @@ class Kubeconfig:
     def connection(
         self, context: str = "", *, server: str = "", cluster: str = "", user: str = ""
     ) -> Connection:
-        """The connection of a context, or of the current one. `cluster` and `user` are entries to use in place of
-        those that it names, `server` replaces the cluster's address."""
+        """The connection of a context, by default the current one. `cluster` and `user` override the entries it names,
+        `server` the cluster's address."""
         name = context or self.current_context
         if not name and cluster:
-            # With both named there is nothing left for a context to say.
+            # With both, no context is needed.
             return self._connect(_Entry("", {}, self.files[0]), server, cluster, user)
         if not name:
             if server:
@@ -147,9 +147,9 @@ class Kubeconfig:
     def _entry(self, section: Mapping[str, _Entry], name: str, noun: str, *, of: str = "") -> _Entry:
         if name in section:
             return section[name]
-        behind = f" that context {of!r} names" if of else ""
+        behind = f", referenced by context {of!r}" if of else ""
         known = ", ".join(sorted(section)) or "none"
-        raise ConfigError(f"{self._files} has no {noun} {name!r}{behind}; there is: {known}")
+        raise ConfigError(f"{self._files} has no {noun} {name!r}{behind}; known: {known}")
 
     def _auth(self, user: _Entry, cluster: _Entry, context: str) -> Auth | None:
         if path := user.text("tokenFile"):
@@ -166,7 +166,7 @@ class Kubeconfig:
         return None
 
     def _as_dict(self, context: str) -> dict[str, Any]:
-        """The merged configuration as one document, for the loader that knows the old logins."""
+        """The merged configuration as one document, for the loader of legacy auth providers."""
         return {
             "apiVersion": "v1",
             "kind": "Config",
@@ -194,7 +194,7 @@ def _read_yaml(path: Path) -> Mapping[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} is not a kubeconfig: it holds no mapping; check the file")
+        raise ConfigError(f"{path} is not a kubeconfig: expected a mapping; check the file")
     return document
 
 
@@ -216,7 +216,9 @@ def _exec_auth(plugin: Any, user: _Entry, cluster: _Entry) -> ExecAuth:
         raise ConfigError(f"{origin} has no command; add one")
     version = plugin.get("apiVersion", "")
     if version not in _EXEC_VERSIONS:
-        raise ConfigError(f"{origin} speaks {version!r}; podlife knows {' and '.join(_EXEC_VERSIONS)}")
+        raise ConfigError(
+            f"{origin} has unsupported apiVersion {version!r}; use {' or '.join(_EXEC_VERSIONS)}"
+        )
     command = str(plugin["command"])
     if os.sep in command:
         command = str(user.path.parent / command)

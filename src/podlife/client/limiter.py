@@ -31,7 +31,7 @@ _DEFAULTS = LimiterSettings()
 
 @dataclass(frozen=True, slots=True)
 class LimiterState:
-    """`limit` has a fraction: a round of N answers adds one. `round` counts the halvings."""
+    """`limit` has a fraction: a round of N responses adds one. `round` counts the halvings."""
 
     limit: float
     in_flight: int = 0
@@ -46,7 +46,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A request has ended. `round` is the state's when it started; `retry_after` what the server asks."""
+    """A request has ended. `round` is that of the state when it started; `retry_after` is the server's."""
 
     round: int
     seconds: float = 0.0
@@ -65,7 +65,7 @@ def step(
 ) -> LimiterState:
     """The state after the event."""
     settings = settings or _DEFAULTS
-    # Twice for every request: spelled out, since `replace` costs as much as sending one does.
+    # Without `replace`, which costs as much as sending a request, and this runs twice per request.
     if isinstance(event, Started):
         return LimiterState(state.limit, state.in_flight + 1, state.paused_until, state.round)
     limit, round_ = state.limit, state.round
@@ -79,7 +79,7 @@ def step(
 
 
 class Slot:
-    """One request under way. Its holder says what came of it; unsaid, nothing did: it was given up."""
+    """One request in flight. Without a report from its holder it counts as cancelled."""
 
     __slots__ = ("is_answered", "is_trouble", "retry_after", "round", "started_at")
 
@@ -94,7 +94,7 @@ class Slot:
         self.is_answered = True
 
     def report_trouble(self, *, retry_after: float = 0.0) -> None:
-        """The server answered 429 or 5xx, or not at all."""
+        """The server responded with 429 or 5xx, or not at all."""
         self.is_trouble = True
         self.retry_after = retry_after
 
@@ -132,7 +132,7 @@ class Limiter:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[int] = loop.create_future()
         self._waiters.append(waiter)
-        self._let_in()
+        self._admit()
         try:
             return Slot(await waiter, loop.time())
         except asyncio.CancelledError:
@@ -142,7 +142,7 @@ class Limiter:
                 self._state = step(self._state, given_up, loop.time(), self._settings)
             elif waiter in self._waiters:
                 self._waiters.remove(waiter)
-            self._let_in()
+            self._admit()
             raise
 
     def leave(self, slot: Slot) -> None:
@@ -150,9 +150,9 @@ class Limiter:
         seconds, is_silent = now - slot.started_at, not slot.is_answered
         ended = Finished(slot.round, seconds, slot.is_trouble, slot.retry_after, is_silent)
         self._state = step(self._state, ended, now, self._settings)
-        self._let_in()
+        self._admit()
 
-    def _let_in(self) -> None:
+    def _admit(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
         while self._waiters and may_start(self._state, now):
@@ -165,4 +165,4 @@ class Limiter:
             self._timer.cancel()
             self._timer = None
         if self._waiters and self._state.paused_until > now:
-            self._timer = loop.call_at(self._state.paused_until, self._let_in)
+            self._timer = loop.call_at(self._state.paused_until, self._admit)

@@ -18,14 +18,14 @@ from podlife.errors import ApiError, ExpiredError, UnreachableError
 
 ListWatch = AsyncGenerator[WatchEvent[T] | Bookmark, None]
 
-# How servers say that they know no streaming lists: forbidden by validation, or not understood; and, as the first
-# event of a stream, what kube-apiserver says whose etcd is too old for them.
+# Responses of servers without streaming lists: rejected by validation, or not understood; and the first event of a
+# kube-apiserver whose etcd is too old for them.
 _NOT_OFFERED = frozenset((400, 405, 406, 415, 422))
 _NOT_OFFERED_BY_STORAGE = "the required storage feature"
 
 
 class _NotOfferedError(UnreachableError):
-    """This server has no streaming lists for this resource; nothing was handed out yet."""
+    """The server has no streaming lists for this resource; no event was returned yet."""
 
 
 async def list_watch(
@@ -36,8 +36,8 @@ async def list_watch(
 ) -> ListWatch[T]:
     """See the module. `without_streaming` remembers the resources for which the server has no streaming lists.
 
-    A failure before the synced Bookmark is raised, since what was handed out by then is of no use: start over.
-    It is an ExpiredError where the pages of the list have become too old to be gone on with.
+    A failure before the synced Bookmark is raised: discard the events so far and start over. It is an ExpiredError if
+    the pages of the list have become too old to continue.
     """
     resource_version = ""
     if target.options.streams_list and target.resource not in without_streaming:
@@ -50,7 +50,7 @@ async def list_watch(
             without_streaming.add(target.resource)
         except (ApiError, UnreachableError) as error:
             if not resource_version and isinstance(error, SilenceError):
-                # A server that ignores the parameter would make every list wait until the deadline.
+                # With a server that ignores the parameter, every list would wait until the deadline.
                 without_streaming.add(target.resource)
             if not resource_version or isinstance(error, ExpiredError):
                 raise
@@ -70,7 +70,7 @@ async def list_watch(
 
 
 async def _streamed(calls: RestClient, target: WatchTarget[T]) -> ListWatch[T]:
-    """One connection that begins with the list. Revisions are given from the synced Bookmark on."""
+    """One connection that begins with the list. Events have revisions from the synced Bookmark on."""
     parameters = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     is_synced = False
     is_begun = False

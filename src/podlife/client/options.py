@@ -26,7 +26,7 @@ class PatchType(StrEnum):
 class ListOptions:
     label_selector: LabelSelector | str = ""
     field_selector: FieldSelector | str = ""
-    # How many objects a page may have; 0 is all of them on one.
+    # Maximum number of objects per page; 0 for all on one page.
     limit: int = 0
     continue_token: str = ""
     resource_version: str = ""
@@ -42,7 +42,7 @@ class ListOptions:
             **self.selection(),
             "limit": str(self.limit or ""),
             "continue": self.continue_token,
-            # A continue token holds its own revision, and a server refuses a second one.
+            # A continue token has its own revision, and servers reject a second one.
             "resourceVersion": "" if self.continue_token else self.resource_version,
             "resourceVersionMatch": "" if self.continue_token else self.resource_version_match,
         }
@@ -54,21 +54,21 @@ class WatchOptions:
     field_selector: FieldSelector | str = ""
     # A server sends bookmarks about once a minute: a longer silence means a dead connection.
     read_seconds: float = 150.0
-    # How long a watch tries to get its stream back before it raises why it cannot.
+    # How long a watch tries to resume before it raises the error.
     resume_seconds: float = 60.0
-    # After how long the server is to end the stream, so that connections spread over servers; 0 is by chance.
+    # Server-side timeout of the stream, so that connections spread over servers; 0 for a random one.
     timeout_seconds: int = 0
     most_line_bytes: int = 32 * 1024 * 1024
-    # Begin with a list over the connection of the watch itself, where the server offers it; else with pages.
+    # Begin with a streaming list if the server supports it; else with pages.
     streams_list: bool = True
-    # How many objects such a page may have; 0 is all.
+    # Maximum number of objects per page; 0 for all.
     page_limit: int = 500
     # A server that can leaves out everything else of the objects; one that cannot sends them whole.
     metadata_only: bool = False
     # Called when the stream is opened and for each chunk received.
     on_alive: Callable[[], None] | None = None
-    # Called with every error that a watch survives: a cut, a silence, an object that did not fit its view. Without
-    # it such an object ends the watch.
+    # Called with every error that the watch recovers from: a broken or silent stream, an object that does not fit the
+    # view. Without it such an object ends the watch.
     report: Callable[[PodlifeError], None] | None = None
 
     def selection(self) -> dict[str, str]:

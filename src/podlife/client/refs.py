@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Names that lead elsewhere in a path.
+# Names with a special meaning in a path.
 _DOTS = (".", "..")
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A resource of an API server. `kind` is for objects that are made from scratch; no request needs it."""
+    """A resource of an API server. `kind` is for new objects; requests do not need it."""
 
     group: str
     version: str
@@ -25,17 +25,17 @@ class Ref:
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of the collection or, with a name, of one object; without a namespace, of all of them.
 
-        Raises ValueError for what no server could answer: one namespaced object without its namespace."""
+        Raises ValueError for a namespaced object without a namespace, and for invalid names."""
         if namespace and not self.namespaced:
-            raise ValueError(f"{self.plural} have no namespace, {namespace!r} was given")
+            raise ValueError(f"{self.plural} are cluster-scoped, but namespace {namespace!r} was given")
         if name and self.namespaced and not namespace:
-            raise ValueError(f"{self.plural} {name!r} needs its namespace")
+            raise ValueError(f"{self.plural} {name!r} requires a namespace")
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root, *(("namespaces", namespace) if namespace else ()), self.plural]
         parts += [part for part in (name, subresource) if part]
         both = f"{namespace} {name}"
         if "/" in both or "%" in both or namespace in _DOTS or name in _DOTS:
-            raise ValueError(f"{namespace!r} and {name!r} cannot stand in a path")
+            raise ValueError(f"invalid namespace {namespace!r} or name {name!r} for a path")
         return "/".join(parts)
 
     def __str__(self) -> str:

@@ -26,12 +26,12 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 class WithdrawnError(PodlifeError):
-    """The request was not sent: its caller had withdrawn by the time it was its turn."""
+    """The request was not sent, because its client was withdrawn while it waited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer of success."""
+    """A complete successful response."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,24 +51,24 @@ class RestClient:
         self.limiter = limiter
         self.timeout_seconds = timeout_seconds
         self.on_warning = on_warning
-        # Which component of podlife the requests come from, as client-go's name theirs.
+        # Identifies the component of podlife that sends the requests.
         self.user_agent = ""
-        self._heard_at: float | None = None
+        self._received_at: float | None = None
         self._is_withdrawn = False
         # Calls that wait for a slot or for a retry.
         self._waits: set[asyncio.Timeout] = set()
 
     def note_life(self) -> None:
-        """The server has said something."""
-        self._heard_at = asyncio.get_running_loop().time()
+        """Data was received from the server."""
+        self._received_at = asyncio.get_running_loop().time()
 
     @property
     def silent_seconds(self) -> float:
-        """How long the server has said nothing, on any connection; from the first question on."""
-        if self._heard_at is None:
+        """Time since data was received on any connection, or since the first request."""
+        if self._received_at is None:
             self.note_life()
             return 0.0
-        return asyncio.get_running_loop().time() - self._heard_at
+        return asyncio.get_running_loop().time() - self._received_at
 
     def withdraw(self) -> None:
         """Send no more requests. Those in flight complete; waiting callers get WithdrawnError immediately."""
@@ -79,7 +79,7 @@ class RestClient:
                 wait.reschedule(now)
 
     async def call(self, request: Request) -> Reply:
-        """Send the request until it is answered, within the deadline. Raises ApiError or UnreachableError."""
+        """Send the request, with retries, within the deadline. Raises ApiError or UnreachableError."""
         loop = asyncio.get_running_loop()
         await self.transport.prepare()
         if self.user_agent:
@@ -97,7 +97,7 @@ class RestClient:
             await self._pause(delay)
 
     async def open(self, request: Request) -> TransportResponse:
-        """Begin a stream, which has no deadline as a whole. One attempt; the slot is free once it has begun."""
+        """Open a stream, which has no overall deadline. One attempt; releases the slot once it has begun."""
         await self.transport.prepare()
         if self.user_agent:
             request = self._named(request)
@@ -178,7 +178,7 @@ class RestClient:
             answer = await self.transport.send(request, seconds=_left(deadline), is_stream=is_stream)
         except UnreachableError as error:
             slot.report_trouble()
-            raise self._told(error) from None
+            raise self._with_timeout(error) from None
         slot.report_answer()
         self.note_life()
         return answer
@@ -188,9 +188,9 @@ class RestClient:
             return await read_all(answer, seconds=_left(deadline))
         except UnreachableError as error:
             slot.report_trouble()
-            raise self._told(error) from None
+            raise self._with_timeout(error) from None
 
-    def _told(self, error: UnreachableError) -> UnreachableError:
+    def _with_timeout(self, error: UnreachableError) -> UnreachableError:
         """Deadline errors name the whole timeout: the time left for the last attempt differs from call to call, which
         would keep callers from grouping equal failures."""
         if isinstance(error, DeadlineError):

@@ -25,30 +25,30 @@ def _is_budget_refusal(error: ApiError) -> bool:
 
 
 def is_trouble(error: PodlifeError) -> bool:
-    """Whether the failure says that the server is overloaded or ill."""
+    """Whether the failure indicates an overloaded or failing server."""
     if isinstance(error, ApiError):
         return error.code in _OVERLOAD and not _is_budget_refusal(error)
     return isinstance(error, UnreachableError)
 
 
-def is_passing(error: PodlifeError) -> bool:
-    """Whether the same request may well succeed a moment later."""
+def is_transient(error: PodlifeError) -> bool:
+    """Whether the failure is transient: the same request may succeed shortly after."""
     return is_trouble(error) and not (isinstance(error, NotSentError) and error.is_lasting)
 
 
 def backoff_seconds(failures: int) -> float:
-    """How long to wait after so many failures in a row."""
+    """Delay after this many consecutive failures."""
     longest = min(_MOST_SECONDS, _FIRST_SECONDS * 2.0 ** min(failures - 1, 30))
-    # Half of it is chance, so that those who failed together do not come back together.
+    # Half of it is jitter, so that clients that failed together do not retry together.
     return longest * (0.5 + random.random() / 2)  # noqa: S311 - spreads load, guards nothing
 
 
 def retry_seconds(method: str, error: PodlifeError, failures: int) -> float | None:
-    """How long to wait before the request may go out again after `failures` in a row; None is never."""
-    if not is_passing(error):
+    """Delay before a retry after `failures` consecutive failures; None for no retry."""
+    if not is_transient(error):
         return None
     if isinstance(error, ApiError) and error.code in (429, 503) and error.retry_after_seconds is not None:
-        # At once is never: a server that asks for it would be asked again without a pause.
+        # A Retry-After of 0 still gets a delay, to avoid a busy loop.
         return float(error.retry_after_seconds) or backoff_seconds(failures)
     if failures >= _MOST_ATTEMPTS or isinstance(error, DeadlineError):
         return None

@@ -19,7 +19,7 @@ USER_AGENT = f"podlife/{__version__}"
 
 
 class NotSentError(UnreachableError):
-    """The request never reached the server. `is_lasting`: nor would it a moment later (a bad certificate)."""
+    """The request never reached the server. `is_lasting`: a retry would fail too (a bad certificate)."""
 
     def __init__(self, message: str, *, is_lasting: bool = False) -> None:
         super().__init__(message)
@@ -27,15 +27,15 @@ class NotSentError(UnreachableError):
 
 
 class DeadlineError(UnreachableError):
-    """The server did not answer, or went silent within an answer, for longer than the caller allows."""
+    """The server sent no response, or no more of it, within the caller's deadline."""
 
 
 class SilenceError(DeadlineError):
-    """The server had begun its answer when it went silent."""
+    """The server stopped sending in the middle of a response."""
 
 
 class TransportResponse(Protocol):
-    """What a server answers. Header names are in lower case; a header sent twice is joined with a comma."""
+    """A server's response. Header names are in lower case; repeated headers are joined with a comma."""
 
     @property
     def status(self) -> int: ...
@@ -44,8 +44,8 @@ class TransportResponse(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def next_piece(self, *, seconds: float | None) -> bytes:
-        """The next piece of the body, empty at its end. Raises SilenceError after `seconds` of silence and
-        UnreachableError when the body is cut off."""
+        """The next chunk of the body, empty at its end. Raises SilenceError after `seconds` without data and
+        UnreachableError if the body is cut off."""
         ...
 
     async def close(self) -> None:
@@ -55,22 +55,22 @@ class TransportResponse(Protocol):
 
 class Transport(Protocol):
     async def prepare(self) -> None:
-        """Have credentials at hand. Called before each request and outside its deadline, since the user may have to log
-        in; raises ConfigError when that fails."""
+        """Obtain credentials. Called before each request and outside its deadline, since the user may have to log in.
+        Raises ConfigError."""
         ...
 
     async def send(
         self, request: Request, *, seconds: float | None, is_stream: bool = False
     ) -> TransportResponse:
-        """Send the request and wait no longer than `seconds` for the headers of the answer. Raises
-        NotSentError, DeadlineError or another UnreachableError."""
+        """Send the request and wait up to `seconds` for the response headers. Raises NotSentError, DeadlineError or
+        another UnreachableError."""
         ...
 
     async def close(self) -> None: ...
 
 
 async def read_all(answer: TransportResponse, *, seconds: float) -> bytes:
-    """The whole body within `seconds`; the answer is closed then, however it ended."""
+    """The whole body, within `seconds`. Closes the response in any case."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     pieces = []
@@ -78,10 +78,10 @@ async def read_all(answer: TransportResponse, *, seconds: float) -> bytes:
         while piece := await answer.next_piece(seconds=deadline - loop.time()):
             pieces.append(piece)
             if loop.time() > deadline:
-                # A server that always has more to say is never silent.
+                # A server that keeps sending never triggers the read timeout.
                 raise DeadlineError("")
     except DeadlineError:
-        raise DeadlineError("the answer was not complete") from None
+        raise DeadlineError("the response was not complete") from None
     finally:
         await answer.close()
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

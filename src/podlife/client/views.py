@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from podlife.api.codec import Object
 
-    # No view means a dictionary: with this default no verb needs an overload for it.
+    # Without a view the result is a dictionary: this default avoids an overload of each verb.
     T = TypeVarWithDefault("T", default=Object)
 else:
     T = TypeVar("T")
@@ -37,7 +37,7 @@ _MOST_WHY = 200
 _MOST_LEVELS = 200
 _TOKEN = re.compile(rb'"(?:[^"\\]+|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _UNREADABLE = b"1e999"
-# Any escape, so that a backslash that is escaped itself begins none; a half that has no other half is the group.
+# Matches any escape, so that an escaped backslash does not start one; the group is an unpaired surrogate.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
@@ -46,10 +46,10 @@ _NO_LETTER = b"\\ufffd"
 
 
 class BadAnswerError(PodlifeError):
-    """The server's answer is not JSON, or does not fit the view it was to be read into.
+    """The response is not JSON, or does not fit the view.
 
-    Where a single object did not fit, it says which: `namespace`, `name`, `resource_version`, and whether the
-    news of it was that it `is_deleted`."""
+    If a single object does not fit, `namespace`, `name` and `resource_version` identify it, and `is_deleted` tells
+    whether the event was its deletion."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class BadAnswerError(PodlifeError):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list, or all of it. `remaining` is how many are left, where the server says so."""
+    """One page of a list, or all of it. `remaining` is the number of objects left, if the server reports it."""
 
     items: list[T]
     resource_version: str
@@ -79,7 +79,7 @@ class Page(Generic[T]):
 
 class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
-    # `continue` is a word of Python's own.
+    # `continue` is a Python keyword.
     continue_token: str = msgspec.field(default="", name="continue")
     remaining_item_count: int | None = None
 
@@ -90,7 +90,7 @@ class _List(msgspec.Struct, Generic[V]):
 
 
 class EnvelopeMetadata(msgspec.Struct, rename="camel"):
-    """What names an object. A name of another type is a misfit of the object, not of the envelope."""
+    """Identifies an object. A name of another type is an error of the object, not of the envelope."""
 
     resource_version: str = ""
     name: object = ""
@@ -108,7 +108,7 @@ envelope_decoder = msgspec.json.Decoder(Envelope)
 
 
 def misfit(error: BadAnswerError, metadata: EnvelopeMetadata, *, is_deleted: bool = False) -> BadAnswerError:
-    """The error of an object that did not fit its view, with the object's name."""
+    """The error of an object that does not fit its view, with the object's name."""
     return BadAnswerError(
         str(error),
         resource_version=metadata.resource_version,
@@ -124,7 +124,7 @@ def decoder_of(view: Any) -> msgspec.json.Decoder[Any]:
 
 
 def decode(data: bytes | msgspec.Raw, view: type[T] | None, what: str) -> T:
-    """The object in `data`; raises BadAnswerError, which says `what` it was the answer to."""
+    """Decode an object. Raises BadAnswerError, which names `what` was requested."""
     decoded: T = _decode(data, dict[str, Any] if view is None else view, what)
     return decoded
 
@@ -132,8 +132,8 @@ def decode(data: bytes | msgspec.Raw, view: type[T] | None, what: str) -> T:
 def decode_page(
     data: bytes, view: type[T] | None, what: str, report: Callable[[BadAnswerError], None] | None = None
 ) -> Page[T]:
-    """The list in `data`. Objects that do not fit the view are passed to `report` and left out; without it they
-    are raised, as is anything but a list."""
+    """Decode a list. Objects that do not fit the view are omitted and passed to `report`; without it the error is
+    raised, as for anything but a list."""
     item = dict[str, Any] if view is None else view
     try:
         page: _List[T] = _decode(data, _List[item], what)  # type: ignore[valid-type]
@@ -174,7 +174,7 @@ def _decode(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:
     except RecursionError:
         raise BadAnswerError(f"the answer to {what} is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # It says where, and that may be two hundred levels down.
+        # The message contains the path, which may be two hundred levels deep.
         raise BadAnswerError(f"the answer to {what} cannot be read: {str(error)[:_MOST_WHY]}") from None
 
 

@@ -21,7 +21,7 @@ import msgspec
 
 from podlife.api.status import from_status
 from podlife.client.options import METADATA_ONLY
-from podlife.client.retry import backoff_seconds, is_passing
+from podlife.client.retry import backoff_seconds, is_transient
 from podlife.client.views import BadAnswerError, T, decode, decode_lenient, envelope_decoder, misfit
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Query, Request
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from podlife.client.rest_client import RestClient
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-# A streaming list comes object by object. Waiting this long lets many of them gather, to be read at once: it takes
-# a third of the work away, and no caller can use the list before it is complete.
+# A streaming list arrives object by object. Reading them in batches saves a third of the work, and no caller can use
+# the list before it is complete.
 _GATHER_SECONDS = 0.01
-# A stream that ends sooner than this without having brought anything was no stream.
+# A stream that ends sooner than this without data counts as a failure.
 _LEAST_SECONDS = 1.0
 
 
@@ -62,7 +62,7 @@ class Bookmark:
     is_synced: bool = False
 
 
-class _Line(msgspec.Struct):
+class _EventLine(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
@@ -72,7 +72,7 @@ class _Event(msgspec.Struct, Generic[T]):
     object: T
 
 
-_line_decoder = msgspec.json.Decoder(_Line)
+_line_decoder = msgspec.json.Decoder(_EventLine)
 
 
 @lru_cache(maxsize=256)
@@ -85,12 +85,12 @@ class LineSplitter:
 
     def __init__(self, *, most_bytes: int = 32 * 1024 * 1024) -> None:
         self._most_bytes = most_bytes
-        # The pieces of the line that is not whole yet. Only a new piece is searched, and they are joined once.
+        # Chunks of the incomplete line, joined once; only new chunks are searched.
         self._begun: list[bytes] = []
         self._begun_bytes = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that this piece completes; raises BadAnswerError for one that is too long."""
+        """The lines that this chunk completes; raises BadAnswerError for one that is too long."""
         head, newline, _ = piece.partition(b"\n")
         if not newline:
             self._keep(piece)
@@ -123,7 +123,7 @@ def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
     """Raises the ApiError that the line describes, CutError for anything but an event, and BadAnswerError for an object
     that does not fit the view."""
     try:
-        # Nearly every line: read once, straight into the view.
+        # Fast path: decode directly into the view.
         event = _event_decoder(view).decode(line)  # type: ignore[arg-type] # every type is hashable
         obj = event.object
         revision = obj["metadata"]["resourceVersion"] if view is None else obj.metadata.resource_version
@@ -151,11 +151,11 @@ def _decode_other_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Boo
         raise misfit(error, metadata, is_deleted=type_ is EventType.DELETED) from None
 
 
-def _split_line(line: bytes) -> _Line:
+def _split_line(line: bytes) -> _EventLine:
     try:
         return _line_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # It would come again and again, and no event after it ever would.
+        # A strict error would repeat forever and block all later events.
         return decode_lenient(_line_decoder, line)
 
 
@@ -172,8 +172,8 @@ class WatchTarget(Generic[T]):
 async def connect(
     calls: RestClient, target: WatchTarget[T], parameters: dict[str, str]
 ) -> AsyncGenerator[WatchEvent[T] | Bookmark | BadAnswerError, None]:
-    """The events of one connection, until the server ends it. An object that does not fit is handed out as the
-    error it is: the stream continues after it. Raises ApiError or UnreachableError."""
+    """The events of one connection, until the server ends it. For an object that does not fit the view, the error is
+    yielded and the stream continues. Raises ApiError or UnreachableError."""
     options = target.options
     seconds = options.timeout_seconds or random.randint(300, 600)  # noqa: S311 - spreads load, guards nothing
     query = {
@@ -215,7 +215,7 @@ def _nothing() -> None: ...
 
 
 class WatchOutage:
-    """How long a watch has been without its stream, and how long to wait before the next try."""
+    """How long a watch has been interrupted, and the delay before the next attempt."""
 
     def __init__(self, most_seconds: float) -> None:
         self._most_seconds = most_seconds
@@ -226,7 +226,7 @@ class WatchOutage:
         self._since, self._failures = None, 0
 
     def next_delay(self, error: PodlifeError | None) -> float:
-        """Raises the error when the outage has lasted too long."""
+        """Raises the error if the outage has lasted too long."""
         now = asyncio.get_running_loop().time()
         self._since = now if self._since is None else self._since
         self._failures += 1
@@ -239,7 +239,7 @@ class WatchOutage:
 async def watch(
     calls: RestClient, target: WatchTarget[T], resource_version: str
 ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
-    """Every change after `resource_version`, without end."""
+    """Every change after `resource_version`, until closed."""
     if resource_version in ("", "0"):
         # Such a watch starts with the existing objects in any order, so it could not be resumed.
         raise ValueError("a watch starts from the resourceVersion of a list")
@@ -263,7 +263,7 @@ async def watch(
                 outage.is_over()
                 continue
         except (ApiError, UnreachableError) as error:
-            if not is_passing(error):
+            if not is_transient(error):
                 raise
             ended = error
         delay = outage.next_delay(ended)

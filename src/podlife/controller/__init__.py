@@ -1,6 +1,6 @@
 """What controllers share: the reconcile loop, the control plane, leader election, health and metrics.
 
-Names are imported from their modules on first use: a controller without metrics loads no metrics library.
+Names are imported on first use: a controller without metrics does not load the metrics library.
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-# How long actions are collected for one line.
+# Actions within this time are logged as one line.
 _GATHER_SECONDS = 1.0
 # Beyond this many lines only the number of the rest is logged.
 _MOST_LINES = 1000
 # Prefixes of pod control events, and how several of them are summed up.
-_TOGETHER = {"Created pod: ": "pods created", "Deleted pod: ": "pods deleted"}
+_SUMMARIES = {"Created pod: ": "pods created", "Deleted pod: ": "pods deleted"}
 # Logged elsewhere: by the pod garbage collector for each pod, and by the reconcile loop for failures.
 _LOGGED_ELSEWHERE = ("PodGarbageCollected", "Failed")
 
@@ -44,7 +44,7 @@ class ActionLog:
             return
         name = f"{regarding.get('namespace', '')}/{regarding['name']}".removeprefix("/")
         many = next(
-            (text for start, text in _TOGETHER.items() if message.startswith(start)), f"times {reason}"
+            (text for start, text in _SUMMARIES.items() if message.startswith(start)), f"times {reason}"
         )
         self.note(f"{regarding['kind']} {name}", message, many)
 

@@ -33,8 +33,8 @@ T = TypeVar("T", bound=HasMetadata)
 # Interval of the log line about a cache that has not synced.
 _PATIENCE_SECONDS = 30.0
 _FLUSH_SECONDS = 3.0
-# Interval between two looks for an outage, and delay of the first reminder, which doubles with each one.
-_LOOK_SECONDS = 1.0
+# Poll interval for outages, and delay of the first reminder, which doubles with each one.
+_POLL_SECONDS = 1.0
 _REMIND_SECONDS = 60.0
 
 
@@ -48,15 +48,15 @@ class Runnable(Protocol):
 
 
 @runtime_checkable
-class _Complaining(Protocol):
-    """A controller that has caches of its own, and says why they are not at work."""
+class _HasComplaint(Protocol):
+    """A controller with its own caches, which reports why they are not live."""
 
     @property
     def complaint(self) -> str: ...
 
 
 class Followed(NamedTuple):
-    """What an informer of a control plane follows, and as what."""
+    """What an informer of a control plane follows, and the view it keeps."""
 
     ref: Ref
     view: type
@@ -65,7 +65,7 @@ class Followed(NamedTuple):
 
 
 class ControlPlane:
-    """Only `run` starts anything. `flush_seconds` bounds the sending of queued events at the end."""
+    """Only `run` starts anything. `flush_seconds` bounds the sending of queued events at shutdown."""
 
     def __init__(
         self, client: Client, *, clock: Clock | None = None, flush_seconds: float = _FLUSH_SECONDS
@@ -80,7 +80,7 @@ class ControlPlane:
         self.controllers: list[Runnable] = []
 
     def speaking_as(self, component: str) -> ControlPlane:
-        """The same control plane, with all that is shared, for a controller whose own requests carry its name."""
+        """The same control plane, with everything shared, for a controller whose requests carry its own name."""
         other = copy(self)
         other.client = self.client.named(component)
         return other
@@ -94,8 +94,8 @@ class ControlPlane:
         namespace: str = "",
         label_selector: str = "",
     ) -> Informer[T]:
-        """The informer of this resource in this view; for all namespaces and whatever its labels, unless said
-        otherwise. Raises ValueError when it was asked for with other indexes before: they cannot be added any more."""
+        """The shared informer of this resource in this view, by default for all namespaces and labels. Raises
+        ValueError if it exists with other indexes: none can be added later."""
         key = Followed(ref, view, namespace, label_selector)
         if key not in self._informers:
             self._indexers[key] = indexers or {}
@@ -106,7 +106,7 @@ class ControlPlane:
                 namespace=namespace,
                 label_selector=label_selector,
                 indexers=indexers,
-                # One object that a handler cannot read must not end every controller.
+                # An object that a handler cannot process must not end every controller.
                 skips_handler_failures=True,
             )
         elif self._indexers[key] != (indexers or {}):
@@ -134,19 +134,19 @@ class ControlPlane:
 
     @property
     def complaint(self) -> str:
-        """Why it is not at work; empty when every cache has synced and is live."""
+        """Why it is not working; empty if every cache has synced and is live."""
         for followed, informer in self._informers.items():
             if not informer.has_synced or not informer.is_live:
                 why = f": {informer.trouble}" if informer.trouble else ""
                 state = "not live" if informer.has_synced else "not synced"
                 return f"the cache of {followed.ref} is {state}{why}"
         for controller in self.controllers:
-            if isinstance(controller, _Complaining) and controller.complaint:
+            if isinstance(controller, _HasComplaint) and controller.complaint:
                 return f"{controller.name}: {controller.complaint}"
         return ""
 
     async def run(self) -> None:
-        """Run everything until cancelled. Raises what ended any of its parts; several bugs at once as a group."""
+        """Run everything until cancelled. Raises the error that ended any part; several bugs at once as a group."""
         try:
             await self._run()
         except BaseExceptionGroup as failures:
@@ -179,19 +179,18 @@ class ControlPlane:
     async def _wait_for_caches(self) -> None:
         for followed, informer in self._informers.items():
             while not await informer.wait_for_sync(seconds=_PATIENCE_SECONDS):
-                # An informer that ends without having synced has raised: the group ends this wait as well, once it
-                # has its turn.
+                # An informer that ended before it synced has raised: yield, so that the group cancels this wait.
                 await asyncio.sleep(0)
                 if informer.trouble is None:
                     log.info("waiting for the initial list of %s", followed.ref)
 
     def _lost(self) -> str:
-        """What keeps an informer from following the server, if anything; a slow first list does not count."""
+        """Why an informer cannot follow the server, if so; a slow first list does not count."""
         for followed, informer in self._informers.items():
             if informer.trouble is not None:
                 return f"{followed.ref}: {informer.trouble}"
             if informer.has_synced and not informer.is_live:
-                return f"nothing is heard of {followed.ref}"
+                return f"no data received for {followed.ref}"
         return ""
 
     async def _flush(self) -> None:
@@ -205,13 +204,13 @@ async def _follow(ref: Ref, informer: Informer[Any]) -> None:
     try:
         await informer.run()
     except PodlifeError as error:
-        # Servers do not always say what it was that they refuse.
+        # Errors of servers do not always name the resource.
         error.add_note(f"the informer of {ref} ended with this")
         raise
 
 
 def _cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The only one; of several refusals the first, which notes the others. Bugs that came together stay together."""
+    """The only error; the first of several refusals, with the others as notes; several bugs as a group."""
     causes = [*_causes(failures)]
     first, *others = causes
     if others and not all(isinstance(cause, PodlifeError) for cause in causes):
@@ -232,14 +231,14 @@ def _causes(failure: BaseException) -> Iterator[BaseException]:
 class OutageLog:
     """Whether the API server cannot be watched: logged once when the connection is lost, at growing intervals while it
     stays lost, once when it is restored. Informers recover on their own and log interruptions at debug level; this
-    reports for all of them. An interruption shorter than one look is not logged."""
+    reports for all of them. An interruption shorter than the poll interval is not logged."""
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._is_told = False
+        self._is_reported = False
         self._remind_after = _REMIND_SECONDS
 
-    def look(self, complaint: str, now: float) -> tuple[int, str] | None:
+    def update(self, complaint: str, now: float) -> tuple[int, str] | None:
         """Level and text to log now, if any."""
         if not complaint:
             return self._end(now)
@@ -247,8 +246,8 @@ class OutageLog:
             self._since = now
             return None
         seconds = now - self._since
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_reported:
+            self._is_reported = True
             return (logging.WARNING, f"API server unreachable, controllers paused: {complaint}")
         if seconds >= self._remind_after:
             self._remind_after *= 2
@@ -256,9 +255,9 @@ class OutageLog:
         return None
 
     def _end(self, now: float) -> tuple[int, str] | None:
-        since, is_told = self._since, self._is_told
-        self._since, self._is_told, self._remind_after = None, False, _REMIND_SECONDS
-        if since is None or not is_told:
+        since, is_reported = self._since, self._is_reported
+        self._since, self._is_reported, self._remind_after = None, False, _REMIND_SECONDS
+        if since is None or not is_reported:
             return None
         return logging.INFO, f"API server reachable again after {now - since:.0f} s"
 
@@ -267,6 +266,6 @@ async def log_outages(complaint: Callable[[], str]) -> None:
     loop = asyncio.get_running_loop()
     outage = OutageLog()
     while True:
-        if told := outage.look(complaint(), loop.time()):
-            log.log(*told)
-        await asyncio.sleep(_LOOK_SECONDS)
+        if record := outage.update(complaint(), loop.time()):
+            log.log(*record)
+        await asyncio.sleep(_POLL_SECONDS)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 Check = Callable[[], str]
-"""Says why not; empty is well. Asked at every probe: it looks, and does not wait."""
+"""Returns the reason of a failure; empty if healthy. Called at every probe, so it must not block."""
 
 _TEXT = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -33,13 +33,13 @@ class Health:
         self._checks: dict[str, tuple[Check, bool]] = {}
 
     def add(self, name: str, check: Check, *, liveness: bool = False) -> None:
-        """Raises ValueError for a name that is taken."""
+        """Raises ValueError if the name is taken."""
         if name in self._checks:
-            raise ValueError(f"there is a check {name!r} already")
+            raise ValueError(f"health check {name!r} already exists")
         self._checks[name] = (check, liveness)
 
     def report(self, endpoint: str, *, liveness: bool) -> tuple[bool, str]:
-        """Whether all is well, and a line per check. Readiness runs all checks, liveness only its own."""
+        """Whether all checks pass, and a line per check. Readiness runs all checks, liveness only its own."""
         answers = {
             name: _answer(check)
             for name, (check, is_liveness) in self._checks.items()
@@ -53,7 +53,7 @@ class Health:
 def _answer(check: Check) -> str:
     try:
         return check()
-    except Exception as error:  # noqa: BLE001 - a check that breaks has found something
+    except Exception as error:  # noqa: BLE001 - a check that raises counts as failed
         return f"the check itself failed: {error!r}"
 
 
@@ -70,8 +70,8 @@ class HealthServer:
         self._addresses: asyncio.Future[list[tuple[str, int]]] | None = None
 
     async def addresses(self) -> list[str]:
-        """Where it listens, as HOST:PORT, once it does. An empty host is every address of the machine, by either
-        version of IP; with port 0 each of the two has one of its own."""
+        """The bound addresses as HOST:PORT, once it listens. An empty host means all IPv4 and IPv6 addresses; with port
+        0 each of the two has its own port."""
         return [
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             for host, port in await asyncio.shield(self._bound())
@@ -81,7 +81,7 @@ class HealthServer:
         return (await asyncio.shield(self._bound()))[0][1]
 
     async def run(self) -> None:
-        """Answer until cancelled. Raises ConfigError when the address cannot be had."""
+        """Serve until cancelled. Raises ConfigError if the address cannot be bound."""
         from aiohttp import web
 
         from podlife.bounded_connection import OpenServer
@@ -123,7 +123,7 @@ class HealthServer:
         from aiohttp import web
 
         is_well, report = self._health.report(request.path[1:], liveness=request.path != "/readyz")
-        # As Kubernetes does it: well is "ok" unless one wants to know more; not well always says which.
+        # As in Kubernetes: "ok" unless `verbose` is requested; a failure always lists the checks.
         text = report if not is_well or "verbose" in request.query else "ok"
         return web.Response(status=200 if is_well else 503, text=text, headers=_TEXT)
 
@@ -131,10 +131,12 @@ class HealthServer:
 def _why_not(host: str, port: int, error: OSError) -> str:
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     if error.errno == errno.EADDRINUSE:
-        return f"cannot listen on {address}: another process does already; choose another port, or 0 for any"
+        return f"cannot listen on {address}: address already in use; choose another port, or 0 for any"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"cannot listen on {address}: it is not allowed; choose a port from 1024 on"
+        return f"cannot listen on {address}: permission denied; choose a port of 1024 or above"
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return f"cannot listen on {address}: this machine has no such address; 127.0.0.1 is for itself alone"
-    # The loop puts a number and a tuple around the system's own words.
+        return (
+            f"cannot listen on {address}: not an address of this machine; use 127.0.0.1 for local access only"
+        )
+    # The event loop's own message wraps the system's.
     return f"cannot listen on {address}: {os.strerror(error.errno) if error.errno else error}"

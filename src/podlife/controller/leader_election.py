@@ -1,7 +1,7 @@
 """Leader election on a Lease, compatible with client-go: at most one of several candidates works.
 
-A leader measures its lease from the moment it sent the renewal that succeeded; candidates measure from the moment
-they saw the change. A leader that cannot renew for `renew_seconds` cancels its work, which has until `lease_seconds`
+A leader measures its lease from when it sent the successful renewal; candidates measure from when they observed the
+change. A leader that cannot renew for `renew_seconds` cancels its work, which has until `lease_seconds`
 to end before another candidate can start. Clocks of other machines are not used. (client-go measures from the
 response: a late one allows two leaders.)
 
@@ -30,7 +30,7 @@ from podlife.events import Recorder
 
 log = logging.getLogger(__name__)
 
-# Those who wait come at different times; client-go's factor.
+# Spreads the candidates' requests; client-go's factor.
 _JITTER = 1.2
 
 Work = Callable[[], Awaitable[None]]
@@ -45,7 +45,7 @@ def make_identity() -> str:
 
 
 class LeaderElector:
-    def __init__(  # noqa: PLR0913 - which lease, for whom, and the three times that belong together
+    def __init__(  # noqa: PLR0913 - the lease, the candidate, and three related times
         self,
         client: Client,
         namespace: str,
@@ -62,7 +62,7 @@ class LeaderElector:
         """Raises ConfigError for impossible times or no identity. `on_new_leader` is called with each new leader."""
         _check(identity, lease_seconds, renew_seconds, retry_seconds)
         self.identity = identity
-        # Half the time that there is, so that one answer that never comes is not the end.
+        # Half of the deadline, so that one lost response does not lose the lease.
         self._client = client.with_timeout(renew_seconds / 2, limiter=Limiter())
         self._namespace = namespace
         self._name = name
@@ -75,23 +75,23 @@ class LeaderElector:
         self._seen: LeaseObservation | None = None
         # The observed leader; empty if there is none.
         self.leader = ""
-        # The lease as we last wrote it, and when we began to; None while we do not hold it.
+        # The lease as last written by this candidate, and when that request began; None unless it is the holder.
         self._held: Object | None = None
         self._renewed_at = 0.0
         self.is_leader = False
-        # Why the last try to take or renew the lease failed; empty when it did not.
+        # Why the last attempt to acquire or renew the lease failed; empty if it did not.
         self.complaint = ""
-        # Whom we have said that we wait for, and since when they lead.
-        self._waits_for: tuple[str, str] | None = None
+        # The holder that was last logged, and its acquire time.
+        self._logged_holder: tuple[str, str] | None = None
 
     def __str__(self) -> str:
         return f"lease {self._namespace}/{self._name}"
 
     async def run(self, work: Work) -> None:
-        """Wait for the lease, and do the work for as long as we hold it. The lease is given back when the work
-        has ended, by itself or because we were cancelled. Raises LeaseLostError, or what the work raises."""
+        """Acquire the lease and run the work while holding it. The lease is released when the work has ended or was
+        cancelled. Raises LeaseLostError, or what the work raises."""
         await self._acquire()
-        # The failure of either is taken from the task itself.
+        # Failures are read from the tasks.
         leading = spawn(_do(work), name=f"leading {self}", on_failure=lambda _: None)
         renewing = spawn(self._keep(), name=f"renewing {self}", on_failure=lambda _: None)
         try:
@@ -108,7 +108,7 @@ class LeaderElector:
         leading.result()
 
     async def _stop(self, leading: asyncio.Task[None], renewing: asyncio.Task[None]) -> None:
-        """End the work, then the lease: in this order, and the lease is renewed for as long as the work takes."""
+        """Stop the work, then release the lease, which is renewed until the work has ended."""
         try:
             leading.cancel()
             await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
@@ -121,48 +121,48 @@ class LeaderElector:
                 await cancel_and_wait(renewing)
                 await self._release()
         finally:
-            # Nothing is left running if the stop itself is cancelled.
+            # Even if the stop itself is cancelled.
             renewing.cancel()
             self._held = None
             self.is_leader = False
-            self._tell("stopped leading")
+            self._event("stopped leading")
 
     # Holding
 
     async def _acquire(self) -> None:
-        while not await self._try():  # noqa: ASYNC110 - what is waited for happens on another machine
+        while not await self._try():  # noqa: ASYNC110 - the lease changes on another machine
             # Upstream's interval: asking more often does not acquire a lease faster.
             await asyncio.sleep(self._retry_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
         self.is_leader = True
-        self._waits_for = None
+        self._logged_holder = None
         log.info("%s became leader of %s", self.identity, self)
-        self._tell("became leader")
+        self._event("became leader")
 
     async def _keep(self) -> None:
-        """Renew the lease again and again; ends with LeaseLostError only."""
+        """Renew the lease periodically; ends only with LeaseLostError."""
         loop = asyncio.get_running_loop()
-        # From when the last renewal began, so that answers which take their time leave enough of it.
+        # Counted from the start of the last renewal, so that slow responses do not delay the next one.
         next_at = self._renewed_at + self._retry_seconds
         while True:
             deadline = self._renewed_at + self._renew_seconds
             await asyncio.sleep(max(0.0, min(next_at, deadline) - loop.time()))
             if loop.time() >= deadline:
-                why = self.complaint or "nothing was heard"
+                why = self.complaint or "no response"
                 raise LeaseLostError(f"{self} was not renewed for {self._renew_seconds:g} s: {why}")
             try:
                 async with asyncio.timeout_at(deadline):
                     is_held = await self._try()
             except TimeoutError:
-                self.complaint = self.complaint or "the server does not answer"
+                self.complaint = self.complaint or "the server does not respond"
                 continue
             if not is_held and self.leader not in ("", self.identity):
                 raise LeaseLostError(f"{self} was taken by {self.leader}")
             next_at = (self._renewed_at if is_held else loop.time()) + self._retry_seconds
 
     async def _try(self) -> bool:
-        """Take the lease or renew it; says whether we hold it now, and not only a moment ago."""
+        """Acquire or renew the lease; return whether this candidate holds it now."""
         try:
-            is_held = await self._renew() or await self._take()
+            is_held = await self._renew() or await self._acquire_if_free()
         except PodlifeError as error:
             self._complain(str(error))
             return False
@@ -178,8 +178,8 @@ class LeaderElector:
             return False
         return True
 
-    async def _take(self) -> bool:
-        """Look at the lease, and write ourselves into it if we may."""
+    async def _acquire_if_free(self) -> bool:
+        """Read the lease, and acquire it if it is free."""
         now = self._clock.now
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
@@ -190,13 +190,13 @@ class LeaderElector:
         self._seen = observe(self._seen, lease, at)
         self._notice(holder_of(self._seen.spec))
         if not is_free(self._seen, self.identity, at, self._lease_seconds):
-            self._tell_of_waiting(self._seen)
+            self._log_waiting(self._seen)
             return False
         await self._write(lease, claim(self._seen.spec, self.identity, self._lease_seconds, now()))
         return True
 
     async def _write(self, lease: Object | None, spec: Object) -> None:
-        """Write this spec; a lease that is not the one we read is left alone (ConflictError)."""
+        """Write this spec. Raises ConflictError if the lease changed since it was read."""
         began = asyncio.get_running_loop().time()
         if lease is None:
             written = make_lease(self._namespace, self._name, spec)
@@ -209,26 +209,26 @@ class LeaderElector:
     async def _release(self) -> None:
         try:
             async with asyncio.timeout(self._renew_seconds / 2):
-                await self._give_back()
+                await self._release_lease()
         except (PodlifeError, TimeoutError) as error:
             log.warning(
                 "%s not released, other candidates wait until it expires: %s", self, str(error) or "no answer"
             )
 
-    async def _give_back(self) -> None:
+    async def _release_lease(self) -> None:
         lease = self._held
         while lease is not None and holder_of(lease["spec"]) == self.identity:
             spec = release(lease["spec"], self._clock.now())
             try:
                 await self._client.update(LEASES, {**lease, "spec": spec})
             except ConflictError:
-                # Not as we last knew it: a renewal has arrived whose answer did not.
+                # A renewal was stored, but its response was lost.
                 lease = await self._client.get(LEASES, self._name, self._namespace)
             else:
                 self._notice("")
                 return
 
-    # Telling
+    # Events and logs
 
     def _notice(self, leader: str) -> None:
         if leader == self.leader:
@@ -237,12 +237,12 @@ class LeaderElector:
         if leader and self._on_new_leader is not None:
             self._on_new_leader(leader)
 
-    def _tell_of_waiting(self, seen: LeaseObservation) -> None:
-        """Once for each holder."""
+    def _log_waiting(self, seen: LeaseObservation) -> None:
+        """Log once for each holder."""
         holder, since = holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
-        if self.is_leader or self._waits_for == (holder, since):
+        if self.is_leader or self._logged_holder == (holder, since):
             return
-        self._waits_for = holder, since
+        self._logged_holder = holder, since
         log.info(
             "%s waiting for %s: held by %s since %s, expires if not renewed for %g s",
             self.identity,
@@ -253,12 +253,12 @@ class LeaderElector:
         )
 
     def _complain(self, complaint: str) -> None:
-        # Once and not at every try.
+        # Log once, not at every attempt.
         if complaint and complaint != self.complaint:
             log.warning("%s: %s", self, complaint)
         self.complaint = complaint
 
-    def _tell(self, what: str) -> None:
+    def _event(self, what: str) -> None:
         if self._recorder is None:
             return
         regarding = {
@@ -271,7 +271,7 @@ class LeaderElector:
 
 
 async def _do(work: Work) -> None:
-    """A coroutine of whatever can be awaited, for a task."""
+    """Wrap an awaitable in a coroutine, for a task."""
     await work()
 
 
@@ -303,8 +303,8 @@ def _check(identity: str, lease_seconds: float, renew_seconds: float, retry_seco
 
 @dataclass(frozen=True, slots=True)
 class LeaseObservation:
-    """A Lease's spec, and when (by our own clock) it was first seen so. Times in a Lease are informative: a holder is
-    alive as long as the Lease changes, and each observer measures how long it has not."""
+    """A Lease's spec, and when (by the local clock) it was first observed. Times in a Lease are informative: a holder
+    is alive as long as the Lease changes, and each observer measures the time since the last change."""
 
     spec: Object
     at: float
@@ -321,14 +321,14 @@ def holder_of(spec: Object) -> str:
 
 
 def is_free(seen: LeaseObservation, identity: str, now: float, lease_seconds: float) -> bool:
-    """Whether `identity` may write itself into the lease: it is nobody's, its own, or has not changed for as
-    long as its holder has promised to renew it within. A holder that promised nothing gets our own time."""
+    """Whether `identity` may acquire the lease: it has no holder, is its own, or has not changed for its duration. A
+    lease without a duration gets `lease_seconds`."""
     holder = holder_of(seen.spec)
     return holder in ("", identity) or seen.at + promised_seconds(seen.spec, lease_seconds) <= now
 
 
 def promised_seconds(spec: Object, lease_seconds: float) -> float:
-    """Within which time its holder has promised to renew it; ours, where it promised nothing."""
+    """The duration of the lease; `lease_seconds` if it has none."""
     return float(spec.get("leaseDurationSeconds") or lease_seconds)
 
 
@@ -342,31 +342,36 @@ def make_lease(namespace: str, name: str, spec: Object) -> Object:
 
 
 def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime) -> Object:
-    """The spec with which `identity` takes the lease; if it is the holder already, a renewal."""
+    """The spec with which `identity` acquires the lease; a renewal if it is already the holder."""
     is_mine = old is not None and holder_of(old) == identity
     transitions = 0 if old is None else int(old.get("leaseTransitions") or 0) + (not is_mine)
-    moment = format_micro_time(now)
+    timestamp = format_micro_time(now)
     mine = {
         **(old or {}),
         "holderIdentity": identity,
-        # Whole seconds, as the API has it; more rather than less, since others count on it.
+        # The API has whole seconds; rounded up, since others rely on it.
         "leaseDurationSeconds": math.ceil(lease_seconds),
-        # An int32, and the lease must be taken all the same.
+        # An int32 in the API.
         "leaseTransitions": min(transitions, 2**31 - 1),
     }
-    return renew(mine, now) if is_mine else {**mine, "acquireTime": moment, "renewTime": moment}
+    return renew(mine, now) if is_mine else {**mine, "acquireTime": timestamp, "renewTime": timestamp}
 
 
 def renew(spec: Object, now: datetime) -> Object:
-    """The spec with a new time, even if our clock stands still: others see that we live by the change alone."""
-    moment = format_micro_time(now)
-    if (last := spec.get("renewTime") or "") >= moment:
-        moment = format_micro_time(add_seconds(parse_time(last), 1e-6))
-    return {**spec, "renewTime": moment}
+    """The spec with a new time, even if the clock did not advance: others recognize a live holder by the change."""
+    timestamp = format_micro_time(now)
+    if (last := spec.get("renewTime") or "") >= timestamp:
+        timestamp = format_micro_time(add_seconds(parse_time(last), 1e-6))
+    return {**spec, "renewTime": timestamp}
 
 
 def release(spec: Object, now: datetime) -> Object:
     """The spec of a released lease, which any candidate may acquire immediately."""
-    moment = format_micro_time(now)
-    nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": moment, "renewTime": moment}
-    return {**spec, **nobody}
+    timestamp = format_micro_time(now)
+    released = {
+        "holderIdentity": "",
+        "leaseDurationSeconds": 1,
+        "acquireTime": timestamp,
+        "renewTime": timestamp,
+    }
+    return {**spec, **released}

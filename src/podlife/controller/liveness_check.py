@@ -23,7 +23,7 @@ class LivenessCheck:
     def __init__(self, client: Client, *, silent_seconds: float = _SILENT_SECONDS) -> None:
         self._client = client
         # With its own limiter: the probe must not wait behind requests that are not answered.
-        self._asking = client.with_timeout(_ANSWER_SECONDS, limiter=Limiter())
+        self._probe_client = client.with_timeout(_ANSWER_SECONDS, limiter=Limiter())
         self._silent_seconds = silent_seconds
         self._failure = ""
 
@@ -36,7 +36,7 @@ class LivenessCheck:
         """Probe the server whenever it has been silent for too long. Run until cancelled."""
         while True:
             if self._is_idle():
-                await self._ask()
+                await self._probe()
                 await asyncio.sleep(_AGAIN_SECONDS if self._failure else self._silent_seconds)
             else:
                 self._failure = ""
@@ -45,9 +45,9 @@ class LivenessCheck:
     def _is_idle(self) -> bool:
         return self._client.silent_seconds >= self._silent_seconds
 
-    async def _ask(self) -> None:
+    async def _probe(self) -> None:
         try:
-            await self._asking.request("GET", "/version")
+            await self._probe_client.request("GET", "/version")
         except PodlifeError as error:
             # An error response is a response.
             if not isinstance(error, ApiError):

@@ -1,6 +1,6 @@
 """Prometheus metrics of queues, controllers, elections, informers and clients, under their upstream names.
 
-Components count for themselves; their numbers are read when the registry is scraped.
+Components keep their own counters, which are read at each scrape.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def export_election(registry: CollectorRegistry, name: str, elector: LeaderElect
 
 
 def export_informers(registry: CollectorRegistry, plane: ControlPlane) -> None:
-    """The caches of a control plane, by resource and by the view that is kept of it."""
+    """The caches of a control plane, by resource and view."""
     registry.register(_Families(lambda: _informer_families(plane)))
 
 
@@ -65,15 +65,15 @@ def histogram(family: HistogramMetricFamily, labels: list[str], distribution: Di
 
 def _queue_families(queues: tuple[Queue[K], ...]) -> Iterable[Metric]:
     gauges: tuple[tuple[str, str, Callable[[Queue[K]], float]], ...] = (
-        ("workqueue_depth", "Keys that need work.", lambda queue: queue.depth),
+        ("workqueue_depth", "Keys that need processing.", lambda queue: queue.depth),
         (
             "workqueue_unfinished_work_seconds",
-            "How long the work under way has taken so far, all workers together.",
+            "Total processing time so far of all keys in progress.",
             lambda queue: queue.unfinished_seconds(),
         ),
         (
             "workqueue_longest_running_processor_seconds",
-            "How long the longest work under way has taken so far.",
+            "Processing time so far of the longest-running key.",
             lambda queue: queue.longest_running_seconds(),
         ),
     )
@@ -82,13 +82,13 @@ def _queue_families(queues: tuple[Queue[K], ...]) -> Iterable[Metric]:
         for queue in queues:
             gauge.add_metric([queue.name], read(queue))
         yield gauge
-    adds = CounterMetricFamily("workqueue_adds", "Keys that were queued.", labels=["name"])
-    retries = CounterMetricFamily("workqueue_retries", "Keys that were put off to later.", labels=["name"])
+    adds = CounterMetricFamily("workqueue_adds", "Keys queued.", labels=["name"])
+    retries = CounterMetricFamily("workqueue_retries", "Keys queued with a delay.", labels=["name"])
     waited = HistogramMetricFamily(
-        "workqueue_queue_duration_seconds", "How long keys waited until a worker took them.", labels=["name"]
+        "workqueue_queue_duration_seconds", "Time from queueing a key to its processing.", labels=["name"]
     )
     worked = HistogramMetricFamily(
-        "workqueue_work_duration_seconds", "How long keys were worked on.", labels=["name"]
+        "workqueue_work_duration_seconds", "Processing time of keys.", labels=["name"]
     )
     for queue in queues:
         adds.add_metric([queue.name], queue.metrics.adds)
@@ -101,15 +101,13 @@ def _queue_families(queues: tuple[Queue[K], ...]) -> Iterable[Metric]:
 def _controller_families(controllers: tuple[Controller[K], ...]) -> Iterable[Metric]:
     results = CounterMetricFamily(
         "podlife_controller_reconcile",
-        "Keys that were reconciled, by what came of it.",
+        "Reconciled keys by result.",
         labels=["controller", "result"],
     )
     seconds = HistogramMetricFamily(
-        "podlife_controller_reconcile_seconds", "How long it took to reconcile a key.", labels=["controller"]
+        "podlife_controller_reconcile_seconds", "Duration of a reconcile.", labels=["controller"]
     )
-    active = GaugeMetricFamily(
-        "podlife_controller_active_workers", "Workers that are at work.", labels=["controller"]
-    )
+    active = GaugeMetricFamily("podlife_controller_active_workers", "Busy workers.", labels=["controller"])
     for controller in controllers:
         for result, count in sorted(controller.metrics.results.items()):
             results.add_metric([controller.name, result], count)
@@ -119,7 +117,7 @@ def _controller_families(controllers: tuple[Controller[K], ...]) -> Iterable[Met
 
 
 def _election_families(name: str, elector: LeaderElector) -> Iterable[Metric]:
-    status = GaugeMetricFamily("leader_election_master_status", "1 for the one who leads.", labels=["name"])
+    status = GaugeMetricFamily("leader_election_master_status", "1 on the leader, else 0.", labels=["name"])
     status.add_metric([name], float(elector.is_leader))
     yield status
 
@@ -128,15 +126,13 @@ def _informer_families(plane: ControlPlane) -> Iterable[Metric]:
     labels = ["resource", "view"]
     objects = GaugeMetricFamily("podlife_informer_objects", "Objects in the cache.", labels=labels)
     live = GaugeMetricFamily(
-        "podlife_informer_live", "Whether the server is being followed right now.", labels=labels
+        "podlife_informer_live", "Whether the cache currently follows the server.", labels=labels
     )
     counters = [
-        CounterMetricFamily("podlife_informer_events", "Changes that were told.", labels=labels),
-        CounterMetricFamily("podlife_informer_lists", "Lists that were made.", labels=labels),
-        CounterMetricFamily(
-            "podlife_informer_interruptions", "Times that the watch was interrupted.", labels=labels
-        ),
-        CounterMetricFamily("podlife_informer_misfits", "Objects that could not be read.", labels=labels),
+        CounterMetricFamily("podlife_informer_events", "Notifications delivered.", labels=labels),
+        CounterMetricFamily("podlife_informer_lists", "Lists started.", labels=labels),
+        CounterMetricFamily("podlife_informer_interruptions", "Interruptions of the watch.", labels=labels),
+        CounterMetricFamily("podlife_informer_misfits", "Objects that could not be decoded.", labels=labels),
     ]
     for followed, informer in plane.all_informers.items():
         values = [str(followed.ref), _view_name(followed)]
@@ -158,12 +154,12 @@ def _view_name(followed: Followed) -> str:
 def _client_families(limiter: Limiter, recorders: tuple[Recorder, ...]) -> Iterable[Metric]:
     state = limiter.state
     for name, help_, number in (
-        ("limit", "Requests that may be under way at once.", state.limit),
-        ("in_flight", "Requests that are under way.", state.in_flight),
-        ("waiting", "Requests that wait to be let in.", limiter.waiting),
+        ("limit", "Maximum number of concurrent requests.", state.limit),
+        ("in_flight", "Requests in flight.", state.in_flight),
+        ("waiting", "Requests waiting for admission.", limiter.waiting),
     ):
         yield GaugeMetricFamily(f"podlife_client_{name}", help_, float(number))
-    events = CounterMetricFamily("podlife_events_total", "What has become of events.", labels=("result",))
+    events = CounterMetricFamily("podlife_events_total", "Events by result.", labels=("result",))
     for result in ("sent", "dropped", "filtered", "failed"):
         events.add_metric((result,), sum(getattr(recorder.counts, result) for recorder in recorders))
     yield events

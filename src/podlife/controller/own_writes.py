@@ -2,7 +2,7 @@
 
 A controller that decides from a cache older than its last write would repeat the decision. Each write therefore
 records the resourceVersion that the server returned, and its key is not reconciled until the cache has reached it: a
-watch delivers changes in order, and bookmarks in between. Versions that are not numbers are not waited for. A list
+watch delivers changes in order, and bookmarks in between. Versions that are not numbers are ignored. A list
 that started after the write contains it whatever its version: a server restored from a backup continues with lower
 versions, and no key may wait for the lost ones.
 """
@@ -32,24 +32,24 @@ class _Followed(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Write:
     revision: int
-    # How many lists had been begun by then.
+    # Number of lists begun before the write.
     lists: int
 
     def is_seen(self, informer: _Followed) -> bool:
-        # A list that is under way has no revision.
+        # A list in progress has no revision yet.
         is_listed = informer.stats.lists > self.lists and informer.revision > 0
         return is_listed or informer.revision >= self.revision
 
 
 class OwnWrites:
-    """`followed` are the informers by what they follow; a write to anything else is not waited for."""
+    """`followed` are the informers by resource; writes to other resources are ignored."""
 
     def __init__(self, followed: Mapping[Ref, _Followed]) -> None:
         self._followed = followed
         self._written: dict[Hashable, dict[Ref, _Write]] = {}
 
     def note(self, key: Hashable, ref: Ref, written: Mapping[str, Any]) -> None:
-        """The server has answered with this object."""
+        """Record the object that the server returned for a write."""
         version = (written.get("metadata") or {}).get("resourceVersion") or ""
         if ref in self._followed and version.isdecimal():
             writes = self._written.setdefault(key, {})
@@ -57,7 +57,7 @@ class OwnWrites:
                 writes[ref] = _Write(int(version), self._followed[ref].stats.lists)
 
     def is_seen(self, key: Hashable) -> bool:
-        """Whether all that was written for the key has come back."""
+        """Whether the caches contain all writes for the key."""
         writes = self._written.get(key)
         if writes is None:
             return True

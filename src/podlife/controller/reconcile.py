@@ -22,7 +22,7 @@ from podlife.workqueue.queue import K
 
 log = logging.getLogger(__name__)
 
-_MOST_SECONDS_UNSEEN = 600.0
+_MOST_SECONDS_BY_CLOCK = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Again:
 
     @classmethod
     def by_clock(cls, seconds: float) -> Again:
-        """For a time that was reckoned by the wall clock: that may be set, and machines sleep, which no timer notices.
-        So it is looked again from time to time whether it has come."""
-        return cls(min(seconds, _MOST_SECONDS_UNSEEN))
+        """For a time by the wall clock, which may be set or advance during suspend unnoticed by timers: the delay is
+        bounded, so that the time is checked again."""
+        return cls(min(seconds, _MOST_SECONDS_BY_CLOCK))
 
 
 class Enqueue:
@@ -54,7 +54,7 @@ class Enqueue:
 
     def on_update(self, old: HasMetadata, new: HasMetadata) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # Deleted and recreated under its name, with no event in between.
+            # Recreated under the same name, without a delete event in between.
             self.on_delete(old)
         self._queue.add((new.metadata.namespace, new.metadata.name))
 
@@ -66,7 +66,7 @@ class Enqueue:
 
 
 class ControllerMetrics:
-    """What became of keys: `results` counts "success", "requeue_after", "error" and "terminal_error"."""
+    """Outcomes of keys: `results` counts "success", "requeue_after", "error" and "terminal_error"."""
 
     def __init__(self) -> None:
         self.results: Counter[str] = Counter()
@@ -75,7 +75,7 @@ class ControllerMetrics:
 
 
 class Controller(Generic[K]):
-    """`stop_seconds` is how long a key in progress may take after a cancellation; by default it is cut off."""
+    """`stop_seconds`: how long a key in progress may take after a cancellation; by default it is cancelled."""
 
     def __init__(
         self,
@@ -116,15 +116,14 @@ class Controller(Generic[K]):
                 self.metrics.seconds.observe(asyncio.get_running_loop().time() - started)
                 self.metrics.active_workers -= 1
                 self.queue.done(key)
-            # The next key may be there already, and need nothing that is waited for: watches and the lease have their
-            # turn in between.
+            # Yield to watches and the lease: the next key may be ready and need no wait.
             await asyncio.sleep(0)
 
     async def _finish(self, key: K) -> str:
-        """Handle the key to its end even when cancelled, within the time that there is for that."""
+        """Handle the key; if cancelled, finish it within `stop_seconds`."""
         if self.stop_seconds <= 0:
             return await self._handle(key)
-        # The failure is taken from the task itself.
+        # The failure is read from the task.
         handling = spawn(self._handle(key), name=f"{self.name} {key}", on_failure=lambda _: None)
         try:
             return await asyncio.shield(handling)
@@ -136,7 +135,7 @@ class Controller(Generic[K]):
             raise
 
     async def _handle(self, key: K) -> str:
-        """Reconcile the key and arrange what comes after; the name of the result."""
+        """Reconcile the key and requeue it as required; return the name of the result."""
         try:
             outcome = await self._reconcile(key)
         except TerminalError as error:
@@ -160,5 +159,5 @@ class Controller(Generic[K]):
 
 
 def show_key(key: object) -> str:
-    """Namespace and name as people write them: default/web."""
+    """Namespace and name in the usual notation: default/web."""
     return "/".join(map(str, key)).removeprefix("/") if isinstance(key, tuple) else str(key)

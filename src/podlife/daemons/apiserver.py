@@ -16,7 +16,7 @@ from podlife.daemons.event_loop import Shutdown, never_stopped, stopped_by_signa
 from podlife.daemons.limits import allow_many_open_files
 from podlife.memory import use_one_heap
 
-# Beyond the time that the server gives its requests: for what it puts away after them.
+# Time for cleanup after the server's own deadline for requests.
 _GRACE_SECONDS = 5.0
 
 
@@ -39,13 +39,13 @@ def run_process(settings: ApiServerSettings, on_ready: Callable[[ServingInfo], N
     use_one_heap()
 
     def ready(serving: ServingInfo) -> None:
-        # What is loaded by now stays: the garbage collector need not visit it again.
+        # Objects loaded so far stay: exclude them from garbage collection.
         gc.collect()
         gc.freeze()
-        # A closed pipe or a full disk is no reason not to serve.
+        # Serve even if the pipe is closed or the disk is full.
         with suppress(OSError):
             on_ready(serving)
 
-    # What is stored is safe at any moment, so the process may exit when a thread does not end.
+    # Stored data is always consistent, so the process may exit even if a thread does not end.
     shutdown = partial(stopped_by_signals, exit_after_seconds=settings.stop_seconds + _GRACE_SECONDS)
     event_loop.run(run(settings, on_ready=ready, shutdown=shutdown))

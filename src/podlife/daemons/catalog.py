@@ -1,6 +1,6 @@
-"""The catalogue of controllers: their names, what each is for, how one is made and how its metrics are exported.
+"""The catalogue of controllers: names, descriptions, factories and metrics exporters.
 
-No controller is imported before one is made.
+A controller is imported when it is created.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ TAINT_EVICTION = "taint-eviction-controller"
 OUT_OF_SERVICE = "out-of-service"
 
 _ABOUT = {
-    "replicaset-controller": "as many pods of one template as are asked for",
-    "statefulset-controller": "pods with a name, an order and volumes of their own",
-    "job-controller": "pods that run to their end, counted exactly",
-    "ttl-after-finished-controller": "Jobs that are over go after their time to live",
-    "daemonset-controller": "one pod on every node that fits",
-    "deployment-controller": "ReplicaSets that follow one another: rollouts, their history and their deadline",
-    "disruption-controller": "how many pods of a PodDisruptionBudget may be evicted, which `kubectl drain` waits for",
-    OWNER_GC: "what was owned goes with its owner: background, foreground, orphan",
-    SCHEDULER: "a node for every pod that has none; only where it is named, since clusters have one",
-    POD_GC: "pods that nobody else finishes; the same as `podlife gc run`",
-    NODE_LIFECYCLE: "nodes that fall silent are shown as not ready and tainted, zone by zone",
-    TAINT_EVICTION: "pods leave nodes with a NoExecute taint when they do not tolerate it any longer",
-    OUT_OF_SERVICE: "nodes that are confirmed dead give up their pods and volumes; only where it is named",
+    "replicaset-controller": "maintains the number of replicas of a pod template",
+    "statefulset-controller": "pods with stable names, an order and their own volumes",
+    "job-controller": "pods that run to completion, counted exactly",
+    "ttl-after-finished-controller": "deletes finished Jobs after their time to live",
+    "daemonset-controller": "one pod on every matching node",
+    "deployment-controller": "rollouts: successive ReplicaSets, their history and progress deadline",
+    "disruption-controller": "status of PodDisruptionBudgets, which evictions and `kubectl drain` need",
+    OWNER_GC: "deletes or orphans dependents of deleted owners: background, foreground, orphan",
+    SCHEDULER: "assigns pods to nodes; only if named, since clusters usually have one",
+    POD_GC: "removes pods that no other controller removes; the same as `podlife gc run`",
+    NODE_LIFECYCLE: "marks unresponsive nodes as not ready and taints them, zone by zone",
+    TAINT_EVICTION: "evicts pods from nodes with NoExecute taints that they do not tolerate",
+    OUT_OF_SERVICE: "releases pods and volumes of nodes that are confirmed dead; only if named",
 }
 # Names from before kube-controller-manager 1.28, which it still accepts, if not the short name.
 _OLDER = {
@@ -49,9 +49,9 @@ _OLDER = {
     # Not upstream: other spellings that users try.
     OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
 }
-# One word for controllers that belong together.
+# Names for groups of controllers.
 _TOGETHER = {"nodehealth": (NODE_LIFECYCLE, TAINT_EVICTION)}
-# Controllers of kube-controller-manager v1.36 that podlife does not have: a user who names one made no typo.
+# Controllers of kube-controller-manager v1.36 that podlife does not have, for a better message than "unknown".
 _NOT_HERE = frozenset(
     f"{name}-controller"
     for name in (
@@ -77,8 +77,7 @@ _NOT_HERE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """`make` takes a control plane and the options of the controller's class; `export` registers metrics beyond those
-    that every controller has."""
+    """`make` takes a control plane and the controller's options; `export` registers its additional metrics."""
 
     name: str
     make: Callable[..., Runnable]
@@ -122,14 +121,14 @@ def choose(words: Iterable[str]) -> tuple[CatalogEntry, ...]:
             raise ConfigError(_unknown(name, by_name))
         (unwanted if word.startswith("-") else wanted).update(by_name[name])
     if both := sorted(wanted & unwanted):
-        raise ConfigError(f"--controllers both names and leaves out {both[0]}")
+        raise ConfigError(f"--controllers both includes and excludes {both[0]}")
     chosen = tuple(
         each
         for each in known
         if each.name in wanted or (is_all and each.is_usual and each.name not in unwanted)
     )
     if not chosen and not unwanted:
-        raise ConfigError("--controllers names none: `podlife controllers list` shows all there are")
+        raise ConfigError("--controllers is empty: `podlife controllers list` shows all controllers")
     if not chosen:
         rest = ",".join(f"-{name}" for name in sorted(unwanted))
         raise ConfigError(f"--controllers leaves nothing to run: for all the others write '*,{rest}'")
@@ -139,12 +138,12 @@ def choose(words: Iterable[str]) -> tuple[CatalogEntry, ...]:
 def _unknown(name: str, known: Iterable[str]) -> str:
     if f"{name.removesuffix('-controller')}-controller" in _NOT_HERE:
         return (
-            f"--controllers: kube-controller-manager has a {name}, podlife has none; `podlife controllers list` "
-            "shows all there are"
+            f"--controllers: podlife does not have kube-controller-manager's {name}; `podlife controllers list` "
+            "shows all controllers"
         )
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     meant = f"did you mean {near[0]}? " if near else ""
-    return f"--controllers knows no {name!r}: {meant}`podlife controllers list` shows all there are"
+    return f"unknown --controllers value {name!r}: {meant}`podlife controllers list` shows all controllers"
 
 
 def _made_by(module: str, name: str, **defaults: Any) -> Callable[..., Runnable]:
@@ -156,7 +155,7 @@ def _made_by(module: str, name: str, **defaults: Any) -> Callable[..., Runnable]
 
 
 def _make_pod_gc(plane: ControlPlane, **options: Any) -> Runnable:
-    """With caches of its own, since it keeps less of a pod than the other controllers do."""
+    """With its own caches, since it needs fewer fields of a pod than the other controllers."""
     from podlife.daemons.gc import PodGarbageCollector
     from podlife.podgc import Settings
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from podlife.client import Client, Connection
 
 GC_RIGHTS = "deploy/gc/rbac.yaml"
-# Resources that only policies and guards read have a manifest of their own.
+# Resources that only policies and guards read have their own manifest.
 _GC_PARTS = {"namespaces": "deploy/gc/policy/rbac.yaml"}
 
 

@@ -34,7 +34,7 @@ class ControllersSettings:
     service: ServiceSettings
     # Names, `*` and `-name`, as `catalog.choose` reads them.
     controllers: Sequence[str] = ("*",)
-    # By the full name of a controller: what its class is made with.
+    # Keyword arguments of controllers, by full name.
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # How long in-flight work may take on shutdown; None: as long as the lease allows.
     stop_seconds: float | None = None
@@ -46,8 +46,7 @@ async def run(
     on_ready: Callable[[], None] | None = None,
     shutdown: Shutdown = never_stopped,
 ) -> None:
-    """Run controllers until `shutdown` or cancellation. Raises PodlifeError when they cannot work, or may not any
-    longer."""
+    """Run controllers until `shutdown` or cancellation. Raises PodlifeError if they cannot work or lose the lease."""
     entries = choose(settings.controllers)
     seconds = settings.stop_seconds
     if seconds is None:

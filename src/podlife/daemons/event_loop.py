@@ -31,12 +31,12 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def never_stopped(stop: Callable[[], None]) -> AbstractContextManager[None]:
-    """A `Shutdown` for daemons that are stopped by cancellation alone."""
+    """A `Shutdown` for daemons that are only stopped by cancellation."""
     return nullcontext()
 
 
 def hold_back_signals() -> None:
-    """Block the signals that would end the process until `stopped_by_signals` can act on them, across an exec too."""
+    """Block terminating signals until `stopped_by_signals` handles them, even across an exec."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
 
@@ -78,7 +78,7 @@ def signals_handled(handle: Callable[[], None]) -> Iterator[None]:
 
 
 def _exit_after(seconds: float) -> None:
-    """Threads that compute cannot be stopped, and the interpreter would wait for them."""
+    """Exit even if threads are busy, for which the interpreter would wait."""
     timer = threading.Timer(seconds, os._exit, [1])
     timer.daemon = True
     timer.start()

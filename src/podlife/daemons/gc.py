@@ -65,7 +65,7 @@ async def run(
     on_ready: Callable[[], None] | None = None,
     shutdown: Shutdown = never_stopped,
 ) -> None:
-    """Collect pods until `shutdown` or cancellation. Raises PodlifeError when it cannot, or may not any longer."""
+    """Collect pods until `shutdown` or cancellation. Raises PodlifeError if it cannot work or loses the lease."""
 
     def make(client: Client, clock: Clock, recorder: Recorder) -> PodGarbageCollector:
         return PodGarbageCollector(
@@ -83,7 +83,7 @@ async def run(
 
 
 class PodGarbageCollector:
-    """The collector with what may accompany it: an archive, finalizer removal, a policy file that is reloaded."""
+    """The collector with its optional parts: an archive, finalizer removal, a reloaded policy file."""
 
     name = "pod-garbage-collector-controller"
 
@@ -155,7 +155,7 @@ class PodGarbageCollector:
 
 
 def _log_fields(settings: GcDaemonSettings) -> dict[str, Any]:
-    """What explains which pods are collected: above all the policy file."""
+    """Settings that explain which pods are collected, such as the policy file."""
     collector, file = settings.collector, settings.policy_file
     guards, policy = collector.guards, collector.policy
     rules = {"policy": str(file.path), "rules": len(policy.rules)} if file and policy else {}

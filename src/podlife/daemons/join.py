@@ -32,13 +32,13 @@ _CONNECT_SECONDS = 10.0
 _SIGN_SECONDS = 120.0
 _POLL_SECONDS = 1.0
 _MOST_BYTES = 1024 * 1024
-# One that ends sooner is not begun with.
+# A certificate that expires sooner is not reused.
 _LEAST_VALID = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSettings:
-    """`where` is a join file, or the URL of a server; a URL needs a token and something to trust the server by."""
+    """`where` is a join file, or the URL of a server; a URL requires a token and a way to verify the server."""
 
     node_name: str
     data: Path
@@ -88,18 +88,18 @@ def _check(settings: JoinSettings) -> None:
     if not _is_url(where):
         if not Path(where).expanduser().is_file():
             raise ConfigError(
-                f"--join {where}: there is no such file; `podlife up` says where its join file is, or write https://…"
+                f"--join {where}: file not found; `podlife up` shows the path of its join file, or specify https://…"
             )
         return
     if settings.ca_hash and not _HASH.fullmatch(settings.ca_hash):
         raise ConfigError(
-            f"--ca-hash {settings.ca_hash!r} is invalid: expected sha256: and 64 hexadecimal digits"
+            f"invalid --ca-hash {settings.ca_hash!r}: expected sha256: and 64 hexadecimal digits"
         )
     if not settings.token:
-        raise ConfigError(f"--join {where} needs --token: `podlife up` keeps it in its join file")
+        raise ConfigError(f"--join {where} requires --token, which is in the join file of `podlife up`")
     if not settings.ca_hash and not settings.certificate_authority:
         raise ConfigError(
-            f"--join {where} needs --ca-hash or --certificate-authority: without either anybody could be that server"
+            f"--join {where} requires --ca-hash or --certificate-authority to verify the server"
         )
 
 
@@ -125,9 +125,7 @@ def _trusted(settings: JoinSettings) -> Connection:
         except ValueError:
             found = "no certificate"
         if found != settings.ca_hash:
-            raise ConfigError(
-                f"{where} has another authority ({found}): it is not the server that --ca-hash means"
-            )
+            raise ConfigError(f"{where} has another certificate authority ({found}) than --ca-hash specifies")
     return Connection(where, auth=TokenAuth(settings.token), certificate_authority=authority, origin="--join")
 
 
@@ -157,7 +155,7 @@ def _fetch_authority(where: str) -> bytes:
         line.close()
     if answer.status != 200:
         raise PodlifeError(
-            f"{where} does not tell its authority ({answer.status}): use its join file instead"
+            f"{where} does not publish its certificate authority ({answer.status}): use its join file instead"
         )
     return _authority_in(where, body)
 
@@ -168,7 +166,7 @@ def _authority_in(where: str, body: bytes) -> bytes:
         cluster = json.loads(yaml_to_json(text.encode()))["clusters"][0]["cluster"]
         return base64.b64decode(cluster["certificate-authority-data"])
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        raise PodlifeError(f"what {where} tells of its authority cannot be read: use its join file") from None
+        raise PodlifeError(f"{where} publishes an invalid certificate authority: use its join file") from None
 
 
 async def _signed(name: str, connection: Connection) -> KeyPair:
@@ -184,8 +182,8 @@ async def _signed(name: str, connection: Connection) -> KeyPair:
             )
         except (UnauthorizedError, ForbiddenError):
             raise ConfigError(
-                f"{connection.server} does not take the token, which lasts as long as `podlife up` runs: "
-                "take its newest join file"
+                f"{connection.server} rejected the token, which is valid only while `podlife up` runs: "
+                "use its newest join file"
             ) from None
 
 

@@ -13,18 +13,18 @@ from podlife.pki import CertificateAuthority, ClusterAccess, Subject, format_kub
 def make_kubeconfig(
     folder: Path, *, node: str | None = None, user: str | None = None, groups: tuple[str, ...] = ()
 ) -> str:
-    """The text of a kubeconfig for a node or a user, or the admin's when neither is named; raises ConfigError.
+    """The text of a kubeconfig for a node or a user, or the admin's if neither is given. Raises ConfigError.
 
     An empty name is invalid: it never stands for the admin."""
     admin = _read_admin(folder)
     if node is not None:
         if problems := check_dns_subdomain(node):
-            raise ConfigError(f"{node!r} is not a name for a node: {problems[0]}")
+            raise ConfigError(f"invalid node name {node!r}: {problems[0]}")
         subject = node_subject(node)
     elif user is not None:
         subject = _user_subject(user, groups)
     elif groups:
-        raise ConfigError("a group needs a user: name one with --user")
+        raise ConfigError("--group requires --user")
     else:
         return admin
     pki = CertificateAuthority(folder / "pki", SystemClock())

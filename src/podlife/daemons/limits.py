@@ -1,4 +1,4 @@
-"""The limit of open files of a process: each connection is one, and clients decide how many there are."""
+"""The limit of open files of a process: each connection needs one, and clients decide their number."""
 
 from __future__ import annotations
 

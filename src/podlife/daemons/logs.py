@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 
 class _JsonHandler(logging.StreamHandler[TextIO]):
-    """Knows whether anything has been logged."""
+    """Records whether anything has been logged."""
 
     has_begun = False
 
@@ -23,7 +23,7 @@ class _JsonHandler(logging.StreamHandler[TextIO]):
 
 
 def log_the_end(line: str) -> bool:
-    """Log what ended the process as the last record of a JSON log; false when there is no such log."""
+    """Log what ended the process as the last record of a JSON log; false if the log is not JSON."""
     is_log = any(isinstance(each, _JsonHandler) and each.has_begun for each in logging.getLogger().handlers)
     if is_log:
         logging.getLogger("podlife").error(line)
@@ -69,11 +69,11 @@ def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
 
 
 def _load_structlog() -> Any:
-    """Import structlog without rich, with which it would draw tracebacks: importing rich takes longer, and more memory,
-    than all the rest."""
+    """Import structlog without rich, which it would use for tracebacks and which costs more time and memory than
+    everything else."""
     is_hidden = "rich" not in sys.modules
     if is_hidden:
-        # For Python, the module is not installed.
+        # Makes the import fail as if rich were not installed.
         sys.modules["rich"] = None  # type: ignore[assignment]
     try:
         import structlog
@@ -111,7 +111,7 @@ def _renderers(stream: TextIO, verbosity: int) -> list[Any]:
 
 
 def _leave_out_details(_: Any, __: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """On a terminal, leave out what repeats the message."""
+    """On a terminal, omit fields that repeat the message."""
     for key in ("logger", "pod", "uid", "node"):
         record.pop(key, None)
     return record

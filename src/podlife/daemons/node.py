@@ -1,8 +1,8 @@
-"""The node agent as a daemon.
+"""The kubelet as a daemon.
 
-One agent at a time uses a data directory, and one serves a node's name: a second one is refused. Stopping the agent
-leaves its pods running; the next agent on the same directory continues with them. An API server that is unreachable is
-waited for, since pods may run already; one that refuses the node's credentials raises PodlifeError.
+One kubelet at a time uses a data directory, and one serves a node's name: a second one is refused. Stopping it leaves
+its pods running; the next kubelet on the same directory continues with them. It waits for an unreachable API server,
+since pods may already be running; refused credentials raise PodlifeError.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from podlife.kubelet.settings import KubeletSettings
 log = logging.getLogger(__name__)
 
 _ACCESS_CHECK_SECONDS = 10.0
-# The pause between two checks of the node's status; a node with a shorter lease is checked more often.
+# Interval of node status checks; shorter for a node with a shorter lease.
 _CHECK_SECONDS = 10.0
 # Enough for a thousand clients with a command each. Not more: a client that connects and sends nothing costs memory
 # until its handshake times out.
 MOST_OPEN_FILES = 8192
-# Which a server has by itself.
+# Built into every server.
 _RIGHTS = "the ClusterRole system:node"
 
 Taint = dict[str, str]
@@ -77,7 +77,7 @@ class NodeDaemonSettings:
 
 
 async def run(settings: NodeDaemonSettings, *, shutdown: Shutdown = never_stopped) -> None:
-    """Run the agent until `shutdown` or cancellation; its pods keep running. Raises PodlifeError when it cannot."""
+    """Run the kubelet until `shutdown` or cancellation; its pods keep running. Raises PodlifeError if it cannot."""
     connection, data = settings.connection, settings.data
     clock = SystemClock()
     with _locked(data):
@@ -97,7 +97,7 @@ async def run(settings: NodeDaemonSettings, *, shutdown: Shutdown = never_stoppe
 
 @contextmanager
 def _locked(data: Path) -> Iterator[None]:
-    """Lock the data directory; the kernel releases the lock when the process ends, however it does."""
+    """Lock the data directory; the kernel releases the lock when the process ends."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(data / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -108,7 +108,7 @@ def _locked(data: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ConfigError(
-                f"another node's agent has {data}: end it first, or name another folder with --data"
+                f"another node agent uses {data}: stop it first, or name another folder with --data"
             ) from None
         yield
     finally:
@@ -116,7 +116,7 @@ def _locked(data: Path) -> Iterator[None]:
 
 
 async def _check_access(name: str, client: Client, connection: Connection) -> None:
-    """Fail at start when the server refuses this node; wait for one that is unreachable."""
+    """Fail at start if the server refuses this node; wait for an unreachable one."""
     try:
         await client.with_timeout(_ACCESS_CHECK_SECONDS).get(NODES, name)
     except NotFoundError:
@@ -174,14 +174,14 @@ def _agent_settings(settings: NodeDaemonSettings, address: str) -> KubeletSettin
 
 
 def check_static_pod(pod: Object) -> list[str]:
-    """What an API server would reject of it: a static pod must not run here without a mirror there."""
+    """Why an API server would reject the pod: a static pod must not run without a mirror pod."""
     from podlife.apiserver.strategies.core.pod.strategy import PodStrategy
 
     return [str(each) for each in PodStrategy().validate(pod)]
 
 
 def make_runtime(settings: RuntimeSettings, address: str, clock: Clock) -> Runtime:
-    # Imported where it is used: containerd needs a library that the others do not.
+    # Imported on use: containerd needs a library that the others do not.
     match settings.kind:
         case "containerd":
             from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
@@ -194,7 +194,7 @@ def make_runtime(settings: RuntimeSettings, address: str, clock: Clock) -> Runti
             from podlife.kubelet.hollow.script import script_of
             from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 
-            # Only what pods say in their annotations.
+            # Behaviour is only set by annotations of pods.
             return SimRuntime(SimWorld(clock, script_of(Scenario()), ips=(address,)))
         case _:
             from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings

@@ -104,7 +104,7 @@ async def run_service(
     shutdown: Shutdown = never_stopped,
 ) -> None:
     """Run until `shutdown` or cancellation; after a cancellation, events that were not sent yet may be lost. `on_ready`
-    is called once the work has no complaint left. Raises PodlifeError when it cannot work, or may not any longer."""
+    is called once the work has no complaint left. Raises PodlifeError if it cannot work or loses the lease."""
     connection = settings.connection
     timeout_seconds = settings.request_timeout_seconds
     async with connected(connection, timeout_seconds=timeout_seconds, rights=service.rights) as client:
@@ -158,8 +158,8 @@ def _make_parts(service: Service, settings: ServiceSettings, client: Client) -> 
 def _lease_of(settings: ElectionSettings, connection: Connection) -> tuple[str, str]:
     """Namespace and name of the lease.
 
-    All processes that do the same work in one cluster must agree on one lease. A pod may use that of its own namespace
-    alone; outside the cluster the namespace of the current context would differ from user to user."""
+    All processes that do the same work in one cluster must agree on one lease. A pod may only use its own namespace;
+    outside the cluster the namespace of the current context would differ from user to user."""
     is_pod = isinstance(connection.auth, TokenFileAuth)
     namespace = settings.lease_namespace or (connection.namespace if is_pod else "kube-system")
     return namespace, settings.lease_name
@@ -178,8 +178,8 @@ async def _start_health(
 
 
 async def _check_access(election: ElectionSettings | None, connection: Connection, client: Client) -> None:
-    """Fail at start when the server is unreachable, or refuses the credentials or the lease. Later outages are waited
-    out, however long they take."""
+    """Fail at start if the server is unreachable, or refuses the credentials or the lease. Later outages only delay the
+    work, however long they take."""
     if election is None:
         await client.request("GET", "/version")
         return

@@ -1,7 +1,7 @@
 """A simulation as a daemon: hollow nodes, then pods, then what the scenario says, until shutdown or its duration ends.
 
-At its end it deletes what it has created, even if it fails: the pods of this run, its nodes and their leases. What it
-has to say goes to a `SimulationReporter`.
+When it ends, it deletes what it has created, even after a failure: the pods of this run, its nodes and their leases.
+Progress goes to a `SimulationReporter`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from podlife.kubelet.hollow import (
 )
 
 _RIGHTS = "docs/sim.md"
-# Nodes register by the hundred each second: longer than this has another cause.
+# Hundreds of nodes register per second: exceeding this has another cause.
 _READY_SECONDS, _READY_SECONDS_EACH = 60.0, 0.1
 _CLEAN_SECONDS, _CLEAN_SECONDS_EACH = 60.0, 0.02
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _REQUEST_SECONDS = 60.0
 
 
@@ -102,7 +102,7 @@ class Simulation:
             tells_events=settings.has_events,
             tells_ends=not settings.has_quick_ends,
         )
-        # A limiter of its own: status updates of nodes must not wait behind thousands of pod creations.
+        # Own limiter: status updates of nodes must not wait behind thousands of pod creations.
         self._client = client.with_timeout(_REQUEST_SECONDS, limiter=Limiter())
         self._settings = settings
         self._reporter = reporter
@@ -154,7 +154,7 @@ class Simulation:
         seconds = _READY_SECONDS + _READY_SECONDS_EACH * self._settings.nodes
         deadline = asyncio.get_running_loop().time() + seconds
         while self._fleet.ready < self._settings.nodes:
-            if await wait_until_set(self._is_stopped, seconds=_LOOK_SECONDS):
+            if await wait_until_set(self._is_stopped, seconds=_POLL_SECONDS):
                 return False
             if asyncio.get_running_loop().time() > deadline:
                 nodes = self._settings.nodes

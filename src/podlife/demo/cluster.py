@@ -1,7 +1,7 @@
 """The cluster of a demo: `podlife up` in its own process and a temporary directory, with times short enough to watch.
 
-It ends with the demo, however that ends, unless it is kept. A node fails as a machine that hangs does: its agent is
-stopped by SIGSTOP and sends nothing, while its pods keep running.
+It ends with the demo, however that ends, unless it is kept. A node fails like a machine that hangs: SIGSTOP stops its
+kubelet, which sends nothing, while its pods keep running.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from podlife.localcluster.control_socket import ask
 from podlife.localcluster.state_dir import StateDir
 
 _START_SECONDS = 60.0
-# After this, a second signal is not taken for a repetition of the first.
+# Further apart than `podlife up` treats as one signal.
 _APART_SECONDS = 0.6
 _STOP_SECONDS = 60.0
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class DemoTimes:
-    """Timeouts that are minutes in a usual cluster."""
+    """Timeouts that are minutes in a normal cluster."""
 
     lease_seconds: int = 4
     monitor_seconds: int = 1
@@ -56,7 +56,7 @@ class DemoTimes:
 
 
 class DemoCluster:
-    """With `is_kept` it outlives the demo."""
+    """With `is_kept` it keeps running after the demo."""
 
     def __init__(self, nodes: int, times: DemoTimes, *, is_kept: bool) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="podlife-demo-"))
@@ -66,13 +66,13 @@ class DemoCluster:
         self.kubeconfig = self.path / "admin.kubeconfig"
         self.log = self.path / "up.log"
         self._state_dir = StateDir(self.path)
-        # Process descriptors of their agents: a PID could be reused.
+        # Process descriptors of their kubelets: a PID could be reused.
         self._frozen: dict[str, int] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def command(self) -> list[str]:
-        """As a user would type it."""
+        """For display: as a user would type it."""
         return [
             *("podlife", "up", "--nodes", str(len(self.nodes)), "--port", "0", "--data", str(self.path)),
             *self.times.flags(),
@@ -87,13 +87,13 @@ class DemoCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C is for the demo, which ends the cluster in order.
+                # Ctrl-C goes to the demo only, which stops the cluster in order.
                 start_new_session=True,
-                preexec_fn=ending,  # noqa: PLW1509 - one system call, and no second thread that could be in its way
+                preexec_fn=ending,  # noqa: PLW1509 - one system call, and no second thread is running
             )
 
     async def wait_until_served(self) -> None:
-        """Wait until its API server answers. Raises PodlifeError."""
+        """Wait until its API server responds. Raises PodlifeError."""
         assert self._process is not None
         deadline = asyncio.get_running_loop().time() + _START_SECONDS
         while not ((holder := self._state_dir.holder()) and holder.is_alive and holder.url):
@@ -101,9 +101,9 @@ class DemoCluster:
                 raise PodlifeError(f"the cluster of the demo has ended: {self._last_words()}")
             if asyncio.get_running_loop().time() > deadline:
                 raise PodlifeError(
-                    f"the cluster did not start in {_START_SECONDS:.0f} s; it said: {self._last_words()}"
+                    f"the cluster did not start in {_START_SECONDS:.0f} s; last log line: {self._last_words()}"
                 )
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def _last_words(self) -> str:
         """The last line of its log, which is removed with its directory."""
@@ -112,38 +112,36 @@ class DemoCluster:
 
     # One node
 
-    async def agent_of(self, node: str) -> int:
-        """The PID of its agent. Raises PodlifeError when there is none."""
+    async def kubelet_of(self, node: str) -> int:
+        """The PID of its kubelet. Raises PodlifeError if it is not running."""
         status = await asyncio.to_thread(ask, self._state_dir, {"do": "status"})
         for part in status["parts"]:
             if part["name"] == node and part["pid"]:
                 return int(part["pid"])
         raise PodlifeError(
-            f"the agent of {node} does not run: with --keep its log stays, in {self._state_dir.logs}"
+            f"the kubelet of {node} is not running: --keep keeps its log in {self._state_dir.logs}"
         )
 
     async def freeze(self, node: str) -> int:
-        """Stop its agent with SIGSTOP; the PID of the agent."""
-        pid = await self.agent_of(node)
+        """Stop its kubelet with SIGSTOP; return the PID."""
+        pid = await self.kubelet_of(node)
         process = self._frozen[node] = os.pidfd_open(pid)
         signal.pidfd_send_signal(process, signal.SIGSTOP)
         return pid
 
     def thaw(self, node: str) -> None:
         process = self._frozen.pop(node)
-        # A user who follows the demo may have killed it meanwhile.
+        # A user may have killed it meanwhile.
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(process, signal.SIGCONT)
         os.close(process)
 
     async def restart(self, node: str) -> None:
-        """Kill its agent, which `podlife up` restarts; its pods keep running."""
-        os.kill(await self.agent_of(node), signal.SIGKILL)
-
-    # The end
+        """Kill its kubelet, which `podlife up` restarts; its pods keep running."""
+        os.kill(await self.kubelet_of(node), signal.SIGKILL)
 
     async def end(self) -> None:
-        """End it and remove its directory, unless it is kept. Raises PodlifeError when something is left."""
+        """Stop it and remove its directory, unless it is kept. Raises PodlifeError if something is left."""
         for node in list(self._frozen):
             self.thaw(node)
         if self._process is None or self.is_kept:
@@ -153,15 +151,13 @@ class DemoCluster:
 
     async def _stop(self, process: subprocess.Popen[bytes]) -> None:
         for seconds in (_APART_SECONDS, _STOP_SECONDS):
-            # The second signal kills the pods: their clean shutdown is not needed.
+            # The second signal kills the pods without their grace period.
             process.terminate()
             if await _has_ended(process, seconds):
                 return
         process.kill()
         process.wait(_STOP_SECONDS)
-        raise PodlifeError(
-            f"the cluster of the demo did not end in {_STOP_SECONDS:.0f} s: look at {self.path}"
-        )
+        raise PodlifeError(f"the cluster of the demo did not end in {_STOP_SECONDS:.0f} s; see {self.path}")
 
 
 async def _has_ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
@@ -169,5 +165,5 @@ async def _has_ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
     while process.poll() is None:
         if asyncio.get_running_loop().time() > deadline:
             return False
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
     return True

@@ -1,6 +1,6 @@
 """Prints the steps of a demo: the time, what happened, which component did it, by which rule, and how to see it.
 
-It waits for Enter between steps if asked to. That what it prints is true is checked by the scenario.
+It waits for Enter between steps if requested. The scenario checks that what it prints is true.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _READING_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class DemoStep(Generic[S]):
-    """`do` makes something happen or waits for it, and raises NotObservedError when it does not. The texts are filled
-    from the facts that the scenario has gathered by then; `see` are commands to type."""
+    """`do` triggers or awaits the event, and raises NotObservedError if it does not occur. The texts are formatted with
+    the facts that the scenario has gathered by then; `see` are commands to type."""
 
     title: str
     do: Callable[[S], Awaitable[None]]
@@ -42,11 +42,9 @@ class DemoStep(Generic[S]):
 
 class Narrator:
     def __init__(self, *, is_paused: bool) -> None:
-        """Raises ConfigError when it should pause without a terminal."""
+        """Raises ConfigError if it should pause without a terminal."""
         if is_paused and not sys.stdin.isatty():
-            raise ConfigError(
-                "--pause waits for Enter, and there is no terminal to press it on: leave it out"
-            )
+            raise ConfigError("--pause requires a terminal to wait for Enter")
         self._is_paused = is_paused
         self._began = time.monotonic()
         self._width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((100, 24)).columns))
@@ -60,7 +58,7 @@ class Narrator:
         seconds = f"{time.monotonic() - self._began:5.1f} s"
         self.say(f"{seconds}  {typer.style(f'{number}. {text}', bold=True)}")
 
-    def tell(self, step: DemoStep[Any], facts: Mapping[str, object]) -> None:
+    def describe(self, step: DemoStep[Any], facts: Mapping[str, object]) -> None:
         self._paragraph("", step.what.format_map(facts))
         self._paragraph("who", step.who.format_map(facts))
         self._paragraph("rule", step.rule.format_map(facts))
@@ -82,11 +80,11 @@ class Narrator:
             self.say(line)
 
     async def pause(self) -> None:
-        """Wait for Enter if asked to; otherwise give a reader time."""
+        """Wait for Enter if requested; otherwise give the reader time."""
         if not self._is_paused:
             await asyncio.sleep(_READING_SECONDS if sys.stdout.isatty() else 0)
             return
-        typer.echo(f"{' ' * _INDENT}(Enter goes on)", nl=False)
+        typer.echo(f"{' ' * _INDENT}(press Enter to continue)", nl=False)
         sys.stdout.flush()
         pressed = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -95,6 +93,6 @@ class Narrator:
             await pressed.wait()
         finally:
             loop.remove_reader(sys.stdin.fileno())
-        # The terminal delivers a whole line; after end of file there is nothing to wait for.
+        # The terminal delivers a whole line; after end of file pausing is pointless.
         if not os.read(sys.stdin.fileno(), 4096):
             self._is_paused = False

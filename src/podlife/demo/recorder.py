@@ -1,7 +1,6 @@
 """Records every change of the nodes and pods of a demo's cluster, in order.
 
-A step is checked against the recording, not against the current state: so a change is found even if it was brief, or
-long ago.
+A step is checked against the recording, not the current state, so a change is found even if it was brief or long ago.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ T = TypeVar("T")
 NAMESPACE = "default"
 # Some hundred times what a demo records.
 _MOST = 20_000
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 class NotObservedError(PodlifeError):
     """A step of a demo did not happen."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"the demo did not see what it tells: {what}")
+        super().__init__(f"the demo did not observe what it describes: {what}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class ClusterRecorder:
                     del now[each.name]
                 self._changed.set()
 
-    # What there is
+    # Current state
 
     def pod(self, name: str) -> Object | None:
         found = self._now.get("pods", {}).get(name)
@@ -94,26 +93,26 @@ class ClusterRecorder:
         labelled = [pod for pod in found if (pod["metadata"].get("labels") or {}).get("app") == app]
         return sorted(labelled, key=lambda pod: str(pod["metadata"]["name"]))
 
-    # What there was
+    # History
 
     def history(self, uid: str, *, since: float = 0.0) -> Iterator[RecordedObject]:
         for seen in self._seen.values():
             yield from (each for each in seen if each.uid == uid and each.at >= since)
 
     async def until(self, what: str, find: Callable[[], T | None], *, seconds: float = 30.0) -> T:
-        """What `find` returns. Raises NotObservedError when it returns nothing in time."""
+        """Return what `find` returns; raises NotObservedError if that is None until the deadline."""
         deadline = asyncio.get_running_loop().time() + seconds
         while (found := find()) is None:
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
                 raise NotObservedError(f"{what}, within {seconds:.0f} s")
             self._changed.clear()
-            # Even without a change: files and processes send no notification.
-            await wait_until_set(self._changed, seconds=min(left, _LOOK_SECONDS))
+            # Poll too: files and processes send no notification.
+            await wait_until_set(self._changed, seconds=min(left, _POLL_SECONDS))
         return found
 
-    async def until_so(self, what: str, is_so: Callable[[], bool], *, seconds: float = 30.0) -> None:
-        await self.until(what, lambda: True if is_so() else None, seconds=seconds)
+    async def until_true(self, what: str, is_true: Callable[[], bool], *, seconds: float = 30.0) -> None:
+        await self.until(what, lambda: True if is_true() else None, seconds=seconds)
 
     async def until_seen(
         self,
@@ -124,7 +123,7 @@ class ClusterRecorder:
         since: float = 0.0,
         seconds: float = 30.0,
     ) -> RecordedObject:
-        """The first observation of an object that matches."""
+        """The first matching observation of an object."""
 
         def find() -> RecordedObject | None:
             return next((each for each in self.history(uid, since=since) if is_it(each)), None)
@@ -133,7 +132,7 @@ class ClusterRecorder:
 
 
 def condition(obj: Object, type_: str) -> Object:
-    """Empty when the object does not have it."""
+    """Empty if the object does not have it."""
     for each in (obj.get("status") or {}).get("conditions") or ():
         if each["type"] == type_:
             return dict(each)

@@ -1,6 +1,6 @@
 """Plays a demo: starts its cluster, narrates and checks a scenario step by step, and removes everything.
 
-A step that does not happen as it is told raises PodlifeError.
+A step that does not happen as described raises PodlifeError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podlife.demo.workloads import Journal
 from podlife.errors import ConfigError
 
 _NODES = 3
-# Each module has `STEPS`, and `SCENARIO`, the class that they are steps of.
+# Each module has `SCENARIO`, a class, and its `STEPS`.
 _SCENARIOS = {
     "node-failure": "podlife.demo.scenarios.node_failure",
     "graceful-delete": "podlife.demo.scenarios.graceful_delete",
@@ -41,9 +41,9 @@ class DemoSettings:
 
 
 async def run(settings: DemoSettings, *, shutdown: Shutdown = never_stopped) -> bool:
-    """Play a demo; false when `shutdown` ended it first. Raises PodlifeError when a step does not happen as told."""
+    """Play a demo; false if `shutdown` ended it first. Raises PodlifeError if a step does not happen as described."""
     if sys.platform != "linux":
-        raise ConfigError(f"podlife demo runs pods as processes of Linux, and this is {sys.platform}")
+        raise ConfigError(f"podlife demo runs pods as Linux processes; unsupported platform {sys.platform!r}")
     return await _Demo(settings, Narrator(is_paused=settings.is_paused)).run(shutdown)
 
 
@@ -76,7 +76,7 @@ class _Demo:
     async def _play(self) -> None:
         cluster = self._cluster = DemoCluster(_NODES, DemoTimes(), is_kept=self._is_kept)
         cluster.begin()
-        self._narrator.say("A cluster for this demo; what takes minutes in another one takes seconds here:\n")
+        self._narrator.say("Starting a cluster for this demo, with timeouts of seconds instead of minutes:\n")
         self._narrator.say(f"  {shlex.join(cluster.command)}")
         await cluster.wait_until_served()
         connection = load(Flags(kubeconfig=str(cluster.kubeconfig)))
@@ -88,18 +88,18 @@ class _Demo:
             ]
             context = DemoContext(cluster, client, recorder, journal)
             await context.until_nodes_ready(cluster.nodes)
-            self._narrator.say("\nTo look at it from another terminal:\n")
+            self._narrator.say("\nTo inspect it from another terminal:\n")
             self._narrator.say(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
-            await self._tell(context)
+            await self._narrate(context)
             for task in beside:
                 task.cancel()
 
-    async def _tell(self, context: DemoContext) -> None:
+    async def _narrate(self, context: DemoContext) -> None:
         scenario: DemoScenario = self._scenario.SCENARIO(context)
         for number, step in enumerate(self._scenario.STEPS, 1):
             self._narrator.title(number, step.title)
             await step.do(scenario)
-            self._narrator.tell(step, scenario.facts)
+            self._narrator.describe(step, scenario.facts)
             await self._narrator.pause()
 
     async def _end(self) -> None:
@@ -107,7 +107,7 @@ class _Demo:
             return
         if self._is_kept:
             folder = shlex.quote(str(self._cluster.path))
-            self._narrator.say(f"\nThe cluster runs on; `podlife down --data {folder}` ends it.")
+            self._narrator.say(f"\nThe cluster keeps running; `podlife down --data {folder}` stops it.")
         else:
-            self._narrator.say("\nEnding the cluster, with all that runs in it.")
+            self._narrator.say("\nStopping the cluster and everything in it.")
         await self._cluster.end()

@@ -13,7 +13,7 @@ from podlife.demo.workloads import Journal
 
 
 class DemoScenario:
-    """The texts of its steps are filled from `facts`."""
+    """The texts of its steps are formatted with `facts`."""
 
     def __init__(self, context: DemoContext) -> None:
         self.context = context
@@ -28,7 +28,7 @@ class DemoScenario:
 
     def _check_running_on(self, pod: Object) -> None:
         if not self._journal.alive(name_of(pod), node_of(pod)):
-            raise NotObservedError(f"the process of {name_of(pod)} running on")
+            raise NotObservedError(f"the process of {name_of(pod)} still running")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class DemoContext:
         def are_ready() -> bool:
             return all((node := self.recorder.node(name)) is not None and is_ready(node) for name in nodes)
 
-        await self.recorder.until_so(f"{listed(nodes)} ready", are_ready, seconds=60)
+        await self.recorder.until_true(f"{listed(nodes)} ready", are_ready, seconds=60)
 
     async def until_pods_ready(self, app: str, count: int) -> list[Object]:
         def find() -> list[Object] | None:
@@ -53,7 +53,7 @@ class DemoContext:
         return await self.recorder.until(f"{count} pods of {app}, all ready", find, seconds=60)
 
     async def until_process(self, pod: Object) -> int:
-        """The only process of a pod that has just become ready: its journal entry may come a moment later."""
+        """The only process of a ready pod; its journal entry may come shortly after."""
 
         def find() -> int | None:
             pids = self.journal.alive(name_of(pod), node_of(pod))

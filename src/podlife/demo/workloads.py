@@ -14,7 +14,7 @@ from podlife.api.codec import Object
 
 # Kubernetes expands $$ to one dollar sign, so the shell's PID needs four.
 _SAY = 'echo "$POD_NAME $$$$ $NODE_NAME {word}" >> "$JOURNAL"'
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _ENV: list[dict[str, Any]] = [
     {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
     {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
@@ -33,7 +33,7 @@ class JournalEntry:
 
 
 class Journal:
-    """Words: `began`, `ended` after SIGTERM; others are the scenario's."""
+    """Words: `began`, and `ended` after SIGTERM; scenarios add others."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "journal"
@@ -42,10 +42,10 @@ class Journal:
         self._read = 0
 
     async def run(self) -> None:
-        """Read it as it grows, so that entries have their time."""
+        """Follow the file, so that entries get accurate times."""
         while True:
             self._take()
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def lines(self, pod: str = "", word: str = "") -> list[JournalEntry]:
         self._take()
@@ -95,7 +95,7 @@ def _line(line: str) -> JournalEntry:
 
 
 def _is_alive(pid: int, journal: Path) -> bool:
-    """Whether the PID still is that of a container: only those have the journal in their environment."""
+    """Whether the PID still belongs to a container: only those have the journal in their environment."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:

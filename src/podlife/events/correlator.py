@@ -37,7 +37,7 @@ class CorrelatorSettings:
 
 @dataclass(frozen=True, slots=True)
 class Correlated:
-    """An event to send: to create or, where there is a patch, to patch."""
+    """An event to create or, if it has a patch, to patch."""
 
     key: Key
     event: Object
@@ -70,11 +70,12 @@ class Correlator:
         event, key = self._combine(event, about, now)
         correlated = self._count(event, key)
         # After counting, so that dropped events are in the count of the next one.
-        return correlated if self._may_tell(about, now) else None
+        return correlated if self._is_within_limit(about, now) else None
 
     def counts_only(self, about: Key, what: tuple[str, str, str], now: datetime) -> bool:
-        """Whether an event would be combined, counted and not sent; then it has been counted, and need not be made.
-        Thousands of pods of one owner make thousands of these. `what` is reason, message and who reports it."""
+        """Whether an event is only counted: combined with others and over the rate limit. If so it has been counted,
+        and need not be created: thousands of pods of one owner cause thousands of these. `what` is reason, message and
+        reporter."""
         reason, message, component = what
         key = (*about, reason, component, "")
         similar = self._similar.get(key)
@@ -92,7 +93,7 @@ class Correlator:
         return True
 
     def update(self, correlated: Correlated, answer: Object) -> None:
-        """What the server now holds for it: the next one of the same is counted from there."""
+        """Record the server's state of the event, from which repetitions are counted."""
         self._remember(correlated.key, answer)
 
     def _combine(self, event: Object, about: Key, now: datetime) -> tuple[Object, Key]:
@@ -108,13 +109,13 @@ class Correlator:
             return event, (*about, field_path, event["reason"], event["message"])
         # Remove one, so that the next new message exceeds the limit again and the set stays small.
         del similar.messages[next(iter(similar.messages))]
-        moment = format_time(now)
+        timestamp = format_time(now)
         combined = {
             **event,
             "message": f"{_COMBINED}{event['message']}",
             "count": 1,
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
+            "firstTimestamp": timestamp,
+            "lastTimestamp": timestamp,
         }
         return combined, key
 
@@ -137,7 +138,7 @@ class Correlator:
         observed = _Observed(event.get("count") or 1, event["firstTimestamp"], event["metadata"]["name"])
         self._observed.put(key, observed)
 
-    def _may_tell(self, about: Key, now: datetime) -> bool:
+    def _is_within_limit(self, about: Key, now: datetime) -> bool:
         bucket = self._buckets.get(about)
         if bucket is None:
             bucket = TokenBucket(self._settings.refill_per_second, self._settings.burst)

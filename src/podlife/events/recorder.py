@@ -29,19 +29,19 @@ log = logging.getLogger(__name__)
 
 _MOST_WAITING = 1000
 _TYPES = frozenset({"Normal", "Warning"})
-# An event about what lives in no namespace has to live in one all the same.
-_NAMESPACE_OF_THE_CLUSTER = "default"
+# Namespace of events about cluster-scoped objects.
+_CLUSTER_SCOPED_NAMESPACE = "default"
 
 
 @dataclass(slots=True)
 class RecorderCounts:
-    # On the server, as new events or as counts of old ones.
+    # Stored by the server, as new events or as counts of existing ones.
     sent: int = 0
-    # Too many were waiting.
+    # The queue was full.
     dropped: int = 0
     # Over the rate limit of one object.
     filtered: int = 0
-    # Not events at all, refused by the server, or not delivered in all tries.
+    # Invalid, refused by the server, or not delivered after all retries.
     failed: int = 0
 
 
@@ -73,11 +73,11 @@ class Recorder:
         return self._queue.qsize()
 
     def event(self, regarding: Mapping[str, Any], type_: str, reason: str, message: str) -> None:
-        """Tell what happened to `regarding`, an ObjectReference: kind, name and, where it has them, namespace,
-        uid, apiVersion. `type_` is Normal or Warning. Never waits, never raises."""
+        """Record an event about `regarding`, an ObjectReference: kind, name and, if any, namespace, uid, apiVersion.
+        `type_` is Normal or Warning. Never waits, never raises."""
         try:
             if type_ not in _TYPES:
-                raise ValueError(f"an event is Normal or Warning, not {type_!r}")
+                raise ValueError(f"invalid event type {type_!r}: expected Normal or Warning")
             now = self._clock.now()
             if self._on_event is not None:
                 self._on_event(regarding, reason, message)
@@ -85,7 +85,7 @@ class Recorder:
                 self.counts.filtered += 1
                 return
             event = make_event(regarding, (type_, reason, message), self._component, now, self._namer)
-        except Exception as error:  # noqa: BLE001 - a mistake in telling of the work must not end the work
+        except Exception as error:  # noqa: BLE001 - a failing event must not stop the caller's work
             self.counts.failed += 1
             log.warning("event %s dropped: %r", reason, error)
             return
@@ -99,7 +99,7 @@ class Recorder:
             try:
                 await self._send(event)
             except Exception:
-                # Whatever it was, it was about this event: the next one may do better.
+                # The failure concerns this event only.
                 self.counts.failed += 1
                 log.exception("event not sent")
             finally:
@@ -107,8 +107,8 @@ class Recorder:
                 self._queue.task_done()
 
     async def flush(self, *, seconds: float) -> bool:
-        """Wait until everything told so far is sent or given up, but no longer than this; says whether it is.
-        `run` has to be running."""
+        """Wait until all events so far are sent or given up, at most this long; returns whether they are. `run` must be
+        running."""
         try:
             async with asyncio.timeout(seconds):
                 await self._queue.join()
@@ -119,7 +119,7 @@ class Recorder:
     def _is_counted(
         self, regarding: Mapping[str, Any], type_: str, what: tuple[str, str], now: datetime
     ) -> bool:
-        """Whether it is one of those that only count; never before its turn."""
+        """Whether the event is only counted; false while earlier events are queued."""
         if self._is_sending or not self._queue.empty() or "fieldPath" in regarding:
             return False
         about = object_key(self._component, regarding, type_)
@@ -150,25 +150,25 @@ class Recorder:
 
 
 class Namer:
-    """Names as upstream gives them: of the object, and the nanoseconds of the moment.
+    """Event names as upstream's: the object's name and the time in nanoseconds.
 
-    Clocks are coarser than that, so two events of one moment must not get the same name: the second would be
-    refused as a repetition of the first."""
+    Clocks are coarser, so events with the same time must get different names: the second would be rejected as a
+    duplicate."""
 
     def __init__(self) -> None:
         self._last = 0
-        # Two recorders that see the same thing at the same microsecond are kept apart by chance.
+        # Random, so that two recorders do not generate the same name in the same microsecond.
         self._offset = random.randrange(1000)  # noqa: S311 - keeps names apart, guards nothing
 
     def name(self, of: str, now: datetime) -> str:
         nanoseconds = int(now.timestamp() * 1_000_000) * 1000 + self._offset
         self._last = nanoseconds = max(nanoseconds, self._last + 1)
-        return f"{of}.{nanoseconds:x}" if _begins_a_name(of) else str(uuid.uuid4())
+        return f"{of}.{nanoseconds:x}" if _is_valid_prefix(of) else str(uuid.uuid4())
 
 
 @lru_cache(maxsize=1024)
-def _begins_a_name(of: str) -> bool:
-    # Not every object's name may be an event's: a role's has colons in it. The sixteen digits behind it always may.
+def _is_valid_prefix(of: str) -> bool:
+    # Not every object name is valid in an event's name: roles may contain colons.
     return not check_dns_subdomain(f"{of}.{0:016x}")
 
 
@@ -183,7 +183,7 @@ def make_event(
         "kind": "Event",
         "metadata": {
             "name": namer.name(regarding["name"], now),
-            "namespace": regarding.get("namespace") or _NAMESPACE_OF_THE_CLUSTER,
+            "namespace": regarding.get("namespace") or _CLUSTER_SCOPED_NAMESPACE,
         },
         "involvedObject": {field: value for field, value in regarding.items() if value},
         "reason": reason,

@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 from podlife.api.codec import Object
 from podlife.client import EVENTS, Client, PatchType
-from podlife.client.retry import backoff_seconds, is_passing
+from podlife.client.retry import backoff_seconds, is_transient
 from podlife.errors import AlreadyExistsError, ApiError, NotFoundError, PodlifeError
 from podlife.events.correlator import Correlated
 
@@ -23,7 +23,7 @@ _MOST_TRIES = 12
 
 
 class EventRejection(Enum):
-    """Why an event was refused: its namespace is terminating or gone, which is no error, or another reason."""
+    """Why an event was refused: its namespace is terminating or gone, which is expected, or another reason."""
 
     NAMESPACE_GONE = auto()
     FAILED = auto()
@@ -32,21 +32,21 @@ class EventRejection(Enum):
 class Sink:
     def __init__(self, client: Client) -> None:
         self._client = client
-        # Said once and not for each event, until one gets through or another thing is wrong.
+        # Logged once, until an event is accepted or the reason changes.
         self._complaint = ""
 
     async def send(self, correlated: Correlated) -> Object | EventRejection:
-        """The event as the server holds it now, or why it does not."""
+        """The event as stored by the server, or why it was refused."""
         tries = 0
         while True:
             try:
                 answer = await self._write(correlated)
             except AlreadyExistsError:
-                # The try before has arrived after all.
+                # The previous attempt was stored after all.
                 answer = correlated.event
             except PodlifeError as error:
                 tries += 1
-                if is_passing(error) and tries < _MOST_TRIES:
+                if is_transient(error) and tries < _MOST_TRIES:
                     await asyncio.sleep(backoff_seconds(tries))
                     continue
                 return self._refuse(correlated.event, error)

@@ -33,7 +33,7 @@ class Identity(Protocol):
 
 
 class HasMetadata(Protocol):
-    """What an informer needs of a view; see `podlife.api.views`."""
+    """What an informer requires of a view; see `podlife.api.views`."""
 
     @property
     def metadata(self) -> Identity: ...
@@ -53,7 +53,7 @@ class Updated(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Deleted(msgspec.Struct, Generic[T], frozen=True):
-    """With the last state that is known."""
+    """With the last known state."""
 
     object: T
 
@@ -74,11 +74,11 @@ class Cache(Generic[T]):
     def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None) -> None:
         self._objects: dict[Key, T] = {}
         self._indexes: Indexes[T] = Indexes(indexers or {})
-        # While a list is being merged: what it has not named yet.
+        # While a list is being merged: objects not listed yet.
         self._unmarked: set[Key] | None = None
-        # The newest revision that was seen since the last list began; 0 where revisions are no numbers.
+        # The newest revision since the last list began; 0 if revisions are not numbers.
         self.revision = 0
-        # How many events of a watch were left out since they came twice or late.
+        # Number of repeated or late watch events that were ignored.
         self.stale_events = 0
 
     def get(self, namespace: str, name: str) -> T | None:
@@ -95,7 +95,7 @@ class Cache(Generic[T]):
         return len(self._objects)
 
     def begin_list(self) -> None:
-        """From here to the next synced Bookmark, what comes is a list: all there is."""
+        """The events up to the next synced Bookmark are a complete list."""
         self._unmarked = set(self._objects)
         self.revision = 0
 
@@ -119,7 +119,7 @@ class Cache(Generic[T]):
             self._unmarked.discard((namespace, name))
 
     def drop(self, namespace: str, name: str, resource_version: str) -> Sequence[Notification[T]]:
-        """The object has gone, and its last state cannot be read."""
+        """The object was deleted, and its last state cannot be decoded."""
         if self._unmarked is None and self._is_past(resource_version):
             self.stale_events += 1
             return ()
@@ -128,7 +128,7 @@ class Cache(Generic[T]):
     def _put(self, key: Key, new: T) -> Sequence[Notification[T]]:
         old = self._objects.get(key)
         if old is None:
-            # The strings of the key are those of the object: it costs nothing but the tuple.
+            # The key shares the object's strings: it only costs the tuple.
             self._indexes.replace(key, None, new)
             self._objects[key] = new
             return (Added(new),)
@@ -152,17 +152,17 @@ class Cache(Generic[T]):
 
     def _pass_bookmark(self, bookmark: Bookmark) -> Sequence[Notification[T]]:
         if not (bookmark.is_synced and self._unmarked is not None):
-            # One that comes late says nothing new.
+            # A late bookmark changes nothing.
             self._is_past(bookmark.resource_version)
             return ()
         gone, self._unmarked = self._unmarked, None
         self.revision = _number(bookmark.resource_version)
-        # In the order in which they came, which a set does not keep.
+        # In insertion order, which a set does not keep.
         keys = [key for key in self._objects if key in gone] if gone else ()
         return [notification for key in keys for notification in self._delete(key, None)]
 
     def _is_past(self, resource_version: str) -> bool:
-        """Whether the watch was further already; where it was not, now it is."""
+        """Whether the watch had already passed this revision; advances it otherwise."""
         revision = _number(resource_version)
         if 0 < revision < self.revision:
             return True
@@ -171,7 +171,7 @@ class Cache(Generic[T]):
 
 
 def _number(resource_version: str) -> int:
-    # Servers other than kube-apiserver may use anything; then nothing can be said about order.
+    # Servers other than kube-apiserver may use any text; then the order is unknown.
     return int(resource_version) if resource_version.isdecimal() else 0
 
 

@@ -22,11 +22,11 @@ _NONE: frozenset[str] = frozenset()
 class Indexes(Generic[T]):
     def __init__(self, indexers: Mapping[str, Indexer[T]]) -> None:
         self._indexers = dict(indexers)
-        # Dictionaries instead of sets: they keep the order in which objects came, so that runs can be repeated.
+        # Dictionaries instead of sets: their order makes runs reproducible.
         self._buckets: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexers}
 
     def keys(self, index: str, value: str) -> Iterable[Key]:
-        """Raises KeyError for an index that was never asked for."""
+        """Raises KeyError for an unknown index."""
         return self._buckets[index].get(value, ())
 
     def replace(self, key: Key, old: T | None, new: T | None) -> None:
@@ -34,7 +34,7 @@ class Indexes(Generic[T]):
             (self._buckets[name], _values(indexer, old), _values(indexer, new))
             for name, indexer in self._indexers.items()
         ]
-        # Only now, so that an indexer that fails leaves all indexes as they were.
+        # After all indexers ran, so that a failing one leaves all indexes unchanged.
         for buckets, before, after in changes:
             if before != after:
                 _move(buckets, key, before - after, after - before)

@@ -31,7 +31,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 _DEFAULTS = WatchOptions()
 # Number of notifications before other tasks get a turn.
 _BATCH = 500
-# The least time between two looks at the server's history.
+# Minimum time between two checks of the server's history.
 _CHECK_SECONDS = 1.0
 
 
@@ -56,7 +56,7 @@ class Stats:
 
 
 class _HandlerError(Exception):
-    """Carries the failure of a handler past everything that would take it for the server's."""
+    """Wraps a handler's failure, so that it is not mistaken for an error of the server."""
 
     def __init__(self, reason: Exception) -> None:
         self.reason = reason
@@ -65,12 +65,12 @@ class _HandlerError(Exception):
 class Informer(Generic[T]):
     """See the package. Constructing it starts nothing; `run` does everything until it is cancelled.
 
-    Lists are read in pages unless `streams_list`: of 36,000 pods a streaming list takes kube-apiserver twice the CPU
-    time, and us a third more, since each object is encoded on its own. With `resync_seconds`, handlers receive all
-    objects again at this interval, as updates.
+    Lists are read in pages unless `streams_list`: for 36,000 pods a streaming list takes twice the CPU time in
+    kube-apiserver, and a third more here, since each object is encoded on its own. With `resync_seconds`, handlers
+    receive all objects again at this interval, as updates.
 
-    A handler that raises ends `run` with what it raised. With `skips_handler_failures` its notification is logged and
-    skipped: for handlers that only put a key into a queue, which the next change of the object puts there again."""
+    `run` raises the exception of a handler. With `skips_handler_failures` it is logged and the notification skipped:
+    for handlers that only enqueue a key, which the next change of the object enqueues again."""
 
     def __init__(  # noqa: PLR0913 - what to follow and how; each has its own default
         self,
@@ -107,12 +107,12 @@ class Informer(Generic[T]):
         # Whether an initial list has been delivered to all handlers. Never becomes false again.
         self.has_synced = False
         self._synced_or_ended = asyncio.Event()
-        # Set from the end of a list to the end of the follow that it began.
+        # True from the end of a list to the end of its watch.
         self._is_following = False
-        self._heard_at = -math.inf
-        # Why it has not synced or is not live, where a failure is the reason.
+        self._received_at = -math.inf
+        # The failure because of which it has not synced or is not live.
         self.trouble: PodlifeError | None = None
-        self._in_doubt = asyncio.Event()
+        self._was_interrupted = asyncio.Event()
 
     @property
     def cache(self) -> CacheReader[T]:
@@ -120,14 +120,14 @@ class Informer(Generic[T]):
 
     @property
     def is_live(self) -> bool:
-        """Whether the server is followed right now: heard of within the read deadline, and nothing failed since."""
+        """Whether the server is being followed: data was received within the read deadline, without a failure since."""
         if self._loop is None or not self._is_following or self.trouble is not None:
             return False
-        return self._loop.time() - self._heard_at < self._read_seconds
+        return self._loop.time() - self._received_at < self._read_seconds
 
     @property
     def revision(self) -> int:
-        """How far the cache has come: 0 while a list is under way, and where revisions are no numbers."""
+        """The revision of the cache; 0 while a list is in progress, and if revisions are not numbers."""
         return self._cache.revision
 
     def add_handler(self, handler: Handler[T]) -> None:
@@ -137,18 +137,18 @@ class Informer(Generic[T]):
         self._handlers = (*self._handlers, handler)
 
     async def wait_for_sync(self, *, seconds: float) -> bool:
-        """Wait for the first whole list; says whether it came. At once false when the informer has ended."""
+        """Wait for the first complete list; returns whether it arrived. False at once if the informer has ended."""
         await wait_until_set(self._synced_or_ended, seconds=seconds)
         return self.has_synced
 
     async def run(self) -> None:
-        """Follow the server until cancelled. Raises what a handler raised, unless that is skipped, and the refusal of a
-        server that will not let itself be followed: UnauthorizedError, ForbiddenError, NotFoundError, ConfigError …"""
+        """Follow the server until cancelled. Raises a handler's exception, unless skipped, and a permanent refusal of
+        the server: UnauthorizedError, ForbiddenError, NotFoundError, ConfigError …"""
         if self._loop is not None:
-            raise RuntimeError(f"the informer of {self._ref} runs already, or has run")
+            raise RuntimeError(f"the informer of {self._ref} was already started")
         self._loop = asyncio.get_running_loop()
         try:
-            await _together(f"informer of {self._ref}", self._follow_for_ever, self._resync_for_ever)
+            await _run_together(f"informer of {self._ref}", self._follow_forever, self._resync_forever)
         except _HandlerError as error:
             raise error.reason from None
         finally:
@@ -157,10 +157,10 @@ class Informer(Generic[T]):
 
     # Following
 
-    async def _follow_for_ever(self) -> None:
+    async def _follow_forever(self) -> None:
         while True:
             try:
-                await _together(f"follow {self._ref}", self._follow, self._check_history)
+                await _run_together(f"follow {self._ref}", self._follow, self._check_history)
             except (ApiError, UnreachableError, BadAnswerError, ConfigError) as error:
                 if self._retry_policy.is_fatal(error, self._now()):
                     raise
@@ -196,7 +196,7 @@ class Informer(Generic[T]):
                     if isinstance(event, Bookmark) and event.is_synced:
                         self._note_sync()
                     if self._cache.stale_events > stale:
-                        self._in_doubt.set()
+                        self._was_interrupted.set()
                     if self.stats.events % _BATCH == 0:
                         await asyncio.sleep(0)
         except ExpiredError:
@@ -206,7 +206,7 @@ class Informer(Generic[T]):
             raise
 
     def _change(self, change: Callable[..., Sequence[Notification[T]]], *arguments: Any) -> None:
-        """Apply the change and notify all handlers. One added meanwhile has seen it already."""
+        """Apply the change and notify all handlers, except those added meanwhile, which already have it."""
         handlers = self._handlers
         try:
             notifications = change(*arguments)
@@ -215,14 +215,14 @@ class Informer(Generic[T]):
         for notification in notifications:
             for handler in handlers:
                 try:
-                    _tell(handler, notification)
+                    _notify(handler, notification)
                 except Exception as error:
                     self._note_handler_failure(handler, notification)
                     if not self._skips_handler_failures:
                         raise _HandlerError(error) from error
 
     def _note_handler_failure(self, handler: Handler[T], notification: Notification[T]) -> None:
-        """client-go logs it, skips the notification and, unless told otherwise, ends the process."""
+        """client-go logs it, skips the notification and, by default, ends the process."""
         self.stats.handler_failures += 1
         obj = notification.new if isinstance(notification, Updated) else notification.object
         where = f"{obj.metadata.namespace}/" if obj.metadata.namespace else ""
@@ -246,9 +246,9 @@ class Informer(Generic[T]):
         self._synced_or_ended.set()
 
     def _note_life(self) -> None:
-        self._heard_at = self._now()
+        self._received_at = self._now()
         if self._is_following and self.trouble is not None:
-            self._in_doubt.set()
+            self._was_interrupted.set()
         self.trouble = None
 
     def _note_trouble(self, error: PodlifeError) -> None:
@@ -258,7 +258,7 @@ class Informer(Generic[T]):
         _log.debug("watch of %s interrupted: %s", self._ref, error)
 
     def _take_report(self, error: PodlifeError) -> None:
-        """What the watch got over by itself."""
+        """An error that the watch recovered from."""
         if not isinstance(error, BadAnswerError):
             self._note_trouble(error)
             return
@@ -269,29 +269,29 @@ class Informer(Generic[T]):
         else:
             self._cache.keep(error.namespace, error.name)
 
-    # Beside it
+    # Concurrent tasks
 
     async def _check_history(self) -> None:
-        """A server whose data was restored or begun anew would let an old watch wait for ever: when one comes back
-        it is asked where it stands. Raises ExpiredError if that is before what was seen already."""
+        """On a server whose data was restored or recreated an old watch would wait forever: after an interruption the
+        server is asked for its revision. Raises ExpiredError if that is older than the cache."""
         options = replace(self._selection, limit=1, metadata_only=self._metadata_only)
         while True:
-            await self._in_doubt.wait()
-            self._in_doubt.clear()
+            await self._was_interrupted.wait()
+            self._was_interrupted.clear()
             seen = self._cache.revision
             try:
                 page = await self._client.list(self._ref, self._namespace, options=options)
             except (ApiError, UnreachableError, BadAnswerError, ConfigError) as error:
-                # The watch will meet the same; if it does not, there is nothing to doubt with.
+                # The watch reports the same failure, if it persists.
                 _log.debug("cannot verify history of %s: %s", self._ref, error)
             else:
                 if page.resource_version.isdecimal() and int(page.resource_version) < seen:
                     raise ExpiredError(
-                        f"the server is at revision {page.resource_version} of {self._ref}, {seen} was seen already"
+                        f"the server is at revision {page.resource_version} of {self._ref}, the cache is at {seen}"
                     )
             await asyncio.sleep(_CHECK_SECONDS)
 
-    async def _resync_for_ever(self) -> None:
+    async def _resync_forever(self) -> None:
         """Deliver all objects again at the resync interval, changed or not."""
         if self._resync_seconds <= 0:
             return
@@ -310,7 +310,7 @@ class Informer(Generic[T]):
         return self._loop.time()
 
 
-def _tell(handler: Handler[T], notification: Notification[T]) -> None:
+def _notify(handler: Handler[T], notification: Notification[T]) -> None:
     if isinstance(notification, Updated):
         handler.on_update(notification.old, notification.new)
     elif isinstance(notification, Added):
@@ -319,8 +319,8 @@ def _tell(handler: Handler[T], notification: Notification[T]) -> None:
         handler.on_delete(notification.object)
 
 
-async def _together(name: str, *parts: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run the parts until all have ended or one has failed, and raise that failure as it is."""
+async def _run_together(name: str, *parts: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run the parts until all have ended or one has failed, and raise that failure unwrapped."""
     try:
         async with asyncio.TaskGroup() as group:
             for part in parts:

@@ -7,7 +7,7 @@ is final only if it persists. No outage ends an informer, however long.
 
 from __future__ import annotations
 
-from podlife.client.retry import backoff_seconds, is_passing
+from podlife.client.retry import backoff_seconds, is_transient
 from podlife.client.views import BadAnswerError
 from podlife.errors import ApiError, ExpiredError, PodlifeError, UnreachableError
 
@@ -31,7 +31,7 @@ class RetryPolicy:
         self._refused_since = None
 
     def is_fatal(self, error: PodlifeError, now: float) -> bool:
-        if is_passing(error) or isinstance(error, ExpiredError | BadAnswerError):
+        if is_transient(error) or isinstance(error, ExpiredError | BadAnswerError):
             self._refused_since = None
             return False
         if not self._has_synced:

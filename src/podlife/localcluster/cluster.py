@@ -1,7 +1,7 @@
 """The components of a cluster on one machine: started in order, stopped in reverse; single nodes stopped and started.
 
 Start: the API server, then controllers and nodes, all at once. Stop: the controllers, so that no new pods are created;
-the nodes' agents; the pods, with their grace period; the API server last. Every step has a deadline.
+the kubelets; the pods, with their grace period; the API server last. Every step has a deadline.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from podlife.pki import write_private
 
 _READY_SECONDS, _READY_SECONDS_EACH = 60.0, 0.2
 _END_SECONDS = 15.0
-# Beyond the grace period: for pods that are then killed.
+# Beyond the grace period, for pods that are then killed.
 _MARGIN_SECONDS = 10.0
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 class LocalCluster:
@@ -43,7 +43,7 @@ class LocalCluster:
         return [self._apiserver, self._controllers, *self._nodes]
 
     async def start_apiserver(self) -> None:
-        """Raises PodlifeError with the reason when it does not serve."""
+        """Raises PodlifeError with the reason if it does not start serving."""
         self._supervisor.start(self._apiserver)
         await self._ready(self._apiserver)
         self.url = self._apiserver.answer
@@ -53,9 +53,9 @@ class LocalCluster:
         self._supervisor.start(self._controllers)
         if not self.plan.is_simulated:
             for name in self.plan.node_names:
-                self._give_identity(name)
+                self._write_kubeconfig(name)
         elif self._nodes:
-            self._give_simulated_identity()
+            self._write_simulated_kubeconfig()
         for component in self._nodes:
             self._supervisor.start(component)
 
@@ -88,27 +88,27 @@ class LocalCluster:
                 deadline = min(deadline, event_loop.time() + _MARGIN_SECONDS)
                 for each in shutdowns:
                     self._supervisor.signal(each, signal.SIGTERM)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
         await self._supervisor.stop(shutdowns, seconds=0)
 
     # One node
 
     async def stop_node(self, name: str) -> None:
-        """Stop its agent and leave its pods running; it is not restarted. Raises ConfigError for an unknown node."""
+        """Stop its kubelet, without a restart; its pods keep running. Raises ConfigError for an unknown node."""
         component = self._component_of(name)
         if self.plan.is_simulated:
             self._stopped.add(name)
-            self._supervisor.order(component, {"do": "stop", "node": name})
+            self._supervisor.send(component, {"do": "stop", "node": name})
         else:
             await self._supervisor.stop([component], seconds=_END_SECONDS)
 
     def start_node(self, name: str) -> None:
-        """Raises ConfigError for an unknown node; one that runs is left alone."""
+        """Does nothing if the node is running. Raises ConfigError for an unknown node."""
         component = self._component_of(name)
         if self.plan.is_simulated:
             if name in self._stopped:
                 self._stopped.discard(name)
-                self._supervisor.order(component, {"do": "start", "node": name})
+                self._supervisor.send(component, {"do": "start", "node": name})
         elif not component.is_wanted:
             self._supervisor.start(component)
 
@@ -117,20 +117,20 @@ class LocalCluster:
 
     def _component_of(self, name: str) -> Component:
         if name not in self.plan.node_names:
-            raise ConfigError(f"there is no node {name!r} here: {_range(self.plan.node_names)}")
+            raise ConfigError(f"unknown node {name!r}; this cluster has {_range(self.plan.node_names)}")
         return self._nodes[0 if self.plan.is_simulated else self.plan.node_names.index(name)]
 
     async def _ready(self, component: Component, is_ready: Callable[[], bool] = lambda: False) -> None:
         seconds = _READY_SECONDS + _READY_SECONDS_EACH * self.plan.settings.nodes
         await self._supervisor.wait_ready(component, seconds=seconds, is_ready=is_ready)
 
-    def _give_identity(self, name: str) -> None:
-        """A certificate of its own, which may change its node, its lease and its pods, and nothing else."""
+    def _write_kubeconfig(self, name: str) -> None:
+        """With its own certificate, which permits changes to its node, its lease and its pods only."""
         state_dir = self.plan.state_dir
         _write(state_dir.node(name) / "kubeconfig", make_kubeconfig(state_dir.path, node=name))
 
-    def _give_simulated_identity(self) -> None:
-        """One certificate for all simulated nodes: it may do everything, and the audit log shows it by its own name."""
+    def _write_simulated_kubeconfig(self) -> None:
+        """One certificate for all simulated nodes: it permits everything, under its own name in the audit log."""
         text = make_kubeconfig(self.plan.state_dir.path, user=SIMULATED_NODES, groups=("system:masters",))
         _write(self.plan.simulated_kubeconfig, text)
 
@@ -143,8 +143,8 @@ def _write(path: Path, kubeconfig: str) -> None:
 def _range(names: list[str]) -> str:
     match len(names):
         case 0:
-            return "there is none at all"
+            return "no nodes"
         case 1:
-            return f"there is {names[0]}"
+            return names[0]
         case _:
-            return f"there are {names[0]} to {names[-1]}"
+            return f"{names[0]} to {names[-1]}"

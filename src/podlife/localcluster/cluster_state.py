@@ -1,5 +1,5 @@
-"""The state of a local cluster, kept up to date by two watches: nodes, pods by state and node, what is terminating and
-why, what has been removed and why.
+"""The state of a local cluster, kept up to date by two watches: nodes, pods by state and node, pods that are
+terminating or were removed, and why.
 
 Pods are counted as events arrive, so that reading the state costs the same however many there are.
 """
@@ -23,7 +23,7 @@ from podlife.localcluster.views import DisplayedNode, DisplayedPod
 
 _MOST_GONE = 50
 _MOST_AUDITED = 5_000
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 # More than this of the audit log between two polls is skipped: the view shows the last pods, not all of them.
 _MOST_LOG_BYTES = 4 << 20
 
@@ -45,7 +45,7 @@ class ClusterState:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         # Times on the wire are in whole seconds.
-        self._began = clock.now().replace(microsecond=0)
+        self._started_at = clock.now().replace(microsecond=0)
         self.nodes: dict[str, DisplayedNode] = {}
         # By node ("" for none) and state.
         self.pods: Counter[tuple[str, str]] = Counter()
@@ -68,7 +68,7 @@ class ClusterState:
         self.changes += bool(requests)
 
     def why_gone(self, gone: RemovedPod) -> str:
-        """As far as it is known by now: the audit log is written a moment after the pod was removed."""
+        """The reason as far as it is known: the audit log is written shortly after the removal."""
         if gone.audited != self._audited_count:
             gone.why, gone.audited = _why_gone(gone.pod, self.audited), self._audited_count
         return gone.why
@@ -77,11 +77,11 @@ class ClusterState:
         return node in self.nodes and self.nodes[node].is_ready
 
     def is_at_work(self, node: str) -> bool:
-        """Ready, with a heartbeat since this run began."""
+        """Whether it is ready and has reported since this run began."""
         if not self.is_ready(node):
             return False
-        heard = self.nodes[node].ready.last_heartbeat_time
-        return heard is not None and heard >= self._began
+        reported_at = self.nodes[node].ready.last_heartbeat_time
+        return reported_at is not None and reported_at >= self._started_at
 
     @property
     def states(self) -> Counter[str]:
@@ -105,13 +105,13 @@ class AuditTail:
         self._inode = 0
         self._offset = 0
         self._rest = b""
-        self._look()
+        self._stat()
         self._offset = self._size
 
     def poll(self) -> Sequence[AuditedRequest]:
         """Requests logged since the last poll; none when the log cannot be read."""
         inode = self._inode
-        self._look()
+        self._stat()
         if self._inode != inode or self._size < self._offset:
             self._offset, self._rest = 0, b""
         found = AuditCollection()
@@ -120,7 +120,7 @@ class AuditTail:
             found.add(line + b"\n")
         return found.requests
 
-    def _look(self) -> None:
+    def _stat(self) -> None:
         try:
             status = self._path.stat()
         except OSError:
@@ -153,7 +153,7 @@ async def follow(state: ClusterState, client: Client, audit: AuditTail | None = 
         group.create_task(nodes.run(), name="nodes")
         group.create_task(pods.run(), name="pods")
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
             has_begun = nodes.has_synced and pods.has_synced
             state.is_live = not has_begun or (nodes.is_live and pods.is_live)
             if audit is not None:
@@ -216,7 +216,7 @@ class _Pods:
 
 
 def _why_gone(pod: DisplayedPod, audited: Sequence[AuditedRequest]) -> str:
-    """A user's request says most, then the pod's own condition, then the controller that deleted it."""
+    """In order of precedence: a user's request, the pod's condition, the controller that deleted it."""
     found = find_deletion(tuple(audited), pod.identity)
     if found is not None and (found.is_asked_for or not pod.disruption):
         # Pod GC writes a condition for every other reason.
@@ -228,16 +228,16 @@ def _why_gone(pod: DisplayedPod, audited: Sequence[AuditedRequest]) -> str:
 
 
 def why_terminating(pod: DisplayedPod, state: ClusterState) -> str:
-    """What a terminating pod waits for; the most important reason first."""
+    """What a terminating pod is waiting for; the most important reason first."""
     metadata = pod.metadata
     if metadata.finalizers and (metadata.deletion_grace_period_seconds or 0) == 0:
         return f"held by the finalizer {metadata.finalizers[0]}"
     node = pod.spec.node_name
     cause = f"; {pod.disruption}" if pod.disruption else ""
     if node and node not in state.nodes:
-        return f"its node {node} is gone: the pod collector takes it after its quarantine{cause}"
+        return f"its node {node} is gone: pod GC collects it after the quarantine{cause}"
     if node and not state.is_ready(node):
-        return f"its node {node} does not answer, and nobody else may say that it has ended{cause}"
+        return f"its node {node} does not respond, and only the node can report that it has ended{cause}"
     assert metadata.deletion_timestamp is not None
     left = (metadata.deletion_timestamp - state.clock.now()).total_seconds()
     if left > 0:

@@ -1,7 +1,7 @@
 """What each component of a local cluster runs in its process: the API server, the controllers, a node, many simulated
 nodes, and the shutdown of the pods of a node.
 
-A component receives its order as plain data, reports to its supervisor when it is ready, and ends on SIGTERM.
+A component receives its configuration as plain data, reports to its supervisor when it is ready, and exits on SIGTERM.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 APISERVER, CONTROLLERS, NODE = "apiserver", "controllers", "node"
 HOLLOW_NODES, POD_SHUTDOWN = "hollow-nodes", "pod-shutdown"
-# The only controllers of the cluster: after a restart they hold their own lease, and need not wait for it to expire.
+# The only controllers of the cluster: under the same identity they need not wait for their old lease to expire.
 _IDENTITY = "podlife-up"
 _STOP_SECONDS = 5.0
 _READY_POLL_SECONDS = 0.02
@@ -49,93 +49,92 @@ _PRELOADED_FOR_NODES = (
 
 
 def preload(runtime: str) -> None:
-    """Import what components need, once for all of them."""
+    """Import the modules of all components before they are forked."""
     nodes = ("podlife.kubelet.hollow",) if runtime == "sim" else _PRELOADED_FOR_NODES
     # By name: a linter removes imports that are not used in the module.
     for module in (*_PRELOADED, *nodes):
         import_module(module)
 
 
-def _connection(order: Message) -> Connection:
+def _connection(config: Message) -> Connection:
     from podlife.client import Flags, load
 
-    return load(Flags(kubeconfig=order["kubeconfig"]))
+    return load(Flags(kubeconfig=config["kubeconfig"]))
 
 
-def _run_apiserver(order: Message, link: SupervisorLink) -> None:
+def _run_apiserver(config: Message, link: SupervisorLink) -> None:
     from podlife.apiserver.settings import ApiServerSettings
     from podlife.daemons import apiserver
 
-    settings = ApiServerSettings(**order | {"data": Path(order["data"]), "names": tuple(order["names"])})
+    settings = ApiServerSettings(**config | {"data": Path(config["data"]), "names": tuple(config["names"])})
     apiserver.run_process(settings, lambda serving: link.send({"ready": serving.url}))
 
 
-def _run_controllers(order: Message, link: SupervisorLink) -> None:
+def _run_controllers(config: Message, link: SupervisorLink) -> None:
     from podlife.daemons import controllers
     from podlife.daemons.catalog import NODE_LIFECYCLE
     from podlife.daemons.service import ElectionSettings, ServiceSettings
     from podlife.nodehealth import NodeHealthSettings
 
-    health = {NODE_LIFECYCLE: {"settings": NodeHealthSettings(**order["node_health"])}}
+    health = {NODE_LIFECYCLE: {"settings": NodeHealthSettings(**config["node_health"])}}
     settings = controllers.ControllersSettings(
-        ServiceSettings(_connection(order), ElectionSettings(controllers.NAME, identity=_IDENTITY)),
-        order["controllers"],
-        order["options"] | health,
+        ServiceSettings(_connection(config), ElectionSettings(controllers.NAME, identity=_IDENTITY)),
+        config["controllers"],
+        config["options"] | health,
         stop_seconds=_STOP_SECONDS,
     )
-    set_up_logs(order["verbosity"])
+    set_up_logs(config["verbosity"])
     event_loop.run(
         controllers.run(settings, on_ready=lambda: link.send({"ready": ""}), shutdown=stopped_by_signals)
     )
 
 
-def _run_node(order: Message, link: SupervisorLink) -> None:
+def _run_node(config: Message, link: SupervisorLink) -> None:
     from podlife.daemons import node
     from podlife.daemons.limits import allow_many_open_files
 
     settings = node.NodeDaemonSettings(
-        order["name"],
-        _connection(order),
-        runtime_settings(order),
-        listen=(order["address"], 0),
-        address=order["address"],
-        max_pods=order["max_pods"],
-        lease_seconds=order["node_lease_duration_seconds"],
+        config["name"],
+        _connection(config),
+        runtime_settings(config),
+        listen=(config["address"], 0),
+        address=config["address"],
+        max_pods=config["max_pods"],
+        lease_seconds=config["node_lease_duration_seconds"],
     )
-    set_up_logs(order["verbosity"])
+    set_up_logs(config["verbosity"])
     allow_many_open_files(node.MOST_OPEN_FILES)
     event_loop.run(node.run(settings, shutdown=stopped_by_signals))
 
 
-def runtime_settings(order: Message) -> RuntimeSettings:
-    """Of the node that an order is about."""
+def runtime_settings(config: Message) -> RuntimeSettings:
     from podlife.daemons.node import RuntimeSettings
 
-    return RuntimeSettings(Path(order["data"]), order["runtime"], Path(order["containerd_socket"]))
+    return RuntimeSettings(Path(config["data"]), config["runtime"], Path(config["containerd_socket"]))
 
 
-def _run_hollow_nodes(order: Message, link: SupervisorLink) -> None:
-    set_up_logs(order["verbosity"])
-    if not order["verbosity"]:
+def _run_hollow_nodes(config: Message, link: SupervisorLink) -> None:
+    set_up_logs(config["verbosity"])
+    if not config["verbosity"]:
         # Thousands of nodes and pods would each log what they do.
         logging.getLogger("podlife").setLevel(logging.WARNING)
-    event_loop.run(_hollow_nodes(order, link))
+    event_loop.run(_hollow_nodes(config, link))
 
 
-async def _hollow_nodes(order: Message, link: SupervisorLink) -> None:
+async def _hollow_nodes(config: Message, link: SupervisorLink) -> None:
     from podlife.clock import SystemClock
     from podlife.daemons.connection import connected
     from podlife.kubelet.hollow import HollowNodes, HollowSettings, Scenario, load_scenario
 
-    scenario = load_scenario(Path(order["scenario"])) if order["scenario"] else Scenario()
-    async with connected(_connection(order)) as client:
+    scenario = load_scenario(Path(config["scenario"])) if config["scenario"] else Scenario()
+    async with connected(_connection(config)) as client:
         settings = HollowSettings(
-            order["nodes"], order["name"], max_pods=order["max_pods"], data=Path(order["data"])
+            config["nodes"], config["name"], max_pods=config["max_pods"], data=Path(config["data"])
         )
         fleet = HollowNodes(client.named("kubelet"), settings, SystemClock(), scenario)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(fleet.run(), name="fleet")
-            orders = group.create_task(_take_orders(fleet, link, group), name="orders")
+            requests = group.create_task(_serve_requests(fleet, link, group), name="requests")
             ready = group.create_task(_report_ready(fleet, link), name="ready")
 
             def stop() -> None:
@@ -143,7 +142,7 @@ async def _hollow_nodes(order: Message, link: SupervisorLink) -> None:
 
             with stopped_by_signals(stop):
                 await asyncio.wait((running,))
-            orders.cancel()
+            requests.cancel()
             ready.cancel()
 
 
@@ -153,8 +152,8 @@ async def _report_ready(fleet: HollowNodes, link: SupervisorLink) -> None:
     link.send({"ready": ""})
 
 
-async def _take_orders(fleet: HollowNodes, link: SupervisorLink, group: asyncio.TaskGroup) -> None:
-    """Stop and start single nodes."""
+async def _serve_requests(fleet: HollowNodes, link: SupervisorLink, group: asyncio.TaskGroup) -> None:
+    """Stop and start single nodes on request."""
     link.socket.setblocking(False)
     while data := await asyncio.get_running_loop().sock_recv(link.socket, 4096):
         message = json.loads(data)
@@ -166,11 +165,11 @@ async def _take_orders(fleet: HollowNodes, link: SupervisorLink, group: asyncio.
             node.start(group)
 
 
-def _run_pod_shutdown(order: Message, link: SupervisorLink) -> None:
+def _run_pod_shutdown(config: Message, link: SupervisorLink) -> None:
     from podlife.localcluster.pod_shutdown import shut_down_node
 
-    set_up_logs(order["verbosity"])
-    event_loop.run(shut_down_node(runtime_settings(order), order["address"], order["grace_seconds"], link))
+    set_up_logs(config["verbosity"])
+    event_loop.run(shut_down_node(runtime_settings(config), config["address"], config["grace_seconds"], link))
 
 
 COMPONENTS: Mapping[str, ComponentMain] = {

@@ -1,6 +1,6 @@
-"""The control socket of a local cluster: orders from other processes of the same user, one line of JSON each way.
+"""The control socket of a local cluster: requests from other processes of the same user, one line of JSON each way.
 
-The state directory is private to its owner, so a process that can reach the socket may give orders.
+The state directory is private to its owner, so any process that can reach the socket is authorized.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ANSWER_SECONDS = 30.0
 _MOST_BYTES = 1024 * 1024
 
 
-async def serve_orders(state_dir: StateDir, cluster: LocalCluster) -> None:
+async def serve_requests(state_dir: StateDir, cluster: LocalCluster) -> None:
     """Run until cancelled."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,18 +45,18 @@ async def serve_orders(state_dir: StateDir, cluster: LocalCluster) -> None:
         state_dir.socket.unlink(missing_ok=True)
 
 
-async def _answer(cluster: LocalCluster, order: dict[str, Any]) -> dict[str, Any]:
+async def _answer(cluster: LocalCluster, request: dict[str, Any]) -> dict[str, Any]:
     try:
-        match order.get("do"):
+        match request.get("do"):
             case "status":
                 return {"parts": describe_components(cluster)}
             case "stop":
-                is_new = not cluster.is_stopped(order["node"])
-                await cluster.stop_node(order["node"])
+                is_new = not cluster.is_stopped(request["node"])
+                await cluster.stop_node(request["node"])
                 return {"is_new": is_new}
             case "start":
-                is_new = cluster.is_stopped(order["node"])
-                cluster.start_node(order["node"])
+                is_new = cluster.is_stopped(request["node"])
+                cluster.start_node(request["node"])
                 return {"is_new": is_new}
             case other:
                 return {"error": f"unknown request {other!r}"}
@@ -79,17 +79,17 @@ def describe_components(cluster: LocalCluster) -> list[dict[str, Any]]:
     ]
 
 
-def ask(state_dir: StateDir, order: dict[str, Any]) -> dict[str, Any]:
-    """Raises ConfigError when no `podlife up` runs on the directory, PodlifeError when it refuses the order."""
+def ask(state_dir: StateDir, request: dict[str, Any]) -> dict[str, Any]:
+    """Raises ConfigError if no `podlife up` runs on the directory, PodlifeError if it refuses the request."""
     try:
         with socket.socket(socket.AF_UNIX) as line, _short(state_dir.socket) as path:
             line.settimeout(_ANSWER_SECONDS)
             line.connect(path)
-            line.sendall(json.dumps(order).encode() + b"\n")
+            line.sendall(json.dumps(request).encode() + b"\n")
             with line.makefile("rb") as answers:
                 answer: dict[str, Any] = json.loads(answers.readline(_MOST_BYTES) or b"{}")
     except (FileNotFoundError, ConnectionError):
-        raise ConfigError(_why_nobody_answers(state_dir)) from None
+        raise ConfigError(_why_unreachable(state_dir)) from None
     except OSError as error:
         raise ConfigError(f"`podlife up` on {state_dir.path} does not answer: {error}") from None
     if "error" in answer:
@@ -97,17 +97,17 @@ def ask(state_dir: StateDir, order: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _why_nobody_answers(state_dir: StateDir) -> str:
+def _why_unreachable(state_dir: StateDir) -> str:
     holder = state_dir.holder()
     if holder is not None and holder.is_alive:
-        # It answers from when its components run until they are stopped.
-        return f"`podlife up` on {state_dir.path}, process {holder.pid}, is about to start or to stop: ask again soon"
+        # The socket exists only while the components run.
+        return f"`podlife up` on {state_dir.path} (process {holder.pid}) is starting or stopping; try again"
     return f"no `podlife up` runs on {state_dir.path}: start one, or name its folder with --data"
 
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """A path to the socket that is short enough for the kernel, however deep its directory lies."""
+    """A path to the socket within the kernel's length limit, however deep the directory is."""
     descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}/{path.name}"

@@ -1,7 +1,7 @@
 """A fork server: components start at once, since they are forked from a process that has imported everything already.
 
 `ForkServer.open` forks the server, a process with one thread and no event loop. It forks a component on request, relays
-what components report and how they end, and passes orders on to them. So modules are imported once, their memory is
+what components report and how they end, and forwards messages to them. So modules are imported once, their memory is
 shared, and nothing is ever forked out of a running event loop.
 
 No component outlives the server, and the server does not outlive its supervisor: when the socket between them closes it
@@ -30,13 +30,13 @@ from podlife.daemons.event_loop import hold_back_signals
 from podlife.kubelet.runtimes.process.supervisor.kernel import die_with_parent
 
 Message = dict[str, Any]
-# A component: takes its order and the link to its supervisor, and runs until it ends.
+# A component: takes its configuration and the link to its supervisor, and runs until it ends.
 ComponentMain = Callable[[Message, "SupervisorLink"], None]
 # Calls a function, and turns what it raises into SystemExit.
 Guard = Callable[[Callable[[], None]], None]
 
 _MOST_BYTES = 128 * 1024
-# A component that is killed resumes where it was: there is no need to wait for long.
+# Short, because a component that is killed resumes where it was.
 _STOP_SECONDS = 3.0
 
 
@@ -47,18 +47,18 @@ class SupervisorLink:
         self.socket = link
 
     def send(self, message: Message) -> None:
-        """A supervisor that is gone is ignored: the component will be ended soon."""
+        """Ignores that the supervisor is gone: the fork server is about to stop the component."""
         with contextlib.suppress(OSError):
             self.socket.send(json.dumps(message).encode())
 
 
 class ForkServer:
-    """The supervisor's side. Messages from the server are `{"name": …}` with one of `pid`, `told` or `ended`."""
+    """The supervisor's side. Messages from the server are `{"name": …}` with one of `pid`, `report` or `ended`."""
 
     def __init__(self, line: socket.socket, pid: int) -> None:
         self._line = line
         self.pid = pid
-        # Messages that the socket has no room for yet, as when a hundred nodes are started: it forks one by one.
+        # Messages beyond the socket's buffer, as when a hundred nodes are started: the server forks one by one.
         self._waiting: deque[bytes] = deque()
 
     @classmethod
@@ -68,7 +68,7 @@ class ForkServer:
         """Fork the server, before there is an event loop or a second thread. Components run with `environment`, each
         within `guard`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # What is loaded stays: a collection in a component would only copy the pages that all share.
+        # Objects loaded so far stay: garbage collection in a component would only copy shared pages.
         gc.collect()
         gc.freeze()
         sys.stdout.flush()
@@ -81,24 +81,24 @@ class ForkServer:
         ours.setblocking(False)
         return cls(ours, pid)
 
-    def start(self, name: str, kind: str, order: Message, log: Path) -> None:
-        self._send({"start": name, "kind": kind, "order": order, "log": str(log)})
+    def start(self, name: str, kind: str, config: Message, log: Path) -> None:
+        self._send({"start": name, "kind": kind, "config": config, "log": str(log)})
 
     def signal(self, name: str, number: int) -> None:
-        """One that has ended is not signalled, and no other process is."""
+        """Ignored if the component has ended; never reaches another process."""
         self._send({"signal": name, "number": number})
 
-    def order(self, name: str, order: Message) -> None:
-        self._send({"pass": name, "order": order})
+    def send(self, name: str, message: Message) -> None:
+        self._send({"send": name, "message": message})
 
     async def run(self, receive: Callable[[Message], None]) -> None:
-        """Run until the server ends, which it does not by itself."""
+        """Run until the server ends, which is a failure."""
         loop = asyncio.get_running_loop()
         while data := await loop.sock_recv(self._line, _MOST_BYTES):
             receive(json.loads(data))
 
     async def close(self, *, seconds: float = _STOP_SECONDS + 2.0) -> None:
-        """Stop the components that still run."""
+        """Stop the components that are still running."""
         asyncio.get_running_loop().remove_writer(self._line.fileno())
         self._line.close()
         deadline = time.monotonic() + seconds
@@ -116,7 +116,7 @@ class ForkServer:
             self._flush()
 
     def _flush(self) -> None:
-        """Never blocks: the server may be waiting for us to read."""
+        """Never blocks: the server may be blocked until this process reads."""
         event_loop = asyncio.get_running_loop()
         try:
             while self._waiting:
@@ -134,7 +134,7 @@ class ForkServer:
 def _serve(server: _Server, environment: Mapping[str, str]) -> NoReturn:
     code = 1
     try:
-        # A session of its own: Ctrl-C is for the supervisor, which stops everything in order.
+        # Own session: Ctrl-C goes to the supervisor only, which stops everything in order.
         os.setsid()
         _set_process_name("forkserver")
         for number in (signal.SIGINT, signal.SIGHUP):
@@ -164,7 +164,7 @@ class _Server:
         self._children: dict[str, _Child] = {}
 
     def run(self) -> None:
-        self._selector.register(self._line, selectors.EVENT_READ, self._take_order)
+        self._selector.register(self._line, selectors.EVENT_READ, self._handle_request)
         try:
             while True:
                 self._step(None)
@@ -186,7 +186,7 @@ class _Server:
             while self._children and (left := deadline - time.monotonic()) > 0:
                 self._step(left)
 
-    def _take_order(self) -> None:
+    def _handle_request(self) -> None:
         data = self._line.recv(_MOST_BYTES)
         if not data:
             raise ConnectionResetError
@@ -194,7 +194,7 @@ class _Server:
         if "start" in message:
             self._start(message)
             return
-        child = self._children.get(message.get("signal") or message.get("pass") or "")
+        child = self._children.get(message.get("signal") or message.get("send") or "")
         if child is None:
             return
         if "number" in message:
@@ -202,7 +202,7 @@ class _Server:
             signal.pidfd_send_signal(child.pidfd, message["number"])
         else:
             with contextlib.suppress(OSError):
-                child.line.send(json.dumps(message["order"]).encode())
+                child.line.send(json.dumps(message["message"]).encode())
 
     def _start(self, message: Message) -> None:
         name = message["start"]
@@ -211,20 +211,22 @@ class _Server:
         pid = os.fork()
         if pid == 0:
             component = self._components[message["kind"]]
-            _be_component(lambda link: self._run(component, message["order"], link), message, theirs, server)
+            _run_component(
+                lambda link: self._run(component, message["config"], link), message, theirs, server
+            )
         theirs.close()
         child = _Child(name, pid, os.pidfd_open(pid), ours)
         self._children[name] = child
         self._selector.register(child.pidfd, selectors.EVENT_READ, lambda: self._reap(child))
         self._selector.register(child.line, selectors.EVENT_READ, lambda: self._relay(child))
-        self._tell({"name": name, "pid": pid})
+        self._report({"name": name, "pid": pid})
 
-    def _run(self, component: ComponentMain, order: Message, link: SupervisorLink) -> int:
+    def _run(self, component: ComponentMain, config: Message, link: SupervisorLink) -> int:
         """The exit code of a component."""
 
         def reported() -> None:
             try:
-                component(order, link)
+                component(config, link)
             except Exception as error:
                 link.send({"failed": " ".join(str(error).split()) or type(error).__name__})
                 raise
@@ -244,11 +246,11 @@ class _Server:
         except OSError:
             return False
         if data:
-            self._tell({"name": child.name, "pid": child.pid, "told": json.loads(data)})
+            self._report({"name": child.name, "pid": child.pid, "report": json.loads(data)})
         return bool(data)
 
     def _reap(self, child: _Child) -> None:
-        # Its last messages come before its end.
+        # Relay its last messages before its end.
         while self._relay(child):
             pass
         _, status = os.waitpid(child.pid, 0)
@@ -258,17 +260,17 @@ class _Server:
         child.line.close()
         if self._children.get(child.name) is child:
             del self._children[child.name]
-        self._tell({"name": child.name, "pid": child.pid, "ended": os.waitstatus_to_exitcode(status)})
+        self._report({"name": child.name, "pid": child.pid, "ended": os.waitstatus_to_exitcode(status)})
 
-    def _tell(self, message: Message) -> None:
+    def _report(self, message: Message) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             self._line.send(json.dumps(message).encode())
 
 
-def _be_component(
+def _run_component(
     run: Callable[[SupervisorLink], int], message: Message, line: socket.socket, server: int
 ) -> NoReturn:
-    """Run one component in a forked process, which never returns into the server's code."""
+    """Run one component in a forked process; never returns into the server's code."""
     code = 1
     try:
         os.setsid()
@@ -276,7 +278,7 @@ def _be_component(
         _set_process_name(message["start"])
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        # A signal before the component can handle it would end it half-way.
+        # A signal that arrives before the component handles signals would kill it during start.
         hold_back_signals()
         _keep_only(line.fileno(), Path(message["log"]))
         code = run(SupervisorLink(line))

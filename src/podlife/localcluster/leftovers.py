@@ -1,7 +1,7 @@
-"""What a killed `podlife up` leaves behind: running pods and a bootstrap token. `podlife down` ends both.
+"""What a killed `podlife up` leaves behind: running pods and a bootstrap token. `podlife down` removes both.
 
-Nothing is searched by name. The lock on the state directory shows that neither that `up` nor a component of it runs;
-the pods are those that the runtime of each node has recorded, and can tell from other processes.
+Nothing is searched by name. The lock on the state directory proves that neither that `up` nor a component of it runs;
+the runtime of each node has recorded its pods and distinguishes them from other processes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from podlife.localcluster.state_dir import Holder, StateDir
 
 
 async def end_leftovers(state_dir: StateDir, holder: Holder, seconds: float, *, is_at_once: bool) -> int:
-    """The number of pods that were ended. Raises ConfigError while a component still runs, PodlifeError when pods are
-    left after that. This process holds the state directory from then on."""
+    """Return the number of pods that were ended. Raises ConfigError while a component is still running, PodlifeError if
+    pods are left. Claims the state directory for this process."""
     state_dir.claim()
     BootstrapToken(state_dir.path).revoke()
     ended, left = await _end_pods(holder.pods, seconds, is_at_once=is_at_once)
@@ -34,22 +34,22 @@ async def end_leftovers(state_dir: StateDir, holder: Holder, seconds: float, *, 
 
 
 async def _end_pods(
-    orders: tuple[dict[str, Any], ...], seconds: float, *, is_at_once: bool
+    configs: tuple[dict[str, Any], ...], seconds: float, *, is_at_once: bool
 ) -> tuple[int, int]:
-    """The number of pods before, and of those that have not ended."""
+    """The number of pods before, and of those left."""
     clock, at_once = SystemClock(), asyncio.Event()
     if is_at_once:
         at_once.set()
     async with AsyncExitStack() as stack:
         runtimes = [
             await stack.enter_async_context(make_runtime(runtime_settings(each), each["address"], clock))
-            for each in orders
+            for each in configs
         ]
         before = sum([len(await running_pods(each)) for each in runtimes])
         with stopped_by_signals(at_once.set):
             async with asyncio.TaskGroup() as group:
-                for runtime, order in zip(runtimes, orders, strict=True):
-                    grace = min(seconds, order["grace_seconds"])
+                for runtime, config in zip(runtimes, configs, strict=True):
+                    grace = min(seconds, config["grace_seconds"])
                     group.create_task(
                         end_pods(runtime, grace, at_once, _NoSupervisor()), name="pods of a node"
                     )

@@ -1,4 +1,4 @@
-"""From the settings of a local cluster to its components: API server, controllers, nodes, and the order of each."""
+"""Components of a local cluster and their configurations, derived from its settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LocalClusterSettings:
     # How long pods may take to terminate when the cluster stops.
     stop_seconds: float = 30.0
     containerd_socket: Path = Path("/run/containerd/containerd.sock")
-    # Of simulated nodes.
+    # For simulated nodes.
     scenario: Path | None = None
     # None: in the state directory; empty: no audit log.
     audit_log_path: str | None = None
@@ -66,13 +66,13 @@ class ClusterPlan:
 
     @property
     def audit_log_path(self) -> str:
-        """Empty for none."""
+        """Empty: no audit log."""
         path = self.settings.audit_log_path
         return str(self.state_dir.audit_log) if path is None else path
 
     def make_apiserver(self) -> Component:
         settings = self.settings
-        order: dict[str, Any] = {
+        config: dict[str, Any] = {
             "data": str(self.state_dir.path),
             "bind": settings.bind,
             "port": settings.port,
@@ -85,21 +85,21 @@ class ClusterPlan:
             "audit_log_max_days": settings.audit_log_max_days,
             "audit_log_max_backups": settings.audit_log_max_backups,
         }
-        return self._component(APISERVER, APISERVER, order)
+        return self._component(APISERVER, APISERVER, config)
 
     def make_controllers(self) -> Component:
         pod_gc = {
             "threshold": self.settings.pod_gc_threshold,
             "quarantine_seconds": self.settings.pod_gc_quarantine_seconds,
         }
-        order = {
+        config = {
             "kubeconfig": str(self.state_dir.controllers_kubeconfig),
             "controllers": list(self.settings.controllers),
             "options": {POD_GC: pod_gc},
             "node_health": asdict(self.settings.node_health),
             "verbosity": self.settings.verbosity,
         }
-        return self._component(CONTROLLERS, CONTROLLERS, order)
+        return self._component(CONTROLLERS, CONTROLLERS, config)
 
     @property
     def simulated_kubeconfig(self) -> Path:
@@ -108,11 +108,11 @@ class ClusterPlan:
     def make_nodes(self) -> list[Component]:
         """One process each; simulated nodes share one process, where a node costs next to nothing."""
         if not self.is_simulated:
-            return [self._component(name, NODE, self._node_order(name)) for name in self.node_names]
+            return [self._component(name, NODE, self._node_config(name)) for name in self.node_names]
         if not self.settings.nodes:
             return []
         scenario = self.settings.scenario
-        order = {
+        config = {
             "kubeconfig": str(self.simulated_kubeconfig),
             "name": _NODE,
             "data": str(self.state_dir.node(_NODE)),
@@ -121,19 +121,19 @@ class ClusterPlan:
             "scenario": "" if scenario is None else str(scenario),
             "verbosity": self.settings.verbosity,
         }
-        return [self._component("nodes", HOLLOW_NODES, order)]
+        return [self._component("nodes", HOLLOW_NODES, config)]
 
     def make_pod_shutdowns(self) -> list[Component]:
-        """What terminates the pods of nodes whose agents have ended. Simulated pods end with their process."""
+        """Components that terminate the pods of stopped nodes. Simulated pods end with their process."""
         if self.is_simulated:
             return []
         grace = {"grace_seconds": self.settings.stop_seconds}
         return [
-            self._component(f"pods of {name}", POD_SHUTDOWN, self._node_order(name) | grace)
+            self._component(f"pods of {name}", POD_SHUTDOWN, self._node_config(name) | grace)
             for name in self.node_names
         ]
 
-    def _node_order(self, name: str) -> Message:
+    def _node_config(self, name: str) -> Message:
         data = self.state_dir.node(name)
         return {
             "name": name,
@@ -147,10 +147,10 @@ class ClusterPlan:
             "verbosity": self.settings.verbosity,
         }
 
-    def _component(self, name: str, kind: str, order: Message) -> Component:
-        return Component(name, kind, order, self.state_dir.log(name.replace(" ", "-")))
+    def _component(self, name: str, kind: str, config: Message) -> Component:
+        return Component(name, kind, config, self.state_dir.log(name.replace(" ", "-")))
 
 
 def keep_port(apiserver: Component, url: str) -> None:
-    """Give a restarted API server the port that clients know."""
-    apiserver.order = {**apiserver.order, "port": urlsplit(url).port}
+    """Restart the API server on the port that clients know."""
+    apiserver.config = {**apiserver.config, "port": urlsplit(url).port}

@@ -1,7 +1,7 @@
-"""Terminates the pods of a node whose agent has ended, as a shutdown of its machine would: hooks, TERM, grace, KILL.
+"""Terminates the pods of a node whose kubelet has ended, like a machine shutdown: hooks, TERM, grace period, KILL.
 
-The API server is not informed: the pods are still wanted, and the next agent of the node starts them again. A pod has
-its own grace period, up to the bound that is given; a signal kills what is left at once.
+The API server is not informed: the pods are still wanted, and the node's next kubelet starts them again. A pod has its
+own grace period, up to `grace_seconds`; a signal kills the remaining pods at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class _NoEvents:
-    """There is no agent any longer that could send events."""
+    """No kubelet is left to send events."""
 
     def event(self, regarding: Mapping[str, Any], type_: str, reason: str, message: str) -> None: ...
 
@@ -49,7 +49,7 @@ async def shut_down_node(
 async def end_pods(
     runtime: Runtime, grace_seconds: float, at_once: asyncio.Event, link: ProgressLink
 ) -> None:
-    """Return when no pod runs any longer, or the rest could not be ended."""
+    """Return when no pod is running, or the rest could not be ended."""
     pods = await running_pods(runtime)
     left = len(pods)
     link.send({"left": left})

@@ -1,4 +1,4 @@
-"""A local cluster for the lifetime of this process: brings it up, shows it, takes orders, and takes it down again.
+"""A local cluster for the lifetime of this process: starts it, displays it, serves requests, and stops it.
 
 The first signal stops the cluster and gives its pods their grace period, a second one kills the pods, a third one
 everything.
@@ -23,27 +23,27 @@ from podlife.localcluster import components
 from podlife.localcluster.bootstrap_token import BootstrapToken, reachable_url
 from podlife.localcluster.cluster import LocalCluster
 from podlife.localcluster.cluster_state import AuditTail, ClusterState, follow
-from podlife.localcluster.control_socket import serve_orders
+from podlife.localcluster.control_socket import serve_requests
 from podlife.localcluster.forkserver import ForkServer, Guard
 from podlife.localcluster.plan import ClusterPlan, LocalClusterSettings
 from podlife.localcluster.state_dir import StateDir
 from podlife.localcluster.supervisor import ComponentSupervisor
 
-# One key press arrives twice where a program in between forwards it.
+# A key press may arrive twice if a parent program forwards it.
 _SAME_SIGNAL_SECONDS = 0.3
 _TRIM_LOGS_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class StartedCluster:
-    """What a user needs to know of a cluster that is up. `other_nodes` were left by an earlier run with more nodes."""
+    """What a user needs to know about a started cluster. `other_nodes` are left from an earlier run with more nodes."""
 
     url: str
     kubeconfig: Path
     join_file: Path
     ready_nodes: int
     other_nodes: frozenset[str]
-    # Whether it has objects of an earlier run.
+    # Whether it has objects from an earlier run.
     is_restart: bool
 
 
@@ -60,7 +60,7 @@ class Display(Protocol):
     def stopping(self) -> None: ...
 
     def pods_left(self, count: int) -> None:
-        """So many pods have not terminated yet."""
+        """`count` pods have not terminated yet."""
 
     def stopped(self, state_dir: StateDir) -> None: ...
 
@@ -69,13 +69,13 @@ class Display(Protocol):
 
 
 def run(settings: LocalClusterSettings, state_dir: StateDir, display: Display, guard: Guard) -> None:
-    """Run a cluster until a signal stops it. Raises PodlifeError when it cannot start.
+    """Run a cluster until a signal stops it. Raises PodlifeError if it cannot start.
 
-    It forks, and runs an event loop of its own, so that neither a loop nor a second thread may run in the process.
+    Forks and runs its own event loop, so the process must have neither a loop nor a second thread.
     `guard` runs a component and turns its exceptions into an exit code."""
     state_dir.claim()
     environment = dict(os.environ)
-    # The HTTP library reads all of the system's CAs when it is imported; nothing here trusts any of them.
+    # The HTTP library loads the system's CAs when imported; none of them is trusted here.
     os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
     components.preload(settings.runtime)
     fork_server = ForkServer.open(components.COMPONENTS, environment, guard)
@@ -87,7 +87,7 @@ def run(settings: LocalClusterSettings, state_dir: StateDir, display: Display, g
 
 async def _trim_logs(state_dir: StateDir) -> None:
     while True:
-        # At once: logs of an earlier run may be long already. On a full disk they stay as they are.
+        # Before the first wait: logs of an earlier run may be long. On a full disk they stay unchanged.
         with suppress(OSError):
             state_dir.trim_logs()
         await asyncio.sleep(_TRIM_LOGS_SECONDS)
@@ -108,7 +108,7 @@ class _Signals:
         if now - last < _SAME_SIGNAL_SECONDS:
             return
         if self.at_once.is_set():
-            # The fork server notices, and ends what is left.
+            # The fork server then stops the remaining components.
             self._display.restore()
             os._exit(130)
         (self.at_once if self.stop.is_set() else self.stop).set()
@@ -130,22 +130,22 @@ class _Session:
             with event_loop.signals_handled(self._signals.handle):
                 async with asyncio.TaskGroup() as group:
                     supervising = group.create_task(self._supervisor.run(), name="supervisor")
-                    await self._live()
+                    await self._run_cluster()
                     supervising.cancel()
         finally:
-            # The fork server ends what still runs.
+            # The fork server stops components that are still running.
             await self._fork_server.close()
             self._token.revoke()
-            self._plan.state_dir.unsign()
+            self._plan.state_dir.clear_holder()
 
-    async def _live(self) -> None:
+    async def _run_cluster(self) -> None:
         cluster, state_dir = self._cluster, self._plan.state_dir
-        # A token of a killed run: no server may accept it again.
+        # The token of a killed run must not be accepted again.
         self._token.revoke()
         if not await self._unless_stopped(cluster.start_apiserver()):
             return
         self._is_restart = state_dir.holder() is not None
-        state_dir.sign(cluster.url, tuple(each.order for each in self._plan.make_pod_shutdowns()))
+        state_dir.record_holder(cluster.url, tuple(each.config for each in self._plan.make_pod_shutdowns()))
         self._token.issue(self._join_url())
         cluster.start_rest()
         async with Client.connect(load(Flags(kubeconfig=str(state_dir.kubeconfig)))) as client:
@@ -155,7 +155,7 @@ class _Session:
             async with asyncio.TaskGroup() as group:
                 beside = [
                     group.create_task(follow(state, client, audit), name="state"),
-                    group.create_task(serve_orders(state_dir, cluster), name="orders"),
+                    group.create_task(serve_requests(state_dir, cluster), name="requests"),
                 ]
                 await self._token.publish(client, self._join_url())
                 if await self._unless_stopped(cluster.wait_until_ready(state)):
@@ -202,7 +202,7 @@ class _Session:
         self._display.stopped(self._plan.state_dir)
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Run the work; false when a signal came first."""
+        """Run the work; false if a signal came first."""
         loop = asyncio.get_running_loop()
         working = loop.create_task(work, name="start")
         stopped = loop.create_task(self._signals.stop.wait(), name="stop")

@@ -31,17 +31,17 @@ from podlife.errors import ConfigError
 from podlife.pki import write_private
 
 _LOCK = "up.lock"
-# Of the files of `podlife up` itself; the store has its own version.
+# Format of the files of `podlife up` itself; the store has its own version.
 FORMAT = 1
-# How long the components of a killed `podlife up` may take to end.
+# Maximum wait for the components of a killed `podlife up` to end.
 _LEFTOVER_SECONDS = 15.0
 _MOST_LOG_BYTES = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that holds, or held, the directory. `pods` are orders to end the pods of each node, for a `down` after
-    this process was killed. A process that ended in order has PID 0."""
+    """A process that holds, or held, the directory. `pods` configures the pod shutdown of each node, for a `down` after
+    this process was killed. The PID is 0 after a clean exit."""
 
     pid: int
     started: int
@@ -74,7 +74,7 @@ class StateDir:
         return self.nodes / name
 
     def claim(self) -> None:
-        """Lock it and create what is missing; raises ConfigError when it is unusable, or another process holds it."""
+        """Lock it and create missing folders. Raises ConfigError if it is unusable or held by another process."""
         from podlife.apiserver.storage.data_dir import make_private
 
         try:
@@ -108,13 +108,13 @@ class StateDir:
         """Move the content of long logs to NAME.log.1, replacing the one before. Writers continue."""
         for log in self.logs.glob("*.log"):
             if log.stat().st_size > most_bytes:
-                # Its writers have it open for appending: so it is emptied and not renamed.
+                # Truncated, not renamed: its writers have it open for appending.
                 shutil.copyfile(log, log.with_suffix(".log.1"))
                 log.with_suffix(".log.1").chmod(0o600)
                 os.truncate(log, 0)
 
     def _locked(self, lock: int) -> bool:
-        """A killed `podlife up` leaves components that are about to end: wait for those."""
+        """Take the lock, waiting for components of a killed `podlife up` to end."""
         deadline = time.monotonic() + _LEFTOVER_SECONDS
         while True:
             try:
@@ -135,24 +135,24 @@ class StateDir:
                 "version, or name another folder with --data"
             )
 
-    def sign(self, url: str, pods: tuple[dict[str, Any], ...] = ()) -> None:
+    def record_holder(self, url: str, pods: tuple[dict[str, Any], ...] = ()) -> None:
         """Record this process as the holder."""
         self._write(Holder(os.getpid(), started_at(os.getpid()), url, pods=pods))
 
-    def unsign(self) -> None:
+    def clear_holder(self) -> None:
         holder = self.holder()
         if holder is not None and holder.pid == os.getpid():
             self.forget(holder)
 
     def forget(self, holder: Holder) -> None:
-        """Record that nothing is left of the holder; the format stays. Only for the process that has claimed it."""
+        """Record that nothing is left of the holder; the format stays. Requires the claim."""
         self._write(Holder(0, 0, holder.url))
 
     def _write(self, holder: Holder) -> None:
         write_private(self._state, json.dumps(asdict(holder)).encode())
 
     def holder(self) -> Holder | None:
-        """The last holder; None when there was none, or it cannot be read."""
+        """The last holder; None if there was none or the file cannot be read."""
         try:
             known = json.loads(self._state.read_text(encoding="utf-8"))
             return Holder(**known | {"pods": tuple(known.get("pods", ()))})
@@ -161,8 +161,8 @@ class StateDir:
 
 
 def running_state_dirs() -> list[StateDir]:
-    """The directories of every `podlife up` that this user runs, found by the locks that the processes have open: there
-    is no list that could be out of date."""
+    """The directories of every `podlife up` of this user, found by the lock files that processes have open, not by a
+    list that could be out of date."""
     found: set[Path] = set()
     for descriptors in Path("/proc").glob("[0-9]*/fd"):
         # Another user's process, or one that has ended meanwhile.
@@ -176,8 +176,8 @@ def running_state_dirs() -> list[StateDir]:
 
 
 def choose_state_dir(data: Path | None) -> StateDir:
-    """The `podlife up` that a command is about: the one that is named, the one that kubectl would use (even if it was
-    killed), or the one of the default directory. Raises ConfigError where that could be the wrong one."""
+    """The directory for a command: the named one, the one of kubectl's cluster (even if killed), or the default.
+    Raises ConfigError if that is ambiguous."""
     if data is not None:
         return StateDir(data)
     default = StateDir(default_data_dir())
@@ -205,11 +205,11 @@ def age_seconds() -> float:
 
 
 def started_at(pid: int) -> int:
-    """When a process started, in clock ticks since boot; 0 when there is none."""
+    """When a process started, in clock ticks since boot; 0 if there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return 0
-    # The name may contain spaces and parentheses: the other fields follow the last one.
+    # The name may contain spaces and parentheses: the other fields follow the last parenthesis.
     fields = stat.rpartition(")")[2].split()
     return 0 if fields[0] in "ZX" else int(fields[19])

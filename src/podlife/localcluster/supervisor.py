@@ -1,7 +1,7 @@
 """Keeps the components of a local cluster running: one that ends is restarted, with a growing delay.
 
-A component that ends before the cluster is up fails the start, with its own reason: a user who names a port that is
-taken reads that, not that something is retried. Which components there are, and their order, is left to `LocalCluster`.
+A component that ends before the cluster is up fails the start with its own reason: a user who chose a port in use reads
+that instead of endless retries. `LocalCluster` decides which components to start, and in which order.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from podlife.errors import PodlifeError
 from podlife.localcluster.forkserver import ForkServer, Message
 
 _FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0
-# After running for so long, an end is a new failure and not the last one again.
+# After running this long, the restart delay is reset.
 _WELL_SECONDS = 60.0
 _KILL_SECONDS = 5.0
 
 
 class Component:
-    """One component across restarts. `left` is the work that it reports as remaining."""
+    """One component across restarts. `left` is the remaining work it reports."""
 
-    def __init__(self, name: str, kind: str, order: Message, log: Path) -> None:
+    def __init__(self, name: str, kind: str, config: Message, log: Path) -> None:
         self.name = name
         self.kind = kind
-        self.order = order
+        self.config = config
         self.log = log
         self.pid = 0
         self.restarts = 0
         self.is_wanted = False
-        # Since its start was requested, even before its process is known.
+        # From the start request, even before its PID is known.
         self.is_alive = False
         self.started_at = 0.0
         self.answer = ""
@@ -42,7 +42,7 @@ class Component:
         self.ready = asyncio.Event()
         self.ended = asyncio.Event()
         self.delay_seconds = _FIRST_DELAY_SECONDS
-        self.again: asyncio.TimerHandle | None = None
+        self.restart_timer: asyncio.TimerHandle | None = None
 
     @property
     def state(self) -> str:
@@ -60,9 +60,9 @@ class ComponentSupervisor:
         self._say = say
 
     async def run(self) -> None:
-        """Raises PodlifeError when the fork server is gone."""
-        await self._fork_server.run(self._take)
-        raise PodlifeError("the process that starts the parts has ended: start `podlife up` again")
+        """Raises PodlifeError if the fork server ends."""
+        await self._fork_server.run(self._receive)
+        raise PodlifeError("the fork server has ended; run `podlife up` again")
 
     def start(self, component: Component) -> None:
         """Start a component, even one that was stopped before."""
@@ -73,28 +73,26 @@ class ComponentSupervisor:
             self._start(component)
 
     async def wait_ready(self, component: Component, *, seconds: float, is_ready: Callable[[], bool]) -> None:
-        """Raises PodlifeError when it is not ready in time, or ends."""
+        """Raises PodlifeError if it ends or is not ready in time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while not (component.ready.is_set() or is_ready()):
             if component.ended.is_set():
-                raise PodlifeError(
-                    component.failure or f"{component.name} has ended: {component.log} says why"
-                )
+                raise PodlifeError(component.failure or f"{component.name} has ended; see {component.log}")
             if loop.time() > deadline:
                 raise PodlifeError(
-                    f"{component.name} is not ready after {seconds:.0f} s: {component.log} may say why"
+                    f"{component.name} is not ready after {seconds:.0f} s; see {component.log}"
                 )
             await asyncio.sleep(0.01)
 
     async def stop(self, components: Iterable[Component], *, seconds: float) -> None:
-        """Stop components with SIGTERM, and with SIGKILL when the time is up."""
+        """Stop components with SIGTERM, then with SIGKILL after `seconds`."""
         stopping = list(components)
         for component in stopping:
             component.is_wanted = False
-            if component.again is not None:
-                component.again.cancel()
-                component.again = None
+            if component.restart_timer is not None:
+                component.restart_timer.cancel()
+                component.restart_timer = None
             if component.is_alive:
                 self._fork_server.signal(component.name, signal.SIGTERM)
                 # A process stopped by SIGSTOP does not handle other signals.
@@ -106,8 +104,8 @@ class ComponentSupervisor:
     def signal(self, component: Component, number: int) -> None:
         self._fork_server.signal(component.name, number)
 
-    def order(self, component: Component, order: Message) -> None:
-        self._fork_server.order(component.name, order)
+    def send(self, component: Component, message: Message) -> None:
+        self._fork_server.send(component.name, message)
 
     async def _await_end(self, component: Component, seconds: float) -> None:
         if component.is_alive and not await wait_until_set(component.ended, seconds=max(0.0, seconds)):
@@ -115,33 +113,33 @@ class ComponentSupervisor:
             await wait_until_set(component.ended, seconds=_KILL_SECONDS)
 
     def _start(self, component: Component) -> None:
-        component.again = None
+        component.restart_timer = None
         component.failure = ""
         component.is_alive = True
         component.ended.clear()
         component.ready.clear()
         component.started_at = asyncio.get_running_loop().time()
-        self._fork_server.start(component.name, component.kind, component.order, component.log)
+        self._fork_server.start(component.name, component.kind, component.config, component.log)
 
-    def _take(self, news: Message) -> None:
-        component = self.components.get(news["name"])
+    def _receive(self, message: Message) -> None:
+        component = self.components.get(message["name"])
         if component is None:
             return
-        if "told" in news:
-            self._hear(component, news["told"])
-        elif "ended" in news:
-            self._end(component, news["ended"])
+        if "report" in message:
+            self._update(component, message["report"])
+        elif "ended" in message:
+            self._end(component, message["ended"])
         else:
-            component.pid = news["pid"]
+            component.pid = message["pid"]
 
-    def _hear(self, component: Component, told: dict[str, Any]) -> None:
-        if "ready" in told:
-            component.answer = told["ready"]
+    def _update(self, component: Component, report: dict[str, Any]) -> None:
+        if "ready" in report:
+            component.answer = report["ready"]
             component.ready.set()
-        elif "failed" in told:
-            component.failure = told["failed"]
-        elif "left" in told:
-            component.left = told["left"]
+        elif "failed" in report:
+            component.failure = report["failed"]
+        elif "left" in report:
+            component.left = report["left"]
 
     def _end(self, component: Component, code: int) -> None:
         component.pid = 0
@@ -157,9 +155,9 @@ class ComponentSupervisor:
             min(component.delay_seconds * 2, _MOST_DELAY_SECONDS),
         )
         component.restarts += 1
-        component.again = loop.call_later(delay, self._start, component)
+        component.restart_timer = loop.call_later(delay, self._start, component)
         self._say(
-            f"{component.name} {_how(component, code)}; it is started again in {delay:g} s (its log: {component.log})"
+            f"{component.name} {_how(component, code)}; restarting in {delay:g} s (log: {component.log})"
         )
 
 

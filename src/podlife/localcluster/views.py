@@ -58,7 +58,7 @@ class DisplayedPod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def state(self) -> str:
-        """In one word, as kubectl shows it."""
+        """As in kubectl's STATUS column."""
         if self.metadata.deletion_timestamp is not None:
             return "Terminating"
         for each in self.status.container_statuses:
@@ -76,7 +76,7 @@ class DisplayedPod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def disruption(self) -> str:
-        """Why the pod is being disrupted; empty when it is not."""
+        """Why the pod is being disrupted; empty if it is not."""
         for each in self.status.conditions:
             if each.type == "DisruptionTarget" and each.status == "True":
                 why = _BY_REASON.get(each.reason, each.reason)

@@ -21,12 +21,12 @@ from podlife.nodehealth.views import MonitoredNode, MonitoredPod, NodeTaint
 
 class EvictionOutcome(Enum):
     UNCHANGED = "unchanged"
-    SET = "an eviction is set"
-    CANCELLED = "its eviction is cancelled"
+    SET = "scheduled"
+    CANCELLED = "cancelled"
     # Not tolerated: evicted now.
-    NOW = "it goes at once"
-    # The same, and an eviction that was set for later is cancelled for it (TE-05).
-    SOONER = "it goes at once instead of later"
+    NOW = "now"
+    # Evicted now, which cancels an eviction that was scheduled for later (TE-05).
+    SOONER = "sooner"
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Eviction:
     uid: str
     node: str
     due_at: float
-    is_told: bool = False
+    is_reported: bool = False
 
     @property
     def key(self) -> str:
@@ -46,29 +46,29 @@ class Eviction:
 class Evictions:
     def __init__(self) -> None:
         self._taints: dict[str, tuple[NodeTaint, ...]] = {}
-        # By UID: those whose time has not come, with their place, and those whose time has.
+        # By UID: evictions that are not due yet, with their place in the order, and those that are.
         self._waiting: dict[str, tuple[float, int]] = {}
         self._order: SortedDict[tuple[float, int], Eviction] = SortedDict()
         self._due: dict[str, Eviction] = {}
-        # Evicted and not gone yet: a taint that is written again must not evict them twice.
+        # Deleted and still terminating: another update of the taint must not evict them twice.
         self._done: set[str] = set()
         self._added = 0
 
     @property
     def waiting(self) -> Mapping[str, float]:
-        """When they are due, by UID."""
+        """Due times by UID."""
         return {uid: place[0] for uid, place in self._waiting.items()}
 
     @property
     def next_due(self) -> float:
-        """When the next one is due; infinity when none waits."""
+        """Due time of the next eviction; infinity if none is waiting."""
         return self._order.peekitem(0)[0][0] if self._order else math.inf
 
     def taints_of(self, node: str) -> tuple[NodeTaint, ...]:
         return self._taints.get(node, ())
 
     def set_taints(self, node: MonitoredNode) -> bool:
-        """Says whether any are there; its pods have to be looked at after this."""
+        """Return whether the node has NoExecute taints. The caller evaluates its pods afterwards."""
         taints = evicting_taints(node.spec.taints)
         if taints:
             self._taints[node.metadata.name] = taints
@@ -80,8 +80,8 @@ class Evictions:
         """A scheduled eviction is kept (TE-12)."""
         self._taints.pop(name, None)
 
-    def look(self, pod: MonitoredPod, now: float) -> EvictionOutcome:
-        """What the taints of its node mean for the pod, as it is."""
+    def evaluate(self, pod: MonitoredPod, now: float) -> EvictionOutcome:
+        """Schedule or cancel the eviction of a pod, by its tolerations and the taints of its node."""
         taints = self._taints.get(pod.spec.node_name)
         if not taints:
             return EvictionOutcome.UNCHANGED
@@ -100,7 +100,7 @@ class Evictions:
         return EvictionOutcome.SET
 
     def cancel(self, uid: str) -> bool:
-        """Whether it was still waiting: a cancellation after the due time records no event (TE-18)."""
+        """Return whether the eviction was not due yet: a cancellation after the due time records no event (TE-18)."""
         self._due.pop(uid, None)
         self._done.discard(uid)
         place = self._waiting.pop(uid, None)
@@ -109,7 +109,7 @@ class Evictions:
         return place is not None
 
     def take_due(self, now: float) -> list[Eviction]:
-        """Those whose time has come since this was last asked."""
+        """Evictions that became due since the last call."""
         taken = []
         while self._order and self._order.peekitem(0)[0][0] <= now:
             eviction = self._order.popitem(0)[1]
@@ -119,11 +119,11 @@ class Evictions:
         return taken
 
     def due(self, uid: str) -> Eviction | None:
-        """The eviction of this pod, if its time has come and nothing has cancelled it."""
+        """The eviction of this pod, if it is due and not cancelled."""
         return self._due.get(uid)
 
     def finish(self, uid: str) -> None:
-        """It was evicted; unless that was cancelled meanwhile, it is not set again before it is cancelled."""
+        """Record that the pod was evicted: unless cancelled meanwhile, it is not scheduled again until `cancel`."""
         if self._due.pop(uid, None) is not None:
             self._done.add(uid)
 

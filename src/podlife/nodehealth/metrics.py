@@ -12,7 +12,7 @@ _SECONDS = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0
 
 
 class NodeMetrics:
-    """`evictions` are nodes that were tainted, by zone (NL-57); `zones` how many of their nodes are ready (NL-78)."""
+    """`evictions`: nodes tainted, by zone (NL-57); `zones`: ready and unready nodes per zone (NL-78)."""
 
     def __init__(self) -> None:
         self.evictions: Counter[str] = Counter()
@@ -26,7 +26,7 @@ class NodeMetrics:
 
 
 class EvictionMetrics:
-    """Pods that were deleted, and how long after they were due (TE-20)."""
+    """Pods deleted, and the delay after their due time (TE-20)."""
 
     def __init__(self) -> None:
         self.deletions = 0

@@ -32,17 +32,17 @@ from podlife.nodehealth.pods_not_ready import PodsNotReadyMarker
 from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.taints import NOT_READY, UNREACHABLE
-from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, Look, UnknownStatusWriter
+from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, ExaminedNode, UnknownStatusWriter
 from podlife.nodehealth.views import Lease, MonitoredNode, MonitoredPod, node_reference
 from podlife.nodehealth.zones import Disruption, ZoneCount, is_counted, judge, zone_of
 
 log = logging.getLogger(__name__)
 
-# How many nodes are written at once (NL-04).
+# Nodes written concurrently (NL-04).
 _AT_ONCE = 8
-# After so many nodes others on the loop have their turn.
+# Nodes examined before yielding to the event loop.
 _BATCH = 200
-# A slower response says nothing about heartbeats meanwhile.
+# If the server takes longer to respond, missing heartbeats are not held against nodes.
 _MOST_PATIENCE_SECONDS = 5.0
 
 
@@ -51,7 +51,7 @@ class MonitorCaches:
     nodes: CacheReader[MonitoredNode]
     leases: CacheReader[Lease]
     pods: CacheReader[MonitoredPod]
-    are_fit: Callable[[], bool]
+    are_live: Callable[[], bool]
 
 
 class NodeMonitor:
@@ -72,76 +72,76 @@ class NodeMonitor:
         self._recorder = recorder
         self._metrics = metrics
         patience = min(_MOST_PATIENCE_SECONDS, settings.monitor_grace_seconds / 4)
-        self._silences = UnknownStatusWriter(client, clock, patience_seconds=patience)
+        self._unknown_status = UnknownStatusWriter(client, clock, patience_seconds=patience)
         self.writer = TaintWriter(client, clock)
         self.marking = PodsNotReadyMarker(client, clock, recorder)
         self.tainting = NoExecuteTainter(
             caches.nodes, self.writer, metrics, self._may_taint, settings.eviction_rate
         )
         self.healths: dict[str, NodeHealthData] = {}
-        # Whose pods could not all be marked.
-        self._owing: set[str] = set()
+        # TaintOwner pods could not all be marked.
+        self._unmarked: set[str] = set()
         self.disruption = Disruption()
-        # When it was last looked, while the caches were live.
-        self._looked_at: float | None = None
-        self._was_fit = True
-        self._is_looking = False
+        # Start of the last pass with live caches.
+        self._last_pass_at: float | None = None
+        self._were_live = True
+        self._is_in_pass = False
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def _may_taint(self) -> bool:
-        """Not during a look, which may be long: the zones are judged after it, and all nodes might have failed."""
-        return self._caches.are_fit() and not self._is_looking
+        """Not during a pass, which may be long: zones are evaluated after it, and all nodes might have failed."""
+        return self._caches.are_live() and not self._is_in_pass
 
     def is_not_ready(self, name: str) -> bool:
-        """Whether the node is known to be not ready; of one that was never looked at nothing is known (NL-47)."""
+        """Whether the node is known to be not ready; false for a node that was never examined (NL-47)."""
         health = self.healths.get(name)
         return health is not None and health.ready is not None and health.ready.status != "True"
 
     async def run(self) -> None:
-        """Look until cancelled; the pause is counted from the end of a look (NL-01)."""
+        """Run passes until cancelled; the interval starts at the end of a pass (NL-01)."""
         while True:
-            if self._caches.are_fit():
+            if self._caches.are_live():
                 started = asyncio.get_running_loop().time()
-                self._is_looking = True
+                self._is_in_pass = True
                 try:
-                    await self.look()
+                    await self.run_pass()
                 finally:
-                    self._is_looking = False
+                    self._is_in_pass = False
                 self._metrics.pass_seconds.observe(asyncio.get_running_loop().time() - started)
             else:
-                self._was_fit = False
+                self._were_live = False
             await asyncio.sleep(self._settings.monitor_period_seconds)
 
-    async def look(self) -> None:
-        self._silences.took_long = False
-        if not self._was_fit:
-            self._was_fit = True
-            self._leave_out_gap()
-        self._looked_at = self._now().loop
+    async def run_pass(self) -> None:
+        self._unknown_status.took_long = False
+        if not self._were_live:
+            self._were_live = True
+            self._skip_gap()
+        self._last_pass_at = self._now().loop
         self._forget_removed()
-        looks = await self._look_at_all()
-        if self._silences.took_long:
-            self._forgive("the server took long to answer")
-        self._count(looks)
-        await self._handle_disruption(looks)
+        examined = await self._examine_all()
+        if self._unknown_status.took_long:
+            self._reset_grace("the server responded slowly")
+        self._count(examined)
+        await self._handle_disruption(examined)
 
-    async def _look_at_all(self) -> list[Look]:
-        """Most need nothing but the look; those that need the server share a few lines to it."""
-        looks: list[Look] = []
-        asking = []
+    async def _examine_all(self) -> list[ExaminedNode]:
+        """Most nodes are decided from the cache; those that need requests share a few connections."""
+        examined: list[ExaminedNode] = []
+        with_requests = []
         for number, node in enumerate(self._caches.nodes.list()):
             if number % _BATCH == _BATCH - 1:
                 await asyncio.sleep(0)
             seen = self._examine(node, self._lease_of(node))
             todo = self._decide(node, seen)
             if seen.is_new or seen.must_write or todo.asks_server:
-                asking.append(self._see_to(node))
+                with_requests.append(self._handle(node))
                 continue
             self.healths[node.metadata.name] = seen.health
             self._queue(node, todo)
-            looks.append(Look(node, seen))
-        found = await asyncio.gather(*asking)
-        return [*looks, *(each for each in found if each is not None)]
+            examined.append(ExaminedNode(node, seen))
+        handled = await asyncio.gather(*with_requests)
+        return [*examined, *(each for each in handled if each is not None)]
 
     # One node
 
@@ -152,61 +152,61 @@ class NodeMonitor:
         return self._caches.leases.get(LEASE_NAMESPACE, node.metadata.name)
 
     def _decide(self, node: MonitoredNode, seen: Examination) -> NodeAction:
-        return decide(node, seen, owes_marking=node.metadata.name in self._owing)
+        return decide(node, seen, has_unmarked_pods=node.metadata.name in self._unmarked)
 
-    async def _see_to(self, node: MonitoredNode) -> Look | None:
+    async def _handle(self, node: MonitoredNode) -> ExaminedNode | None:
         async with self._turns:
             seen = self._examine(node, self._lease_of(node))
             if seen.is_new:
-                await self._welcome(node)
-                # It is known from now on, even if the rest fails.
+                await self._register(node)
+                # Registered even if the rest fails.
                 self.healths[node.metadata.name] = seen.health
-            look: Look | None = Look(node, seen)
+            result: ExaminedNode | None = ExaminedNode(node, seen)
             if seen.must_write:
-                look = await self._silences.write(node, self._examine)
-            if look is None:
+                result = await self._unknown_status.write(node, self._examine)
+            if result is None:
                 return None
-            self.healths[node.metadata.name] = look.seen.health
-            await self._act(look.node, self._decide(look.node, look.seen))
-            return look
+            self.healths[node.metadata.name] = result.seen.health
+            await self._act(result.node, self._decide(result.node, result.seen))
+            return result
 
-    async def _welcome(self, node: MonitoredNode) -> None:
+    async def _register(self, node: MonitoredNode) -> None:
         """A new node gets the event RegisteredNode and loses its NoExecute health taints (NL-58)."""
         metadata = node.metadata
-        self._tell(
+        self._record_event(
             metadata.name, metadata.uid, "RegisteredNode", f"Registered Node {metadata.name} in Controller"
         )
         self.tainting.add_zone(zone_of(metadata.labels))
-        await self._take_taints_off(node)
+        await self._remove_taints(node)
 
     # What follows
 
     def _queue(self, node: MonitoredNode, todo: NodeAction) -> None:
-        """The part that asks nothing of the server."""
+        """The part without requests to the server."""
         if todo.waits:
             self.tainting.add(node, self._now().loop, lacks_taint=todo.lacks_taint)
         elif todo.is_released:
             self.tainting.remove(node.metadata.name)
         if not todo.marks_pods:
-            self._owing.discard(node.metadata.name)
+            self._unmarked.discard(node.metadata.name)
 
     async def _act(self, node: MonitoredNode, todo: NodeAction) -> None:
         name = node.metadata.name
         if todo.swap is not None:
             await self._try(self.writer.swap(node, todo.swap[:1], todo.swap[1:]), f"taints of node {name}")
-        if todo.is_released and not await self._take_taints_off(node):
+        if todo.is_released and not await self._remove_taints(node):
             return
         self._queue(node, todo)
-        if todo.tells:
+        if todo.records_event:
             message = f"Node {name} status is now: NodeNotReady"
             self._recorder.event(node_reference(name, node.metadata.uid), "Normal", "NodeNotReady", message)
         if todo.marks_pods:
-            self._owing.add(name)
+            self._unmarked.add(name)
             if await self.marking.mark_all(self._caches.pods.by_index("node", name)):
-                self._owing.discard(name)
+                self._unmarked.discard(name)
 
-    async def _take_taints_off(self, node: MonitoredNode) -> bool:
-        """Says whether neither of the two that evict is there any more; one after the other, as upstream."""
+    async def _remove_taints(self, node: MonitoredNode) -> bool:
+        """Return whether both NoExecute taints are removed; one request each, as upstream."""
         for taint in (UNREACHABLE, NOT_READY):
             if not await self._try(self.writer.remove(node, [taint]), f"taints of node {node.metadata.name}"):
                 return False
@@ -214,7 +214,7 @@ class NodeMonitor:
         return True
 
     async def _try(self, writing: Awaitable[object], what: str) -> bool:
-        """What fails is done by the next pass."""
+        """The next pass repeats a failed write."""
         try:
             await writing
         except NotFoundError:
@@ -231,51 +231,51 @@ class NodeMonitor:
             node = self._caches.nodes.get("", name)
             if node is None or node.metadata.uid != health.uid:
                 del self.healths[name]
-                self._owing.discard(name)
+                self._unmarked.discard(name)
                 self.tainting.remove(name)
-                self._tell(name, health.uid, "RemovingNode", f"Removing Node {name} from Controller")
+                self._record_event(name, health.uid, "RemovingNode", f"Removing Node {name} from Controller")
 
-    def _count(self, looks: list[Look]) -> None:
+    def _count(self, examined: list[ExaminedNode]) -> None:
         counts: dict[str, ZoneCount] = defaultdict(ZoneCount)
-        for look in looks:
-            labels = look.node.metadata.labels
+        for result in examined:
+            labels = result.node.metadata.labels
             if is_counted(labels):
-                counts[zone_of(labels)].add(is_ready=look.seen.current == "True")
+                counts[zone_of(labels)].add(is_ready=result.seen.current == "True")
         self._metrics.set_zones(counts)
 
-    async def _handle_disruption(self, looks: list[Look]) -> None:
+    async def _handle_disruption(self, examined: list[ExaminedNode]) -> None:
         zones = {zone: count for zone, count in self._metrics.zones.items() if count.size}
         verdict = judge(self.disruption, zones, self._settings)
         self.disruption = verdict.disruption
         if verdict.stops:
             log.warning("no node is ready in any zone, evictions paused")
-            await asyncio.gather(*(self._take_back(look.node) for look in looks))
+            await asyncio.gather(*(self._remove_taints_in_turn(result.node) for result in examined))
         if verdict.resumes:
-            self._forgive("nodes are ready again")
+            self._reset_grace("nodes are ready again")
         self.tainting.set_rates(verdict.rates, self._now().loop)
 
-    async def _take_back(self, node: MonitoredNode) -> None:
+    async def _remove_taints_in_turn(self, node: MonitoredNode) -> None:
         async with self._turns:
-            await self._take_taints_off(node)
+            await self._remove_taints(node)
 
-    def _leave_out_gap(self) -> None:
-        """Time during which the caches were stale counts against no node, and no more than that: with a whole grace
-        period after each gap, a watch that breaks now and then would keep a dead node alive."""
+    def _skip_gap(self) -> None:
+        """Do not count time with stale caches against nodes, and no more than that: with a whole grace period after
+        each gap, a watch that breaks repeatedly would keep a dead node alive."""
         now = self._now().loop
-        gap = 0.0 if self._looked_at is None else now - self._looked_at
+        gap = 0.0 if self._last_pass_at is None else now - self._last_pass_at
         log.info("caches are live again, ignoring the last %.0f s for all nodes", gap)
         self.healths = {
-            name: replace(health, heard_at=min(now, health.heard_at + gap))
+            name: replace(health, last_report_at=min(now, health.last_report_at + gap))
             for name, health in self.healths.items()
         }
 
-    def _forgive(self, why: str) -> None:
-        """Every node has its whole grace again (NL-74)."""
+    def _reset_grace(self, why: str) -> None:
+        """Restart the grace period of every node (NL-74)."""
         log.info("grace periods of all nodes reset: %s", why)
         now = self._now().loop
-        self.healths = {name: replace(health, heard_at=now) for name, health in self.healths.items()}
+        self.healths = {name: replace(health, last_report_at=now) for name, health in self.healths.items()}
 
-    def _tell(self, name: str, uid: str, reason: str, message: str) -> None:
+    def _record_event(self, name: str, uid: str, reason: str, message: str) -> None:
         self._recorder.event(node_reference(name, uid), "Normal", reason, f"Node {name} event: {message}")
 
     def _now(self) -> ClockReading:

@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 # Interval at which non-empty queues are processed (NL-02).
 _PASS_SECONDS = 0.1
-# When a node without a Ready condition is looked at again.
+# Delay before a node without a Ready condition is examined again.
 _RETRY_SECONDS = 0.05
 
 
 class NoExecuteTainter:
-    """`may_taint`: whether the caches, and the rates, can be believed at this moment."""
+    """`may_taint`: whether caches and rates are current."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class NoExecuteTainter:
         self._may_taint = may_taint
         self._rate = rate
         self._queues: dict[str, RateLimitedTimedQueue] = {}
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def queues(self) -> Mapping[str, RateLimitedTimedQueue]:
@@ -53,21 +53,21 @@ class NoExecuteTainter:
     def add_zone(self, zone: str) -> None:
         if zone not in self._queues:
             self._queues[zone] = RateLimitedTimedQueue(self._rate)
-            # So that it is shown from the beginning (NL-57).
+            # Exported from the start (NL-57).
             self._metrics.evictions[zone] += 0
 
     def add(self, node: MonitoredNode, now: float, *, lacks_taint: bool) -> None:
-        """A node keeps its place (unlike upstream, NL-55); one that lacks the taint after its turn waits again."""
+        """A queued node keeps its place (unlike upstream, NL-55); one still without the taint is queued again."""
         zone, name = zone_of(node.metadata.labels), node.metadata.name
         self.add_zone(zone)
         queue = self._queues[zone]
         if lacks_taint and not queue.is_waiting(name):
             queue.remove(name)
         if queue.add(name, now):
-            self._news.set()
+            self._changed.set()
 
     def remove(self, name: str) -> None:
-        """In whichever zone it waits: its labels may say another by now."""
+        """From all zones: its labels may have changed since it was queued."""
         for queue in self._queues.values():
             queue.remove(name)
 
@@ -75,13 +75,13 @@ class NoExecuteTainter:
         for zone, rate in rates.items():
             self.add_zone(zone)
             self._queues[zone].set_rate(rate, now)
-        self._news.set()
+        self._changed.set()
 
     async def run(self) -> None:
         """Run until cancelled. Idle while the queues are empty or their rate is zero."""
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._changed.wait()
+            self._changed.clear()
             while any(queue and queue.rate for queue in self._queues.values()):
                 await asyncio.sleep(_PASS_SECONDS)
                 await self._pass()
@@ -96,7 +96,7 @@ class NoExecuteTainter:
                     queue.retry(name, loop.time() + wait)
 
     async def _taint(self, zone: str, name: str) -> float | None:
-        """None when nothing is left to do, or when to try again."""
+        """None if nothing is left to do, else the delay before the next attempt."""
         node = self._nodes.get("", name)
         if node is None:
             return None

@@ -26,9 +26,9 @@ from podlife.workqueue import RateLimitedQueue
 _COMPONENT = "node-controller"
 # NL-04: workers for NoSchedule tainting, and for late pods
 _NODE_WORKERS, _POD_WORKERS = 8, 4
-# The deadline of a request: short beside the graces, so that one which hangs does not hold up the next pass.
+# Request timeout: short compared with the grace periods, so that a request that hangs does not delay the next pass.
 _REQUEST_SECONDS = 10.0
-_UNFIT_SECONDS = 1.0
+_STALE_RETRY_SECONDS = 1.0
 
 
 class NodeLifecycleController:
@@ -42,7 +42,7 @@ class NodeLifecycleController:
         self._leases = plane.informer(LEASES, view=Lease, namespace=LEASE_NAMESPACE)
         client = plane.client.with_timeout(_REQUEST_SECONDS)
         recorder = plane.recorder(_COMPONENT)
-        caches = MonitorCaches(self._nodes.cache, self._leases.cache, self._pods.cache, self._is_fit)
+        caches = MonitorCaches(self._nodes.cache, self._leases.cache, self._pods.cache, self._are_caches_live)
         self.monitor = NodeMonitor(caches, self.settings, client, plane.clock, recorder, self.metrics)
         self.tainting = self.monitor.tainting
         self.queue: RateLimitedQueue[str] = RateLimitedQueue("node_lifecycle_controller")
@@ -61,7 +61,7 @@ class NodeLifecycleController:
             group.create_task(self.tainting.run(), name=f"{self.name} evictions")
             group.create_task(self.monitor.run(), name=f"{self.name} monitor")
 
-    # The node informer's handler: a heartbeat changes nothing that taints or labels follow.
+    # The node informer's handler: heartbeats affect neither taints nor labels.
 
     def on_add(self, node: MonitoredNode) -> None:
         self.queue.add(node.metadata.name)
@@ -73,17 +73,17 @@ class NodeLifecycleController:
     def on_delete(self, node: MonitoredNode) -> None:
         self.queue.forget(node.metadata.name)
 
-    def _is_fit(self) -> bool:
+    def _are_caches_live(self) -> bool:
         followed = (self._nodes, self._pods, self._leases)
         return all(informer.has_synced and informer.is_live for informer in followed)
 
     async def reconcile(self, name: str) -> Again | None:
-        """The NoSchedule taints and the older labels of one node. What fails comes again (upstream gives up, NL-62)."""
+        """Write NoSchedule taints and the older labels of a node. Failures are retried (upstream gives up, NL-62)."""
         node = self._nodes.cache.get("", name)
         if node is None:
             return None
         if not self._nodes.is_live:
-            return Again(_UNFIT_SECONDS)
+            return Again(_STALE_RETRY_SECONDS)
         added, removed = condition_taints(node)
         try:
             await self.monitor.writer.swap(node, added, removed)
@@ -93,9 +93,9 @@ class NodeLifecycleController:
         return None
 
     async def reconcile_pod(self, key: Key) -> Again | None:
-        """A pod that came onto a node which is not ready (NL-47, NL-48)."""
+        """Mark a pod that was bound to a node that is not ready (NL-47, NL-48)."""
         if not (self._nodes.is_live and self._pods.is_live):
-            return Again(_UNFIT_SECONDS)
+            return Again(_STALE_RETRY_SECONDS)
         pod = self._pods.cache.get(*key)
         if pod is not None and self.monitor.is_not_ready(pod.spec.node_name):
             await self.monitor.marking.mark(pod)
@@ -108,7 +108,7 @@ def _followed(node: MonitoredNode) -> tuple[object, ...]:
 
 
 class _PodEvents:
-    """Enqueues a pod that has come onto a node which is not ready."""
+    """Enqueues pods that were bound to a node that is not ready."""
 
     def __init__(self, queue: RateLimitedQueue[Key], monitor: NodeMonitor) -> None:
         self._queue = queue

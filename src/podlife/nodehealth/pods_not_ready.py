@@ -1,7 +1,7 @@
 """Marks the pods of a node that is not ready as not ready, so that they receive no traffic.
 
 Only status and time of the Ready condition are written (NL-41), to the pod with that UID. A pod that is gone is
-ignored. The node's agent reports the condition again when it returns.
+ignored. The kubelet reports the condition again when it returns.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from podlife.nodehealth.views import READY, MonitoredPod
 
 log = logging.getLogger(__name__)
 
-# How many pods of all nodes are written at once; the client's limiter, which knows the server, mostly allows fewer.
+# Pods written concurrently, on all nodes together; the client's limiter usually allows fewer.
 _AT_ONCE = 32
 
 
 class _Nothing(msgspec.Struct):
-    """Nothing of the answer is needed."""
+    """The response is not used."""
 
 
 class PodsNotReadyMarker:
@@ -37,13 +37,13 @@ class PodsNotReadyMarker:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def mark_all(self, pods: Iterable[MonitoredPod]) -> bool:
-        """Says whether all of them are marked; those that are shown as not ready already need nothing."""
+        """Return whether all pods are marked. Pods that are already not ready are skipped."""
         shown = [pod for pod in pods if pod.is_shown_ready]
         results = await asyncio.gather(*(self._try(pod) for pod in shown))
         return all(results)
 
     async def mark(self, pod: MonitoredPod) -> None:
-        """Raises PodlifeError when the server would not."""
+        """Raises PodlifeError if the server refuses."""
         if not pod.is_shown_ready:
             return
         try:
@@ -52,9 +52,9 @@ class PodsNotReadyMarker:
             # NL-42: the pod is gone.
             return
         except PodlifeError:
-            self._tell(pod)
+            self._record_event(pod)
             raise
-        self._tell(pod)
+        self._record_event(pod)
 
     async def _try(self, pod: MonitoredPod) -> bool:
         async with self._turns:
@@ -80,10 +80,10 @@ class PodsNotReadyMarker:
                 view=_Nothing,
             )
         except InvalidError as error:
-            # How a server says that the pod of this name is another one by now.
+            # The server's response if the pod was recreated under the same name.
             if any(cause.get("field") == "metadata.uid" for cause in error.details.get("causes") or ()):
                 raise NotFoundError(str(error)) from error
             raise
 
-    def _tell(self, pod: MonitoredPod) -> None:
+    def _record_event(self, pod: MonitoredPod) -> None:
         self._recorder.event(pod.reference, "Warning", "NodeNotReady", "Node is not ready")

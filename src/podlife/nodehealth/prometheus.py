@@ -1,6 +1,4 @@
-"""The metrics of node health for Prometheus, read at each scrape. Those that kube-controller-manager has too have its
-names.
-"""
+"""Prometheus metrics of node health, read at each scrape, under kube-controller-manager's names where it has them."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _Counted = Iterable[tuple[tuple[str, ...], int]]
 def export_node_lifecycle(registry: CollectorRegistry, metrics: NodeMetrics) -> None:
     def families() -> Iterator[Metric]:
         evicted = CounterMetricFamily(
-            "node_collector_evictions_total", "Nodes that got the taint that evicts.", labels=("zone",)
+            "node_collector_evictions_total", "Nodes that received a NoExecute taint.", labels=("zone",)
         )
         for zone, number in metrics.evictions.items():
             evicted.add_metric((zone,), number)
@@ -41,7 +39,7 @@ def export_node_lifecycle(registry: CollectorRegistry, metrics: NodeMetrics) -> 
         yield from (size, health, unhealthy)
         yield _histogram(
             "node_collector_update_all_nodes_health_duration_seconds",
-            "How long a look at all nodes took.",
+            "Duration of a pass over all nodes.",
             metrics.pass_seconds,
         )
 
@@ -52,7 +50,7 @@ def export_taint_eviction(registry: CollectorRegistry, metrics: EvictionMetrics)
     def families() -> Iterator[Metric]:
         yield CounterMetricFamily(
             "taint_eviction_controller_pod_deletions_total",
-            "Pods that were deleted for the taints of their nodes.",
+            "Pods deleted because of the taints of their nodes.",
             metrics.deletions,
         )
         yield _histogram(
@@ -70,9 +68,9 @@ def export_out_of_service(registry: CollectorRegistry, metrics: OutOfServiceMetr
             "podlife_out_of_service_tainted_total", "Nodes that were set out of service.", metrics.tainted
         )
         counters: Iterable[tuple[str, str, tuple[str, ...], _Counted]] = (
-            ("removed", "Taints that were taken off.", ("reason",), _keyed(metrics.removed)),
-            ("refused", "Refusals that were told.", ("reason",), _keyed(metrics.refused)),
-            ("checks", "Fence checks that were asked.", ("check", "result"), metrics.checks.items()),
+            ("removed", "Taints removed.", ("reason",), _keyed(metrics.removed)),
+            ("refused", "Refusals reported.", ("reason",), _keyed(metrics.refused)),
+            ("checks", "Fence checks run.", ("check", "result"), metrics.checks.items()),
         )
         for name, help_, labels, counts in counters:
             family = CounterMetricFamily(f"podlife_out_of_service_{name}_total", help_, labels=labels)
@@ -82,8 +80,8 @@ def export_out_of_service(registry: CollectorRegistry, metrics: OutOfServiceMetr
         nodes = GaugeMetricFamily(
             "podlife_out_of_service_nodes", "Nodes with the taint, by who set it.", labels=("by",)
         )
-        nodes.add_metric(("podlife",), metrics.nodes["ours"])
-        nodes.add_metric(("others",), metrics.nodes["somebody else's"])
+        for owner in ("podlife", "others"):
+            nodes.add_metric((owner,), metrics.nodes[owner])
         yield nodes
 
     registry.register(_Families(families))

@@ -17,13 +17,13 @@ class RateLimitedTimedQueue:
     def __init__(self, per_second: float) -> None:
         self._rate = per_second
         self._bucket = _bucket(per_second)
-        # Of each node that waits, its place; of one that had its turn, none.
+        # By node: its place in the queue; None after it was handed out.
         self._places: dict[str, tuple[float, int] | None] = {}
         self._waiting: SortedDict[tuple[float, int], str] = SortedDict()
         self._added = 0
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Number of waiting nodes."""
         return len(self._waiting)
 
     def __contains__(self, name: str) -> bool:
@@ -37,14 +37,14 @@ class RateLimitedTimedQueue:
         return self._places.get(name) is not None
 
     def add(self, name: str, now: float) -> bool:
-        """Says whether it is new: one that is known, also one that had its turn, stays as it is (RQ-01)."""
+        """Return whether it is new; a known node, even one already handed out, is not added again (RQ-01)."""
         if name in self._places:
             return False
         self._place(name, now)
         return True
 
     def remove(self, name: str) -> bool:
-        """Forget it, wherever it is; says whether it was known (RQ-02)."""
+        """Forget a waiting or handed-out node; return whether it was known (RQ-02)."""
         if name not in self._places:
             return False
         if (place := self._places.pop(name)) is not None:
@@ -56,7 +56,7 @@ class RateLimitedTimedQueue:
         self._waiting.clear()
 
     def take(self, now: float) -> str | None:
-        """The next whose time has come, if the rate allows it; it is known still, but waits no longer (RQ-03)."""
+        """Hand out the next due node if the rate allows it; the node stays known (RQ-03)."""
         if not self._waiting or self._waiting.peekitem(0)[0][0] > now:
             return None
         if self._bucket is None or not self._bucket.take(now):
@@ -66,12 +66,12 @@ class RateLimitedTimedQueue:
         return name
 
     def retry(self, name: str, at: float) -> None:
-        """It had its turn in vain. One that was removed meanwhile is not tried again (RQ-05)."""
+        """Queue a handed-out node again, unless it was removed meanwhile (RQ-05)."""
         if name in self._places and self._places[name] is None:
             self._place(name, at)
 
     def set_rate(self, per_second: float, now: float) -> None:
-        """0 lets nothing through (RQ-07). A change of the rate allows no additional node (NL-77)."""
+        """0 stops the queue (RQ-07). A rate change allows no additional node (NL-77)."""
         if per_second == self._rate:
             return
         was_empty = self._bucket is None or not self._bucket.has_one(now)

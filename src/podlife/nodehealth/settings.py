@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NodeHealthSettings:
-    # The pause between two looks at all nodes (NL-01).
+    # Interval between passes over all nodes (NL-01).
     monitor_period_seconds: float = 5.0
-    # How long a node may be silent, and how long one that has never said anything.
+    # Grace period of a node that stops reporting, and of one that has never reported.
     monitor_grace_seconds: float = 40.0
     startup_grace_seconds: float = 60.0
-    # How many nodes of a zone are tainted in a second, and in a large one that is partly down (NL-02).
+    # Nodes tainted per second and zone, and in a large zone that is partly down (NL-02).
     eviction_rate: float = 0.1
     secondary_eviction_rate: float = 0.01
     # A zone with more nodes than this is large; a small one that is partly down is not evicted (NL-72).

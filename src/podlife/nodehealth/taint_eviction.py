@@ -25,7 +25,7 @@ from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 
 _WORKERS = 16
 _RETRY_SECONDS, _MOST_RETRY_SECONDS = 0.01, 60.0
-# How soon a pod comes again whose caches have to catch up, and how long a look at a node on the server counts.
+# Retry delay while caches catch up, and how long a node read from the server counts as current.
 _CATCH_UP_SECONDS = 1.0
 _LONGEST_SLEEP_SECONDS = 3600.0
 _REASON = "TaintManagerEviction"
@@ -43,11 +43,11 @@ class TaintEvictionController:
         self._nodes = plane.informer(NODES, view=MonitoredNode)
         self._pods = plane.informer(PODS, view=MonitoredPod, indexers=POD_INDEXERS)
         limiter = ExponentialLimiter[str](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
-        # By UID.
+        # Keys are UIDs.
         self.queue: RateLimitedQueue[str] = RateLimitedQueue("taint_eviction", limiter=limiter)
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
-        self._news = asyncio.Event()
-        # Nodes that the server was asked for: when, and whether they were as the cache has them.
+        self._changed = asyncio.Event()
+        # Nodes read from the server: when, and whether their taints matched the cache.
         self._asked: dict[str, tuple[float, bool]] = {}
         self._nodes.add_handler(_NodeEvents(self))
         self._pods.add_handler(self)
@@ -55,7 +55,7 @@ class TaintEvictionController:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.controller.run(), name=f"{self.name} deletions")
-            group.create_task(self._watch_the_clock(), name=f"{self.name} clock")
+            group.create_task(self._enqueue_due(), name=f"{self.name} clock")
 
     def note_node(self, node: MonitoredNode) -> None:
         is_tainted = self.evictions.set_taints(node)
@@ -69,11 +69,11 @@ class TaintEvictionController:
     # The pod informer's handler
 
     def on_add(self, pod: MonitoredPod) -> None:
-        outcome = self.evictions.look(pod, asyncio.get_running_loop().time())
+        outcome = self.evictions.evaluate(pod, asyncio.get_running_loop().time())
         if outcome in (EvictionOutcome.CANCELLED, EvictionOutcome.SOONER):
-            self._tell(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
+            self._record_event(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
         if outcome is not EvictionOutcome.UNCHANGED:
-            self._news.set()
+            self._changed.set()
 
     def on_update(self, old: MonitoredPod, new: MonitoredPod) -> None:
         # TE-13: only its tolerations and its node matter.
@@ -82,41 +82,41 @@ class TaintEvictionController:
 
     def on_delete(self, pod: MonitoredPod) -> None:
         if self.evictions.cancel(pod.metadata.uid):
-            self._tell(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
-            self._news.set()
+            self._record_event(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
+            self._changed.set()
 
     # Evicting
 
-    async def _watch_the_clock(self) -> None:
+    async def _enqueue_due(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            self._news.clear()
+            self._changed.clear()
             for eviction in self.evictions.take_due(loop.time()):
                 self.queue.add(eviction.uid)
             left = self.evictions.next_due - loop.time()
-            await wait_until_set(self._news, seconds=min(max(0.0, left), _LONGEST_SLEEP_SECONDS))
+            await wait_until_set(self._changed, seconds=min(max(0.0, left), _LONGEST_SLEEP_SECONDS))
 
     async def reconcile(self, uid: str) -> Again | None:
         eviction = self.evictions.due(uid)
         if eviction is None:
             return None
-        if not self._is_fit() or not await self._is_believed(eviction.node):
+        if not self._are_caches_live() or not await self._is_cache_current(eviction.node):
             return Again(_CATCH_UP_SECONDS)
         if self.evictions.due(uid) is not eviction:
-            # It was cancelled while the server was asked.
+            # Cancelled during the request.
             return None
-        if not eviction.is_told:
-            eviction.is_told = True
-            self._tell(eviction.namespace, eviction.name, "Marking for deletion Pod")
+        if not eviction.is_reported:
+            eviction.is_reported = True
+            self._record_event(eviction.namespace, eviction.name, "Marking for deletion Pod")
         await self._evict(eviction)
         self.evictions.finish(uid)
         return None
 
-    def _is_fit(self) -> bool:
+    def _are_caches_live(self) -> bool:
         return all(informer.has_synced and informer.is_live for informer in (self._nodes, self._pods))
 
-    async def _is_believed(self, name: str) -> bool:
-        """Whether the server has the same taints on the node as the cache; one that is gone changes nothing (TE-12)."""
+    async def _is_cache_current(self, name: str) -> bool:
+        """Whether the node has the same taints on the server as in the cache; true if it is gone (TE-12)."""
         now = asyncio.get_running_loop().time()
         asked_at, was_same = self._asked.get(name, (-math.inf, False))
         if was_same and now - asked_at < _CATCH_UP_SECONDS:
@@ -156,7 +156,7 @@ class TaintEvictionController:
                 PODS, eviction.name, eviction.namespace, options=options, metadata_only=True
             )
         except ConflictError as error:
-            # The pod of this name is another one by now.
+            # The pod was recreated under the same name.
             raise NotFoundError(str(error)) from error
 
     async def _mark(self, pod: Object) -> None:
@@ -174,8 +174,8 @@ class TaintEvictionController:
                 subresource="status",
             )
 
-    def _tell(self, namespace: str, name: str, what: str) -> None:
-        # Without a UID, as upstream: the pod may be gone.
+    def _record_event(self, namespace: str, name: str, what: str) -> None:
+        # Without UID, as upstream: the pod may be gone.
         regarding = {"kind": "Pod", "namespace": namespace, "name": name, "apiVersion": "v1"}
         self._recorder.event(regarding, "Normal", _REASON, f"{what} {namespace}/{name}")
 

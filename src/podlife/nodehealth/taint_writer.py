@@ -19,7 +19,7 @@ from podlife.nodehealth.views import MonitoredNode
 
 _TRIES = 5
 _RETRY_SECONDS = 0.1
-# Any version that the server has at hand will do for the first try (TN-05).
+# The first attempt may read any version the server has cached (TN-05).
 _ANY_VERSION = "0"
 
 Edit = Callable[[Sequence[Object]], list[Object]]
@@ -38,14 +38,14 @@ class TaintWriter:
             await self._edit(node, lambda present: with_taints(present, added))
 
     async def remove(self, node: MonitoredNode, taints: Iterable[TaintKey]) -> bool:
-        """As `add`; says whether the node, as it was given, had any: if not, the server is not asked (TN-06)."""
+        """As `add`. Return whether `node` had any of the taints; if not, no request is sent (TN-06)."""
         removed = [each for each in taints if has_taint(node.spec.taints, each)]
         if removed:
             await self._edit(node, lambda present: without_taints(present, removed))
         return bool(removed)
 
     async def swap(self, node: MonitoredNode, added: Iterable[TaintKey], removed: Iterable[TaintKey]) -> None:
-        """Added before removed: at no moment is there neither (NL-54)."""
+        """Add before removing, so that the node always has one of them (NL-54)."""
         await self.add(node, added)
         await self.remove(node, removed)
 
@@ -57,7 +57,7 @@ class TaintWriter:
     async def _edit(self, node: MonitoredNode, edit: Edit) -> None:
         for number in range(_TRIES):
             if number:
-                # Two that overtook each other must not do so again.
+                # Jitter, so that two writers do not conflict again.
                 await asyncio.sleep(_RETRY_SECONDS * (1 + random.random()))  # noqa: S311 - spreads, guards nothing
             try:
                 await self._edit_once(node, edit, _ANY_VERSION if number == 0 else "")

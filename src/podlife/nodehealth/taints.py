@@ -15,7 +15,7 @@ from podlife.api.node_requirement import tolerates
 from podlife.nodehealth.views import MonitoredNode, NodeTaint, Toleration
 
 TaintKey = tuple[str, str]
-"""Key and effect: what makes a taint this one."""
+"""Key and effect, which identify a taint."""
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
@@ -33,7 +33,7 @@ _OF_CONDITIONS: Mapping[tuple[str, str], str] = {
     ("PIDPressure", "True"): f"{_PREFIX}pid-pressure",
 }
 _OURS = frozenset({*_OF_CONDITIONS.values(), _UNSCHEDULABLE})
-# The older labels follow the newer ones, which agents write.
+# Older labels follow the newer ones, which kubelets write.
 _LABELS = {"kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch"}
 
 
@@ -70,7 +70,7 @@ def condition_taints(node: MonitoredNode) -> tuple[list[TaintKey], list[TaintKey
 
 
 def label_changes(labels: Mapping[str, str]) -> dict[str, str]:
-    """What the older labels of a node have to become, where they differ from the newer ones or are not there."""
+    """New values for older labels of a node that are missing or differ from the newer ones."""
     return {
         older: labels[newer]
         for newer, older in _LABELS.items()
@@ -79,12 +79,12 @@ def label_changes(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def made_taint(key: TaintKey, now: datetime) -> Object:
-    """NL-54: it says since when."""
+    """With timeAdded (NL-54)."""
     return {"key": key[0], "effect": key[1], "timeAdded": format_time(now)}
 
 
 def with_taints(taints: Sequence[Object], added: Iterable[Object]) -> list[Object]:
-    """Each put in the place of the one that is the same, or at the end (TN-01, TN-02)."""
+    """Each replaces the taint with the same key and effect, or is appended (TN-01, TN-02)."""
     result = list(taints)
     for taint in added:
         place = next((place for place, each in enumerate(result) if _key(each) == _key(taint)), None)
@@ -110,7 +110,8 @@ def evicting_taints(taints: Iterable[NodeTaint]) -> tuple[NodeTaint, ...]:
 
 
 def seconds_to_bear(taints: Sequence[NodeTaint], tolerations: Sequence[Toleration]) -> float | None:
-    """Infinity for ever, None for never; of several tolerations of a taint the first counts (TE-02)."""
+    """How long the taints are tolerated: infinity for always, None for not at all. If several tolerations match a
+    taint, the first counts (TE-02)."""
     used = []
     for taint in taints:
         fitting = (each for each in tolerations if _fits(each, taint))
@@ -121,7 +122,7 @@ def seconds_to_bear(taints: Sequence[NodeTaint], tolerations: Sequence[Toleratio
 
 
 def shortest(used: Sequence[Toleration]) -> float:
-    """The shortest of them; zero if there is none (TE-03)."""
+    """The shortest toleration; zero without tolerations (TE-03)."""
     if not used:
         return 0.0
     times = (each.toleration_seconds for each in used if each.toleration_seconds is not None)

@@ -28,13 +28,13 @@ log = logging.getLogger(__name__)
 N = TypeVar("N")
 
 LEASE_NAMESPACE = "kube-node-lease"
-# How often a write is tried, and after which pause (NL-03).
+# Attempts per write, and the delay between them (NL-03).
 _TRIES = 5
 _RETRY_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ExaminedNode:
     node: MonitoredNode
     seen: Examination
 
@@ -43,7 +43,7 @@ Examine = Callable[[MonitoredNode, Lease | None], Examination]
 
 
 class UnknownStatusWriter:
-    """`patience_seconds`: an answer that took longer than this says nothing about nodes. `took_long` is set then."""
+    """A response slower than `patience_seconds` sets `took_long`: nothing is concluded about nodes."""
 
     def __init__(self, client: Client, clock: Clock, *, patience_seconds: float) -> None:
         self._client = client
@@ -51,9 +51,9 @@ class UnknownStatusWriter:
         self._patience_seconds = patience_seconds
         self.took_long = False
 
-    async def write(self, node: MonitoredNode, examine: Examine) -> Look | None:
-        """The node after it was marked, or after it reported at the last moment. None if it is gone or its state cannot
-        be determined now: then nothing is done about it in this pass."""
+    async def write(self, node: MonitoredNode, examine: Examine) -> ExaminedNode | None:
+        """Return the node, either marked or still reporting. None if it is gone or its state cannot be determined: then
+        this pass takes no action on it."""
         name = node.metadata.name
         failure: PodlifeError | None = None
         for number in range(_TRIES):
@@ -70,7 +70,7 @@ class UnknownStatusWriter:
         log.warning("node %s is unresponsive, status update failed: %s", name, failure)
         return None
 
-    async def _write_once(self, node: MonitoredNode, examine: Examine) -> Look | None:
+    async def _write_once(self, node: MonitoredNode, examine: Examine) -> ExaminedNode | None:
         name = node.metadata.name
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -85,10 +85,10 @@ class UnknownStatusWriter:
             return None
         seen = examine(fresh, lease)
         if not seen.must_write:
-            return Look(fresh, seen)
+            return ExaminedNode(fresh, seen)
         written = await self._write_status(found)
         log.info("node %s stopped reporting, marked as not ready", name)
-        return Look(fresh, replace(seen, health=replace(seen.health, ready=written.ready)))
+        return ExaminedNode(fresh, replace(seen, health=replace(seen.health, ready=written.ready)))
 
     async def _write_status(self, found: Object) -> MonitoredNode:
         old = (found.get("status") or {}).get("conditions") or []

@@ -28,7 +28,7 @@ class NodeTaint(msgspec.Struct, rename="camel", gc=False, frozen=True):
     key: str = ""
     value: str = ""
     effect: str = ""
-    # As the server writes it: it is compared, never reckoned with.
+    # A string: only compared for equality.
     time_added: str | None = None
 
 
@@ -40,7 +40,7 @@ class MonitoredNodeSpec(msgspec.Struct, gc=False):
 class MonitoredNodeCondition(msgspec.Struct, rename="camel", gc=False, frozen=True):
     type: str = ""
     status: str = ""
-    # As the server writes it: it is compared, never reckoned with.
+    # A string: only compared for equality.
     last_heartbeat_time: str | None = None
 
 
@@ -64,7 +64,7 @@ class LeaseSpec(msgspec.Struct, rename="camel", gc=False):
 
 
 class Lease(msgspec.Struct, gc=False):
-    """Of a node, in the namespace kube-node-lease."""
+    """A node's lease, in the namespace kube-node-lease."""
 
     metadata: Metadata
     spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
@@ -115,7 +115,7 @@ class MonitoredPodStatus(msgspec.Struct, gc=False):
     conditions: tuple[MonitoredPodCondition, ...] = ()
 
     def __post_init__(self) -> None:
-        # The others weigh more than the rest of the pod, and nothing here asks for them.
+        # Others are not needed, and are larger than the rest of the pod.
         self.conditions = tuple(
             _shared_condition(each.type, each.status) for each in self.conditions if each.type == READY
         )
@@ -142,7 +142,7 @@ class MonitoredPod(msgspec.Struct, gc=False):
 
     @property
     def reference(self) -> dict[str, str]:
-        """What an event about it names."""
+        """Object reference for events."""
         metadata = self.metadata
         return {
             "kind": "Pod",
@@ -162,5 +162,5 @@ POD_INDEXERS = {_ON_NODE: pods_on}
 
 
 def node_reference(name: str, uid: str) -> dict[str, str]:
-    """What an event about a node names."""
+    """Object reference for events."""
     return {"kind": "Node", "name": name, "uid": uid, "apiVersion": "v1"}

@@ -56,7 +56,7 @@ class Disruption:
 @dataclass(frozen=True, slots=True)
 class ZoneVerdict:
     disruption: Disruption
-    # For the zones whose rate is another from now on.
+    # Zones whose rate changes.
     rates: Mapping[str, float] = field(default_factory=dict)
     # All zones fail or recover in this pass.
     stops: bool = False
@@ -86,13 +86,13 @@ def state_of(count: ZoneCount, settings: NodeHealthSettings) -> ZoneState:
 
 
 def judge(before: Disruption, counts: Mapping[str, ZoneCount], settings: NodeHealthSettings) -> ZoneVerdict:
-    """What follows from how many nodes are down. Zones that have no node any more are forgotten."""
+    """New zone states and rates from the node counts. Zones without nodes are forgotten."""
     states = {zone: state_of(count, settings) for zone, count in counts.items()}
     if not states:
         return ZoneVerdict(Disruption(is_stopped=before.is_stopped))
     is_stopped = all(state is ZoneState.FULL for state in states.values())
     if is_stopped:
-        # A zone that is new is stopped with the others; all others are already (NL-75).
+        # A new zone is stopped too; the others already are (NL-75).
         changed = {zone for zone in states if not before.is_stopped or zone not in before.states}
         return ZoneVerdict(
             Disruption(states, is_stopped=True), dict.fromkeys(changed, 0.0), stops=not before.is_stopped

@@ -23,19 +23,19 @@ class OwnerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Nothing is to be done."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DropReferences:
-    """It lives: these owners, by UID, are to be taken out of its references."""
+    """Keep the object and remove these owners, by UID, from its references."""
 
     uids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """`unblocks` first lets its owners go without it: it may be part of a circle that waits for itself."""
+    """`unblocks`: first stop blocking its owners, since it may be part of a cycle that waits for itself."""
 
     policy: str
     unblocks: bool = False
@@ -46,16 +46,16 @@ Action = Leave | DropReferences | DeleteObject
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What the decision must know of an object's dependents."""
+    """What the decision needs to know about an object's dependents."""
 
     has_dependents: bool = False
     has_waiting_dependents: bool = False
 
 
 def decide(item: PartialMetadata, standings: Sequence[OwnerState], family: Family) -> Action:
-    """`standings` are those of the owners that the item refers to, in the order of its references."""
+    """`standings` are the states of the item's owners, in the order of its references."""
     if item.is_being_deleted or not item.owner_references:
-        # Deletion is a one-way trip; its dependents are looked at when it has ended.
+        # Deletion cannot be undone; its dependents are examined when it has ended.
         return Leave()
     found = [
         (reference.uid, standing)
@@ -63,8 +63,8 @@ def decide(item: PartialMetadata, standings: Sequence[OwnerState], family: Famil
     ]
     solid = {uid for uid, standing in found if standing is OwnerState.SOLID}
     if solid:
-        # A waiting owner would wait for ever for an object that stays: its reference goes too. One that is named
-        # twice, rightly and wrongly, keeps both: they cannot be told apart by their UID.
+        # A waiting owner would wait forever for an object that stays, so its reference is removed too. An owner that is
+        # referenced twice, once wrongly, keeps both: they have the same UID.
         others = tuple(dict.fromkeys(uid for uid, _ in found if uid not in solid))
         return DropReferences(others) if others else Leave()
     if family.has_dependents and OwnerState.WAITING in standings:

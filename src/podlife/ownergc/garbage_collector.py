@@ -28,19 +28,19 @@ from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 log = logging.getLogger(__name__)
 
 IGNORED: frozenset[tuple[str, str]] = frozenset((("", "events"), ("events.k8s.io", "events")))
-"""Group and plural name of the resources that are not collected: events go by themselves."""
+"""Group and plural name of the resources that are not collected: events expire."""
 
-# How soon it is looked again whether a resource is being followed.
+# Poll interval while a resource is not watched.
 _CATCH_UP_SECONDS = 1.0
-# How often an object that changes meanwhile is judged again.
+# Attempts for an object that changes meanwhile.
 _TRIES = 3
 _MOST_ABSENT = 500
 
 
 class OwnerGarbageCollector:
-    """Adds nothing to the control plane by itself: `plane.add(OwnerGarbageCollector(plane))`.
+    """`plane.add(OwnerGarbageCollector(plane))`.
 
-    It has informers of its own, for the metadata of every resource: they come and go with what the server has."""
+    It has its own informers, for the metadata of every resource; they follow the resources that the server has."""
 
     name = "garbage-collector-controller"
 
@@ -58,9 +58,9 @@ class OwnerGarbageCollector:
         self._recorder = plane.recorder(self.name)
         self._action_log = plane.action_log
         self._absent = AbsentOwnerCache()
-        # Owners that are there but were not seen yet are looked at again with growing distance.
-        self._unseen: ExponentialLimiter[str] = ExponentialLimiter()
-        # Since when an owner waits for resources to be followed again.
+        # Backoff for owners that exist but were not observed yet.
+        self._unobserved_backoff: ExponentialLimiter[str] = ExponentialLimiter()
+        # Since when an owner has been waiting for resources to be watched again.
         self._held_since: dict[str, float] = {}
         self.queue: RateLimitedQueue[str] = RateLimitedQueue("garbage_collector_attempt_to_delete")
         self.orphan_queue: RateLimitedQueue[str] = RateLimitedQueue("garbage_collector_attempt_to_orphan")
@@ -71,7 +71,7 @@ class OwnerGarbageCollector:
 
     @property
     def complaint(self) -> str:
-        """Why it is not fully at work; empty when it is."""
+        """Why it is not fully working; empty if it is."""
         return self.monitors.complaint
 
     async def run(self) -> None:
@@ -84,7 +84,7 @@ class OwnerGarbageCollector:
             group.create_task(self.orphan_controller.run(), name=self.orphan_controller.name)
 
     def take(self, changes: GraphChanges) -> None:
-        """Let everything be looked at that a change of the graph calls for."""
+        """Enqueue the objects to examine after a change of the graph."""
         for identity in changes.absent:
             self._absent.add(identity)
         for uid in changes.delete:
@@ -124,7 +124,7 @@ class OwnerGarbageCollector:
         node = self.graph.get(uid)
         if node is not None and node.is_virtual:
             return await self._verify(node)
-        self._unseen.forget(uid)
+        self._unobserved_backoff.forget(uid)
         if node is None or node.seen is None:
             self._held_since.pop(uid, None)
         elif node.is_deleting_dependents:
@@ -143,10 +143,10 @@ class OwnerGarbageCollector:
         if latest is None:
             self.take(self.graph.disprove(identity))
         if self.graph.get(identity.uid) is not node:
-            self._unseen.forget(identity.uid)
+            self._unobserved_backoff.forget(identity.uid)
             return None
-        # It may come and go without ever being seen, so it is not left to that alone.
-        return Again(self._unseen.delay_seconds(identity.uid))
+        # It may be created and deleted unobserved, so its event alone is not enough.
+        return Again(self._unobserved_backoff.delay_seconds(identity.uid))
 
     async def _judge(self, node: GraphNode, item: PartialMetadata | None) -> None:
         identity = node.identity
@@ -182,7 +182,7 @@ class OwnerGarbageCollector:
             if action.unblocks:
                 blocking = [owner.uid for owner in item.owner_references if owner.block_owner_deletion]
                 await self._objects.unblock_owners(identity, tuple(blocking))
-                # After a change of our own its version is another one.
+                # The own patch has changed its version.
                 version = ""
             is_there = await self._objects.delete(identity, action.policy, version)
             if is_there:
@@ -214,7 +214,7 @@ class OwnerGarbageCollector:
         return OwnerState.WAITING if owner.is_deleting_dependents else OwnerState.SOLID
 
     def _followed_owner(self, reference: PartialOwnerReference, namespace: str) -> PartialMetadata | None:
-        """The owner's state, if it is known to be just whom the reference means, and kept up to date."""
+        """The owner's state, if it is exactly the referenced object and currently watched."""
         owner = self.graph.get(reference.uid)
         if owner is None or not reference.names(owner.identity):
             return None
@@ -222,7 +222,7 @@ class OwnerGarbageCollector:
         return owner.seen if is_there else None
 
     async def _finish_foreground(self, node: GraphNode) -> Again | None:
-        """Let go of an owner whose dependents have gone; see to those that have not."""
+        """Release an owner whose dependents are gone; enqueue the others."""
         blocking = self.graph.blocking_dependents(node)
         for dependent in blocking:
             if not dependent.is_deleting_dependents:
@@ -247,7 +247,7 @@ class OwnerGarbageCollector:
         failures = await asyncio.gather(*(self._orphan(dependent, uid) for dependent in dependents))
         failed = [failure for failure in failures if failure is not None]
         if failed:
-            # All were tried; as long as one is left, so is the owner.
+            # After all were tried: the owner stays while a dependent is left.
             raise failed[0]
         await self._objects.remove_finalizer(node.identity, ORPHAN, node.seen)
         return None
@@ -260,8 +260,8 @@ class OwnerGarbageCollector:
         return None
 
     def _must_wait(self, node: GraphNode) -> bool:
-        """Whether dependents may be missing, since their resource is not being followed at the moment. No owner is
-        held up by it for long: a resource may be broken for good."""
+        """Whether dependents may be missing, because their resource is currently not watched. The wait is bounded: a
+        resource may be broken permanently."""
         uid, now = node.identity.uid, asyncio.get_running_loop().time()
         monitor = self.monitors.awaited()
         if monitor is not None and now - self._held_since.setdefault(uid, now) < PATIENCE_SECONDS:

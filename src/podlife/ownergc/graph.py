@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 
 from podlife.ownergc.views import ObjectIdentity, PartialMetadata, PartialOwnerReference
 
-_NOBODY: dict[str, None] = {}
+_NO_DEPENDENTS: dict[str, None] = {}
 
 
 class GraphNode:
-    """`seen` is the object's last known state; None is a virtual node. `dependents` are UIDs, in order of coming."""
+    """`seen` is the object's last known state; None for a virtual node. `dependents` are UIDs, oldest first."""
 
     __slots__ = ("dependents", "identity", "seen")
 
     def __init__(self, identity: ObjectIdentity, seen: PartialMetadata | None = None) -> None:
         self.identity = identity
         self.seen = seen
-        self.dependents = _NOBODY
+        self.dependents = _NO_DEPENDENTS
 
     @property
     def owners(self) -> Sequence[PartialOwnerReference]:
@@ -50,9 +50,9 @@ class GraphChanges:
 
     delete: list[str] = field(default_factory=list)
     orphan: list[str] = field(default_factory=list)
-    # Owners that are gone for good.
+    # Owners that no longer exist.
     absent: list[ObjectIdentity] = field(default_factory=list)
-    # Dependents whose owner is in another namespace, with the reference that says so.
+    # Dependents whose owner is in another namespace, with that reference.
     invalid: list[tuple[ObjectIdentity, PartialOwnerReference]] = field(default_factory=list)
 
 
@@ -70,8 +70,7 @@ class Graph:
         return [self._nodes[uid] for uid in node.dependents]
 
     def blocking_dependents(self, node: GraphNode) -> list[GraphNode]:
-        """Those that ask their owner to wait for them in foreground deletion. Who is in another namespace cannot be
-        owned by it, and has no say."""
+        """Dependents with blockOwnerDeletion. Those in another namespace cannot be owned, and do not block."""
         uid = node.identity.uid
         return [
             dependent
@@ -83,7 +82,7 @@ class Graph:
     # Changes
 
     def observe(self, identity: ObjectIdentity, seen: PartialMetadata) -> GraphChanges:
-        """The object is there, in this state."""
+        """The object exists, in this state."""
         changes = GraphChanges()
         node = self._nodes.get(identity.uid)
         if node is None:
@@ -98,7 +97,7 @@ class Graph:
         return changes
 
     def lose(self, identity: ObjectIdentity) -> GraphChanges:
-        """The object is gone: it was seen to go. Its UID will not come back, whatever name it is called by."""
+        """The object was deleted. Its UID will not return, under any name."""
         changes = GraphChanges()
         node = self._nodes.get(identity.uid)
         if node is not None:
@@ -116,7 +115,7 @@ class Graph:
         if node.identity == identity and not (node.is_virtual and others):
             self._remove(node, changes)
             return changes
-        # It was never seen there, or was seen elsewhere: only those who look for it there have lost it.
+        # Only dependents that refer to it by these coordinates have lost it.
         if matching:
             changes.absent.append(identity)
             changes.delete += [dependent.identity.uid for dependent in matching]
@@ -127,7 +126,7 @@ class Graph:
         return changes
 
     def drop(self, uid: str) -> GraphChanges:
-        """The object's resource is not served any more: nothing is known of it, not even that it is gone."""
+        """The object's resource is no longer served: whether the object exists is unknown."""
         changes = GraphChanges()
         node = self._nodes.get(uid)
         if node is None or node.is_virtual:
@@ -140,7 +139,7 @@ class Graph:
             del self._nodes[uid]
         return changes
 
-    # Parts of them
+    # Internals
 
     def _change_owners(
         self,
@@ -169,7 +168,7 @@ class Graph:
             if owner is None:
                 owner = self._nodes[reference.uid] = GraphNode(reference.identity(namespace))
                 changes.delete.append(reference.uid)
-            if owner.dependents is _NOBODY:
+            if owner.dependents is _NO_DEPENDENTS:
                 owner.dependents = {}
             owner.dependents[uid] = None
             if not is_known or _is_good(reference, node.identity, owner):
@@ -183,7 +182,7 @@ class Graph:
     def _leave_owners(
         self, node: GraphNode, owners: Iterable[PartialOwnerReference], changes: GraphChanges | None = None
     ) -> None:
-        """With `changes`, the node is leaving altogether: an owner that waits for it is to look again."""
+        """With `changes`, the node is being removed: an owner that waits for it is examined again."""
         for reference in owners:
             owner = self._nodes.get(reference.uid)
             if owner is None:
@@ -196,12 +195,12 @@ class Graph:
 
     def _forget_if_unused(self, node: GraphNode) -> None:
         if not node.dependents:
-            node.dependents = _NOBODY
+            node.dependents = _NO_DEPENDENTS
             if node.is_virtual:
                 self._nodes.pop(node.identity.uid, None)
 
     def _doubt_dependents(self, node: GraphNode, identity: ObjectIdentity, changes: GraphChanges) -> None:
-        """A virtual node has other coordinates than its dependents say."""
+        """A virtual node has other coordinates than its dependents give: examine them."""
         _, others = self._partition(node, identity)
         for dependent in others:
             if _is_elsewhere(identity, dependent.identity.namespace):
@@ -229,8 +228,8 @@ class Graph:
     def _partition(
         self, node: GraphNode, identity: ObjectIdentity
     ) -> tuple[list[GraphNode], list[GraphNode]]:
-        """The dependents that refer to the node by this identity, and those that do so by another one; a dependent
-        with several references may be both."""
+        """The dependents that refer to the node by this identity, and those that use another one; a dependent with
+        several references may be in both."""
         matching, others = [], []
         for dependent in self.dependents(node):
             is_elsewhere = _is_elsewhere(identity, dependent.identity.namespace)
@@ -248,16 +247,16 @@ def _is_elsewhere(owner: ObjectIdentity, namespace: str) -> bool:
 
 
 def _is_good(reference: PartialOwnerReference, dependent: ObjectIdentity, owner: GraphNode) -> bool:
-    """Whether the reference fits what is known of its owner. An unseen owner that a cluster-scoped object named may
-    be of a namespaced kind, which nobody has noticed yet: then this dependent has to be looked at by itself."""
+    """Whether the reference matches its owner as far as known. An unobserved owner of a cluster-scoped object may turn
+    out to be of a namespaced kind: then this dependent has to be examined on its own."""
     if _is_elsewhere(owner.identity, dependent.namespace) or not reference.names(owner.identity):
         return False
     return not (owner.is_virtual and owner.identity.namespace != dependent.namespace)
 
 
 def _next_identity(absent: ObjectIdentity, dependents: Iterable[GraphNode]) -> ObjectIdentity | None:
-    """The next coordinates by which dependents call an owner that is not where it was looked for: in order, and from
-    the beginning after the last, so that each has its turn."""
+    """The next coordinates that dependents give for an owner that was not found, in order and cyclic, so that each is
+    tried."""
     alternatives = set()
     for dependent in dependents:
         for reference in dependent.owners:
@@ -265,7 +264,7 @@ def _next_identity(absent: ObjectIdentity, dependents: Iterable[GraphNode]) -> O
                 continue
             namespace = dependent.identity.namespace
             if not absent.namespace and (reference.kind, reference.api_version) == absent[:2]:
-                # The server has just said that this kind has no namespace.
+                # This kind is known to be cluster-scoped.
                 namespace = ""
             alternatives.add(reference.identity(namespace))
     alternatives.discard(absent)

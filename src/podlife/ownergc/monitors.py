@@ -23,9 +23,9 @@ from podlife.ownergc.views import ObjectIdentity, Partial, PartialMetadata
 
 log = logging.getLogger(__name__)
 
-# How long the first list of a resource may take before the others go on without it; kube-controller-manager's wait.
+# Maximum wait for the first list of a resource, as in kube-controller-manager.
 PATIENCE_SECONDS = 30.0
-# How often in a row a resource must be unnamed, and not followed, before it is taken for gone.
+# Consecutive discoveries without a resource, while it is not watched, after which it counts as removed.
 _MOST_ABSENCES = 2
 
 
@@ -38,19 +38,19 @@ class Listener(Protocol):
 
 
 class Monitor:
-    """One resource. A handler of its own informers, of which there is one at a time."""
+    """One resource; the handler of its informers, one at a time."""
 
     def __init__(
         self, client: Client, ref: Ref, listener: Listener, known: Mapping[str, ObjectIdentity]
     ) -> None:
         self.ref = ref
-        # Why the server does not let it be followed, if it does not.
+        # Why the server refuses the watch, if it does.
         self.refusal: PodlifeError | None = None
-        # How often in a row the server did not name it among what it has.
+        # Consecutive discoveries without this resource.
         self.absences = 0
         self._client = client
         self._listener = listener
-        # What earlier informers had seen: what of it is not there at the next sync has gone meanwhile.
+        # Objects of earlier informers: those missing at the next sync were deleted meanwhile.
         self._known = dict(known)
         self._informer = self._new_informer()
         self._task: asyncio.Task[None] | None = None
@@ -70,8 +70,7 @@ class Monitor:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether it is not live, but may be soon. One that the server refuses, or whose first list takes too long, is
-        not waited for."""
+        """Whether it is not live, but may be soon; false if the server refuses it or its first list takes too long."""
         if self.is_live or self.refusal is not None:
             return False
         waited = asyncio.get_running_loop().time() - self._started_at
@@ -85,7 +84,7 @@ class Monitor:
     async def wait_for_sync(self, *, seconds: float) -> bool:
         return await self._informer.wait_for_sync(seconds=seconds)
 
-    def keep_going(self, group: asyncio.TaskGroup) -> None:
+    def ensure_running(self, group: asyncio.TaskGroup) -> None:
         """Start it, or restart it after a refusal."""
         if self._task is None or self._task.done():
             if self._task is not None:
@@ -175,7 +174,7 @@ class Monitors:
 
     @property
     def complaint(self) -> str:
-        """Why not everything is followed; empty when it is. What the server refuses is left out, and no complaint."""
+        """Why not everything is watched; empty if it is. Resources that the server refuses do not count."""
         if not self.followed:
             return "API discovery has not completed"
         for ref, monitor in self.followed.items():
@@ -185,7 +184,7 @@ class Monitors:
         return ""
 
     async def run(self) -> None:
-        """Follow everything until it is cancelled."""
+        """Run until cancelled."""
         failures = 0
         async with asyncio.TaskGroup() as group:
             while True:
@@ -195,7 +194,7 @@ class Monitors:
                 except PodlifeError as error:
                     failures += 1
                     delay = min(delay, backoff_seconds(failures))
-                    # Once and not at every try.
+                    # Log once, not at every attempt.
                     level = logging.WARNING if failures == 1 else logging.DEBUG
                     log.log(level, "API discovery failed, retrying: %s", error)
                 else:
@@ -207,16 +206,16 @@ class Monitors:
 
     def _follow(self, catalogue: ServerResources, group: asyncio.TaskGroup) -> None:
         if not catalogue.followed:
-            # No server has nothing: it is one that has only just begun.
+            # A server without resources is still starting.
             return
-        # Of what the server cannot answer for, what it said before still holds.
+        # For groups whose discovery failed, the earlier result still holds.
         kinds = {key: ref for key, ref in self.catalogue.kinds.items() if key[0] in catalogue.unknown}
         self.catalogue = replace(catalogue, kinds={**kinds, **catalogue.kinds})
         wanted = {ref for ref in catalogue.followed if (ref.group, ref.plural) not in self._ignored}
         self._replace({(ref.group, ref.plural): ref for ref in wanted}, catalogue.unknown)
         self._by_kind = {(ref.api_version, ref.kind): monitor for ref, monitor in self.followed.items()}
         for monitor in self.followed.values():
-            monitor.keep_going(group)
+            monitor.ensure_running(group)
         self._is_known.set()
 
     def _replace(self, wanted: dict[tuple[str, str], Ref], unknown: Collection[str]) -> None:
@@ -240,7 +239,7 @@ class Monitors:
             self.followed[ref] = Monitor(self._client, ref, self._listener, known.get(ref, {}))
 
     def _is_kept(self, monitor: Monitor, unknown: Collection[str]) -> bool:
-        """Whether a resource that the server does not name is followed all the same."""
+        """Whether to keep watching a resource that is missing in discovery."""
         if monitor.ref.api_version in unknown:
             return monitor.has_synced
         monitor.absences += 1

@@ -17,48 +17,51 @@ from podlife.client.views import decode
 from podlife.errors import ApiError, ConflictError, NotFoundError, PodlifeError, TerminalError
 from podlife.ownergc.views import ObjectIdentity, Partial, PartialMetadata
 
-# How often a write is tried that others overtake.
+# Attempts of a write after conflicts.
 _TRIES = 4
 _UNSUPPORTED_MEDIA_TYPE = 415
 
-# What no path can hold.
-_UNFIT = frozenset("/%")
+# Characters that are invalid in a path segment.
+_INVALID_CHARACTERS = frozenset("/%")
 
 References = list[dict[str, Any]]
 
 
 class RestMappingError(PodlifeError):
-    """The server has no such kind, or does not yet: what refers to it is left alone."""
+    """The server does not have the kind, or not yet: objects that refer to it are left alone."""
 
 
 class ObjectOperations:
-    """`kinds` says which resource an apiVersion and kind are."""
+    """`kinds` maps apiVersion and kind to a resource."""
 
     def __init__(self, client: Client, kinds: Callable[[], Mapping[tuple[str, str], Ref]]) -> None:
         self._client = client
         self._kinds = kinds
 
     def ref(self, identity: ObjectIdentity) -> Ref:
-        """Raises RestMappingError, and TerminalError for a namespaced kind without a namespace to look in: only a
-        cluster-scoped object that names a namespaced owner leads there."""
+        """Raises RestMappingError, and TerminalError for a namespaced kind without a namespace: a cluster-scoped object
+        refers to a namespaced owner."""
         ref = self._kinds().get((identity.api_version, identity.kind))
         if ref is None:
-            raise RestMappingError(f"{identity} cannot be looked for: the server knows no such kind")
+            raise RestMappingError(f"cannot look up {identity}: unknown kind")
         if ref.namespaced and not identity.namespace:
-            raise TerminalError(
-                f"a cluster-scoped object names {identity} as its owner, which has a namespace"
-            )
-        if not identity.name or not _UNFIT.isdisjoint(identity.name) or identity.name in (".", ".."):
-            # An empty name would ask for the whole collection, and its answer would pass for "not there".
-            raise TerminalError(f"no object can have the name of {identity}")
+            raise TerminalError(f"a cluster-scoped object has a namespaced owner: {identity}")
+        if (
+            not identity.name
+            or not _INVALID_CHARACTERS.isdisjoint(identity.name)
+            or identity.name in (".", "..")
+        ):
+            # An empty name would request the whole collection, and the response would look like "not found".
+            raise TerminalError(f"invalid object name: {identity}")
         return ref
 
     def located(self, identity: ObjectIdentity) -> ObjectIdentity:
-        """The same without a namespace, if its kind has none: a reference does not say. Raises RestMappingError."""
+        """The identity without a namespace if its kind is cluster-scoped: references do not tell. Raises
+        RestMappingError."""
         return identity if self.ref(identity).namespaced else identity._replace(namespace="")
 
     async def get(self, identity: ObjectIdentity) -> PartialMetadata | None:
-        """The object as it is now; None when it is gone."""
+        """The current object; None if it is gone."""
         ref = self.ref(identity)
         path = ref.path(_namespace(ref, identity), identity.name)
         try:
@@ -70,7 +73,7 @@ class ObjectOperations:
         return metadata if metadata.uid == identity.uid else None
 
     async def delete(self, identity: ObjectIdentity, policy: str, resource_version: str = "") -> bool:
-        """Whether it was there to be deleted. Raises ConflictError when it has changed since `resource_version`."""
+        """Return whether the object existed. Raises ConflictError if it has changed since `resource_version`."""
         ref = self.ref(identity)
         options = DeleteOptions(
             uid=identity.uid, resource_version=resource_version, propagation_policy=policy
@@ -85,7 +88,7 @@ class ObjectOperations:
         return True
 
     async def drop_references(self, identity: ObjectIdentity, uids: tuple[str, ...]) -> bool:
-        """Take these owners out of the object's references; whether it was there."""
+        """Remove these owners from the object's references; returns whether the object exists."""
         strategic = [{"$patch": "delete", "uid": uid} for uid in uids]
         return await self._patch_references(
             identity,
@@ -94,7 +97,7 @@ class ObjectOperations:
         )
 
     async def unblock_owners(self, identity: ObjectIdentity, uids: tuple[str, ...]) -> bool:
-        """Let these owners go without the object; whether it was there."""
+        """Clear blockOwnerDeletion for these owners; returns whether the object exists."""
         strategic: References = [{"uid": uid, "blockOwnerDeletion": False} for uid in uids]
         return await self._patch_references(
             identity,
@@ -108,7 +111,7 @@ class ObjectOperations:
     async def remove_finalizer(
         self, identity: ObjectIdentity, finalizer: str, seen: PartialMetadata | None
     ) -> None:
-        """Beginning with the state that was seen; where it is out of date, with a fresh one."""
+        """Starts from the known state; if that is stale, from a fresh one."""
         for _ in range(_TRIES):
             latest = seen or await self.get(identity)
             if latest is None or finalizer not in latest.finalizers:
@@ -180,7 +183,7 @@ class ObjectOperations:
 
 
 def _check_gone(error: NotFoundError, identity: ObjectIdentity) -> None:
-    """Raises RestMappingError when it is not this object that was not found, but all of its kind."""
+    """Raises RestMappingError if the 404 is about the resource, not about this object."""
     if error.details.get("name") != identity.name:
         raise RestMappingError(
             f"the server does not serve {identity.kind} of {identity.api_version}: {error}"
@@ -188,5 +191,5 @@ def _check_gone(error: NotFoundError, identity: ObjectIdentity) -> None:
 
 
 def _namespace(ref: Ref, identity: ObjectIdentity) -> str:
-    # An owner that was never seen has its dependent's namespace, whether or not its kind has any.
+    # An unobserved owner has its dependent's namespace, even if its kind is cluster-scoped.
     return identity.namespace if ref.namespaced else ""

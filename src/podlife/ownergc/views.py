@@ -36,7 +36,7 @@ class PartialOwnerReference(api.OwnerReference):
         return ObjectIdentity(self.kind, self.api_version, namespace, self.name, self.uid)
 
     def names(self, owner: ObjectIdentity) -> bool:
-        """Whether it names exactly this object; in which namespace, a reference does not say."""
+        """Whether it refers to exactly this object; references have no namespace."""
         return (self.uid, self.name, self.kind, self.api_version) == (
             owner.uid,
             owner.name,
@@ -50,13 +50,13 @@ class PartialMetadata(msgspec.Struct, rename="camel", gc=False):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    # That there is one is all that counts: it is not parsed.
+    # Only its presence matters: it is not parsed.
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[PartialOwnerReference, ...] = ()
 
     def __post_init__(self) -> None:
-        # The owners' references hold the same UID and name again, many times over.
+        # Owner references repeat the same UIDs and names many times.
         self.namespace, self.uid, self.name = intern(self.namespace), intern(self.uid), intern(self.name)
 
     @property
@@ -65,7 +65,7 @@ class PartialMetadata(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def is_deleting_dependents(self) -> bool:
-        """Whether it waits in foreground deletion until its dependents have gone."""
+        """Whether it is in foreground deletion, waiting for its dependents."""
         return self.deletion_timestamp is not None and FOREGROUND in self.finalizers
 
     @property

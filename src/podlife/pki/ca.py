@@ -94,8 +94,8 @@ class CertificateAuthority:
         return sign(authority, subject, begin, end)
 
     def sign_node_request(self, request: bytes, node_name: str, *, serves: bool = True) -> bytes:
-        """Sign a node's certificate: for serving, under its name alone, or for client authentication. Without a name it
-        is the node that the request names. Raises ValueError on a bad request."""
+        """Sign a node's certificate: for serving, under its name alone, or for client authentication. Without
+        `node_name` it is the node of the request. Raises ValueError for an invalid request."""
         from podlife.pki.certificates import node_in_request, sign_request
 
         node_name = node_name or node_in_request(request)
@@ -134,15 +134,15 @@ class CertificateAuthority:
     def _refuse_lost_authority(self) -> None:
         if any(self._folder.glob("*.pem")) or self.authority_file.exists():
             raise ConfigError(
-                f"{self._authority_pem} is missing, but what it signed is there: bring it back from a copy; or remove "
-                f"{self._folder} for a new authority, and let every node and user join again"
+                f"{self._authority_pem} is missing, but certificates it signed exist: restore it from a backup; or "
+                f"remove {self._folder} for a new authority, and let every node and user join again"
             )
 
     def _check_authority(self) -> bytes:
         """Return the content of its file; raises ConfigError if it is damaged."""
         if not _is_intact(self._authority_pem):
             raise ConfigError(
-                f"{self._authority_pem} is damaged: bring it back from a copy; or remove {self._folder} for a new "
+                f"{self._authority_pem} is damaged: restore it from a backup; or remove {self._folder} for a new "
                 "authority, and let every node and user join again"
             )
         return self._authority_pem.read_bytes()
@@ -216,7 +216,7 @@ def _is_intact(path: Path) -> bool:
 
 
 def write_private(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Write a file atomically and durably; unless `mode` allows it, others can never read it."""
+    """Write a file atomically and durably; it never has more permissions than `mode`."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:

@@ -30,7 +30,7 @@ class NotSignedError(PodlifeError):
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """One of the cluster's signers, and what it demands of requests."""
+    """One of the cluster's signers, and its requirements."""
 
     name: str
     usage: str
@@ -49,7 +49,7 @@ async def request_certificate(
     wait_seconds: float = _WAIT_SECONDS,
     most_poll_seconds: float = _MOST_POLL_SECONDS,
 ) -> KeyPair:
-    """Return a new key with its signed certificate. Raises NotSignedError, and what the client raises."""
+    """Return a new key with its signed certificate. Raises NotSignedError and the client's errors."""
     from podlife.pki.certificates import make_request
 
     key, request = make_request(subject)

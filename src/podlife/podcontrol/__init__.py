@@ -1,4 +1,4 @@
-"""Pods on behalf of an owner: what a controller that makes pods stands on.
+"""Pods on behalf of an owner: the basis of controllers that create pods.
 
     control = PodControl(client, recorder)
     owner = owner_of(replica_set, REPLICA_SETS)
@@ -7,9 +7,9 @@
     )
 
 Create, delete and patch with upstream's events (`PodControl`), adopt and release (`ControllerRefManager`), expect and
-wait (`UidTrackedExpectations`, `create_expected`, `delete_expected`), begin slowly (`slow_start`), choose which pods go
-first (`deletion_order`), find an owner's pods (`pods_of_owner`). A template stays the dictionary it is: nothing in
-it is lost. What to do with all this, and when, is for the controllers.
+wait (`UidTrackedExpectations`, `create_expected`, `delete_expected`), slow start (`slow_start`), the deletion order
+(`deletion_order`), an owner's pods (`pods_of_owner`). Templates stay dictionaries: no field is lost. Decisions are left
+to the controllers.
 """
 
 from podlife.podcontrol.controller_ref_manager import (

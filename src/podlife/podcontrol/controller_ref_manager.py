@@ -44,7 +44,7 @@ Check = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult(Generic[T]):
-    """What the owner has now, as it was passed in: an object just adopted does not show it yet (CR-15)."""
+    """The owned objects, as passed in: a just adopted one does not have its reference yet (CR-15)."""
 
     claimed: list[T]
     errors: tuple[PodlifeError, ...] = ()
@@ -59,9 +59,9 @@ class ClaimResult(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ClaimSettings:
-    # What the objects are, for messages.
+    # Kind of the objects, for messages.
     kind: str = "Pod"
-    # Set when an object is adopted, taken off when it is released.
+    # Added when an object is adopted, removed when it is released.
     finalizers: tuple[str, ...] = ()
 
 
@@ -102,13 +102,13 @@ class ControllerRefManager(Generic[T]):
         return ClaimResult(claimed, tuple(errors))
 
     async def claim_all(self, objects: Iterable[T], *filters: Callable[[T], bool]) -> list[T]:
-        """As `claim`; raises what kept an object from being claimed, once all were tried."""
+        """As `claim`; raises the errors after all objects were tried."""
         result = await self.claim(objects, *filters)
         result.raise_errors()
         return result.claimed
 
     async def adopt(self, obj: T) -> None:
-        """Become the object's controller. Raises AdoptionRefusedError, and what the server answered."""
+        """Become the object's controller. Raises AdoptionRefusedError and the server's errors."""
         metadata = obj.metadata
         await self._ask()
         if self._refusal is not None:
@@ -118,7 +118,7 @@ class ControllerRefManager(Generic[T]):
         await self._patch(metadata.namespace, metadata.name, patch)
 
     async def release(self, obj: T) -> None:
-        """Stop being the object's owner; one that is gone, replaced or not owned at all is fine (CR-12, CR-13)."""
+        """Stop being the object's owner. Ignores objects that are gone, replaced or not owned (CR-12, CR-13)."""
         metadata = obj.metadata
         patch = release_patch(metadata.uid, [self._owner.uid], self._settings.finalizers)
         try:
@@ -150,12 +150,12 @@ class ControllerRefManager(Generic[T]):
             await self._can_adopt()
         except PodlifeError as error:
             self._refusal = error
-        # Not before: a cancelled request has no result.
+        # Only now: a cancelled request has no result.
         self._was_asked = True
 
 
 def recheck_owner(client: Client, ref: Ref, owner: Owner) -> Check:
-    """The check that asks the server itself whether the owner is still there, the same, and not going (CR-11)."""
+    """A check that reads the owner from the server: it must exist with the same UID and not be deleting (CR-11)."""
 
     async def check() -> None:
         try:
@@ -175,7 +175,7 @@ def recheck_owner(client: Client, ref: Ref, owner: Owner) -> Check:
 
 
 def adoption_patch(ref: ControllerRef, uid: str, finalizers: Sequence[str] = ()) -> Object:
-    """Makes the object with this UID the owner's. A server refuses it where another controller is (CR-16)."""
+    """Makes the owner the controller of the object with this UID. Servers reject a second controller (CR-16)."""
     metadata: Object = {"uid": uid, "ownerReferences": [ref.to_object()]}
     if finalizers:
         metadata["finalizers"] = list(finalizers)
@@ -183,7 +183,7 @@ def adoption_patch(ref: ControllerRef, uid: str, finalizers: Sequence[str] = ())
 
 
 def release_patch(uid: str, owner_uids: Iterable[str], finalizers: Sequence[str] = ()) -> Object:
-    """Takes these owners and finalizers off the object with this UID (CR-17 to CR-20)."""
+    """Removes these owners and finalizers from the object with this UID (CR-17 to CR-20)."""
     metadata: Object = {
         "uid": uid,
         "ownerReferences": [{"$patch": "delete", "uid": owner} for owner in owner_uids],

@@ -21,8 +21,8 @@ from podlife.workqueue import Queue
 
 
 class EnqueueOwner:
-    """A handler of an informer. Owners of another kind or group than `ref` are left to others; with `owners` so are
-    the pods of an owner that is not there any more, also when another one has its name by now."""
+    """An informer handler. Ignores owners of another kind or group than `ref` and, with `owners`, pods whose owner is
+    gone or was replaced by another of the same name."""
 
     def __init__(
         self,
@@ -31,11 +31,9 @@ class EnqueueOwner:
         owners: CacheReader[HasMetadata] | None = None,
         expectations: UidTrackedExpectations | None = None,
     ) -> None:
-        """Raises ValueError for expectations without owners: the pods of one would count for another of its name."""
+        """Raises ValueError for expectations without owners: pods of a deleted owner would count for its successor."""
         if expectations is not None and owners is None:
-            raise ValueError(
-                "expectations are met by the pods of one owner: say in which cache the owners are"
-            )
+            raise ValueError("expectations require `owners`, the cache of the owners")
         self._queue = queue
         self._ref = ref
         self._owners = owners
@@ -43,7 +41,7 @@ class EnqueueOwner:
 
     def on_add(self, obj: OwnedPod) -> None:
         if obj.metadata.deletion_timestamp is not None:
-            # It may be seen for the first time when it is already on its way out.
+            # A pod may first be observed while it is being deleted.
             self.on_delete(obj)
             return
         key = self._key(obj)
@@ -53,7 +51,7 @@ class EnqueueOwner:
 
     def on_update(self, old: OwnedPod, new: OwnedPod) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # Deleted and recreated under its name, with no event in between.
+            # Recreated under the same name, without a delete event in between.
             self.on_delete(old)
             self.on_add(new)
             return
@@ -73,7 +71,7 @@ class EnqueueOwner:
             self._queue.add(key)
 
     def _key(self, pod: OwnedPod) -> Key | None:
-        """The owner's, if it is one of those that are meant here."""
+        """The key of the owner, if it is handled here."""
         reference = controller_of(pod.metadata)
         if reference is None or reference.kind != self._ref.kind:
             return None

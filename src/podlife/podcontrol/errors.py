@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from podlife.errors import ApiError, ForbiddenError, NotFoundError, PodlifeError, TerminalError
 
-# How many errors are shown in full.
-_MOST_TOLD = 10
+# Maximum number of errors in a message.
+_MOST_SHOWN = 10
 
 
 class InvalidInputError(TerminalError):
@@ -21,7 +21,7 @@ class InvalidControllerRefError(InvalidInputError):
 
 
 class InvalidOwnerError(InvalidInputError):
-    """The object that acts does not say who it is."""
+    """The owner lacks metadata that identifies it."""
 
 
 class InvalidTemplateError(InvalidInputError):
@@ -29,19 +29,19 @@ class InvalidTemplateError(InvalidInputError):
 
 
 class SelectorMismatchError(InvalidTemplateError):
-    """The pods of the template would not be those that the selector selects."""
+    """The selector does not match the template's labels."""
 
 
 class PodReplacedError(NotFoundError):
-    """The pod that was meant is gone, and another one has its name: nothing was done to that."""
+    """The pod is gone, and another one has its name, which was not changed."""
 
 
 class NamespaceTerminatingError(ForbiddenError):
-    """The namespace is going: nothing new comes into it, and trying again does not help."""
+    """The namespace is terminating: nothing can be created in it, and a retry does not help."""
 
 
 class PodDeleteError(PodlifeError):
-    """The pod could not be deleted; `cause` is why, in its own type."""
+    """The pod could not be deleted; `cause` is the original error."""
 
     def __init__(self, cause: PodlifeError) -> None:
         super().__init__(f"unable to delete pods: {cause}")
@@ -49,20 +49,20 @@ class PodDeleteError(PodlifeError):
 
 
 class AdoptionRefusedError(PodlifeError):
-    """The owner may not take the object: it is going itself, has been replaced, or could not be asked."""
+    """The owner may not adopt: it is being deleted, was replaced, or could not be read."""
 
 
 class ClaimError(PodlifeError):
-    """More than one object could not be adopted or released; `errors` says why, one by one."""
+    """Several objects could not be adopted or released; `errors` has the reasons."""
 
     def __init__(self, errors: tuple[PodlifeError, ...]) -> None:
-        more = [f"and {len(errors) - _MOST_TOLD} more"] if len(errors) > _MOST_TOLD else []
-        super().__init__(f"[{', '.join([*map(str, errors[:_MOST_TOLD]), *more])}]")
+        more = [f"and {len(errors) - _MOST_SHOWN} more"] if len(errors) > _MOST_SHOWN else []
+        super().__init__(f"[{', '.join([*map(str, errors[:_MOST_SHOWN]), *more])}]")
         self.errors = errors
 
 
 def as_namespace_terminating(error: PodlifeError) -> NamespaceTerminatingError | None:
-    """The same refusal in the type callers branch on, if it is because the namespace is going."""
+    """The same error as NamespaceTerminatingError, if that is its cause."""
     causes = error.details.get("causes") if isinstance(error, ApiError) else None
     if not isinstance(error, ApiError) or not isinstance(causes, list):
         return None
@@ -74,6 +74,6 @@ def as_namespace_terminating(error: PodlifeError) -> NamespaceTerminatingError |
 
 
 def replaced(namespace: str, name: str, uid: str, error: ApiError) -> PodReplacedError:
-    """Says that the pod which was meant is not there any more, with what the server answered."""
+    """The error for a replaced pod, with the server's message."""
     message = f"pod {namespace}/{name} with UID {uid} is gone, another one has its name: {error}"
     return PodReplacedError(message, code=error.code, reason=error.reason, details=error.details)

@@ -25,7 +25,7 @@ _TIMEOUT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """How many creations and deletions are still to be seen, and when that was set."""
+    """Creations and deletions still to be observed, and when they were set."""
 
     creations: int
     deletions: int
@@ -61,11 +61,11 @@ class Expectations:
             self._expected[key] = expectation
 
     def expect_creations(self, key: Hashable, count: int) -> None:
-        """So many creations, and no deletions."""
+        """Expect `count` creations and no deletions."""
         self.expect(key, creations=count)
 
     def expect_deletions(self, key: Hashable, count: int) -> None:
-        """So many deletions, and no creations."""
+        """Expect `count` deletions and no creations."""
         self.expect(key, deletions=count)
 
     def add(self, key: Hashable, *, creations: int = 0, deletions: int = 0) -> None:
@@ -78,14 +78,14 @@ class Expectations:
                 )
 
     def observe_creation(self, key: Hashable) -> None:
-        """One came, or will not come since the request for it failed."""
+        """A creation was observed, or its request failed."""
         self.add(key, creations=-1)
 
     def observe_deletion(self, key: Hashable) -> None:
         self.add(key, deletions=-1)
 
     def is_satisfied(self, key: Hashable) -> bool:
-        """Whether the controller may act: nothing is expected any more, or it has been for too long."""
+        """Whether the controller may act: expectations are met or have expired."""
         known = self._expected.get(key)
         if known is None or known.is_fulfilled:
             return True
@@ -97,16 +97,16 @@ class Expectations:
         return False
 
     def forget(self, key: Hashable) -> None:
-        """The owner is gone: nothing is expected of its key."""
+        """Drop the expectations of a deleted owner."""
         with self._lock:
             self._expected.pop(key, None)
 
 
 class UidTrackedExpectations:
-    """Expectations that know which pods are to go: each counts once, however often its end is seen.
+    """Expectations that track deletions by UID: each counts once, however often it is observed.
 
-    A pod that is deleted with grace is seen twice, as it begins to go and when it is gone. Name pods by UID: one
-    that was created again under its name is another."""
+    A graceful deletion is observed twice: when the pod becomes Terminating and when it is gone. By UID, because a pod
+    recreated under the same name is another one."""
 
     def __init__(
         self, *, timeout_seconds: float = _TIMEOUT_SECONDS, seconds: Callable[[], float] = _loop_time
@@ -141,7 +141,7 @@ class UidTrackedExpectations:
             self._counts.expect(key, creations=creations, deletions=len(wanted))
 
     def add(self, key: Hashable, *, creations: int = 0) -> None:
-        """Expect so many creations more or, with a negative number, fewer."""
+        """Expect more creations or, with a negative number, fewer."""
         self._counts.add(key, creations=creations)
 
     def observe_creation(self, key: Hashable) -> None:

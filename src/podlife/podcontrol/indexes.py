@@ -48,8 +48,8 @@ POD_INDEXERS: Mapping[str, Indexer[OwnedPod]] = {
 
 
 def pods_of_owner(cache: CacheReader[T], owner: Owner, *, with_orphans: bool = False) -> list[T]:
-    """The pods that the owner controls, by its UID and not by its name alone; with orphans, also those of its
-    namespace that nobody does. Raises InvalidOwnerError for an owner that does not say who it is."""
+    """The pods that the owner controls, matched by UID; with orphans, also the pods of its namespace without a
+    controller. Raises InvalidOwnerError for an owner without namespace, name, UID or kind."""
     for what in ("namespace", "name", "uid", "kind"):
         if not getattr(owner, what):
             raise InvalidOwnerError(f"no owner {what} provided")

@@ -43,7 +43,7 @@ class ControllerRef:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The object on whose behalf something is done. One without a namespace is of the whole cluster."""
+    """The object on whose behalf pods are managed. Without a namespace it is cluster-scoped."""
 
     api_version: str
     kind: str
@@ -51,18 +51,18 @@ class Owner:
     uid: str
     namespace: str = ""
     resource_version: str = ""
-    # Its deletion has been asked for.
+    # It has a deletionTimestamp.
     is_deleting: bool = False
 
     def controller_ref(self) -> ControllerRef:
-        """The reference that makes an object this owner's. Raises InvalidOwnerError if a field is missing."""
+        """The controller reference to this owner. Raises InvalidOwnerError if a field is missing."""
         for what in ("api_version", "kind", "name", "uid"):
             if not getattr(self, what):
                 raise InvalidOwnerError(f"no owner {what.replace('_', ' ')} provided")
         return ControllerRef(self.api_version, self.kind, self.name, self.uid)
 
     def object_reference(self) -> dict[str, str]:
-        """What an event about it names."""
+        """Object reference for events."""
         return {
             "kind": self.kind,
             "namespace": self.namespace,
@@ -74,7 +74,7 @@ class Owner:
 
 
 Parent = Owner | Mapping[str, Any]
-"""Who acts: an `Owner`, or the API object itself."""
+"""The acting owner: an `Owner`, or the API object itself."""
 
 
 class View(Protocol):
@@ -85,7 +85,7 @@ class View(Protocol):
 
 
 def owner_of(parent: Parent | View, kind: Ref | ControllerRef | None = None) -> Owner:
-    """`kind` is for views and items of lists, which do not name theirs. Raises InvalidOwnerError without metadata."""
+    """`kind` is for views and list items, which lack it. Raises InvalidOwnerError without metadata."""
     if isinstance(parent, Owner):
         return parent
     if isinstance(seen := getattr(parent, "metadata", None), Metadata):
@@ -115,7 +115,7 @@ def owner_of(parent: Parent | View, kind: Ref | ControllerRef | None = None) -> 
 
 
 def controller_ref_of(obj: Mapping[str, Any]) -> ControllerRef | None:
-    """The one owner that manages the object, if it has one."""
+    """The managing controller of the object, if any."""
     for entry in (obj.get("metadata") or {}).get("ownerReferences") or ():
         if entry.get("controller"):
             return ControllerRef(

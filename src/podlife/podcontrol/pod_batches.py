@@ -29,9 +29,8 @@ _AT_ONCE = 32
 
 
 class CreateUntilTerminating:
-    """A creation that is no longer tried once the namespace is terminating: no event is needed and retries cannot
-    succeed. It counts as done: pods that are expected and do not come keep each pod's end from being answered with
-    another try."""
+    """A creation that is skipped once the namespace is terminating: no event is needed and retries cannot succeed. It
+    counts as done: the unmet expectation prevents another attempt for every pod that ends."""
 
     def __init__(self, create: Callable[[], Awaitable[object]]) -> None:
         self._create = create
@@ -55,8 +54,8 @@ async def create_expected(
     uncertain: UncertainCreates | None = None,
     initial_batch: int = INITIAL_BATCH,
 ) -> None:
-    """Create so many, beginning slowly: with `initial_batch` at once. Raises the first failure, after which no
-    further ones are tried. `uncertain` records failures that may have succeeded."""
+    """Create `count` with slow start, beginning with `initial_batch` at once. Raises the first failure; the rest is
+    skipped. `uncertain` records failures that may have succeeded."""
     expectations.expect_creations(key, count)
     made = await slow_start(count, create, initial_batch=initial_batch)
     expectations.add(key, creations=made.succeeded - count)
@@ -71,14 +70,14 @@ async def delete_expected(
     pods: Iterable[P],
     delete: Callable[[P], Awaitable[object]],
 ) -> None:
-    """Delete these concurrently. Raises the first failure after all were tried; a missing pod is no failure."""
+    """Delete these concurrently. Raises the first failure after all were tried; a missing pod is not a failure."""
     pods = tuple(pods)
     expectations.expect_deletions(key, [pod.metadata.uid for pod in pods])
 
     async def attempt(pod: P) -> Exception | None:
         try:
             await delete(pod)
-        except Exception as error:  # noqa: BLE001 - the others are tried all the same; the first failure is raised
+        except Exception as error:  # noqa: BLE001 - the others are tried first; then the first failure is raised
             expectations.observe_deletion(key, pod.metadata.uid)
             return None if isinstance(error, NotFoundError) else error
         return None
@@ -90,14 +89,14 @@ async def delete_expected(
 
 @dataclass(frozen=True, slots=True)
 class SlowStart:
-    """What came of it: `skipped` were not tried, since one before them failed."""
+    """The result: `skipped` calls were not tried, since an earlier one failed."""
 
     succeeded: int
     skipped: int
     errors: tuple[Exception, ...] = ()
 
     def raise_error(self) -> None:
-        """Raises the first error, if there was one."""
+        """Raises the first error, if any."""
         if self.errors:
             raise self.errors[0]
 
@@ -105,8 +104,8 @@ class SlowStart:
 async def slow_start(
     count: int, act: Callable[[], Awaitable[object]], *, initial_batch: int = INITIAL_BATCH
 ) -> SlowStart:
-    """Act so many times: the batch that has a failure is the last one, and nothing more of it is begun. Raises nothing
-    that `act` does; who expects all of them has to expect `count - succeeded` less."""
+    """Call `act` `count` times: after a failure neither the rest of the batch nor another batch starts. Errors of `act`
+    are returned; the caller lowers its expectation by `count - succeeded`."""
     succeeded, remaining = 0, count
     batch = min(remaining, initial_batch)
     while batch > 0:
@@ -120,21 +119,21 @@ async def slow_start(
 
 
 async def _act(count: int, act: Callable[[], Awaitable[object]]) -> tuple[int, tuple[Exception, ...]]:
-    """How many were tried, and what went wrong, in the order in which it did."""
-    # So many begin at the same time, whatever becomes of them; the others wait until one of those is through.
+    """The number of calls, and the errors in order of occurrence."""
+    # The first `width` calls start together; each of the others starts when one of them has ended.
     tried = width = min(count, _AT_ONCE)
     errors: list[Exception] = []
 
-    async def take_turns() -> None:
+    async def work() -> None:
         nonlocal tried
         while True:
             try:
                 await act()
-            except Exception as error:  # noqa: BLE001 - whatever it was, the caller has to know how many succeeded
+            except Exception as error:  # noqa: BLE001 - the caller needs the number of successes in any case
                 errors.append(error)
             if errors or tried == count:
                 return
             tried += 1
 
-    await asyncio.gather(*(take_turns() for _ in range(width)))
+    await asyncio.gather(*(work() for _ in range(width)))
     return tried, tuple(errors)

@@ -36,7 +36,7 @@ from podlife.podcontrol.template import Template, pod_from_template
 log = logging.getLogger(__name__)
 
 WriteHook = Callable[[Object, ControllerRef | None], None]
-"""Called with a pod as the server has written it, and its controller."""
+"""Called with a pod as stored by the server, and its controller."""
 
 
 class EventRecorder(Protocol):
@@ -72,18 +72,18 @@ class PodControl:
         self._recorder = recorder
         self._on_write = on_write
 
-    # Creating. Each makes one pod and returns it as the server holds it.
+    # Creating. Each creates one pod and returns it as stored by the server.
 
     async def create_pods(
         self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
     ) -> Object:
-        """Make a pod of the template, owned by `controller_ref`; the parent is told with an event.
+        """Create a pod from the template, owned by `controller_ref`; records an event on the parent.
 
-        Raises InvalidInputError (in its kinds) with nothing sent, NamespaceTerminatingError with no event, and
-        what the server answered."""
+        Raises a kind of InvalidInputError before anything is sent, NamespaceTerminatingError without an event, and the
+        server's other errors."""
         return await self.create_pods_with_generate_name(namespace, template, parent, controller_ref, "")
 
-    # Upstream's name of it until v1.21.
+    # Upstream's name until v1.21.
     create_pods_with_controller_ref = create_pods
 
     async def create_pods_with_generate_name(
@@ -94,7 +94,7 @@ class PodControl:
         controller_ref: ControllerRef | None,
         generate_name: str,
     ) -> Object:
-        """As `create_pods`, with a prefix of its name other than the parent's; empty is the parent's."""
+        """As `create_pods`, with another name prefix than the parent's; empty for the parent's."""
         ref = validate_controller_ref(controller_ref)
         pod = pod_from_template(template, parent, ref, generate_name=generate_name)
         return await self.create_pod(namespace, pod, parent, ref)
@@ -107,7 +107,7 @@ class PodControl:
         parent: Parent,
         controller_ref: ControllerRef | None,
     ) -> Object:
-        """As `create_pods`, bound to the node from the start: no scheduler sees it."""
+        """As `create_pods`, already bound to the node, without the scheduler."""
         ref = validate_controller_ref(controller_ref)
         pod = pod_from_template(template, parent, ref)
         if node_name:
@@ -119,35 +119,35 @@ class PodControl:
     ) -> Object:
         """Create this pod. Raises as `create_pods`."""
         if not pod.get("metadata", {}).get("labels"):
-            # No selector could ever find it again.
+            # No selector could match it.
             raise InvalidTemplateError("unable to create pods, no labels")
         try:
             created: Object = await self._client.create(PODS, pod, namespace)
         except PodlifeError as error:
             if (terminating := as_namespace_terminating(error)) is not None:
                 raise terminating from error
-            self._tell(parent, controller_ref, "Warning", "FailedCreate", f"Error creating: {error}")
+            self._event(parent, controller_ref, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
         if self._on_write is not None:
             self._on_write(created, controller_ref)
         name = created["metadata"]["name"]
-        self._tell(parent, controller_ref, "Normal", "SuccessfulCreate", f"Created pod: {name}")
+        self._event(parent, controller_ref, "Normal", "SuccessfulCreate", f"Created pod: {name}")
         return created
 
     # Deleting and patching
 
     async def delete_pod(self, namespace: str, name: str, parent: Parent, *, uid: str | None) -> None:
-        """Delete the pod that has this UID, with its own grace period; None means whichever has the name.
+        """Delete the pod with this UID, with its own grace period; None: any pod of this name.
 
-        Raises NotFoundError when it is gone (PodReplacedError when another one has its name), which needs no
-        event; PodDeleteError for anything else; InvalidInputError with nothing sent."""
+        Raises NotFoundError if it is gone (PodReplacedError if another one has its name), without an event;
+        PodDeleteError for anything else; InvalidInputError before anything is sent."""
         try:
             owner = owner_of(parent)
         except InvalidOwnerError as error:
             raise InvalidOwnerError(f"object does not have ObjectMeta, {error}") from None
         if uid == "":
             raise InvalidInputError(
-                f"no UID of the pod {namespace}/{name} provided: it would be any of that name"
+                f"no UID of the pod {namespace}/{name} provided: any pod of that name would be deleted"
             )
         log.debug("%s %s/%s: deleting pod %s", owner.kind, owner.namespace, owner.name, name)
         try:
@@ -162,15 +162,15 @@ class PodControl:
         self._record(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
 
     async def patch_pod(self, namespace: str, name: str, patch: Object) -> Object:
-        """Patch the pod (strategic merge) and return it; `metadata.uid` in the patch says which one is meant.
+        """Patch the pod (strategic merge) and return it; `metadata.uid` in the patch is a precondition.
 
-        Raises NotFoundError when it is gone (PodReplacedError when another one has its name), and what else the
-        server answered. No events."""
+        Raises NotFoundError if it is gone (PodReplacedError if another one has its name), and the server's other
+        errors. No events."""
         try:
             patched: Object = await self._client.patch(PODS, name, patch, namespace, type=PatchType.STRATEGIC)
         except InvalidError as error:
             uid = (patch.get("metadata") or {}).get("uid", "")
-            # How a server says that the pod of this name has another UID.
+            # The server's response if the pod of this name has another UID.
             causes = error.details.get("causes") or ()
             if uid and any(cause.get("field") == "metadata.uid" for cause in causes):
                 raise replaced(namespace, name, uid, error) from error
@@ -179,7 +179,9 @@ class PodControl:
             self._on_write(patched, controller_ref_of(patched))
         return patched
 
-    def _tell(self, parent: Parent, ref: ControllerRef | None, type_: str, reason: str, message: str) -> None:
+    def _event(
+        self, parent: Parent, ref: ControllerRef | None, type_: str, reason: str, message: str
+    ) -> None:
         try:
             owner = owner_of(parent, ref)
         except InvalidOwnerError as error:

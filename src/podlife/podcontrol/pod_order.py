@@ -23,14 +23,14 @@ POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 # Any other phase ranks like the first (RK-03).
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
-# What strconv makes of it, behind upstream's own check of the first character.
+# As strconv parses it, after upstream's check of the first character.
 _COST = re.compile(r"0|[1-9][0-9]*|-[0-9]+")
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts(Generic[P]):
-    """What the comparison needs of a pod, worked out once."""
+    """The compared fields of a pod, computed once."""
 
     pod: P
     # Compared before the times: smaller is deleted first.
@@ -41,16 +41,16 @@ class _Facts(Generic[P]):
 
 
 def deletion_order(pods: Iterable[P]) -> list[P]:
-    """The pods, those to be deleted first in front (RK-01 to RK-05)."""
+    """The pods in deletion order (RK-01 to RK-05)."""
     return _sorted([_facts(pod, _stage(pod)) for pod in pods], None)
 
 
 def deletion_order_with_ranks(
     pods: Iterable[P], ranks: Sequence[int], now: datetime | None, *, use_deletion_cost: bool = True
 ) -> list[P]:
-    """The same with a rank for each pod, of which the higher goes first, and with deletion costs, which count more
-    (RK-10 to RK-22). `now` is the reference for ages; None compares them plainly. Raises ValueError when there
-    are not as many ranks as pods."""
+    """With a rank for each pod, the higher deleted first, and deletion costs, which take precedence (RK-10 to RK-22).
+    `now` is the reference for ages; None compares them exactly. Raises ValueError if ranks and pods differ in
+    number."""
     facts = []
     for pod, rank in zip(pods, ranks, strict=True):
         cost = deletion_cost(pod.metadata.annotations) if use_deletion_cost else 0
@@ -59,19 +59,19 @@ def deletion_order_with_ranks(
 
 
 def logging_order(pods: Iterable[P]) -> list[P]:
-    """The pods, the best one to read logs from in front (RK-30, RK-31)."""
+    """The pods, the best one to read logs from first (RK-30, RK-31)."""
     facts = [_facts(pod, ()) for pod in pods]
     return [each.pod for each in sorted(facts, key=functools.cmp_to_key(_compare_for_logs))]
 
 
 def deletion_cost(annotations: Mapping[str, str]) -> int:
-    """What the annotation says; 0 where it is missing or no 32-bit integer (RK-11)."""
+    """The value of the annotation; 0 if it is missing or not a 32-bit integer (RK-11)."""
     text = annotations.get(POD_DELETION_COST, "")
     if _COST.fullmatch(text) is None:
         return 0
     sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)
     digits = digits.lstrip("0") or "0"
-    # Ten digits hold 32 bits, and Python refuses to read thousands.
+    # Ten digits hold 32 bits, and Python refuses to parse thousands.
     cost = int(sign + digits) if len(digits) <= 10 else 2**31
     return cost if -(2**31) <= cost < 2**31 else 0
 
@@ -90,7 +90,7 @@ def _facts(pod: P, before: tuple[int, ...]) -> _Facts[P]:
 
 
 def _restarts(pod: OwnedPod) -> tuple[int, int]:
-    """The most of a regular container, and the most of a sidecar; plain init containers never count (RK-05)."""
+    """Maximum restarts of regular containers and of sidecars; plain init containers do not count (RK-05)."""
     sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
     regular = (each.restart_count for each in pod.status.container_statuses)
     beside = (each.restart_count for each in pod.status.init_container_statuses if each.name in sidecars)
@@ -129,7 +129,7 @@ def _is_later_or_none(first: datetime | None, second: datetime | None) -> bool:
 
 
 def _age_rank(moment: datetime, now: datetime) -> int:
-    """The power of two that the age in nanoseconds reaches; -1 for one that has not begun (RK-12)."""
+    """The power of two of the age in nanoseconds; -1 for a time in the future (RK-12)."""
     nanoseconds = (now - moment) // _MICROSECOND * 1000
     return nanoseconds.bit_length() - 1 if nanoseconds > 0 else -1
 
@@ -142,7 +142,7 @@ def _compare_for_logs(one: _Facts[P], other: _Facts[P]) -> int:
     if scheduled != other_scheduled:
         return other_scheduled - scheduled
     if one.pod.status.phase != other.pod.status.phase:
-        # Phases that rank alike end it here, undecided (RK-31).
+        # Different phases of equal rank compare as equal (RK-31).
         return other_phase - phase
     if ready != other_ready:
         return other_ready - ready

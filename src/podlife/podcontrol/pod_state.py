@@ -1,7 +1,7 @@
 """Predicates on the state of a pod, and when a ready pod becomes available. Pure except for the clock it is given.
 
-A status is computed at one moment and the next check is scheduled at a later one. A pod that becomes available in
-between must not be missed, so the check is scheduled relative to the moment of the status (AV-04).
+A status is computed at one time and the next check is scheduled later. A pod that becomes available in between must
+not be missed, so the check is scheduled relative to the time of the status (AV-04).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ P = TypeVar("P", bound=OwnedPod)
 
 
 def is_terminal(pod: OwnedPod) -> bool:
-    """It has run to its end, one way or the other."""
+    """Succeeded or failed."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
@@ -38,7 +38,7 @@ def is_ready(pod: OwnedPod) -> bool:
 
 
 def ready_since(pod: OwnedPod) -> datetime | None:
-    """When it became ready; None if it is not, or does not say."""
+    """When it became ready; None if it is not ready or the time is unknown."""
     for condition in pod.status.conditions:
         if condition.type == "Ready":
             return condition.last_transition_time if condition.status == "True" else None
@@ -46,7 +46,7 @@ def ready_since(pod: OwnedPod) -> datetime | None:
 
 
 def claimed_pods(uid: str, selector: LabelSelector, pods: Iterable[P]) -> list[P]:
-    """Those that the controller with this UID owns and still selects (AP-03)."""
+    """The pods that the controller with this UID owns and still selects (AP-03)."""
     return [
         pod
         for pod in pods
@@ -63,12 +63,12 @@ def is_available(pod: OwnedPod, min_ready_seconds: int, now: datetime) -> bool:
     if min_ready_seconds <= 0:
         return True
     since = ready_since(pod)
-    # In differences throughout: sums may lie beyond the last of all days, and a node may say anything.
+    # Differences only: sums could overflow, and a node may report any time.
     return since is not None and now - since >= timedelta(seconds=min_ready_seconds)
 
 
 def next_availability_check(pod: OwnedPod, min_ready_seconds: int, now: datetime) -> timedelta | None:
-    """In which time the pod becomes available by itself; None if it is or will not."""
+    """Time until the pod becomes available; None if it already is or will not."""
     since = ready_since(pod)
     if since is None or min_ready_seconds <= 0:
         return None
@@ -79,7 +79,7 @@ def next_availability_check(pod: OwnedPod, min_ready_seconds: int, now: datetime
 def seconds_to_next_check(
     pods: Iterable[OwnedPod], min_ready_seconds: int, evaluated_at: datetime, clock: Clock
 ) -> float | None:
-    """Until the first pod becomes available that was not at `evaluated_at`: 0 if it has; None without one."""
+    """Seconds until the first pod that was unavailable at `evaluated_at` is available: 0 if it is; None without one."""
     waits = (next_availability_check(pod, min_ready_seconds, evaluated_at) for pod in pods)
     soonest = min((wait for wait in waits if wait is not None), default=None)
     if soonest is None:

@@ -25,10 +25,10 @@ def pod_from_template(
     *,
     generate_name: str = "",
 ) -> Object:
-    """The pod that the template describes, for its parent: without a name and a namespace, with the parent's name
-    as its prefix unless `generate_name` is another, and with no owner but the one given.
+    """The pod of the template for its parent: without name and namespace, with the parent's name as the prefix unless
+    `generate_name` is set, and with no other owner than `controller_ref`.
 
-    Raises InvalidOwnerError for a parent without metadata, InvalidTemplateError for what is no template."""
+    Raises InvalidOwnerError for a parent without metadata, InvalidTemplateError for an invalid template."""
     try:
         owner = owner_of(parent)
     except InvalidOwnerError as error:
@@ -48,13 +48,13 @@ def pod_from_template(
 
 
 def pod_name_prefix(name: str) -> str:
-    """With a dash at its end, unless the name would become too long for it (PC-13, PC-14)."""
+    """The name with a dash, unless it would be too long (PC-13, PC-14)."""
     prefix = f"{name}-"
     return name if check_dns_subdomain(prefix, prefix=True) else prefix
 
 
 def validate_selector(selector: LabelSelector, template: Template) -> None:
-    """Raises SelectorMismatchError where a controller would not know the pods it makes as its own."""
+    """Raises SelectorMismatchError if the controller would not recognize its own pods."""
     labels = (template.get("metadata") or {}).get("labels") or {}
     if not selector.matches(labels):
         shown = ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "<none>"
@@ -62,7 +62,7 @@ def validate_selector(selector: LabelSelector, template: Template) -> None:
 
 
 def _copy(value: Any) -> Any:
-    # JSON holds nothing else, and copy.deepcopy takes several times as long.
+    # JSON types only: several times as fast as copy.deepcopy.
     if isinstance(value, Mapping):
         return {key: _copy(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -19,9 +19,9 @@ from podlife.informer.indexes import Key
 from podlife.podcontrol.expectations import UidTrackedExpectations
 from podlife.podcontrol.owner import Owner
 
-# How long a server may still execute a request after its connection broke.
+# Time in which a server may still execute a request after its connection broke.
 _SETTLE_SECONDS = 1.0
-# Returned if the storage did not answer, or by a proxy.
+# Returned by a proxy, or if the storage did not respond.
 _UNKNOWN = frozenset((500, 502, 504))
 
 

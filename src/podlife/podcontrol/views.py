@@ -17,7 +17,7 @@ class OwnedPodMetadata(Metadata, gc=False):
 
 class InitContainer(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
-    # Only a sidecar has one of its own.
+    # Only sidecars have one.
     restart_policy: str = ""
 
 

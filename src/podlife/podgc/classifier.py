@@ -20,7 +20,7 @@ from podlife.podgc.reasons import RuleReason
 from podlife.podgc.views import Namespace, Pod
 
 VictimOrder = tuple[int, datetime, str, str, str]
-"""Where a terminated pod stands among the victims, and where to find it: its UID and its node's name."""
+"""Sort key of a terminated pod among the victims, ending with its UID and its node's name."""
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -34,7 +34,7 @@ def order_of(pod: Pod) -> VictimOrder:
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """A policy rule lets a pod go: from when on (seconds since 1970), and why."""
+    """A policy rule releases a pod: from when on (seconds since 1970), and why."""
 
     pod: Pod
     rule: str
@@ -80,7 +80,7 @@ class Classifier(Protocol):
         """The names of the pod's rule and of the exclude that it matches there; "" for none."""
 
     def verdicts(self, skip: Container[str] = ()) -> Iterable[RuleVerdict]:
-        """What rules let go now, except for these UIDs, in the order in which it became due."""
+        """Pods that rules release now, except for these UIDs, in the order in which they became due."""
 
     def verdict_on(self, pod: Pod) -> RuleVerdict | None:
         """The verdict on one pod, if it is due."""
@@ -89,7 +89,7 @@ class Classifier(Protocol):
         """The verdict on one pod, due or not, if nothing changes."""
 
     def verdicts_to_come(self) -> Iterable[RuleVerdict]:
-        """What rules let go later if nothing changes."""
+        """Pods that rules release later if nothing changes."""
 
 
 class UpstreamClassifier:

@@ -54,7 +54,7 @@ _POD, _NODE = "pod", "node"
 # A failing pod is retried after one second, then two, up to five minutes.
 _RETRY_SECONDS, _MOST_RETRY_SECONDS = 1.0, 300.0
 # How long to wait for stale caches before checking again.
-_UNFIT_SECONDS = 1.0
+_STALE_SECONDS = 1.0
 # Minimum time between two checks for what is due by the time of day.
 _LEAST_SECONDS = 0.01
 
@@ -89,15 +89,15 @@ class Collector:
         # The owner wait comes first: a pod that waits is not archived yet.
         owner = OwnerStep(client, lambda: self.settings.policy, self._clock)
         self._own_steps = steps
-        self._steps = (owner, *steps, self.guards.last_word)
+        self._steps = (owner, *steps, self.guards.recheck)
         self._caches = Caches(client, self.settings)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
         self.queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
         self._claims: dict[str, Claim] = {}
         self._checking: set[str] = set()
         # Set when a pod may have become collectable, with the time of the first event that says so.
-        self._news = asyncio.Event()
-        self._news_at = 0.0
+        self._changed = asyncio.Event()
+        self._changed_at = 0.0
         self._has_more = False
         self._was_fit = True
 
@@ -161,17 +161,17 @@ class Collector:
     # Called by the event handlers
 
     def note(self, is_news: bool) -> None:
-        if is_news and not self._news.is_set():
-            self._news_at = asyncio.get_running_loop().time()
-            self._news.set()
+        if is_news and not self._changed.is_set():
+            self._changed_at = asyncio.get_running_loop().time()
+            self._changed.set()
 
     def release(self, pod: Pod) -> None:
         """The pod is gone or settled."""
         self.guards.forget(pod.metadata.uid)
-        if self._give_up(pod.metadata.uid):
+        if self._unclaim(pod.metadata.uid):
             self.queue.forget((_POD, pod.metadata.uid))
 
-    def _give_up(self, uid: str) -> bool:
+    def _unclaim(self, uid: str) -> bool:
         claim = self._claims.pop(uid, None)
         if claim is not None:
             self.index.end_removal(claim.node, uid)
@@ -185,29 +185,29 @@ class Collector:
     async def _decide(self) -> None:
         loop = asyncio.get_running_loop()
         await self._wait_for_caches()
-        # Quarantine runs from first sight, and nothing was seen before both caches had synced.
+        # A quarantine starts when the node is first missed, which needs synced caches.
         self.index.begin_quarantines(loop.time())
-        next_pass = self._news_at = loop.time()
+        next_pass = self._changed_at = loop.time()
         while True:
-            if not self._check_fitness():
-                await asyncio.sleep(_UNFIT_SECONDS)
+            if not self._check_caches():
+                await asyncio.sleep(_STALE_SECONDS)
                 continue
             self.index.end_inheritance()
             is_pass = loop.time() >= next_pass
-            self._look(is_pass=is_pass)
+            self._plan(is_pass=is_pass)
             if is_pass:
                 # The period starts at the end of a pass, as upstream (GC-01).
                 next_pass = loop.time() + self.settings.period_seconds
             wake_at = min(next_pass, self._next_check(), self._next_due(), self.guards.wake_at)
-            await wait_until_set(self._news, seconds=max(0.0, wake_at - loop.time()))
+            await wait_until_set(self._changed, seconds=max(0.0, wake_at - loop.time()))
 
     async def _wait_for_caches(self) -> None:
         while not await self._caches.wait_for_sync(seconds=self.settings.period_seconds):
             log.warning("waiting for caches: %s", self._caches.trouble or "not synced")
             # If an informer has ended, its failure is about to end this task.
-            await asyncio.sleep(_UNFIT_SECONDS)
+            await asyncio.sleep(_STALE_SECONDS)
 
-    def _check_fitness(self) -> bool:
+    def _check_caches(self) -> bool:
         is_fit = self.is_fit
         if is_fit != self._was_fit:
             self._was_fit = is_fit
@@ -231,21 +231,21 @@ class Collector:
         return min(waiting, default=math.inf)
 
     def _next_due(self) -> float:
-        """When a pod becomes due by time alone, in the event loop's seconds."""
+        """When the next pod becomes due by time alone, in the event loop's seconds."""
         wait = self.index.classifier.next_due_at - self._clock.now().timestamp()
-        # The two clocks need not agree to the last digit.
+        # The two clocks may differ slightly.
         return asyncio.get_running_loop().time() + max(_LEAST_SECONDS, wait)
 
-    def _look(self, *, is_pass: bool) -> None:
+    def _plan(self, *, is_pass: bool) -> None:
         started = perf_counter()
         self.index.pass_time(self._clock.now())
         now = asyncio.get_running_loop().time()
-        since = self._news_at if self._news.is_set() else now
-        self._news.clear()
+        since = self._changed_at if self._changed.is_set() else now
+        self._changed.clear()
         if is_pass:
             self._release_stale(now)
         for uid in self.guards.lift(self.index, is_pass=is_pass):
-            self._give_up(uid)
+            self._unclaim(uid)
         if self.guards.is_ready(self.index, self.settings, is_pass=is_pass, is_more=self._has_more):
             self._claim(since)
         # Queued after the pods: the queue length is compared with the room that perMinute leaves.
@@ -256,8 +256,7 @@ class Collector:
         self.metrics.pass_seconds.observe(perf_counter() - started)
 
     def _claim(self, since: float) -> None:
-        """Queue victims, but no more than keep the workers busy, so that planning stays short however many there
-        are."""
+        """Queue victims, but no more than keep the workers busy, so that planning stays short however many exist."""
         self._has_more = False
         most = min(self._backlog, self.guards.room())
         for victim in planner.victims(self.index, self.settings, self._claims):
@@ -285,13 +284,13 @@ class Collector:
             uid for uid, claim in self._claims.items() if claim.done_at is not None and claim.done_at <= until
         ]
         for uid in stale:
-            self._give_up(uid)
+            self._unclaim(uid)
 
     # Execution
 
     async def _work(self, key: Key) -> None:
         if not self.is_fit:
-            self.queue.add_after(key, _UNFIT_SECONDS)
+            self.queue.add_after(key, _STALE_SECONDS)
             return
         kind, name = key
         if kind == _NODE:
@@ -315,8 +314,8 @@ class Collector:
                 return
             self.metrics.node_checks["gone"] += 1
             if not self.is_fit or self._caches.interruptions != interruptions:
-                # The node may be back without its event having arrived: a resumed watch counts as live before it has
-                # delivered what it missed.
+                # The node may be back before its event arrives: a resumed watch counts as live before it has delivered
+                # the events it missed.
                 self.index.doubt_missing(name, loop.time())
             elif self.index.confirm_missing(name, loop.time()):
                 log.info("node %s no longer exists, collecting its pods", name, extra={"node": name})
@@ -336,12 +335,12 @@ class Collector:
         victim = None if pod is None else planner.victim_of(self.index, self.settings, pod)
         if victim is None:
             # No longer a victim: its node is back, it was deleted, or the threshold is met.
-            self._give_up(uid)
+            self._unclaim(uid)
             self.queue.forget((_POD, uid))
             return
         if self.guards.admit(victim) is not None:
-            # A guard holds it since it was queued: the next planning handles it.
-            self._give_up(uid)
+            # A guard has held it since it was queued: the next planning handles it.
+            self._unclaim(uid)
             self.queue.forget((_POD, uid))
             self.note(is_news=True)
             return

@@ -12,7 +12,7 @@ from podlife.podgc.views import Namespace, Pod
 
 
 class IndexOwner(Protocol):
-    """What the handlers use of the collector."""
+    """The part of the collector that the handlers use."""
 
     index: PodIndex
     guards: ControllerGate
@@ -41,7 +41,7 @@ class PodHandler:
             return
         is_news = collector.index.update_pod(old, new, _now())
         if collector.index.is_settled(new):
-            # Nothing is left to do for it.
+            # Nothing left to do.
             collector.release(new)
         elif collector.has_claimed(new):
             # Usually our own patch or deletion: its worker evaluates what the index holds.

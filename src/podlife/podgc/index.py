@@ -1,4 +1,4 @@
-"""Pods, nodes and namespaces, indexed the way the planner asks for them. Kept up to date by events, never scanned.
+"""Pods, nodes and namespaces, indexed for the planner's queries. Kept up to date by events, never scanned.
 
 Guarantees:
 - An event costs O(log n) at most, and nothing else in the index grows with time.
@@ -152,8 +152,8 @@ class PodIndex:
     # Removals in progress
 
     def begin_removal(self, pod: Pod) -> None:
-        """From here on the pod's phase is the collector's own doing and does not count for the threshold (GC-11): if
-        it did, each pod marked Failed before its deletion would cause another pod to be deleted."""
+        """From here on the collector itself may change the pod's phase, which does not count for the threshold (GC-11):
+        if it did, each pod marked Failed before its deletion would cause another pod to be deleted."""
         self.classifier.leaving.add(pod.metadata.uid)
 
     def end_removal(self, node: str, uid: str) -> None:
@@ -184,7 +184,7 @@ class PodIndex:
 
     def excess(self, threshold: int) -> int:
         """How many terminated pods exceed the threshold (GC-11). Settled pods do not count (GC-14): if they did, each
-        pod that a finalizer holds for a moment would cause another pod to be deleted."""
+        pod that a finalizer holds briefly would cause another pod to be deleted."""
         return max(0, self.terminated_count - threshold)
 
     @property
@@ -224,7 +224,7 @@ class PodIndex:
     # Bookkeeping
 
     def _insert(self, pod: Pod) -> None:
-        self._tally(pod.metadata.namespace, 1)
+        self._add_count(pod.metadata.namespace, 1)
         uid, node = pod.metadata.uid, pod.spec.node_name
         if self.is_settled(pod):
             self._settled[uid] = pod
@@ -237,7 +237,7 @@ class PodIndex:
     def _discard(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
         if self._settled.pop(uid, None) is not None:
-            self._tally(pod.metadata.namespace, -1)
+            self._add_count(pod.metadata.namespace, -1)
             return
         known = _take(self._pods, node, uid)
         if known is None and node:
@@ -245,11 +245,11 @@ class PodIndex:
             node, known = "", _take(self._pods, "", uid)
         if known is None:
             return
-        self._tally(pod.metadata.namespace, -1)
+        self._add_count(pod.metadata.namespace, -1)
         _take(self._terminating, node, uid)
         self.classifier.discard(known)
 
-    def _tally(self, namespace: str, change: int) -> None:
+    def _add_count(self, namespace: str, change: int) -> None:
         self._count += change
         number = self.counts.get(namespace, 0) + change
         if number:

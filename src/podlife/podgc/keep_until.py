@@ -14,17 +14,17 @@ KEEP_UNTIL = "podlife.dev/keep-until"
 
 
 def kept_by(until: float, now: float) -> str:
-    """Describes the protection that lasts until this time, or "" if it has expired. 0 is no protection."""
+    """Describes the protection that lasts until this time, or "" if it has expired. 0 means none."""
     if not until or until <= now:
         return ""
-    length = "forever: invalid time" if until == math.inf else f"until {format_moment(until)}"
+    length = "forever: invalid time" if until == math.inf else f"until {format_timestamp(until)}"
     return f"annotation {KEEP_UNTIL}, {length}"
 
 
-def format_moment(moment: float) -> str:
+def format_timestamp(seconds: float) -> str:
     """Formats seconds since 1970, including infinity."""
     try:
-        return format_time(datetime.fromtimestamp(moment, UTC))
+        return format_time(datetime.fromtimestamp(seconds, UTC))
     except (ValueError, OverflowError, OSError):
         return "the end of time"
 

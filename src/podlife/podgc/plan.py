@@ -51,7 +51,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """How many pods a rule will let go for one reason if nothing changes, and the next of them."""
+    """How many pods a rule will release for one reason if nothing changes, and the next of them."""
 
     rule: str
     reason: RuleReason
@@ -94,13 +94,13 @@ _REMEDIES = {
     Guard.WINDOW: "the next window",
     Guard.PER_PASS: "the next pass; a sweep is one",
     Guard.OBSERVING: "guards.observeOnly: false in the policy, and no --observe",
-    Guard.PER_MINUTE: "time; `podlife gc run` goes on by itself",
+    Guard.PER_MINUTE: "time; `podlife gc run` continues on its own",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`place` is the namespace concerned, or the cluster; `until` is when the refusal ends by itself, if known;
+    """`place` is the namespace concerned, or the cluster; `until` is when the refusal expires, if known;
     `lifted_by` is the command that lifts it, if there is one."""
 
     guard: Guard
@@ -111,7 +111,7 @@ class Refusal:
 
     @property
     def remedy(self) -> str:
-        """What a person can do about it."""
+        """What a user can do about it."""
         if self.guard in (Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE):
             return f"`{self.lifted_by}`, or once `podlife gc sweep --force`"
         return f"`{self.lifted_by}`" if self.lifted_by else _REMEDIES.get(self.guard, "")

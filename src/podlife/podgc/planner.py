@@ -28,14 +28,14 @@ _MOST_NEXT = 5
 
 @dataclass(frozen=True, slots=True)
 class PolicyStanding:
-    """What the policy in force says about one pod."""
+    """How the policy in force treats one pod."""
 
-    # Its rule, or the upstream reason that lets it go; "" for neither.
+    # Its rule, or the upstream reason that applies; "" for neither.
     rule: str = ""
     # What keeps it: a protection, or an exclude of its rule.
     protected_by: str = ""
     excluded_by: str = ""
-    # Why it goes, and from when on (seconds since 1970); None if nothing lets it go.
+    # Why it is collected, and from when on (seconds since 1970); None if it is kept.
     reason: Cause | None = None
     due_at: float | None = None
     why: str = ""
@@ -53,7 +53,7 @@ def plan(index: PodIndex, settings: Settings, now: float) -> Plan:
 
 
 def part_of(plan: Plan, is_meant: Callable[[Pod], bool]) -> Plan:
-    """The part of the plan about these pods. What rules will let go later is not filtered."""
+    """The part of the plan about these pods. Pods that rules will release later are not filtered."""
     later = (replace(each, pods=tuple(pod for pod in each.pods if is_meant(pod))) for each in plan.later)
     return replace(
         plan,
@@ -86,7 +86,7 @@ def due_now(plan: Plan, settings: Settings) -> Plan:
 
 def victims(index: PodIndex, settings: Settings, skip: Container[str] = ()) -> Iterator[Victim]:
     """All pods to collect now, in order, except for these UIDs. The index must not change during iteration."""
-    for reason, pods in _looks(index, settings):
+    for reason, pods in _candidates(index, settings):
         for pod in pods:
             if pod.metadata.uid in skip:
                 continue
@@ -147,7 +147,7 @@ def reason_of(index: PodIndex, settings: Settings, pod: Pod) -> Reason | None:
     return None
 
 
-def _looks(index: PodIndex, settings: Settings) -> Iterator[tuple[Reason, Iterable[Pod]]]:
+def _candidates(index: PodIndex, settings: Settings) -> Iterator[tuple[Reason, Iterable[Pod]]]:
     """Candidates for the four upstream reasons, in order (GC-05)."""
     collects = settings.does_collect
     if collects(Reason.TERMINATED) and (excess := index.excess(settings.threshold)):

@@ -79,7 +79,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def in_words(policy: Policy | None, settings: Settings | None = None) -> list[str]:
-    """The policy as sentences, one per line, in order of evaluation; None is no policy file."""
+    """The policy as sentences, one per line, in order of evaluation; None if there is no policy file."""
     flags = settings or Settings()
     if policy is None:
         return _upstream_in_words(Policy(), flags)
@@ -98,25 +98,25 @@ def _protection_in_words(protection: Protection) -> list[str]:
         f"with annotation {key}" + ("" if value is None else f"={value}")
         for key, value in protection.annotations
     ]
-    said = [f"protected: pods {each}" for each in who]
+    sentences = [f"protected: pods {each}" for each in who]
     most, noted = protection.max_keep_until_seconds, "annotation podlife.dev/keep-until"
     if most == 0:
-        return [*said, f"not protected: pods with {noted}, which is not heeded"]
+        return [*sentences, f"not protected: pods with {noted}, which is ignored"]
     bound = "" if most is None else f", but no longer than {format_exact(most)} after their end"
-    return [*said, f"protected: pods with {noted}, until then{bound}"]
+    return [*sentences, f"protected: pods with {noted}, until then{bound}"]
 
 
 def rule_in_words(rule: Rule) -> str:
-    said = []
+    sentences = []
     if rule.keep is not None or rule.ttl_seconds is not None:
-        said.append(f"{_who(rule, 'ended pods')} {_limits(rule)}")
+        sentences.append(f"{_who(rule, 'ended pods')} {_limits(rule)}")
     if rule.max_terminating_seconds is not None:
         long = format_exact(rule.max_terminating_seconds)
         # Not only ended pods.
         who = _who(rule, "pods")
-        said.append(f"{who} go when they were deleted and are still there {long} after their grace")
+        sentences.append(f"{who} go when they were deleted and are still there {long} after their grace")
     off = "" if rule.is_on else " (off)"
-    return f"rule {rule.name}{off}: {'; '.join(said)}"
+    return f"rule {rule.name}{off}: {'; '.join(sentences)}"
 
 
 def selector_in_words(selector: Selector, noun: str = "pods") -> str:
@@ -155,26 +155,26 @@ def _where(selector: Selector) -> str:
 def _owned(kinds: Sequence[str]) -> str:
     named = [f"by a {kind}" for kind in kinds if kind != "none"]
     words = [f"owned {_either(named)}"] if named else []
-    return " or ".join([*words, *(["owned by nobody"] if "none" in kinds else [])])
+    return " or ".join([*words, *(["without a controller"] if "none" in kinds else [])])
 
 
 def _limits(rule: Rule) -> str:
     long = None if rule.ttl_seconds is None else format_exact(rule.ttl_seconds)
     is_none_kept = rule.keep is not None and rule.keep.count == 0
     if rule.keep is None or (is_none_kept and long is not None and not rule.is_either):
-        said = f"go {long} after their end"
+        text = f"go {long} after their end"
     elif is_none_kept:
-        said = "go at once"
+        text = "go at once"
     elif long is None:
-        said = f"go, but {_kept(rule.keep)}"
+        text = f"go, but {_kept(rule.keep)}"
     elif rule.is_either:
-        said = f"go {long} after their end, and before that {_kept(rule.keep)}, and the others go at once"
+        text = f"go {long} after their end, and before that {_kept(rule.keep)}, and the others go at once"
     else:
-        said = f"go {long} after their end, but {_kept(rule.keep)} for as long as they are that"
+        text = f"go {long} after their end, but {_kept(rule.keep)} for as long as they are that"
     if rule.wait_for_owner is not None:
         wait = format_exact(rule.wait_for_owner.at_most_seconds)
-        said += f"; each waits until its owner has seen the end, at most {wait} after it"
-    return said
+        text += f"; each waits until its owner has seen the end, at most {wait} after it"
+    return text
 
 
 def _kept(keep: Keep) -> str:
@@ -191,42 +191,42 @@ def _kept(keep: Keep) -> str:
 def _upstream_in_words(policy: Policy, settings: Settings) -> list[str]:
     threshold, spared = _threshold(policy, settings), " that no rule has" if policy.rules else ""
     quarantine = format_exact(_quarantine(policy, settings))
-    said = {
+    texts = {
         Reason.TERMINATED: f"ended pods{spared} go, but {threshold} of them stay, the youngest",
         Reason.OUT_OF_SERVICE: "terminating pods go whose node is not ready and out of service",
         Reason.ORPHANED: f"pods go whose node has been gone for {quarantine}",
         Reason.UNSCHEDULED: "terminating pods go that were never scheduled",
     }
-    off = {reason for reason in said if not _is_on(policy, settings, reason)}
+    off = {reason for reason in texts if not _is_on(policy, settings, reason)}
     if threshold <= 0:
         off.add(Reason.TERMINATED)
-    return [f"upstream/{reason}: {'off' if reason in off else text}" for reason, text in said.items()]
+    return [f"upstream/{reason}: {'off' if reason in off else text}" for reason, text in texts.items()]
 
 
 def _guards_in_words(guards: Guards) -> list[str]:
-    said = []
+    sentences = []
     if guards.is_observing:
-        said.append("nothing is changed: what would be done is only told")
+        sentences.append("nothing is changed: actions are only reported")
     if guards.per_minute is not None:
-        said.append(f"at most {guards.per_minute} pods go in any minute")
+        sentences.append(f"at most {guards.per_minute} pods go in any minute")
     if guards.per_pass is not None:
-        said.append(f"at most {guards.per_pass} pods go in one pass")
+        sentences.append(f"at most {guards.per_pass} pods go in one pass")
     shares = (("a namespace", guards.share_of_namespace), ("the cluster", guards.share_of_cluster))
     for where, share in shares:
         if share is not None:
-            said.append(
+            sentences.append(
                 f"where one pass would take more than {format_share(share)} of the pods of {where}, "
                 f"and more than {guards.share_at_least}, none goes until a person says so"
             )
     if guards.windows:
-        said.append(f"pods go only {', or '.join(map(_window_in_words, guards.windows))}")
-    return [f"guard: {each}" for each in said]
+        sentences.append(f"pods go only {', or '.join(map(_window_in_words, guards.windows))}")
+    return [f"guard: {each}" for each in sentences]
 
 
 def _window_in_words(window: Window) -> str:
-    said = write_window(window)
-    days = "every day" if len(window.days) == len(DAYS) else f"on {', '.join(said['days'])}"
-    return f"{days} from {said['from']} to {said['to']} ({window.zone})"
+    fields = write_window(window)
+    days = "every day" if len(window.days) == len(DAYS) else f"on {', '.join(fields['days'])}"
+    return f"{days} from {fields['from']} to {fields['to']} ({window.zone})"
 
 
 def _either(words: Iterable[str]) -> str:

@@ -2,8 +2,7 @@
 
 The file is checked every few seconds by inode, size and time (a ConfigMap swaps whole directories), and reloaded if its
 content differs. An unreadable or invalid file changes nothing and is reported once, with all errors. The content must
-be the same in two checks: a file that is still being written may be a valid policy without the guards and protections
-at its end.
+be the same in two checks: a file that is still being written may be a valid policy, but lack guards and protections.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from podlife.podgc.settings import Settings
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 2.0
+_POLL_SECONDS = 2.0
 # Maximum length of an event message.
-_MOST_TOLD = 1000
+_MOST_MESSAGE = 1000
 
 _Mark = tuple[int, int, int, int]
 
@@ -42,13 +41,13 @@ class PolicyFile:
         self._seen = b""
         # The errors of the current content, and those reported last.
         self._mistakes = ""
-        self._told = ""
+        self._reported = ""
 
     @property
     def is_refused(self) -> bool:
-        return bool(self._told)
+        return bool(self._reported)
 
-    def look(self) -> Policy | None:
+    def poll(self) -> Policy | None:
         """The policy, if the file has changed. Raises PolicyError if it is invalid, once."""
         mark = _mark_of(self.path)
         if mark is not None and mark == self._mark:
@@ -57,12 +56,12 @@ class PolicyFile:
             data = read_policy_file(self.path)
         except PolicyError as error:
             self._mark, self._seen = None, b""
-            self._tell(error)
+            self._raise_once(error)
             return None
         digest = hashlib.sha256(data).digest()
         if digest == self._digest:
             # Unchanged, after it could not be read for a while.
-            self._mark, self._seen, self._told = mark, b"", self._mistakes
+            self._mark, self._seen, self._reported = mark, b"", self._mistakes
             return None
         if digest != self._seen:
             self._seen = digest
@@ -73,14 +72,14 @@ class PolicyFile:
             policy = read_policy_bytes(data, str(self.path))
         except PolicyError as error:
             self._mistakes = str(error)
-            self._tell(error)
+            self._raise_once(error)
             return None
-        self._mistakes = self._told = ""
+        self._mistakes = self._reported = ""
         return policy
 
-    def _tell(self, error: PolicyError) -> None:
-        if str(error) != self._told:
-            self._told = str(error)
+    def _raise_once(self, error: PolicyError) -> None:
+        if str(error) != self._reported:
+            self._reported = str(error)
             raise error
 
 
@@ -106,13 +105,13 @@ class PolicyReloader:
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
-            self._look()
-            await asyncio.sleep(_LOOK_SECONDS)
+            self._reload()
+            await asyncio.sleep(_POLL_SECONDS)
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         metrics = self._collector.metrics
         try:
-            policy = self._file.look()
+            policy = self._file.poll()
         except PolicyError as error:
             metrics.policy_reloads["refused"] += 1
             self._refuse(error)
@@ -127,6 +126,6 @@ class PolicyReloader:
         for line in str(error).splitlines():
             log.error("policy not reloaded: %s", line)
         if self._recorder is not None:
-            message = f"podlife-gc: policy not reloaded: {error}"[:_MOST_TOLD]
+            message = f"podlife-gc: policy not reloaded: {error}"[:_MOST_MESSAGE]
             regarding = owner_or_namespace(None, EVERYWHERE)
             self._recorder.event(regarding, "Warning", "PolicyRefused", message)

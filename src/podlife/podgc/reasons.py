@@ -15,7 +15,7 @@ class Reason(StrEnum):
 
 
 class RuleReason(StrEnum):
-    """Why a policy rule lets a pod go."""
+    """Why a policy rule releases a pod."""
 
     # It ended longer ago than the rule allows.
     EXPIRED = "expired"

@@ -268,7 +268,7 @@ class Reporter:
         self._recorder = recorder
 
     def done(self, victim: Victim, removal: Removal) -> None:
-        log.info("%s: %s", removal.outcome, victim.pod.key, extra={**_told(victim), "why": victim.why})
+        log.info("%s: %s", removal.outcome, victim.pod.key, extra={**_log_fields(victim), "why": victim.why})
         if removal.outcome.is_deletion:
             self._metrics.deleted[victim.pod.metadata.namespace, victim.reason] += 1
             if victim.rule:
@@ -278,15 +278,15 @@ class Reporter:
             self._recorder.event(regarding, "Normal", "PodGarbageCollected", message)
 
     def kept(self, victim: Victim, why: str) -> None:
-        log.warning("pod %s kept: %s", victim.pod.key, why, extra=_told(victim))
+        log.warning("pod %s kept: %s", victim.pod.key, why, extra=_log_fields(victim))
         if self._recorder is not None:
             self._recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", f"podlife-gc: {why}")
 
     def failed(self, victim: Victim, error: PodlifeError) -> None:
         self._metrics.errors[victim.pod.metadata.namespace, victim.reason] += 1
-        log.warning("failed to delete pod %s: %s", victim.pod.key, error, extra=_told(victim))
+        log.warning("failed to delete pod %s: %s", victim.pod.key, error, extra=_log_fields(victim))
 
 
-def _told(victim: Victim) -> dict[str, str]:
+def _log_fields(victim: Victim) -> dict[str, str]:
     rule = {"rule": victim.rule} if victim.rule else {}
     return {"pod": victim.pod.key, "uid": victim.pod.metadata.uid, "reason": str(victim.reason), **rule}

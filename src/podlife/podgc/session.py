@@ -181,7 +181,7 @@ def _guarded(session: GcSession, plan: Plan, is_meant: Callable[[Pod], bool] = l
 
 
 def _confirmed(session: GcSession, found: Plan, confirmed: Plan) -> Plan:
-    """Pods shown as held back were not confirmed, even if no guard holds them any more. The exception is perMinute: a
+    """Pods shown as held back were not confirmed, even if no guard holds them now. The exception is perMinute: a
     sweep waits for it."""
     held = [each for each in confirmed.held_back if not each.is_for_a_minute]
     uids = {pod.metadata.uid for pod in going(confirmed)}

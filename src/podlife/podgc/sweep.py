@@ -18,7 +18,7 @@ from functools import partial
 from podlife.aio import wait_until_set
 from podlife.api.views import MetadataOnly
 from podlife.client import NODES, Client, WithdrawnError
-from podlife.client.retry import backoff_seconds, is_passing
+from podlife.client.retry import backoff_seconds, is_transient
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import planner
@@ -72,7 +72,7 @@ class Sweep:
         if not self._is_stopping.is_set():
             self._is_stopping.set()
             self._client.withdraw()
-            self._tell(is_stopping=True)
+            self._report_progress(is_stopping=True)
 
     async def run(self, plan: Plan, on_progress: Callable[[Progress], None] | None = None) -> None:
         """Remove the victims of a plan that was made just before."""
@@ -112,7 +112,7 @@ class Sweep:
             else:
                 await self._remove_all(await self._orphans(later))
 
-    def _tell(self, **changes: float | bool) -> None:
+    def _report_progress(self, **changes: float | bool) -> None:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
         self._on_progress(self._progress)
 
@@ -120,24 +120,24 @@ class Sweep:
     def _still_to_do(self) -> int:
         return self._progress.total - self._progress.done
 
-    async def _wait_for_room(self, moment: float) -> bool:
+    async def _wait_for_room(self, until: float) -> bool:
         """Returns whether the sweep may go on."""
-        await self._wait_until(moment, self._still_to_do, is_minute=True)
+        await self._wait_until(until, self._still_to_do, is_minute=True)
         return not self._is_stopping.is_set()
 
-    async def _wait_until(self, moment: float, pods: int, *, is_minute: bool = False) -> None:
+    async def _wait_until(self, until: float, pods: int, *, is_minute: bool = False) -> None:
         loop = asyncio.get_running_loop()
-        while (left := moment - loop.time()) > 0 and not self._is_stopping.is_set():
-            self._tell(waiting_seconds=left, waiting_pods=pods, is_minute=is_minute)
+        while (left := until - loop.time()) > 0 and not self._is_stopping.is_set():
+            self._report_progress(waiting_seconds=left, waiting_pods=pods, is_minute=is_minute)
             await wait_until_set(self._is_stopping, seconds=min(1.0, left))
-        self._tell(waiting_seconds=0.0, waiting_pods=0, is_minute=False)
+        self._report_progress(waiting_seconds=0.0, waiting_pods=0, is_minute=False)
 
     async def _orphans(self, missing: Sequence[Later]) -> list[Victim]:
         """Ask the server for each node before its pods count as orphans (GC-52)."""
         orphans: list[Victim] = []
         undecided = {later.node: len(later.pods) for later in missing}
 
-        async def look(later: Later) -> None:
+        async def check(later: Later) -> None:
             try:
                 await self._client.get(NODES, later.node, view=MetadataOnly)
             except WithdrawnError:
@@ -152,12 +152,12 @@ class Sweep:
                     self._summary.unknown_nodes[later.node] = error
             del undecided[later.node]
 
-        await self._for_each(missing, look)
+        await self._for_each(missing, check)
         self._summary.left += sum(undecided.values())
         return orphans
 
     async def _remove_all(self, victims: Sequence[Victim]) -> None:
-        self._tell(total=self._progress.total + len(victims))
+        self._report_progress(total=self._progress.total + len(victims))
         self._gate.begin()
         # Not in one statement: the workers change `left` meanwhile.
         not_begun = await self._for_each(victims, self._remove)
@@ -175,30 +175,30 @@ class Sweep:
                 self._summary.left += 1
                 return
             except PodlifeError as error:
-                if failures == _MOST_TRIES or not is_passing(error) or self._is_stopping.is_set():
+                if failures == _MOST_TRIES or not is_transient(error) or self._is_stopping.is_set():
                     self._gate.note(victim.pod, error)
                     self._summary.failures.append(Failure(victim, error))
-                    self._tell(done=self._progress.done + 1, failed=self._progress.failed + 1)
+                    self._report_progress(done=self._progress.done + 1, failed=self._progress.failed + 1)
                     return
                 await wait_until_set(self._is_stopping, seconds=backoff_seconds(failures))
             else:
                 self._gate.note(victim.pod, removal)
                 self._summary.outcomes[removal.outcome] += 1
                 self._report(victim, removal)
-                self._tell(done=self._progress.done + 1)
+                self._report_progress(done=self._progress.done + 1)
                 return
 
     def _leave(self) -> None:
-        """A pod that a guard holds, which the gate has noted, or that a stop leaves."""
+        """Count a pod that a guard holds, which the gate has recorded, or that a stop leaves."""
         if self._is_stopping.is_set():
             self._summary.left += 1
         else:
-            self._tell(done=self._progress.done + 1)
+            self._report_progress(done=self._progress.done + 1)
 
     async def _try(self, victim: Victim) -> Removal:
         """Remove the victim as the server holds it now, if it has changed since the list."""
         while True:
-            steps = (*self._steps, self._gate.last_word)
+            steps = (*self._steps, self._gate.recheck)
             removal = await remove(self._client, victim, self._settings.gates, self._clock, steps)
             if removal.outcome is not Outcome.CHANGED:
                 return removal

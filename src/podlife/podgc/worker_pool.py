@@ -28,13 +28,13 @@ async def for_each(
     """Handle the items in order; returns how many were not started because of the event."""
     waiting = deque(items)
 
-    async def labour() -> None:
+    async def worker() -> None:
         while waiting and not (stopping is not None and stopping.is_set()):
             await work(waiting.popleft())
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(len(waiting), at_once)):
-            group.create_task(labour())
+            group.create_task(worker())
     return len(waiting)
 
 
@@ -55,7 +55,7 @@ class WorkerPool(Generic[K]):
     async def __aenter__(self) -> WorkerPool[K]:
         self._failure = asyncio.get_running_loop().create_future()
         self._workers = [
-            spawn(self._labour(), name=f"{self._queue.name}-{number}", on_failure=self._fail)
+            spawn(self._run_worker(), name=f"{self._queue.name}-{number}", on_failure=self._fail)
             for number in range(self._count)
         ]
         return self
@@ -75,7 +75,7 @@ class WorkerPool(Generic[K]):
             if self._failure is not None:
                 self._failure.cancel()
 
-    async def _labour(self) -> None:
+    async def _run_worker(self) -> None:
         while True:
             try:
                 key = await self._queue.get()

@@ -1,4 +1,4 @@
-"""What a pod requires of a node, read once. Pods of one template have equal demands and share results."""
+"""What a pod requires of a node, computed once. Pods of one template have equal demands and share results."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class Demand:
 
     @cached_property
     def key(self) -> bytes:
-        """The same for pods that demand the same."""
+        """Equal for pods with equal demands."""
         parts = (self.namespace, self.owner, self.requests, self.ports, self.tolerations, self.node_selector)
-        return _encode((*parts, self.affinity, self.spread, self.labels if self.is_placing else None))
+        return _encode((*parts, self.affinity, self.spread, self.labels if self.depends_on_pods else None))
 
     @cached_property
     def requirement(self) -> NodeRequirement:
         return NodeRequirement({"nodeSelector": self.node_selector, "affinity": self.affinity})
 
     @cached_property
-    def is_placing(self) -> bool:
+    def depends_on_pods(self) -> bool:
         """Whether other pods affect its placement."""
         return bool(self.spread or self.affinity.get("podAffinity") or self.affinity.get("podAntiAffinity"))
 
     @cached_property
-    def keeps_others_away(self) -> bool:
+    def has_anti_affinity(self) -> bool:
         return bool((self.affinity.get("podAntiAffinity") or {}).get(REQUIRED))
 
     @cached_property
     def preferences(self) -> list[tuple[int, NodeRequirement]]:
-        """Weights of nodes that it would rather have."""
+        """Weighted node preferences."""
         node = self.affinity.get("nodeAffinity") or {}
         return [
             (int(each.get("weight") or 0), _preferred(each.get("preference") or {}))
@@ -69,7 +69,7 @@ class Demand:
         )
 
     @cached_property
-    def bears_cordon(self) -> bool:
+    def tolerates_cordon(self) -> bool:
         return self.tolerates(_UNSCHEDULABLE)
 
 

@@ -1,6 +1,5 @@
-"""Nodes and the resources in use on each, updated by events; and the nodes that changed since a position, so that
-only those are evaluated again.
-"""
+"""Nodes and the resources in use on each, updated by events; tracks which nodes changed since a position, so that only
+those are evaluated again."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ class NodeInfo:
         self.used.subtract(demand.requests)
         self.ports.subtract(demand.ports)
         self.owners[demand.owner] -= 1
-        # Zero counts are removed, because owners come and go.
+        # Remove zero counts: the number of owners is unbounded.
         for counter in (self.ports, self.owners):
             for key in [key for key, count in counter.items() if count <= 0]:
                 del counter[key]
@@ -65,14 +64,14 @@ class NodeCache:
     def __init__(self) -> None:
         self._states: dict[str, NodeInfo] = {}
         self._where: dict[str, str] = {}
-        # Pods with required anti-affinity: few, and every decision has to check them.
-        self.keepers: dict[str, tuple[Demand, NodeInfo]] = {}
-        # Names in order of change, bounded: a reader further behind evaluates all nodes.
+        # Pods with required anti-affinity, which every decision checks. There are few.
+        self.pods_with_anti_affinity: dict[str, tuple[Demand, NodeInfo]] = {}
+        # Names in order of change, bounded: a reader that is further behind evaluates all nodes.
         self._changed: list[str] = []
-        self._forgotten = 0
+        self._dropped = 0
 
     def __iter__(self) -> Iterator[NodeInfo]:
-        """Those that there really are."""
+        """Nodes that exist, without those known only by their pods."""
         return (state for state in self._states.values() if state.node is not None)
 
     def __len__(self) -> int:
@@ -95,25 +94,25 @@ class NodeCache:
         self._note(name)
 
     def put_pod(self, uid: str, demand: Demand, node_name: str) -> None:
-        """The pod is on this node, whether seen or only assumed. What it demands does not change once it is there."""
+        """Count a bound or assumed pod on this node. A pod's demand does not change after that."""
         if self._where.get(uid) == node_name:
             return
         self.remove_pod(uid)
         state = self._state(node_name)
         state.add(uid, demand)
-        if demand.keeps_others_away:
-            self.keepers[uid] = (demand, state)
+        if demand.has_anti_affinity:
+            self.pods_with_anti_affinity[uid] = (demand, state)
         self._where[uid] = node_name
         self._note(node_name)
 
     def remove_pod(self, uid: str) -> bool:
-        """Whether it was on a node."""
+        """Return whether it was on a node."""
         name = self._where.pop(uid, None)
         if name is None:
             return False
         state = self._states[name]
         state.remove(uid)
-        self.keepers.pop(uid, None)
+        self.pods_with_anti_affinity.pop(uid, None)
         if state.node is None and not state.pods:
             del self._states[name]
         self._note(name)
@@ -124,13 +123,13 @@ class NodeCache:
 
     @property
     def position(self) -> int:
-        return self._forgotten + len(self._changed)
+        return self._dropped + len(self._changed)
 
     def changed_since(self, position: int) -> set[str] | None:
-        """Names of the nodes that changed since then; None when that is not known any more."""
-        if position < self._forgotten:
+        """Names of the nodes that changed since then; None if the position is too old."""
+        if position < self._dropped:
             return None
-        return set(self._changed[position - self._forgotten :])
+        return set(self._changed[position - self._dropped :])
 
     def _state(self, name: str) -> NodeInfo:
         if name not in self._states:
@@ -141,5 +140,5 @@ class NodeCache:
         self._changed.append(name)
         if len(self._changed) > _MOST_CHANGES:
             half = len(self._changed) // 2
-            self._forgotten += half
+            self._dropped += half
             del self._changed[:half]

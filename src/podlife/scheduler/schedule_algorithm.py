@@ -1,4 +1,4 @@
-"""Selects a node for a pod, or says why there is none. Pure except for its cache.
+"""Selects a node for a pod, or reports why none is suitable. Pure except for its cache.
 
 Pods with equal demands share their candidates: a heap of nodes with the best first, and the reasons why the others
 were filtered out. Between two decisions only nodes that changed are evaluated again, so the thousandth pod of a
@@ -21,11 +21,11 @@ from podlife.scheduler.topology_filters import TopologyFilter
 
 _MOST_KINDS = 128
 Score = tuple[int, int, int, float, str]
-"""The least is the best: pods of the same owner, weight of what is not preferred, taints that would rather have none,
-how full, and the name, so that nothing is left to chance."""
+"""Lowest is best: pods of the same owner, weight of unmatched preferences, PreferNoSchedule taints, utilization, and
+the name, so that the choice is deterministic."""
 
 
-def no_room(nodes: int, reasons: Counter[str]) -> str:
+def unschedulable_message(nodes: int, reasons: Counter[str]) -> str:
     """kube-scheduler's message for an unschedulable pod."""
     if not nodes:
         return "no nodes available to schedule pods"
@@ -42,7 +42,7 @@ class _Kind:
         self.heap: list[Score] = []
         self.obstacles: dict[str, tuple[str, ...]] = {}
 
-    def look(self, demand: Demand, name: str, state: NodeInfo | None) -> None:
+    def evaluate(self, demand: Demand, name: str, state: NodeInfo | None) -> None:
         self.scores.pop(name, None)
         self.obstacles.pop(name, None)
         if state is None:
@@ -68,9 +68,9 @@ class ScheduleAlgorithm:
         self._kinds = LruCache[bytes, _Kind](_MOST_KINDS)
 
     def decide(self, demand: Demand) -> str | Counter[str]:
-        """The name of the node, or how many nodes have which obstacle."""
+        """The node's name, or the number of nodes by obstacle."""
         kind = self._kind(demand)
-        if demand.is_placing or self._nodes.keepers:
+        if demand.depends_on_pods or self._nodes.pods_with_anti_affinity:
             return self._decide_among_pods(demand, kind)
         best = kind.best()
         return best if best is not None else _counted(kind.obstacles.values())
@@ -85,7 +85,7 @@ class ScheduleAlgorithm:
             kind.heap.clear()
             changed = {*kind.scores, *kind.obstacles, *(state.name for state in self._nodes)}
         for name in changed:
-            kind.look(demand, name, self._nodes.get(name))
+            kind.evaluate(demand, name, self._nodes.get(name))
         kind.position = self._nodes.position
         return kind
 
@@ -106,10 +106,10 @@ def _counted(found: Iterable[tuple[str, ...]]) -> Counter[str]:
 
 
 def obstacles(demand: Demand, state: NodeInfo) -> tuple[str, ...]:
-    """Why the node is unsuitable; empty if it is not. Only the first failing filter counts."""
+    """Why the node is unsuitable; empty if it is suitable. Only the first failing filter counts."""
     node = state.node
     assert node is not None
-    if node.spec.unschedulable and not demand.bears_cordon:
+    if node.spec.unschedulable and not demand.tolerates_cordon:
         return ("node(s) were unschedulable",)
     for taint in node.spec.taints:
         if taint.effect in ("NoSchedule", "NoExecute") and not demand.tolerates(taint):
@@ -118,10 +118,10 @@ def obstacles(demand: Demand, state: NodeInfo) -> tuple[str, ...]:
         return ("node(s) didn't match Pod's node affinity/selector",)
     if demand.ports and any(clash(one, other) for one in demand.ports for other in state.ports):
         return ("node(s) didn't have free ports for the requested pod ports",)
-    return tuple(_lacking(demand, state))
+    return tuple(_insufficient(demand, state))
 
 
-def _lacking(demand: Demand, state: NodeInfo) -> list[str]:
+def _insufficient(demand: Demand, state: NodeInfo) -> list[str]:
     found = []
     if len(state.pods) + 1 > state.allocatable["pods"]:
         found.append("Too many pods")

@@ -1,7 +1,7 @@
 """Assigns nodes to pending pods, one pod at a time, and binds them through the API.
 
-A pod counts on its node from the moment it is assigned until the binding has certainly failed, so no two pods take
-the same room. Nothing is scheduled while a cache is stale. Bindings are sent concurrently and carry the UID of their
+A pod counts on its node from its assignment until the binding has certainly failed, so resources are never assigned
+twice. Nothing is scheduled while a cache is stale. Bindings are sent concurrently and carry the UID of their
 pod. Preemption is not implemented.
 """
 
@@ -21,7 +21,7 @@ from podlife.errors import ApiError, NotFoundError, PodlifeError, UnreachableErr
 from podlife.informer import Informer
 from podlife.scheduler.demand import Demand, demand_of
 from podlife.scheduler.node_cache import NodeCache
-from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, no_room
+from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, unschedulable_message
 from podlife.scheduler.scheduling_queue import SchedulingQueue
 from podlife.scheduler.views import SchedulerCondition, SchedulerNode, SchedulerPod
 
@@ -31,8 +31,8 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 # Concurrent bindings and status updates.
 _AT_ONCE = 32
-# Decisions before other tasks get a turn: thousands at once would block the process.
-_IN_ONE_GO = 50
+# Decisions before yielding to the event loop.
+_BATCH = 50
 _CATCH_UP_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 _GATED = "SchedulingGated"
@@ -40,7 +40,7 @@ _UNSCHEDULABLE = "Unschedulable"
 
 
 class Scheduler:
-    """Of the pods that name it. `plane.add(Scheduler(plane))`."""
+    """Schedules pods whose schedulerName is `scheduler_name`. `plane.add(Scheduler(plane))`."""
 
     name = "scheduler"
 
@@ -52,18 +52,18 @@ class Scheduler:
         self._nodes = NodeCache()
         self._decider = ScheduleAlgorithm(self._nodes)
         self._waiting = SchedulingQueue()
-        # Decided here, and not seen on their node yet.
+        # Assigned, and not observed on their node yet.
         self._assumed: set[str] = set()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._acting: set[asyncio.Task[None]] = set()
         self._pod_cache: Informer[SchedulerPod] = plane.informer(PODS, view=SchedulerPod)
         self._node_cache: Informer[SchedulerNode] = plane.informer(NODES, view=SchedulerNode)
         self._pod_cache.add_handler(self)
-        self._node_cache.add_handler(_NodeEvents(self._nodes, self._look_again))
+        self._node_cache.add_handler(_NodeEvents(self._nodes, self._retry_unschedulable))
 
     @property
     def waiting(self) -> int:
-        """How many pods have no node."""
+        """Number of pods without a node."""
         return len(self._waiting)
 
     async def run(self) -> None:
@@ -79,14 +79,14 @@ class Scheduler:
     # The pod informer's handler
 
     def on_add(self, pod: SchedulerPod) -> None:
-        self._see(pod)
+        self._update(pod)
 
     def on_update(self, old: SchedulerPod, new: SchedulerPod) -> None:
-        self._see(new, old)
+        self._update(new, old)
 
-    def _see(self, pod: SchedulerPod, old: SchedulerPod | None = None) -> None:
+    def _update(self, pod: SchedulerPod, old: SchedulerPod | None = None) -> None:
         uid = pod.metadata.uid
-        if pod.takes_room:
+        if pod.uses_resources:
             self._assumed.discard(uid)
             self._waiting.remove(uid)
             if old is not None and old.metadata.labels != pod.metadata.labels:
@@ -99,7 +99,7 @@ class Scheduler:
             return
         elif old is None or old.spec != pod.spec or old.metadata.labels != pod.metadata.labels:
             self._waiting.put(pod, _now())
-            self._news.set()
+            self._changed.set()
         else:
             self._waiting.refresh(pod)
 
@@ -108,12 +108,12 @@ class Scheduler:
         self._assumed.discard(uid)
         self._waiting.remove(uid)
         if self._nodes.remove_pod(uid):
-            self._look_again()
+            self._retry_unschedulable()
 
-    def _look_again(self) -> None:
-        """A node came or changed, or a pod left one."""
-        self._waiting.something_helps(_now())
-        self._news.set()
+    def _retry_unschedulable(self) -> None:
+        """After a node was added or changed, or a pod left one."""
+        self._waiting.activate_unschedulable(_now())
+        self._changed.set()
 
     def _is_ours(self, pod: SchedulerPod) -> bool:
         is_living = pod.metadata.deletion_timestamp is None and pod.status.phase in ("", "Pending")
@@ -122,27 +122,27 @@ class Scheduler:
     # Deciding
 
     async def _wait(self) -> None:
-        """Until there may be something to decide."""
+        """Wait until a pod may be due."""
         due = self._waiting.next_time()
         try:
             async with asyncio.timeout_at(due):
-                await self._news.wait()
+                await self._changed.wait()
         except TimeoutError:
             return
-        self._news.clear()
+        self._changed.clear()
 
     async def _decide_all(self) -> None:
         """Schedule all pods that are due."""
         for number in count(1):
             if not (self._pod_cache.is_live and self._node_cache.is_live):
                 await asyncio.sleep(_CATCH_UP_SECONDS)
-                self._news.set()
+                self._changed.set()
                 return
             pod = self._waiting.next(_now())
             if pod is None:
                 return
             await self._decide(pod)
-            if number % _IN_ONE_GO == 0:
+            if number % _BATCH == 0:
                 await asyncio.sleep(0)
 
     async def _decide(self, pod: SchedulerPod) -> None:
@@ -151,14 +151,16 @@ class Scheduler:
             names = ", ".join(sorted(gate.name for gate in pod.spec.scheduling_gates))
             self._waiting.remove(uid)
             await self._act(
-                self._tell(pod, _GATED, f"Scheduling is blocked due to non-empty scheduling gates: {names}")
+                self._report(pod, _GATED, f"Scheduling is blocked due to non-empty scheduling gates: {names}")
             )
             return
         demand = demand_of(pod)
         decided = self._decider.decide(demand)
         if isinstance(decided, Counter):
             self._waiting.failed(uid, _now(), is_waiting=True)
-            await self._act(self._tell(pod, _UNSCHEDULABLE, no_room(len(self._nodes), decided)))
+            await self._act(
+                self._report(pod, _UNSCHEDULABLE, unschedulable_message(len(self._nodes), decided))
+            )
             return
         self._waiting.remove(uid)
         self._assumed.add(uid)
@@ -192,7 +194,7 @@ class Scheduler:
         self._recorder.event(_reference(pod), "Normal", "Scheduled", message)
 
     async def _not_bound(self, pod: SchedulerPod, node_name: str, error: PodlifeError) -> None:
-        """Take the place back, unless the binding may have been done after all."""
+        """Release the assumed resources, unless the binding may have succeeded."""
         uid = pod.metadata.uid
         if isinstance(error, UnreachableError) and await self._is_bound(pod):
             return
@@ -210,14 +212,14 @@ class Scheduler:
             current is not None
             and current.metadata.uid == uid
             and self._is_ours(current)
-            and not current.takes_room
+            and not current.uses_resources
         ):
             self._waiting.put(current, _now())
             self._waiting.failed(uid, _now(), is_waiting=False)
-        self._look_again()
+        self._retry_unschedulable()
 
     async def _is_bound(self, pod: SchedulerPod) -> bool:
-        """Asks the server until it answers, for a minute: room kept too long is better than room given twice."""
+        """Ask the server for up to a minute: resources held too long are better than resources assigned twice."""
         for seconds in _ASK_AGAIN_SECONDS:
             try:
                 found: SchedulerPod = await self._client.get(
@@ -231,18 +233,18 @@ class Scheduler:
             return found.metadata.uid == pod.metadata.uid and bool(found.spec.node_name)
         return False
 
-    async def _tell(self, pod: SchedulerPod, reason: str, message: str) -> None:
-        """The condition of the pod, where it says otherwise; an event each time it was tried."""
+    async def _report(self, pod: SchedulerPod, reason: str, message: str) -> None:
+        """Write the PodScheduled condition if it changed; record an event for each attempt."""
         if reason == _UNSCHEDULABLE:
             self._recorder.event(_reference(pod), "Warning", "FailedScheduling", message)
-        told = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
-        if told is not None and (told.status, told.reason, told.message) == ("False", reason, message):
+        known = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+        if known is not None and (known.status, known.reason, known.message) == ("False", reason, message):
             return
         try:
             await self._client.patch(
                 PODS,
                 pod.metadata.name,
-                self._condition(pod, told, reason, message),
+                self._condition(pod, known, reason, message),
                 pod.metadata.namespace,
                 type=PatchType.STRATEGIC,
                 subresource="status",
@@ -251,10 +253,10 @@ class Scheduler:
             log.info("pod %s: condition %s not written: %s", pod.metadata.name, reason, error)
 
     def _condition(
-        self, pod: SchedulerPod, told: SchedulerCondition | None, reason: str, message: str
+        self, pod: SchedulerPod, known: SchedulerCondition | None, reason: str, message: str
     ) -> Object:
         condition: Object = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
-        if told is None or told.status != "False":
+        if known is None or known.status != "False":
             condition["lastTransitionTime"] = format_time(self._clock.now())
         return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
 
@@ -270,13 +272,13 @@ def _reference(pod: SchedulerPod) -> Object:
 
 
 class _NodeEvents:
-    def __init__(self, nodes: NodeCache, look_again: Callable[[], None]) -> None:
+    def __init__(self, nodes: NodeCache, retry_unschedulable: Callable[[], None]) -> None:
         self._nodes = nodes
-        self._look_again = look_again
+        self._retry_unschedulable = retry_unschedulable
 
     def on_add(self, node: SchedulerNode) -> None:
         self._nodes.put_node(node)
-        self._look_again()
+        self._retry_unschedulable()
 
     def on_update(self, old: SchedulerNode, new: SchedulerNode) -> None:
         if (old.spec, old.status, old.metadata.labels) != (new.spec, new.status, new.metadata.labels):

@@ -1,4 +1,4 @@
-"""Queue of pending pods: which is next, and which events others wait for. Pure; times are parameters.
+"""Queue of pending pods. Pure; times are parameters.
 
 Active pods are ordered by priority, then by age. An unschedulable pod waits for an event that could make it
 schedulable, at least for its backoff and at most for five minutes.
@@ -13,14 +13,14 @@ from podlife.scheduler.views import SchedulerPod
 
 _FIRST_SECONDS = 1.0
 _MOST_SECONDS = 10.0
-_FORGOTTEN_SECONDS = 300.0
+_MOST_UNSCHEDULABLE_SECONDS = 300.0
 
 
 @dataclass(slots=True)
 class _Entry:
     pod: SchedulerPod
     attempts: int = 0
-    # When it may be tried again; None while it only waits for something to happen.
+    # Next attempt; None while it waits for an event.
     due: float | None = 0.0
     failed_at: float = 0.0
     version: int = field(default=0)
@@ -29,20 +29,20 @@ class _Entry:
 class SchedulingQueue:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._line: list[tuple[int, str, str, int]] = []
+        self._active: list[tuple[int, str, str, int]] = []
         self._timers: list[tuple[float, str, int]] = []
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def put(self, pod: SchedulerPod, now: float) -> None:
-        """A pod that came, or changed in what it asks for: it is tried at once."""
+        """Add a pod that is new or has a changed spec or labels: it is active at once."""
         entry = self._entries.setdefault(pod.metadata.uid, _Entry(pod))
         entry.pod = pod
-        self._let_in(entry, now)
+        self._activate(entry, now)
 
     def refresh(self, pod: SchedulerPod) -> None:
-        """Only its status has changed."""
+        """Update a pod of which only the status changed."""
         if entry := self._entries.get(pod.metadata.uid):
             entry.pod = pod
 
@@ -50,7 +50,7 @@ class SchedulingQueue:
         self._entries.pop(uid, None)
 
     def failed(self, uid: str, now: float, *, is_waiting: bool) -> None:
-        """It fitted nowhere (`is_waiting`: until something helps), or something else went wrong."""
+        """No node is suitable (`is_waiting`: for an event), or the attempt failed for another reason."""
         entry = self._entries.get(uid)
         if entry is None:
             return
@@ -58,11 +58,11 @@ class SchedulingQueue:
         entry.failed_at = now
         entry.version += 1
         entry.due = None if is_waiting else now + _backoff(entry.attempts)
-        when = now + _FORGOTTEN_SECONDS if entry.due is None else entry.due
+        when = now + _MOST_UNSCHEDULABLE_SECONDS if entry.due is None else entry.due
         heapq.heappush(self._timers, (when, uid, entry.version))
 
-    def something_helps(self, now: float) -> None:
-        """A node came or changed, or a pod left one."""
+    def activate_unschedulable(self, now: float) -> None:
+        """After a node was added or changed, or a pod left one."""
         for uid, entry in self._entries.items():
             if entry.due is None:
                 entry.version += 1
@@ -70,14 +70,14 @@ class SchedulingQueue:
                 heapq.heappush(self._timers, (entry.due, uid, entry.version))
 
     def next(self, now: float) -> SchedulerPod | None:
-        """Whose turn it is; it stays known until it is removed, or failed."""
+        """The next active pod. The caller then calls `remove` or `failed`."""
         while self._timers and self._timers[0][0] <= now:
             _, uid, version = heapq.heappop(self._timers)
             entry = self._entries.get(uid)
             if entry is not None and entry.version == version:
-                self._let_in(entry, now)
-        while self._line:
-            *_, uid, version = heapq.heappop(self._line)
+                self._activate(entry, now)
+        while self._active:
+            *_, uid, version = heapq.heappop(self._active)
             entry = self._entries.get(uid)
             if entry is not None and entry.version == version:
                 return entry.pod
@@ -93,13 +93,13 @@ class SchedulingQueue:
             heapq.heappop(self._timers)
         return None
 
-    def _let_in(self, entry: _Entry, now: float) -> None:
+    def _activate(self, entry: _Entry, now: float) -> None:
         entry.version += 1
         entry.due = now
         pod = entry.pod
         made = pod.metadata.creation_timestamp
         order = (-(pod.spec.priority or 0), f"{made.isoformat() if made else ''} {pod.metadata.name}")
-        heapq.heappush(self._line, (*order, pod.metadata.uid, entry.version))
+        heapq.heappush(self._active, (*order, pod.metadata.uid, entry.version))
 
 
 def _backoff(attempts: int) -> float:

@@ -1,7 +1,7 @@
 """Inter-pod affinity and anti-affinity, and topology spread constraints. Pure.
 
-Required terms only: preferred terms and namespace selectors are ignored. Evaluates every pod of every node, for pods
-that use these fields only.
+Required terms only: preferred terms and namespace selectors are ignored. Evaluates every pod of every node, but only
+for pods that use these fields.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from podlife.scheduler.node_cache import NodeCache, NodeInfo
 
 
 class _Term:
-    """One required term of affinity or anti-affinity, as its pod means it."""
+    """One required affinity or anti-affinity term of a pod."""
 
     def __init__(self, term: Mapping[str, Any], demand: Demand) -> None:
         self.topology_key = str(term.get("topologyKey") or "")
         self._selector = _selector(term.get("labelSelector"), term.get("matchLabelKeys"), demand)
         namespaces = set(term.get("namespaces") or ())
         every = term.get("namespaceSelector")
-        # An empty namespace selector means all; without one the pod's own, unless some are named.
+        # An empty namespace selector means all namespaces; without a selector, the named ones or the pod's own.
         self._is_everywhere = every is not None and not (
             every.get("matchLabels") or every.get("matchExpressions")
         )
         self._namespaces = namespaces or {demand.namespace}
 
-    def is_about(self, other: Demand) -> bool:
+    def matches(self, other: Demand) -> bool:
         in_reach = self._is_everywhere or other.namespace in self._namespaces
         return in_reach and self._selector is not None and self._selector.matches(other.labels)
 
@@ -58,52 +58,52 @@ class TopologyFilter:
     def __init__(self, demand: Demand, nodes: NodeCache) -> None:
         self._demand = demand
         self._nodes = nodes
-        self._near = [(term, self._domains(term)) for term in _terms(demand, "podAffinity")]
-        self._away = [(term, self._domains(term)) for term in _terms(demand, "podAntiAffinity")]
-        self._kept_away = set(self._domains_of_others())
+        self._affinity = [(term, self._domains(term)) for term in _terms(demand, "podAffinity")]
+        self._anti_affinity = [(term, self._domains(term)) for term in _terms(demand, "podAntiAffinity")]
+        self._existing_anti_affinity = set(self._domains_of_others())
         self._spread = [_Spread(each, demand, nodes) for each in demand.spread]
 
     def obstacle(self, state: NodeInfo) -> str:
-        """Why other pods keep it from this node; empty if they do not."""
+        """Why other pods make the node unsuitable; empty if they do not."""
         if any(not spread.has_label(state) for spread in self._spread):
             return "node(s) didn't match pod topology spread constraints (missing required label)"
         if any(not spread.allows(state) for spread in self._spread):
             return "node(s) didn't match pod topology spread constraints"
-        if any(not self._is_near(term, domains, state) for term, domains in self._near):
+        if any(not self._satisfies(term, domains, state) for term, domains in self._affinity):
             return "node(s) didn't match pod affinity rules"
-        if any(state.labels.get(term.topology_key) in domains for term, domains in self._away):
+        if any(state.labels.get(term.topology_key) in domains for term, domains in self._anti_affinity):
             return "node(s) didn't match pod anti-affinity rules"
-        if any(item in self._kept_away for item in state.labels.items()):
+        if any(item in self._existing_anti_affinity for item in state.labels.items()):
             return "node(s) didn't satisfy existing pods anti-affinity rules"
         return ""
 
-    def _is_near(self, term: _Term, domains: set[str], state: NodeInfo) -> bool:
+    def _satisfies(self, term: _Term, domains: set[str], state: NodeInfo) -> bool:
         value = state.labels.get(term.topology_key)
         if value is None:
             return False
         # The first pod of a group with affinity to itself may run anywhere.
-        is_first = not any(found for _, found in self._near) and all(
-            each.is_about(self._demand) for each, _ in self._near
+        is_first = not any(found for _, found in self._affinity) and all(
+            each.matches(self._demand) for each, _ in self._affinity
         )
         return is_first or value in domains
 
     def _domains(self, term: _Term) -> set[str]:
-        """Values of the topology key where a pod is that the term is about."""
+        """Values of the topology key on nodes with a pod that the term matches."""
         return {
             state.labels[term.topology_key]
             for state in self._nodes
-            if term.topology_key in state.labels and any(map(term.is_about, state.pods.values()))
+            if term.topology_key in state.labels and any(map(term.matches, state.pods.values()))
         }
 
     def _domains_of_others(self) -> Iterator[tuple[str, str]]:
-        for other, state in self._nodes.keepers.values():
+        for other, state in self._nodes.pods_with_anti_affinity.values():
             for term in _terms(other, "podAntiAffinity"):
-                if term.topology_key in state.labels and term.is_about(self._demand):
+                if term.topology_key in state.labels and term.matches(self._demand):
                     yield term.topology_key, state.labels[term.topology_key]
 
 
 class _Spread:
-    """One topology spread constraint: no domain may have so many more than the one with the fewest."""
+    """One topology spread constraint: a domain has at most maxSkew pods more than the domain with the fewest."""
 
     def __init__(self, constraint: Mapping[str, Any], demand: Demand, nodes: NodeCache) -> None:
         self._key = str(constraint.get("topologyKey") or "")

@@ -68,8 +68,8 @@ class SchedulerPod(msgspec.Struct):
     status: SchedulerPodStatus = msgspec.field(default_factory=SchedulerPodStatus)
 
     @property
-    def takes_room(self) -> bool:
-        """It is on a node and has not ended."""
+    def uses_resources(self) -> bool:
+        """Whether it is on a node and has not ended."""
         return bool(self.spec.node_name) and self.status.phase not in ("Succeeded", "Failed")
 
 

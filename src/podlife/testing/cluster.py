@@ -8,7 +8,7 @@
 
 Under virtual time there is no socket, no sleep and no randomness: the same seed gives the same run, to the last UID.
 With `socket=True` the cluster runs in real time and any client can connect (`cluster.kubeconfig`). An error that ends
-a controller or a node agent is raised where the cluster is used.
+a controller or a kubelet is raised where the cluster is used.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from podlife.testing.server import Server
 from podlife.testing.timeline import Timeline
 from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop
 
-# How long nothing has to happen until a cluster is at rest, and how long that is waited for.
+# Time without changes after which a cluster is settled, and the maximum wait for that.
 _QUIET_SECONDS = 5.0
 _PATIENCE_SECONDS = 600.0
 # Poll interval of conditions, and how much of the recent activity is reported.
-_LOOK_SECONDS = 0.1
-_TOLD = 10
-# How long nodes and caches may take to be there.
+_POLL_SECONDS = 0.1
+_MOST_SHOWN = 10
+# Maximum wait for nodes and caches.
 _START_SECONDS = 60.0
 _FIRST_NODE = 1
 
@@ -65,7 +65,7 @@ class _Inside:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What containers do whose names fit the patterns."""
+    """The behaviour of containers that match the patterns."""
 
     behaviour: Behaviour
     pod: str
@@ -78,14 +78,14 @@ class _Rule:
             fnmatchcase(sandbox.name, self.pod)
             and fnmatchcase(sandbox.namespace, self.namespace)
             and fnmatchcase(container.name, self.container)
-            # A pod that names no tag gets one: who writes the rule need not know.
+            # Defaulting adds the tag `latest`, which the rule may omit.
             and (fnmatchcase(container.image, self.image) or container.image == f"{self.image}:latest")
         )
 
 
 class Cluster:
-    """Constructing one starts nothing. `nodes` is how many (n1, n2 …), their names, or what they are like;
-    `controllers` names those that are wanted, or has all by name (see `podlife.testing.controllers`)."""
+    """Constructing one starts nothing. `nodes` is their number (n1, n2 …), names, or specs; `controllers` are names, or
+    factories by name (see `podlife.testing.controllers`)."""
 
     def __init__(
         self,
@@ -109,15 +109,15 @@ class Cluster:
         is_virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
         if not self._has_socket and not is_virtual:
             raise ConfigError(
-                "the time of this event loop cannot be turned: use the fixture podlife_cluster or the decorator "
-                "@virtual_time, or Cluster(socket=True), which lives in real time"
+                "this event loop does not have virtual time: use the fixture podlife_cluster or the decorator "
+                "@virtual_time, or Cluster(socket=True), which runs in real time"
             )
         if self._has_socket and is_virtual:
             raise ConfigError(
                 "sockets do not work under virtual time: use Cluster(socket=True) on an ordinary event loop"
             )
         if self._made is not None:
-            raise ConfigError("this cluster runs already: make another one")
+            raise ConfigError("this cluster is already running: create another one")
         await self._stack.enter_async_context(self._running())
         return self
 
@@ -128,7 +128,7 @@ class Cluster:
 
     @property
     def client(self) -> Client:
-        """An administrator's, for the test itself."""
+        """An administrator's client, for the test itself."""
         return self._inside.client
 
     @property
@@ -137,7 +137,7 @@ class Cluster:
 
     @property
     def time(self) -> float:
-        """The event loop's, in seconds."""
+        """The event loop's time, in seconds."""
         return asyncio.get_running_loop().time()
 
     @property
@@ -159,22 +159,22 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """For any client on this machine. Raises ConfigError without a socket."""
+        """A kubeconfig for any client on this machine. Raises ConfigError without a socket."""
         if self._inside.server.kubeconfig is None:
-            raise ConfigError("this cluster has no socket: make it with Cluster(socket=True)")
+            raise ConfigError("this cluster has no socket: create it with Cluster(socket=True)")
         return self._inside.server.kubeconfig
 
     def node(self, name: str) -> ClusterNode:
         if name not in self._inside.nodes:
             names = ", ".join(self._inside.nodes) or "none"
-            raise ConfigError(f"there is no node {name!r} in this cluster, only {names}")
+            raise ConfigError(f"unknown node {name!r}; this cluster has {names}")
         return self._inside.nodes[name]
 
     async def add_node(self, spec: str | ClusterNodeSpec) -> ClusterNode:
-        """Another one, registered and ready."""
+        """Add a node and wait until it is registered and ready."""
         spec = ClusterNodeSpec(spec) if isinstance(spec, str) else spec
         if spec.name in self._inside.nodes:
-            raise ConfigError(f"there is a node {spec.name!r} already: start it, or take another name")
+            raise ConfigError(f"node {spec.name!r} already exists: start it, or choose another name")
         node = await self._start_node(spec)
         await self.until(lambda: node.is_registered, within=_START_SECONDS, what=f"node {spec.name}")
         return node
@@ -188,7 +188,7 @@ class Cluster:
         container: str = "*",
         image: str = "*",
     ) -> None:
-        """How containers behave that are created from now on; names may have `*`. The last rule that fits counts."""
+        """Set the behaviour of containers created from now on; names may contain `*`. The last matching rule counts."""
         self._rules.append(_Rule(behaviour, pod, namespace, container, image))
 
     def connect(self, name: str, *, is_beside: bool = False) -> tuple[Client, FaultInjection]:
@@ -203,11 +203,11 @@ class Cluster:
         loop = asyncio.get_running_loop()
         if not isinstance(loop, VirtualTimeLoop):
             raise ConfigError(
-                "a cluster with a socket lives in real time, which cannot be turned: use `until`"
+                "a cluster with a socket runs in real time, which cannot be advanced: use `until`"
             )
         step = seconds + 60 * minutes + 3600 * hours
         if step < 0:
-            raise ConfigError(f"time only moves forward, not by {step:g} s")
+            raise ConfigError(f"time can only advance, not by {step:g} s")
         await loop.idle()
         await asyncio.sleep(step)
         await loop.idle()
@@ -215,22 +215,21 @@ class Cluster:
     async def settled(
         self, *, quiet_seconds: float = _QUIET_SECONDS, within: float = _PATIENCE_SECONDS
     ) -> None:
-        """Until nothing has changed for a while, heartbeats and events aside. Raises NotSettledError when that
-        does not come about."""
+        """Wait until nothing but heartbeats and events has changed for `quiet_seconds`. Raises NotSettledError if that
+        does not happen within the time."""
         began = self.time
         while (left := max(began, self.audit.changed_at) + quiet_seconds - self.time) > 0:
             if self.time - began > within:
-                last = "\n".join(str(each) for each in list(self.audit)[-_TOLD:])
-                raise NotSettledError(
-                    f"after {within:g} s there is still no rest; the last changes were:\n{last}"
-                )
+                last = "\n".join(str(each) for each in list(self.audit)[-_MOST_SHOWN:])
+                raise NotSettledError(f"not settled after {within:g} s; the last changes were:\n{last}")
             await asyncio.sleep(left)
             await _let_happen()
 
     async def until(
         self, holds: Callable[[], Any], *, within: float = _PATIENCE_SECONDS, what: str = ""
     ) -> float:
-        """Until a condition holds, which may be an async function; how long it took. Raises NotSettledError."""
+        """Wait until a condition, possibly an async function, holds; returns how long it took. Raises
+        NotSettledError."""
         began = self.time
         while True:
             await _let_happen()
@@ -239,8 +238,8 @@ class Cluster:
                 return self.time - began
             if self.time - began >= within:
                 what = what or getattr(holds, "__name__", "the condition")
-                raise NotSettledError(f"{what}: not so after {within:g} s")
-            await asyncio.sleep(_LOOK_SECONDS)
+                raise NotSettledError(f"{what}: not met after {within:g} s")
+            await asyncio.sleep(_POLL_SECONDS)
 
     @asynccontextmanager
     async def timeline(self, *refs: Ref) -> AsyncIterator[Timeline]:
@@ -255,18 +254,18 @@ class Cluster:
             await cancel_and_wait(task)
             await client.close()
 
-    # Running it
+    # Running
 
     @property
     def _inside(self) -> _Inside:
         if self._made is None:
-            raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
+            raise ConfigError("the cluster is not running: use it in `async with Cluster(...) as cluster:`")
         return self._made
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
         clock: Clock = SystemClock() if self._has_socket else LoopClock()
-        chance = random.Random(self._seed)  # noqa: S311 - the same names in every run are what it is for
+        chance = random.Random(self._seed)  # noqa: S311 - makes names reproducible
         server = Server(clock, chance, toleration_seconds=self._toleration_seconds)
         await server.prepare()
         try:
@@ -324,7 +323,7 @@ class Cluster:
 
 
 async def _let_happen() -> None:
-    """Everything that can happen before time passes; in real time, one round."""
+    """Run everything that can run before time passes; in real time, one round."""
     loop = asyncio.get_running_loop()
     await (loop.idle() if isinstance(loop, VirtualTimeLoop) else asyncio.sleep(0))
 
@@ -335,13 +334,13 @@ def _specs(nodes: int | Iterable[str | ClusterNodeSpec]) -> list[ClusterNodeSpec
     specs = [ClusterNodeSpec(each) if isinstance(each, str) else each for each in nodes]
     names = [each.name for each in specs]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise ConfigError(f"two nodes are called {twice[0]}: a cluster has each name once")
+        raise ConfigError(f"duplicate node name {twice[0]!r}")
     return specs
 
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """The chance that spreads load is the same in every run, and afterwards what it was."""
+    """Seed the global random generator, which spreads load, and restore its state afterwards."""
     state = random.getstate()
     random.seed(seed)
     try:

@@ -30,7 +30,7 @@ from podlife.wire import Peer
 from podlife.workloads import CONTROLLERS as WORKLOADS
 
 Make = Callable[[ControlPlane], Runnable]
-"""Makes a controller for a control plane of its own; its class does, as a rule."""
+"""Creates a controller for its own control plane; usually its class."""
 
 _CONTROLLER_MANAGER = Peer("system:kube-controller-manager")
 _SCHEDULER = Peer("system:kube-scheduler")
@@ -38,7 +38,7 @@ _STOP_SECONDS = 30.0
 
 
 class _PodGc:
-    """The pod collector as one controller of many. It has caches of its own."""
+    """The pod collector as one of several controllers, with its own caches."""
 
     name = "pod-garbage-collector-controller"
 
@@ -65,7 +65,7 @@ class _Function:
 
 
 def function(run: Callable[[Client], Awaitable[None]]) -> Make:
-    """A plain async function as a controller: it is given a client, and runs until it is cancelled."""
+    """A plain async function as a controller: it receives a client, and runs until cancelled."""
     return lambda plane: _Function(run, plane.client)
 
 
@@ -91,7 +91,7 @@ DEFAULT: Mapping[str, Make] = MappingProxyType(
 
 
 def chosen(controllers: Mapping[str, Make] | Iterable[str]) -> Mapping[str, Make]:
-    """Those that are meant; a name may stand without its `-controller`. Raises ConfigError for one that nobody has."""
+    """The selected controllers; names may omit `-controller`. Raises ConfigError for an unknown name."""
     if isinstance(controllers, Mapping):
         return controllers
     return {name: DEFAULT[name] for name in (_full_name(each, DEFAULT) for each in controllers)}
@@ -102,7 +102,7 @@ def _full_name(name: str, known: Iterable[str]) -> str:
     for each in (name, f"{name}-controller"):
         if each in names:
             return each
-    raise ConfigError(f"there is no controller {name!r} here, only {', '.join(sorted(names)) or 'none'}")
+    raise ConfigError(f"unknown controller {name!r}; choose from {', '.join(sorted(names)) or 'none'}")
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class _Running:
 
 
 class Controllers:
-    """Of one cluster, by name. One that is killed says nothing more to the server, as a process that is gone."""
+    """The controllers of a cluster by name. A killed one sends nothing more to the server, like a killed process."""
 
     def __init__(self, server: Server, clock: Clock, makes: Mapping[str, Make]) -> None:
         self._server = server
@@ -124,7 +124,7 @@ class Controllers:
         self._group: asyncio.TaskGroup | None = None
 
     def __iter__(self) -> Iterator[str]:
-        """The names of all of them, whether they run or not."""
+        """The names of all controllers, running or not."""
         return iter(self._makes)
 
     def is_running(self, name: str) -> bool:
@@ -134,16 +134,16 @@ class Controllers:
         """Faults of this controller's connection; a new one each time it is started."""
         name = _full_name(name, self._makes)
         if name not in self._running:
-            raise ConfigError(f"{name} does not run: start it first")
+            raise ConfigError(f"{name} is not running: start it first")
         return self._running[name].faults
 
     async def start(self, name: str) -> None:
-        """One that runs already is left alone."""
+        """No effect if it is running."""
         name = _full_name(name, self._makes)
         if name in self._running:
             return
         if self._group is None:
-            raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
+            raise ConfigError("the cluster is not running: use it in `async with Cluster(...) as cluster:`")
         peer = _SCHEDULER if name == "scheduler" else _CONTROLLER_MANAGER
         client, faults = self._server.connect(name, peer)
         plane = ControlPlane(client, clock=self._clock)
@@ -159,7 +159,7 @@ class Controllers:
             await running.client.close()
 
     async def kill(self, name: str) -> None:
-        """From one moment to the next."""
+        """Stop at once, without finishing requests."""
         running = self._running.get(_full_name(name, self._makes))
         if running is not None:
             running.faults.cut()
@@ -171,7 +171,7 @@ class Controllers:
 
     @property
     def complaint(self) -> str:
-        """Why one of those that run is not at work yet."""
+        """Why a running controller is not working yet."""
         for name, running in self._running.items():
             if running.plane.complaint:
                 return f"{name}: {running.plane.complaint}"

@@ -48,7 +48,7 @@ class FakePodControl:
         metadata = {**(template.get("metadata") or {}), "generateName": generate_name}
         self.templates.append({**template, "metadata": metadata})
         self.controller_refs.append(controller_ref)
-        self._fail_if_told()
+        self._raise_error()
         pod = pod_from_template(template, parent, controller_ref, generate_name=generate_name)
         metadata = pod["metadata"]
         metadata.update(
@@ -67,13 +67,13 @@ class FakePodControl:
         uid: str | None,
     ) -> None:
         self.deleted.append(name)
-        self._fail_if_told()
+        self._raise_error()
 
     async def patch_pod(self, namespace: str, name: str, patch: Object) -> Object:
         self.patches.append(patch)
-        self._fail_if_told()
+        self._raise_error()
         return {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name}}
 
-    def _fail_if_told(self) -> None:
+    def _raise_error(self) -> None:
         if self.error is not None:
             raise self.error

@@ -69,7 +69,7 @@ class FaultInjection:
             response = await self.disturb(request, self._onwards)
         await self._moving.wait()
         if self._is_broken():
-            raise UnreachableError(f"the connection of {self.name} broke before the answer came")
+            raise UnreachableError(f"the connection of {self.name} broke before the response")
         if isinstance(response.body, AsyncIterator):
             response.body = self._stream(response.body)
         return response

@@ -27,7 +27,7 @@ _CALL_SECONDS = 60.0
 
 
 class ClusterInThread:
-    """What another thread has of a cluster."""
+    """A cluster as seen from another thread."""
 
     def __init__(self, cluster: Cluster, loop: asyncio.AbstractEventLoop, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -37,7 +37,8 @@ class ClusterInThread:
     def call(
         self, function: Callable[[Cluster], Coroutine[Any, Any, T]], *, seconds: float = _CALL_SECONDS
     ) -> T:
-        """What the async function makes of the cluster, on its own loop. Raises what it raises, and TimeoutError."""
+        """Call the async function with the cluster on the cluster's loop, and return its result. Raises
+        TimeoutError."""
         future = asyncio.run_coroutine_threadsafe(function(self._cluster), self._loop)
         try:
             return future.result(seconds)
@@ -47,7 +48,7 @@ class ClusterInThread:
 
 @contextmanager
 def cluster_in_thread(**settings: Any) -> Iterator[ClusterInThread]:
-    """A `Cluster` made with these settings, with a socket, for as long as the block lasts."""
+    """A `Cluster` with these settings and a socket, for the duration of the block."""
     started: Future[ClusterInThread] = Future()
     ended: Future[None] = Future()
     stopping: list[Callable[[], object]] = []
@@ -62,7 +63,7 @@ def cluster_in_thread(**settings: Any) -> Iterator[ClusterInThread]:
     def run() -> None:
         try:
             asyncio.run(live())
-        except BaseException as error:  # noqa: BLE001 - it is raised where the cluster is used
+        except BaseException as error:  # noqa: BLE001 - raised where the cluster is used
             (ended if started.done() else started).set_exception(error)
         else:
             ended.set_result(None)

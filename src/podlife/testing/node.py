@@ -1,6 +1,6 @@
-"""A simulated node of a test cluster: a machine, which keeps running, and the node agent, which can be stopped.
+"""A simulated node of a test cluster: a machine, which keeps running, and the kubelet, which can be stopped.
 
-The agent is the real one, with its own identity and connection; only its containers are simulated.
+The kubelet is the real one, with its own identity and connection; only its containers are simulated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OVER_NETWORK = {"httpGet": "path", "tcpSocket": "port", "grpc": "service"}
 
 @dataclass(frozen=True, slots=True)
 class ClusterNodeSpec:
-    """How a node presents itself. It registers with these labels and taints."""
+    """Properties with which a node registers."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class RunningContainer:
 
 
 class ClusterNode:
-    """`machine` is the simulated world; `agent` is there while it runs."""
+    """`machine` is the simulated world; `agent` is set while the kubelet runs."""
 
     def __init__(
         self, spec: ClusterNodeSpec, number: int, server: Server, clock: Clock, script: Script
@@ -88,14 +88,14 @@ class ClusterNode:
 
     @property
     def faults(self) -> FaultInjection:
-        """Faults of this node's connection; a new one each time its agent is started."""
+        """Faults of this node's connection; a new one each time its kubelet is started."""
         if self._faults is None:
-            raise ConfigError(f"the agent of node {self.name} does not run: start it first")
+            raise ConfigError(f"the kubelet of node {self.name} is not running: start it first")
         return self._faults
 
     @property
     def containers(self) -> tuple[RunningContainer, ...]:
-        """What runs on the machine now, whether an agent looks after it or not."""
+        """The containers running on the machine, with or without a kubelet."""
         return tuple(
             RunningContainer(
                 sandbox.config.namespace,
@@ -110,11 +110,11 @@ class ClusterNode:
         )
 
     async def start(self) -> None:
-        """Start the node agent, which continues with existing pods. No effect if it is running."""
+        """Start the kubelet, which continues with existing pods. No effect if it is running."""
         if self._task is not None:
             return
         if self._group is None:
-            raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
+            raise ConfigError("the cluster is not running: use it in `async with Cluster(...) as cluster:`")
         peer = Peer(f"system:node:{self.name}", ("system:nodes",))
         self._client, self._faults = self._server.connect(self.name, peer)
         self.agent = Kubelet(
@@ -123,7 +123,7 @@ class ClusterNode:
         self._task = self._group.create_task(self._run(self.agent, self._client), name=f"node {self.name}")
 
     async def stop(self) -> None:
-        """The agent is gone from one moment to the next and says nothing more; its containers run on."""
+        """Kill the kubelet, which sends nothing more; its containers keep running."""
         task, client, faults = self._task, self._client, self._faults
         if task is None or client is None or faults is None:
             return
@@ -133,7 +133,7 @@ class ClusterNode:
         await client.close()
 
     async def power_off(self) -> None:
-        """The machine itself is gone: agent and containers. `start` boots it again."""
+        """Switch the machine off: kubelet and containers are gone. `start` boots it again."""
         await self.stop()
         self._boots += 1
         self.machine.switch_off()
@@ -143,7 +143,7 @@ class ClusterNode:
         await self.start()
 
     async def remove(self) -> None:
-        """Power it off and delete its object, as one does with a machine that is given back."""
+        """Power it off and delete its Node, as for a decommissioned machine."""
         await self.power_off()
         client, _ = self._server.connect("test")
         try:
@@ -161,12 +161,11 @@ class ClusterNode:
                 self.machine.end(self.machine.containers[each.id], exit_code)
                 return
         runs = ", ".join(f"{each.pod}/{each.name}" for each in self.containers) or "nothing"
-        raise ConfigError(
-            f"no container {container or 'at all'} of pod {pod} runs on {self.name}, but: {runs}"
-        )
+        what = f"container {container} of pod {pod}" if container else f"pod {pod}"
+        raise ConfigError(f"{what} is not running on {self.name}; running: {runs}")
 
     def join(self, group: asyncio.TaskGroup) -> None:
-        """From now on it may be started, among these tasks."""
+        """Allow it to be started, in this task group."""
         self._group = group
 
     async def _run(self, agent: Kubelet, client: Client) -> None:
@@ -203,11 +202,11 @@ class ClusterNode:
 
 
 class _OfflinePods(PodSource):
-    """An agent's source of pods, whose network probes and hooks are answered by the container's script.
+    """A kubelet's source of pods, whose network probes and hooks are handled by the container's script.
 
-    A simulated container has no address, and under virtual time sockets are not waited for. HTTP, TCP and gRPC probes
-    and hooks become commands with the same words (`httpGet /healthz`), which `Behaviour.exec` answers; without an
-    answer they succeed.
+    A simulated container has no address, and virtual time does not wait for sockets. HTTP, TCP and gRPC probes and
+    hooks become commands with the same words (`httpGet /healthz`), which `Behaviour.exec` handles; otherwise they
+    succeed.
     """
 
     def __init__(self, source: PodSource) -> None:

@@ -43,7 +43,7 @@ def podlife_cluster(request: pytest.FixtureRequest) -> Cluster:
 
 @pytest.fixture
 def podlife_real_cluster(request: pytest.FixtureRequest) -> Iterator[ClusterInThread]:
-    """A cluster in real time; `kubeconfig` leads there."""
+    """A cluster in real time; connect with its `kubeconfig`."""
     from podlife.testing.in_thread import cluster_in_thread
 
     with cluster_in_thread(**_settings(request.node)) as cluster:
@@ -59,7 +59,7 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> Generat
 
 
 def _virtual(item: Any) -> Any:
-    """The item itself, or one that runs under virtual time in its place."""
+    """The item itself, or a replacement that runs under virtual time."""
     if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.function):
         return item
     if item.get_closest_marker(_MARK) is None and _FIXTURE not in item.fixturenames:
@@ -68,7 +68,7 @@ def _virtual(item: Any) -> Any:
         item.parent,
         name=item.name,
         callspec=getattr(item, "callspec", None),
-        # The function as it was written: others may have made it synchronous already.
+        # The original function: other plugins may have wrapped it.
         callobj=item.obj,
         fixtureinfo=item._fixtureinfo,
         keywords=item.keywords,
@@ -77,12 +77,12 @@ def _virtual(item: Any) -> Any:
 
 
 class _VirtualFunction(pytest.Function):
-    """An async test with an event loop of its own, in which a cluster that it uses starts and ends."""
+    """An async test with its own event loop, in which its cluster starts and ends."""
 
     def runtest(self) -> None:
         from podlife.testing.virtual_loop import run_virtually
 
-        # Not the one of other plugins, which would have a loop of theirs.
+        # Bypasses other plugins, which would use their own loop.
         arguments = {name: self.funcargs[name] for name in self._fixtureinfo.argnames}
         run_virtually(lambda: _run(self.obj, arguments))
 

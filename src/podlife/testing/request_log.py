@@ -14,7 +14,7 @@ from typing import Any
 
 from podlife.wire import Handler, Request, Response
 
-# So many of the last ones are kept.
+# The newest entries are kept.
 _MOST_ENTRIES = 100_000
 # Heartbeats and events, which an idle cluster writes too.
 _BACKGROUND = ("/leases", "/events")
@@ -38,7 +38,7 @@ class LoggedRequest:
 
     @property
     def uid(self) -> str:
-        """The UID that a deletion insists on."""
+        """The UID precondition of a deletion."""
         found = (self.json().get("preconditions") or {}).get("uid")
         return found if isinstance(found, str) else ""
 
@@ -54,7 +54,7 @@ class LoggedRequest:
 
 
 class RequestLog:
-    """`changed_at` is when something last changed that is more than a heartbeat."""
+    """`changed_at` is the time of the last change other than heartbeats and events."""
 
     def __init__(self) -> None:
         self.entries: deque[LoggedRequest] = deque(maxlen=_MOST_ENTRIES)
@@ -79,7 +79,7 @@ class RequestLog:
             self.changed_at = at
 
     def find(self, *, who: str = "", method: str = "", path: str = "") -> list[LoggedRequest]:
-        """Those of a component, with a method, with this in their path."""
+        """Requests of a component, with a method, and with this text in their path."""
         return [
             entry
             for entry in self.entries

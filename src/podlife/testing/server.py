@@ -54,7 +54,7 @@ class Server:
         return Client(transport), faults
 
     async def listen(self, stack: AsyncExitStack) -> None:
-        """Answer on a free port of this machine as well, until the stack is left."""
+        """Also serve on a free port of this machine, until the stack is closed."""
         from podlife.apiserver.http import HttpServer
         from podlife.apiserver.identities import prepare_identities, write_kubeconfigs
 

@@ -1,4 +1,4 @@
-"""What was seen of objects, and when: to say at which second something became so, and in which order.
+"""Observed changes of objects with their times, to assert when and in which order something happened.
 
 async with cluster.timeline() as seen:
     await cluster.client.delete(PODS, "web", "default")
@@ -21,7 +21,7 @@ from podlife.errors import ExpiredError
 
 @dataclass(frozen=True, slots=True)
 class ObservedChange:
-    """`at` is the event loop's time. Of an object that is gone, `object` is its last state."""
+    """`at` is the event loop's time. For a deleted object, `object` is its last state."""
 
     at: float
     kind: str
@@ -46,7 +46,7 @@ def is_terminating(change: ObservedChange) -> bool:
 
 
 class Timeline:
-    """`changes` are all there were, in order. Times are counted from its beginning."""
+    """`changes` are all changes, in order. Times are relative to its start."""
 
     def __init__(self, client: Client, refs: Sequence[Ref]) -> None:
         self.changes: list[ObservedChange] = []
@@ -65,7 +65,7 @@ class Timeline:
         return [each for each in self.changes if (each.kind, each.name) == (kind, name)]
 
     def first(self, kind: str, name: str, holds: Callable[[ObservedChange], object]) -> float | None:
-        """How long it took until it first was so, in seconds; None where it never was."""
+        """Seconds until the predicate first held; None if it never did."""
         for change in self.of(kind, name):
             if holds(change):
                 return change.at - self.began_at

@@ -1,7 +1,7 @@
 """An event loop with virtual time: when no task can run, its clock advances to the next timer.
 
-`@virtual_time` runs an async test on such a loop. Sockets and threads work but are not waited for while a timer is
-due, so use it for tests within one process. Runs are deterministic: tasks are numbered, and sets of tasks are
+`@virtual_time` runs an async test on such a loop. Sockets and threads work, but time does not wait for them while a
+timer is due, so use it for tests within one process. Runs are deterministic: tasks are numbered, and sets of tasks are
 iterated by number, not by memory address.
 """
 
@@ -20,26 +20,26 @@ from podlife.errors import PodlifeError
 
 P = ParamSpec("P")
 
-# Longest wait: otherwise a wait for something that never happens continues through all heartbeats.
+# Maximum virtual time: otherwise a wait for something that never happens continues through all heartbeats.
 _MOST_SECONDS = 90 * 86_400.0
-# Most steps at one moment: components that undo each other's work would never stop.
+# Maximum number of steps without time passing: components that undo each other's work would never stop.
 _MOST_ROUNDS = 200_000
 _CREEP_ROUNDS = 10_000
-# How early a timer may come: what asyncio takes the clock to resolve.
+# How early a timer may fire: asyncio's clock resolution.
 _RESOLUTION_SECONDS = time.get_clock_info("monotonic").resolution
 # Without timers only a thread or a socket can wake the loop: wait for it, with a limit.
 _OUTSIDE_SECONDS = 10.0
 
 
 class EndlessWaitError(PodlifeError):
-    """Virtual time has run on and on."""
+    """Too much virtual time has passed."""
 
 
 class _NumberedTask(asyncio.Task[Any]):
-    """Its place in a set is the same in every run."""
+    """A task whose position in a set is the same in every run."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], *, number: int, **settings: Any) -> None:
-        # First: the base class keeps itself in a set of all tasks.
+        # First: the base class adds itself to a set of all tasks.
         self._number = number
         super().__init__(coroutine, **settings)
 
@@ -65,7 +65,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """`time` begins at 0. `most_seconds` is how much of it may pass in all."""
+    """`time` starts at 0. `most_seconds` is the maximum."""
 
     def __init__(self, *, most_seconds: float = _MOST_SECONDS) -> None:
         selector = _JumpingSelector()
@@ -84,14 +84,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def count_round(self) -> None:
         self._rounds += 1
         if self._rounds % _CREEP_ROUNDS == 0:
-            # A timer may come early by as much as the clock resolves. Whoever waits for a moment and finds that it has
-            # not come waits again, for no time at all: as a real clock would, this one moves on meanwhile.
+            # A timer may fire early by the clock's resolution. A task that then waits for the rest, which is zero,
+            # would loop: as a real clock would, this one advances meanwhile.
             self._virtual_now += _RESOLUTION_SECONDS
         if self._rounds > _MOST_ROUNDS:
             self._rounds = 0
             raise EndlessWaitError(
-                f"at {self._virtual_now:g} s of virtual time something happens again and again, and no time passes; "
-                "give one of those who do it a pause"
+                f"at {self._virtual_now:g} s of virtual time tasks keep running without time passing; "
+                "add a delay to one of them"
             )
 
     def jump(self, seconds: float) -> None:
@@ -100,12 +100,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         if self._virtual_now > self._most_seconds:
             days = self._most_seconds / 86_400
             raise EndlessWaitError(
-                f"{days:g} days of virtual time have passed: something is waited for that never comes; "
-                "give that wait a limit (Cluster.until has one)"
+                f"{days:g} days of virtual time have passed: a task waits for something that never happens; "
+                "add a timeout to that wait (Cluster.until has one)"
             )
 
     async def idle(self) -> None:
-        """Until everything has happened that can happen before time passes."""
+        """Wait until everything has run that can run before time passes."""
         waiter = self.create_future()
         self._idlers.append(waiter)
         await waiter
@@ -134,7 +134,7 @@ class LoopClock:
 
 
 def run_virtually(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run it under virtual time; a task that it leaves behind is an AssertionError."""
+    """Run it under virtual time. Raises AssertionError if it leaves a task behind."""
 
     async def checked() -> None:
         await main()
@@ -146,7 +146,7 @@ def run_virtually(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run an async test under virtual time; a task that it leaves behind fails it."""
+    """Run an async test under virtual time; it fails if it leaves a task behind."""
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

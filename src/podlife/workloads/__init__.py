@@ -40,4 +40,4 @@ CONTROLLERS: Mapping[str, Callable[..., Runnable]] = MappingProxyType(
         ),
     }
 )
-"""What makes each controller for a control plane, by its name; options of its class (`workers`) may be given."""
+"""Factories by controller name; keyword arguments (`workers`) are passed to the controller."""

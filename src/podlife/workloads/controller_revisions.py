@@ -1,8 +1,8 @@
 """ControllerRevisions: the history of the templates of StatefulSets and DaemonSets.
 
 A revision holds a patch that restores the template. It is byte for byte what kube-controller-manager writes and has
-the same hash in its name: a workload that one of them has managed gets no new revision, and no rollout, from the
-other. This module finds, claims and writes revisions; which are needed is left to the controllers.
+the same hash in its name: switching between the two causes neither a new revision nor a rollout. This module finds,
+claims and writes revisions; the controllers decide which are needed.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def _by_controller(revision: ControllerRevision) -> tuple[str, ...]:
 
 
 REVISION_INDEXERS: Mapping[str, Indexer[ControllerRevision]] = {_BY_CONTROLLER: _by_controller}
-"""For the informer of ControllerRevisions, which all who keep a history share."""
+"""For the shared informer of ControllerRevisions."""
 
 
-# What a revision says. Pure.
+# Content of a revision. Pure.
 
 
 def canonical_json(value: object) -> bytes:
@@ -80,7 +80,7 @@ def template_patch(template: Template) -> bytes:
 
 
 def template_of(revision: ControllerRevision) -> Template | None:
-    """The template that the revision restores; None if it says nothing of one."""
+    """The template that the revision restores; None if it has none."""
     data = revision.data
     spec = data.get("spec") if isinstance(data, Mapping) else None
     template = spec.get("template") if isinstance(spec, Mapping) else None
@@ -141,7 +141,7 @@ def revision_name(owner_name: str, hash_: str) -> str:
 def surplus(
     revisions: Sequence[ControllerRevision], live: Collection[str], limit: int
 ) -> list[ControllerRevision]:
-    """The oldest beyond the limit, except live ones; the revisions come in order, a negative limit is none."""
+    """The oldest revisions beyond the limit, except live ones. `revisions` are sorted; a negative limit means none."""
     history = [each for each in revisions if each.metadata.name not in live]
     return history[: len(history) - limit] if 0 <= limit < len(history) else []
 
@@ -155,7 +155,7 @@ class RevisionDraft:
     number: int
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    # The label that has the hash for its value.
+    # The label for the hash.
     hash_label: str = HASH_LABEL
 
     def to_object(self, owner: Owner, collision_count: int) -> Object:
@@ -170,7 +170,7 @@ class RevisionDraft:
                 "annotations": dict(self.annotations),
                 "ownerReferences": [owner.controller_ref().to_object()],
             },
-            # Sent as it is: a server keeps the bytes, and they are compared.
+            # Sent unchanged: the server keeps the bytes, and they are compared.
             "data": msgspec.Raw(self.data),
             "revision": self.number,
         }
@@ -193,9 +193,9 @@ class History:
         self._on_write = on_write
 
     async def claim(self, owner: Owner, selector: LabelSelector) -> list[ControllerRevision]:
-        """The owner's revisions in order, after adopting orphans that it selects and releasing what it does not.
+        """The owner's revisions in order, after adopting selected orphans and releasing those it no longer selects.
 
-        Raises AdoptionRefusedError, ClaimError, and what the server answered."""
+        Raises AdoptionRefusedError, ClaimError and the server's errors."""
 
         async def patch(namespace: str, name: str, body: Object) -> None:
             written = await self._client.patch(
@@ -234,7 +234,7 @@ class History:
             body["metadata"]["name"] = revision_name(owner.name, revision_hash(draft.data, collision_count))
 
     async def renumber(self, owner: Owner, revision: ControllerRevision, number: int) -> ControllerRevision:
-        """Make it the newest, by its number. Raises what the server answered, NotFoundError if it is gone."""
+        """Make it the newest, by its number. Raises NotFoundError if it is gone, and the server's other errors."""
         if revision.revision == number:
             return revision
         metadata = revision.metadata
@@ -246,7 +246,7 @@ class History:
         return msgspec.convert(written, ControllerRevision)
 
     async def delete(self, revision: ControllerRevision) -> None:
-        """One that is gone already, or has been replaced, is fine."""
+        """Ignores a revision that is gone or was replaced."""
         metadata, options = revision.metadata, DeleteOptions(uid=revision.metadata.uid)
         try:
             await self._client.delete(

@@ -67,11 +67,11 @@ class PodEventHandler(Generic[W]):
 
     def on_add(self, pod: Ownable) -> None:
         if pod.metadata.deletion_timestamp is not None:
-            # After a restart a pod may first be seen while it is being deleted.
+            # After a restart a pod may first be observed while it is being deleted.
             self.on_delete(pod)
             return
         if (reference := controller_of(pod.metadata)) is None:
-            self._enqueue_who_selects(pod)
+            self._enqueue_selecting(pod)
         elif (owner := self.owner(pod.metadata.namespace, reference)) is not None:
             if self._expectations is not None:
                 self._expectations.observe_creation(key_of(owner))
@@ -79,7 +79,7 @@ class PodEventHandler(Generic[W]):
 
     def on_update(self, old: Ownable, new: Ownable) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # Deleted and recreated under its name, with no event in between.
+            # Recreated under the same name, without a delete event in between.
             self.on_delete(old)
             self.on_add(new)
             return
@@ -97,7 +97,7 @@ class PodEventHandler(Generic[W]):
             if is_other or self._matters is None or self._matters(old, new):
                 self._enqueue_owner(new, after)
         elif is_other:
-            self._enqueue_who_selects(new)
+            self._enqueue_selecting(new)
 
     def on_delete(self, pod: Ownable) -> None:
         reference = controller_of(pod.metadata)
@@ -118,7 +118,7 @@ class PodEventHandler(Generic[W]):
         if (owner := self.owner(pod.metadata.namespace, reference)) is not None:
             self._queue.add(key_of(owner))
 
-    def _enqueue_who_selects(self, pod: Ownable) -> None:
+    def _enqueue_selecting(self, pod: Ownable) -> None:
         labels = pod.metadata.labels
         if not labels:
             return

@@ -26,12 +26,12 @@ Conditions = list[dict[str, Any]]
 
 _SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 CATCH_UP_SECONDS = 1.0
-"""When a key is reconciled again whose caches lag behind; mostly an event of what it waits for is earlier."""
+"""Retry delay of a key whose caches lag behind; usually the awaited event enqueues it earlier."""
 
 
 def changed_fields(old: Status, new: Status) -> Status:
-    """The merge patch between two statuses: None removes a field. A field that is an object is replaced by the new one:
-    the caller has to remove its entries."""
+    """The merge patch between two statuses: None removes a field. Entries of nested objects are not removed: that is
+    left to the caller."""
     names = [*new, *(name for name in old if name not in new)]
     return {name: new.get(name) for name in names if old.get(name) != new.get(name)}
 
@@ -42,7 +42,7 @@ def next_collision_count(count: int | None) -> int:
 
 
 def safe_encode(number: int) -> str:
-    """Upstream's SafeEncodeString: characters that make no words."""
+    """Upstream's SafeEncodeString: without vowels, to avoid words."""
     return "".join(_SAFE_CHARACTERS[ord(digit) % len(_SAFE_CHARACTERS)] for digit in str(number))
 
 
@@ -60,7 +60,7 @@ class StatusWriter:
         """The written object; None if nothing has changed or the workload is gone. Annotations are written in the same
         request, because the API counts any other change of a Deployment's annotations in its generation.
 
-        Raises ConflictError if it was overtaken twice, and what else the server answered."""
+        Raises ConflictError after two conflicts, and the server's other errors."""
         client, ref, metadata = self._client, self._ref, workload.metadata
         status = changed_fields(workload.status, new)
         changed = {key: text for key, text in annotations.items() if metadata.annotations.get(key) != text}
@@ -122,10 +122,10 @@ class ConditionDict:
     message: str = ""
 
     def to_object(self, now: datetime, **times: datetime) -> dict[str, Any]:
-        """As in the API, with `now` as its last transition. `times` are further ones of some kinds (`lastUpdateTime`,
-        `lastProbeTime`), or another transition."""
+        """As in the API, with `now` as its last transition. `times` adds other times (`lastUpdateTime`,
+        `lastProbeTime`), or overrides the transition."""
         written: dict[str, Any] = {"type": self.type, "status": self.status}
-        written |= {name: format_time(moment) for name, moment in times.items()}
+        written |= {name: format_time(time) for name, time in times.items()}
         written.setdefault("lastTransitionTime", format_time(now))
         return written | {
             name: text for name, text in (("reason", self.reason), ("message", self.message)) if text
@@ -142,8 +142,8 @@ def has_condition(conditions: Iterable[dict[str, Any]] | None, type_: str, statu
 
 
 def with_condition(conditions: Iterable[dict[str, Any]] | None, condition: dict[str, Any]) -> Conditions:
-    """With this condition at the end, instead of the one of its type. An existing one with the same status and reason
-    is kept; with the same status, the time of its last transition is."""
+    """With this condition at the end, in place of the one of its type. An existing one with the same status and reason
+    is kept; with the same status only its transition time."""
     known = list(conditions or ())
     old = find_condition(known, condition["type"])
     if old is not None and old.get("status") == condition["status"]:

@@ -28,10 +28,9 @@ def time_to_live(job: Job, now: datetime) -> timedelta | None:
             try:
                 finished = parse_time(condition.get("lastTransitionTime") or "")
             except (ValueError, OverflowError):
-                # One that does not say when it finished, or says a year that no date has, stays: there is nothing to
-                # count from.
+                # Without a valid finish time the Job is kept.
                 return None
-            # In this order no sum lies beyond the last of all days.
+            # This order avoids an overflow.
             return finished - now + timedelta(seconds=ttl)
     return None
 
@@ -51,7 +50,7 @@ class TtlAfterFinishedController:
     async def run(self) -> None:
         await self.controller.run()
 
-    # The informer's handler: most Jobs are not due to anything.
+    # The informer's handler: most Jobs have no TTL.
 
     def on_add(self, job: Job) -> None:
         if time_to_live(job, self._clock.now()) is not None:
@@ -61,7 +60,7 @@ class TtlAfterFinishedController:
         self.on_add(new)
 
     def on_delete(self, job: Job) -> None:
-        """Nothing is left to do."""
+        """Nothing to do."""
 
     async def reconcile(self, key: Key) -> Again | None:
         job = self._jobs.cache.get(*key)
@@ -71,7 +70,7 @@ class TtlAfterFinishedController:
         return Again.by_clock(left.total_seconds()) if left is not None else None
 
     async def _delete_if_due(self, namespace: str, name: str) -> timedelta | None:
-        """How long it still has, should the server say so."""
+        """Return the remaining time, if the server's version of the Job is not due."""
         try:
             fresh = await self._client.get(JOBS, name, namespace, view=Job)
             left = time_to_live(fresh, self._clock.now())

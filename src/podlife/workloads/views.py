@@ -28,7 +28,7 @@ _PERCENT = re.compile(r"([0-9]{1,18})%", re.ASCII)
 
 
 class Workload(msgspec.Struct, dict=True):
-    """An object that selects pods; each kind has a spec of its own."""
+    """An object that selects pods; each kind has its own spec."""
 
     metadata: WorkloadMetadata
     spec: Any = None
@@ -36,8 +36,8 @@ class Workload(msgspec.Struct, dict=True):
 
     @cached_property
     def selector(self) -> LabelSelector:
-        """Parsed once: it may be as large as an object may be, and every orphan of the namespace is matched against
-        it. None selects nothing, an empty one everything. Raises ValueError for an invalid one."""
+        """Parsed once: it may be large, and every orphan of the namespace is matched against it. None selects nothing,
+        an empty one everything. Raises ValueError for an invalid one."""
         return label_selector_from_dict(self.spec.selector)
 
     @property
@@ -80,11 +80,11 @@ class Affinity(msgspec.Struct, rename="camel", gc=False):
 
 
 class WorkloadPodSpec(podcontrol.OwnedPodSpec, rename="camel", gc=False):
-    # What gives a pod of a StatefulSet its identity.
+    # The identity of a StatefulSet's pod.
     hostname: str = ""
     subdomain: str = ""
     volumes: tuple[Volume, ...] = ()
-    # Names the node that a pod of a DaemonSet is for, before it is bound.
+    # Names the target node of a DaemonSet's pod, before it is bound.
     affinity: Affinity | None = None
     active_deadline_seconds: int | None = None
 

@@ -1,8 +1,8 @@
-"""A queue to which a key can be added later.
+"""A queue with delayed additions.
 
-It guarantees that a key waits in one place only, and only ever moves earlier: who wants it sooner gets it sooner,
-who wants it later changes nothing. A plain `add` is at once and leaves the later time as it is. Nothing
-runs while nothing is due: there is one timer, for the earliest key. What still waits at shutdown is dropped.
+A key has at most one due time, which only ever moves earlier: a later request changes nothing. A plain `add` takes
+effect at once and does not affect the due time. There is one timer, for the earliest key. Delayed keys are dropped at
+shutdown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podlife.workqueue.queue import K, Queue
 class DelayingQueue(Queue[K]):
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
-        # When a key is due, and a number that keeps those in order that are due together.
+        # Due time of a key, and a number that orders keys with equal times.
         self._due: dict[K, tuple[float, int]] = {}
         self._later: SortedDict[tuple[float, int], K] = SortedDict()
         self._added = 0
@@ -29,9 +29,9 @@ class DelayingQueue(Queue[K]):
         return len(self._due)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add the key when so much time has passed. Raises ValueError for a time that never comes."""
+        """Add the key after this delay. Raises ValueError for an infinite one."""
         if not math.isfinite(seconds):
-            raise ValueError(f"{key!r} cannot be added after {seconds} seconds")
+            raise ValueError(f"invalid delay for {key!r}: {seconds} seconds")
         if self.is_shutting_down:
             return
         self.metrics.retries += 1
@@ -67,7 +67,7 @@ class DelayingQueue(Queue[K]):
 
     def _add_due(self, until: float) -> None:
         self._timer = None
-        # A timer may come a hair too early by the clock: what it was set for is due all the same.
+        # A timer may fire slightly early: its key is due anyway.
         until = max(until, asyncio.get_running_loop().time())
         while self._later and self._later.peekitem(0)[0][0] <= until:
             key = self._later.popitem(0)[1]

@@ -1,8 +1,7 @@
-"""The queue itself: who may work on what, and when.
+"""The deduplicating queue; the package has its guarantees.
 
-It guarantees what the package promises. The invariants: a key is in `_order` only if it is in `_waiting_since`
-and not in `_working_since`; a key in both of these was added while it was being worked on, and is put in
-order when that is done.
+Invariants: a key is in `_order` only if it is in `_waiting_since` and not in `_working_since`; a key in both of these
+was added while it was being processed, and is put in `_order` when that is done.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from podlife.errors import PodlifeError
 
 K = TypeVar("K", bound=Hashable)
 
-# From ten nanoseconds to ten seconds and more: client-go's buckets, so that dashboards fit.
+# client-go's buckets, so that existing dashboards work.
 SECONDS: tuple[float, ...] = tuple(10.0**power for power in range(-8, 2))
 
 
 class Distribution:
-    """A histogram: `counts[i]` observations were at most `bounds[i]`, the last count is of all beyond."""
+    """A histogram: `counts[i]` observations were at most `bounds[i]`; the last count has all above."""
 
     __slots__ = ("bounds", "counts", "sum")
 
@@ -40,7 +39,7 @@ class Distribution:
         return sum(self.counts)
 
     def cumulative(self) -> Iterable[tuple[float, int]]:
-        """As Prometheus wants it: for each bound, how many were at most that; the last bound is infinity."""
+        """As Prometheus expects: for each bound, the number of observations up to it; the last bound is infinity."""
         so_far = 0
         for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
             so_far += count
@@ -48,7 +47,7 @@ class Distribution:
 
 
 class QueueMetrics:
-    """`adds` counts keys that were really queued (not the collapsed ones), `retries` those put off to later."""
+    """`adds` counts keys that were queued (not duplicates), `retries` delayed ones."""
 
     __slots__ = ("adds", "queue_seconds", "retries", "work_seconds")
 
@@ -61,7 +60,7 @@ class QueueMetrics:
 
 
 class ShutDownError(PodlifeError):
-    """The queue is shut down and nothing is left in it: a worker that sees it ends."""
+    """The queue is shut down and empty: the worker should end."""
 
 
 class Queue(Generic[K]):
@@ -77,12 +76,12 @@ class Queue(Generic[K]):
         self._drainers: list[asyncio.Future[None]] = []
 
     def __len__(self) -> int:
-        """How many keys could be taken now."""
+        """Number of keys that can be taken now."""
         return len(self._order)
 
     @property
     def depth(self) -> int:
-        """How many keys need work, those included that are being worked on and were added again."""
+        """Number of keys that need processing, including those being processed that were added again."""
         return len(self._waiting_since)
 
     @property
@@ -90,7 +89,7 @@ class Queue(Generic[K]):
         return len(self._working_since)
 
     def add(self, key: K) -> None:
-        """The key needs work. Ignored when the queue is shutting down."""
+        """Queue the key. Ignored when the queue is shutting down."""
         if self.is_shutting_down or key in self._waiting_since:
             return
         self.metrics.adds += 1
@@ -99,7 +98,7 @@ class Queue(Generic[K]):
             self._put_in_order(key)
 
     async def get(self) -> K:
-        """The next key, the caller's until `done`. Raises ShutDownError when there will be no more."""
+        """The next key, exclusively for the caller until `done`. Raises ShutDownError if no more will come."""
         while not self._order:
             if self.is_shutting_down:
                 raise ShutDownError(f"the queue {self.name} is shut down")
@@ -111,8 +110,8 @@ class Queue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """The key has been worked on; it comes again if it was added meanwhile. Raises ValueError for a key
-        that nobody works on: its worker would be another's."""
+        """The key was processed; it is queued again if it was added meanwhile. Raises ValueError for a key that is not
+        being processed."""
         started = self._working_since.pop(key, None)
         if started is None:
             raise ValueError(f"key {key!r} is not being processed")
@@ -123,10 +122,10 @@ class Queue(Generic[K]):
             self._release_drainers()
 
     async def shut_down(self, *, drain: bool = False) -> None:
-        """Take no more keys. Those inside are still given out; then getters are told with ShutDownError.
+        """Accept no more keys. Queued keys are still handed out; then getters raise ShutDownError.
 
-        With `drain` it comes back when all of them are done; it needs workers for that, so give it a deadline.
-        A later call without `drain` ends the wait of one with it."""
+        With `drain` it returns when all are done; that needs workers, so use a deadline. A later call without `drain`
+        ends the wait."""
         self.is_shutting_down = True
         while self._getters:
             self._wake_one()
@@ -138,7 +137,7 @@ class Queue(Generic[K]):
             await drainer
 
     def unfinished_seconds(self) -> float:
-        """How long the work under way has taken so far, all workers together."""
+        """Total processing time so far of all keys in progress."""
         now = asyncio.get_running_loop().time()
         return sum(now - started for started in self._working_since.values())
 
@@ -164,7 +163,7 @@ class Queue(Generic[K]):
             await getter
         except asyncio.CancelledError:
             if getter.done() and not getter.cancelled():
-                # It was woken at the very moment it gave up: the key is the next one's in line.
+                # Woken and cancelled at the same time: wake the next getter.
                 self._wake_one()
             elif getter in self._getters:
                 self._getters.remove(getter)

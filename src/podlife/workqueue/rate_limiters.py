@@ -1,7 +1,6 @@
-"""How long a key waits before it is tried again.
+"""Delays before a key is retried.
 
-A limiter that remembers keys remembers them until they are forgotten: whoever has done a key, or has given it up,
-forgets it.
+Limiters with state per key keep it until `forget`, which the caller calls when a key succeeded or was given up.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ K_contra = TypeVar("K_contra", contravariant=True)
 
 class RateLimiter(Protocol[K_contra]):
     def delay_seconds(self, key: K_contra) -> float:
-        """How long this key has to wait this time; each question counts as a try."""
+        """The next delay of this key; each call counts as a retry."""
 
     def forget(self, key: K_contra) -> None: ...
 
     def retries(self, key: K_contra) -> int:
-        """How often the key has been tried again since it was forgotten."""
+        """Number of retries since `forget`."""
 
 
 class ExponentialLimiter(Generic[K]):
-    """Twice as long after each failure of the same key, within bounds."""
+    """Doubles the delay after each failure of a key, within bounds."""
 
     def __init__(self, base_seconds: float = 0.005, most_seconds: float = 1000.0) -> None:
         self._base_seconds = base_seconds
@@ -35,7 +34,7 @@ class ExponentialLimiter(Generic[K]):
     def delay_seconds(self, key: K) -> float:
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        # Beyond this exponent a float would overflow, long after any bound is reached.
+        # Larger exponents would overflow a float.
         return min(self._most_seconds, self._base_seconds * 2.0 ** min(failures, 1000))
 
     def forget(self, key: K) -> None:
@@ -46,13 +45,13 @@ class ExponentialLimiter(Generic[K]):
 
 
 class TokenBucket:
-    """`burst` at once, then `per_second`; full at first. It may owe tokens, which `reserve` has to wait for."""
+    """`burst` at once, then `per_second`; initially full. `reserve` may take future tokens."""
 
     __slots__ = ("_at", "_burst", "_per_second", "_tokens")
 
     def __init__(self, per_second: float, burst: int) -> None:
         if per_second <= 0 or burst < 1:
-            raise ValueError(f"a bucket of {burst} that fills with {per_second:g} per second never gives")
+            raise ValueError(f"burst ({burst}) and rate ({per_second:g} per second) must be positive")
         self._per_second = per_second
         self._burst = burst
         self._tokens = float(burst)
@@ -70,20 +69,20 @@ class TokenBucket:
         return True
 
     def reserve(self, now: float) -> float:
-        """Take a token, and say in how many seconds it may be used."""
+        """Take a token; returns in how many seconds it may be used."""
         self._fill(now)
         self._tokens -= 1
         return max(0.0, -self._tokens / self._per_second)
 
     def _fill(self, now: float) -> None:
-        # A clock that was turned back fills nothing and takes nothing.
+        # A clock that was set back neither adds nor removes tokens.
         elapsed = 0.0 if self._at is None else max(0.0, now - self._at)
         self._at = now
         self._tokens = min(float(self._burst), self._tokens + elapsed * self._per_second)
 
 
 class BucketLimiter(Generic[K]):
-    """So many tries in all, whatever their keys: `burst` at once, then `per_second`."""
+    """Limits retries of all keys together: `burst` at once, then `per_second`."""
 
     def __init__(self, per_second: float = 10.0, burst: int = 100) -> None:
         self._bucket = TokenBucket(per_second, burst)
@@ -92,7 +91,7 @@ class BucketLimiter(Generic[K]):
         return self._bucket.reserve(asyncio.get_running_loop().time())
 
     def forget(self, key: K) -> None:
-        """It knows no keys."""
+        """No state per key."""
 
     def retries(self, key: K) -> int:
         return 0

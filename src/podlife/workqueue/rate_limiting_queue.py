@@ -1,7 +1,7 @@
-"""A queue that decides how much later a key that failed comes again.
+"""A queue with rate-limited retries.
 
-What has failed is added with `add_rate_limited`; what has succeeded, or was given up, is forgotten with `forget`.
-Neither replaces `done`.
+Add failed keys with `add_rate_limited`; call `forget` for keys that succeeded or were given up. Neither replaces
+`done`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ async def test_who_cannot_press_enter_is_told_before_anything_starts(demos_in: P
 
 async def test_a_demo_that_is_interrupted_leaves_nothing_behind(demos_in: Path) -> None:
     async with on_terminal("demo", "graceful-delete", "--pause") as terminal:
-        await terminal.wait_for("(Enter goes on)")
+        await terminal.wait_for("(press Enter to continue)")
         folder = folder_of(terminal)
         # Its supervisor and its fork server, five components, and three pods.
         assert folder.parent == demos_in
@@ -52,7 +52,7 @@ async def test_a_demo_that_is_interrupted_leaves_nothing_behind(demos_in: Path) 
 
 async def test_a_demo_that_does_not_see_what_it_tells_fails(demos_in: Path) -> None:
     async with on_terminal("demo", "orphans", "--pause") as terminal:
-        await terminal.wait_for("(Enter goes on)")
+        await terminal.wait_for("(press Enter to continue)")
         folder = folder_of(terminal)
         async with Client.connect(load(Flags(kubeconfig=str(folder / "admin.kubeconfig")))) as client:
             for pod in (await client.list(PODS, "default")).items:
@@ -62,7 +62,7 @@ async def test_a_demo_that_does_not_see_what_it_tells_fails(demos_in: Path) -> N
         terminal.type("\n")
         await terminal.wait_for("left alone")
         assert await terminal.exit_code() == 1
-        assert "podlife: the demo did not see what it tells: web-" in terminal.shown
+        assert "podlife: the demo did not observe what it describes: web-" in terminal.shown
         assert "Traceback" not in terminal.shown
     await until(lambda: not processes_of(folder))
     assert not list(demos_in.iterdir())

@@ -169,5 +169,5 @@ async def test_an_address_that_is_taken_is_one_line(server: Server) -> None:
     port = int(server.url.rpartition(":")[2])
     result = await podlife("gc", "run", *ALONE, "--listen", f"127.0.0.1:{port}", *server.admin)
     assert_one_line(
-        result, f"cannot listen on 127.0.0.1:{port}: another process does already; choose another port, or 0"
+        result, f"cannot listen on 127.0.0.1:{port}: address already in use; choose another port, or 0"
     )

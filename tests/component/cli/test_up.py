@@ -86,7 +86,7 @@ def test_a_part_that_is_killed_is_started_again_and_that_is_one_line(up: UpProce
     os.kill(before["pid"], signal.SIGKILL)
     until_blocking(lambda: up.part("controllers")["pid"] not in (0, before["pid"]), up.said)
     assert up.part("controllers")["restarts"] == before["restarts"] + 1
-    assert up.said.count("controllers was ended by SIGKILL; it is started again in 0.5 s") == 1
+    assert up.said.count("controllers was ended by SIGKILL; restarting in 0.5 s") == 1
 
 
 def test_a_node_that_was_stopped_stays_so_until_it_is_started(up: UpProcess) -> None:
@@ -96,7 +96,7 @@ def test_a_node_that_was_stopped_stays_so_until_it_is_started(up: UpProcess) -> 
     until_blocking(lambda: up.part("node-1")["state"] == "running", up.said)
     refused = podlife("down", "node-7", "--data", str(up.data))
     assert refused.returncode == 1
-    assert refused.stderr == "podlife: there is no node 'node-7' here: there are node-0 to node-1\n"
+    assert refused.stderr == "podlife: unknown node 'node-7'; this cluster has node-0 to node-1\n"
 
 
 async def test_a_node_of_another_process_joins_by_the_file(up: UpProcess, tmp_path: Path) -> None:

@@ -415,7 +415,7 @@ async def test_a_proxy_that_refuses_is_named(authority: Authority, answer: bytes
     async with serve_raw(answering(answer, is_left_open=False)) as proxy:
         connection = Connection("https://127.0.0.1:1", certificate_authority=authority.pem, proxy_url=proxy)
         async with Client.connect(connection, timeout_seconds=60) as client:
-            with pytest.raises(NotSentError, match=r"^the proxy on the way to https://\S+ cannot be used"):
+            with pytest.raises(NotSentError, match=r"^the proxy for https://\S+ cannot be used"):
                 await client.create(PODS, {**POD}, "ns")
 
 

@@ -116,7 +116,7 @@ async def test_a_node_registers_and_one_agent_at_a_time_has_its_directory(
     async with asyncio.TaskGroup() as group:
         group.create_task(node.run(settings, shutdown=stop))
         await until(is_ready)
-        with pytest.raises(PodlifeError, match="another node's agent has"):
+        with pytest.raises(PodlifeError, match="another node agent uses"):
             await node.run(settings)
         stop.trigger()
 

@@ -213,7 +213,7 @@ async def test_after_an_outage_agents_have_the_time_that_they_had_before_it() ->
         await asyncio.sleep(100)
         line.cut.clear()
         async with asyncio.timeout(60):
-            while not controllers.lifecycle._is_fit():
+            while not controllers.lifecycle._are_caches_live():
                 await asyncio.sleep(0.1)
         await asyncio.sleep(16)
         w.start("n1")

@@ -106,10 +106,10 @@ async def test_the_report_tells_who_set_the_finalizer_and_when(world: World) -> 
 @in_world
 async def test_only_allowed_finalizers_of_a_pod_whose_node_is_gone_are_taken_off(world: World) -> None:
     await held(world, "p", TWO, ONE)
-    taken = await remover(world).take_off(await one(world))
+    taken = await remover(world).remove(await one(world))
     assert (taken.taken, taken.left, taken.why) == ((ONE,), (TWO,), "")
     assert await finalizers_of(world) == [TWO]
-    taken = await remover(world, ONE, TWO).take_off(await one(world))
+    taken = await remover(world, ONE, TWO).remove(await one(world))
     assert taken.taken == (TWO,)
     assert await world.is_gone("p")
 
@@ -117,7 +117,7 @@ async def test_only_allowed_finalizers_of_a_pod_whose_node_is_gone_are_taken_off
 @in_world
 async def test_the_first_and_the_last_of_three_go_in_one_patch(world: World) -> None:
     await held(world, "p", ONE, "example.com/between", TWO)
-    taken = await remover(world, ONE, TWO).take_off(await one(world))
+    taken = await remover(world, ONE, TWO).remove(await one(world))
     assert taken.taken == (ONE, TWO)
     assert await finalizers_of(world) == ["example.com/between"]
     assert len(world.faults.sent("PATCH")) == 1
@@ -132,7 +132,7 @@ async def test_nothing_is_taken_off_while_something_speaks_against_it(world: Wor
     asked = {name: await one(world, name) for name in ("there", "nowhere", "other")}
     uid = living["metadata"]["uid"]
     asked["living"] = HeldPod("default", "living", uid, GONE_NODE, world.clock.now(), ())
-    said = {name: (await remover(world).take_off(pod)).why for name, pod in asked.items()}
+    said = {name: (await remover(world).remove(pod)).why for name, pod in asked.items()}
     assert said["there"].startswith("node node exists")
     assert said["nowhere"] == "the pod was never scheduled"
     assert said["other"] == f"none of its finalizers ({TWO}) is allowed to be removed"
@@ -154,7 +154,7 @@ async def test_a_node_that_cannot_be_asked_for_leaves_the_pod_as_it_is(world: Wo
     for answer in (forbidden, lost):
         world.faults.clear()
         world.faults.put("GET", f"/nodes/{GONE_NODE}$", answer)
-        assert f"cannot get node {GONE_NODE}" in (await remover(world).take_off(pod)).why
+        assert f"cannot get node {GONE_NODE}" in (await remover(world).remove(pod)).why
     assert await finalizers_of(world) == [ONE]
 
 
@@ -164,14 +164,14 @@ async def test_a_namespace_that_is_marked_to_be_left_alone_is(world: World) -> N
     for name in ("default", "kube-system"):
         mark: Object = {"metadata": {"annotations": {"podlife.dev/gc-stop": "audit"}}}
         await world.admin.patch(NAMESPACES, name, mark)
-        why = (await remover(world).take_off(pod)).why
+        why = (await remover(world).remove(pod)).why
         assert why == (
             f"namespace {name} is marked to be left alone (audit); "
             f"`kubectl annotate namespace {name} podlife.dev/gc-stop-` lifts it"
         )
         mark["metadata"]["annotations"]["podlife.dev/gc-stop"] = None
         await world.admin.patch(NAMESPACES, name, mark)
-    assert (await remover(world).take_off(pod)).taken == (ONE,)
+    assert (await remover(world).remove(pod)).taken == (ONE,)
 
 
 @in_world
@@ -179,11 +179,11 @@ async def test_a_protected_pod_keeps_its_finalizers_until_it_is_not_protected(wo
     pod = await held_one(world)
     for value in ("2030-01-01T01:00:00Z", "for ever"):
         await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": value}})
-        why = (await remover(world).take_off(pod)).why
+        why = (await remover(world).remove(pod)).why
         assert why.startswith("protected by annotation podlife.dev/keep-until, ")
     await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": "2030-01-01T01:00:00Z"}})
     await asyncio.sleep(3600)
-    assert (await remover(world).take_off(pod)).taken == (ONE,)
+    assert (await remover(world).remove(pod)).taken == (ONE,)
 
 
 @in_world
@@ -194,15 +194,15 @@ async def test_the_job_controllers_finalizer_goes_only_when_the_job_is_gone(worl
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sum", "controller": True}
     await held(world, "p", TRACKING, owner={**owner, "uid": made["metadata"]["uid"]})
     await held(world, "q", TRACKING, owner={**owner, "uid": "of-another"})
-    why = (await remover(world, TRACKING).take_off(await one(world))).why
+    why = (await remover(world, TRACKING).remove(await one(world))).why
     assert "belongs to Job sum (it exists): without the finalizer the Job would never count this pod" in why
     # A Job of the same name that was made anew is not its Job.
-    assert (await remover(world, TRACKING).take_off(await one(world, "q"))).taken == (TRACKING,)
+    assert (await remover(world, TRACKING).remove(await one(world, "q"))).taken == (TRACKING,)
     # Not even then without being named.
-    assert "is allowed" in (await remover(world, ONE).take_off(await one(world))).why
+    assert "is allowed" in (await remover(world, ONE).remove(await one(world))).why
     await world.admin.delete(JOBS, "sum", "default")
     await world.admin.patch(JOBS, "sum", {"metadata": {"finalizers": None}}, "default")
-    assert (await remover(world, TRACKING).take_off(await one(world))).taken == (TRACKING,)
+    assert (await remover(world, TRACKING).remove(await one(world))).taken == (TRACKING,)
 
 
 @in_world
@@ -210,9 +210,9 @@ async def test_a_pod_that_was_made_anew_or_is_gone_is_left_alone(world: World) -
     await held(world)
     old = await one(world)
     await world.admin.patch(PODS, "p", {"metadata": {"finalizers": None}}, "default")
-    assert (await remover(world).take_off(old)).is_gone
+    assert (await remover(world).remove(old)).is_gone
     await held(world)
-    assert (await remover(world).take_off(old)).is_gone
+    assert (await remover(world).remove(old)).is_gone
     assert await finalizers_of(world) == [ONE]
 
 
@@ -230,7 +230,7 @@ async def test_a_pod_that_changes_under_the_patch_is_decided_about_anew(world: W
             await world.admin.patch(PODS, "p", left, "default", type=PatchType.JSON)
 
     world.faults.put("PATCH", "/pods/p$", meanwhile)
-    taken = await remover(world).take_off(pod)
+    taken = await remover(world).remove(pod)
     assert (taken.taken, taken.left, changed) == ((ONE,), (), 2)
     assert await world.is_gone("p")
 
@@ -244,7 +244,7 @@ async def test_a_pod_that_changes_all_the_time_is_given_up(world: World) -> None
         await world.admin.patch(PODS, "p", labels, "default")
 
     world.faults.put("PATCH", "/pods/p$", meanwhile)
-    assert (await remover(world).take_off(pod)).why == "the pod keeps changing: try again"
+    assert (await remover(world).remove(pod)).why == "the pod keeps changing: try again"
     assert await finalizers_of(world) == [ONE]
 
 
@@ -257,8 +257,8 @@ async def test_what_comes_before_may_keep_the_finalizer_and_a_dry_run_asks_nobod
         asked.append(victim.pod.key)
         return "the archive is full"
 
-    assert (await remover(world, steps=[full]).take_off(pod)).why == "the archive is full"
-    dry = await remover(world, steps=[full], is_dry=True).take_off(pod)
+    assert (await remover(world, steps=[full]).remove(pod)).why == "the archive is full"
+    dry = await remover(world, steps=[full], is_dry=True).remove(pod)
     assert (dry.taken, asked) == ((ONE,), ["default/p"])
     assert await finalizers_of(world) == [ONE]
 
@@ -271,7 +271,7 @@ async def test_a_node_that_comes_back_while_the_pod_is_archived_keeps_the_finali
         await world.node(GONE_NODE)
         return ""
 
-    assert "exists" in (await remover(world, steps=[slow]).take_off(pod)).why
+    assert "exists" in (await remover(world, steps=[slow]).remove(pod)).why
     assert await finalizers_of(world) == [ONE]
 
 
@@ -289,9 +289,9 @@ async def test_a_stop_or_the_end_of_a_window_while_the_pod_is_archived_keeps_the
     guards = Guards(windows=(Window(start=time(0), end=time(0, 1)),))
     settings = Settings(policy=Policy(guards=guards))
     windowed = remover(world, settings=lambda: settings, steps=[slow])
-    assert (await windowed.take_off(pod)).why == "outside the deletion windows"
+    assert (await windowed.remove(pod)).why == "outside the deletion windows"
     async with asyncio.TaskGroup() as group:
-        taking = group.create_task(remover(world, steps=[slow]).take_off(pod))
+        taking = group.create_task(remover(world, steps=[slow]).remove(pod))
         await asyncio.sleep(30)
         mark: Object = {"metadata": {"annotations": {"podlife.dev/gc-stop": "audit"}}}
         await world.admin.patch(NAMESPACES, "default", mark)
@@ -454,13 +454,13 @@ async def test_a_policy_holds_finalizers_as_it_holds_deletions(world: World) -> 
     await asyncio.sleep(12 * 3600)
     for why, policy in held_by.items():
         in_force = Settings(policy=policy)
-        assert why in (await under.take_off(pod)).why
+        assert why in (await under.remove(pod)).why
     # The last of them, at night.
     await asyncio.sleep(11 * 3600)
     marks = GuardAnnotations({"default": "an incident"})
     stopped = remover(world, settings=lambda: in_force, annotations=lambda: marks)
-    assert "gc-stop of namespace default: an incident" in (await stopped.take_off(pod)).why
-    assert (await under.take_off(pod)).taken == (ONE,)
+    assert "gc-stop of namespace default: an incident" in (await stopped.remove(pod)).why
+    assert (await under.remove(pod)).taken == (ONE,)
 
 
 @in_cluster

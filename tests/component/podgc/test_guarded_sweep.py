@@ -58,7 +58,7 @@ async def test_a_sweep_that_would_wait_long_ends_and_tells_what_is_left(world: W
     [problem] = told.problems
     assert problem == (
         "24 pods held back (default/p005, default/p006, default/p007, …): at most 5 pods go in a minute; "
-        "lifted by time; `podlife gc run` goes on by itself"
+        "lifted by time; `podlife gc run` continues on its own"
     )
     assert told.code == 1
 

@@ -56,7 +56,7 @@ def test_what_is_done_about_a_node(status: str, tainted: tuple[str, str] | None,
     if tainted is not None:
         seen = with_taint(seen, tainted)
     again = look(seen, 1, look(seen, 0).health)
-    assert decide(seen, again, owes_marking=False) == todo
+    assert decide(seen, again, has_unmarked_pods=False) == todo
 
 
 @virtual_time
@@ -242,7 +242,7 @@ async def test_all_zones_down_takes_the_taints_back_and_stops() -> None:
         await w.post("b1")
         w.start("b1")
         await asyncio.sleep(5.1)
-        heard = {health.heard_at for health in controllers.lifecycle.monitor.healths.values()}
+        heard = {health.last_report_at for health in controllers.lifecycle.monitor.healths.values()}
         assert len(heard) == 1
         assert asyncio.get_running_loop().time() - heard.pop() < 5.2
         await asyncio.sleep(25)

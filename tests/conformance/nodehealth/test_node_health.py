@@ -121,22 +121,22 @@ async def test_eight_nodes_are_written_at_once() -> None:
 def test_what_is_heard_is_that_something_changed_not_what_it_says() -> None:
     """NL-10: a heartbeat of another time, also an earlier one; a condition that comes or goes; a lease renewed."""
     known = look(node(heartbeat=0), 0).health
-    assert known.heard_at == 0
-    assert look(node(heartbeat=0), 7, known).health.heard_at == 0
-    assert look(node(heartbeat=5), 7, known).health.heard_at == 7
-    assert look(node(heartbeat=-HOUR), 7, known).health.heard_at == 7
-    assert look(node(), 7, known).health.heard_at == 7
-    assert look(node(heartbeat=0), 7, look(node(), 0).health).health.heard_at == 7
+    assert known.last_report_at == 0
+    assert look(node(heartbeat=0), 7, known).health.last_report_at == 0
+    assert look(node(heartbeat=5), 7, known).health.last_report_at == 7
+    assert look(node(heartbeat=-HOUR), 7, known).health.last_report_at == 7
+    assert look(node(), 7, known).health.last_report_at == 7
+    assert look(node(heartbeat=0), 7, look(node(), 0).health).health.last_report_at == 7
     leased = look(node(heartbeat=0), 7, known, lease(0)).health
-    assert leased.heard_at == 7, "no lease was known"
-    assert look(node(heartbeat=0), 9, leased, lease(0)).health.heard_at == 7
-    assert look(node(heartbeat=0), 9, leased, lease(-5)).health.heard_at == 7
-    assert look(node(heartbeat=0), 9, leased, lease(1)).health.heard_at == 9
+    assert leased.last_report_at == 7, "no lease was known"
+    assert look(node(heartbeat=0), 9, leased, lease(0)).health.last_report_at == 7
+    assert look(node(heartbeat=0), 9, leased, lease(-5)).health.last_report_at == 7
+    assert look(node(heartbeat=0), 9, leased, lease(1)).health.last_report_at == 9
 
 
 def test_a_node_that_never_said_anything_has_the_startup_grace_from_its_creation() -> None:
     """NL-11."""
-    assert look(node(created=10), 12).health.heard_at == 10
+    assert look(node(created=10), 12).health.last_report_at == 10
     assert not look(node(created=10), 70).must_write
     assert look(node(created=10), 70.1).must_write
 

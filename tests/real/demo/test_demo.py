@@ -18,7 +18,7 @@ from tests.real.conftest import Kubectl
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
-WAITS = "(Enter goes on)"
+WAITS = "(press Enter to continue)"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 # What kubectl must show when a step has been told: a line of its own, and what its answer has.

@@ -125,8 +125,8 @@ async def test_the_patch_fits_only_this_pod_in_this_version(client: Client) -> N
     with pytest.raises((ConflictError, InvalidError)):
         await client.patch(PODS, "p", patch, "patches", type=PatchType.JSON)
     [found] = await held_pods(client, SystemClock().now(), "patches")
-    assert (await remover(client).take_off(found)).left == ("example.com/other",)
-    taken = await remover(client, "example.com/other").take_off(found)
+    assert (await remover(client).remove(found)).left == ("example.com/other",)
+    taken = await remover(client, "example.com/other").remove(found)
     assert taken.taken == ("example.com/other",)
     assert await find_pod(client, "p", "patches") is None
 
@@ -134,7 +134,7 @@ async def test_the_patch_fits_only_this_pod_in_this_version(client: Client) -> N
 async def test_the_node_and_the_job_are_asked_for_at_the_server(client: Client) -> None:
     await make_node(client, "node-here")
     found = await held(client, "p", "asked", node="node-here")
-    assert "node node-here exists" in (await remover(client).take_off(found)).why
+    assert "node node-here exists" in (await remover(client).remove(found)).why
     template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
     job = await client.create(JOBS, {"metadata": {"name": "sum"}, "spec": {"template": template}}, "asked")
     owner = {
@@ -145,11 +145,11 @@ async def test_the_node_and_the_job_are_asked_for_at_the_server(client: Client) 
         "controller": True,
     }
     found = await held(client, "q", "asked", TRACKING, owner=owner)
-    assert "the Job would never count this pod" in (await remover(client, TRACKING).take_off(found)).why
+    assert "the Job would never count this pod" in (await remover(client, TRACKING).remove(found)).why
     await client.request(
         "DELETE", "/apis/batch/v1/namespaces/asked/jobs/sum", body={"propagationPolicy": "Background"}
     )
-    assert (await remover(client, TRACKING).take_off(found)).taken == (TRACKING,)
+    assert (await remover(client, TRACKING).remove(found)).taken == (TRACKING,)
 
 
 async def until_may(account: Client, rule: Object, *, is_so: bool) -> None:
@@ -182,12 +182,12 @@ async def test_the_rights_of_the_component_are_enough_and_none_is_too_many(
         assert await find_pod(client, f"p{number}", "rights") is not None
         await client.patch(CLUSTER_ROLES, ROLE, {"rules": role["rules"]})
         await until_may(account_client, rule, is_so=True)
-        assert (await remover(account_client, TRACKING).take_off(found)).taken == (TRACKING,)
+        assert (await remover(account_client, TRACKING).remove(found)).taken == (TRACKING,)
 
 
 async def refused(account: Client, found: HeldPod) -> str:
     try:
-        taken = await remover(account, TRACKING).take_off(found)
+        taken = await remover(account, TRACKING).remove(found)
     except ForbiddenError as error:
         return str(error)
     return "jobs" if "403 Forbidden" in taken.why else ""

@@ -187,10 +187,10 @@ async def back_again(story: Story, victim: Object) -> None:
     # The old process has outlived its record, and its agent.
     assert story.journal.alive(name, node_name)
     await story.podlife("up", node_name)
-    await story.recorder.until_so(
+    await story.recorder.until_true(
         "the end of what was left", lambda: not story.journal.alive(name, node_name), seconds=SECONDS
     )
-    await story.recorder.until_so(
+    await story.recorder.until_true(
         "the node ready", lambda: is_ready(story.recorder.node(node_name) or {"status": {}}), seconds=SECONDS
     )
     await story.kubectl("taint", "nodes", node_name, "node.kubernetes.io/out-of-service-")
@@ -208,7 +208,7 @@ async def node_deleted(story: Story) -> None:
     assert about(QUARANTINE, since=began, at=gone)
     assert node_name not in {node_of(each) for each in await story.until_ready("web", 3)}
     await story.podlife("up", node_name)
-    await story.recorder.until_so(
+    await story.recorder.until_true(
         "the end of the orphan's process",
         lambda: not story.journal.alive(name_of(orphan), node_name),
         seconds=SECONDS,

@@ -81,6 +81,6 @@ def test_pods_of_a_node_that_falls_silent_are_replaced_and_cleaned_up_when_it_re
         [left] = [each for each in read("get", "pods")["items"] if "deletionTimestamp" in each["metadata"]]
         assert left["spec"]["nodeName"] == "node-1"
         told = podlife("status", "--data", str(up.data)).stdout
-        assert "its node node-1 does not answer" in told
+        assert "its node node-1 does not respond" in told
         assert podlife("up", "node-1", "--data", str(up.data)).returncode == 0
         until_blocking(lambda: len(read("get", "pods")["items"]) == 2, up.logs())

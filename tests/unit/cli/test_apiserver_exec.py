@@ -28,7 +28,7 @@ def test_a_server_does_not_take_the_token_of_an_up_that_was_killed(folder: Path,
     """The token was to end with that `up`; that of one that runs stays."""
     BootstrapToken(folder).issue(URL)
     up = StateDir(folder)
-    up.sign(URL)
+    up.record_holder(URL)
     if not is_alive:
         holder = json.loads((folder / "up.json").read_text())
         (folder / "up.json").write_text(json.dumps(holder | {"started": holder["started"] - 1}))

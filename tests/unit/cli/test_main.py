@@ -286,7 +286,10 @@ def test_a_user_gets_the_groups_it_is_given(data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--node", "Not_A_Name"], "is not a name for a node"), (["--group", "x"], "name one with --user")],
+    [
+        (["--node", "Not_A_Name"], "invalid node name 'Not_A_Name'"),
+        (["--group", "x"], "--group requires --user"),
+    ],
 )
 def test_an_identity_that_cannot_be_is_one_line(data: Path, options: list[str], message: str) -> None:
     result = podlife("apiserver", "kubeconfig", "--data", str(data), *options)

@@ -202,14 +202,14 @@ def test_no_secret_shows_in_the_text_of_a_connection(tmp_path: Path) -> None:
         ("- a", "dev is not a kubeconfig"),
         ("clusters: [x]", "an entry of clusters has no name"),
         ("{}", "has no current-context; run kubectl config use-context NAME"),
-        ("current-context: prod", "has no context 'prod'; there is: none"),
+        ("current-context: prod", "has no context 'prod'; known: none"),
         (
             "{current-context: a, contexts: [{name: a, context: {cluster: b}}]}",
-            "has no cluster 'b' that context 'a' names; there is: none",
+            "has no cluster 'b', referenced by context 'a'; known: none",
         ),
         (
             "{current-context: a, contexts: [{name: a, context: {cluster: b}}], clusters: [{name: b}]}",
-            "'' is not the address of a server; write https://HOST:PORT",
+            "invalid server address '': expected https://HOST:PORT",
         ),
     ],
 )
@@ -228,12 +228,12 @@ def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(
 @pytest.mark.parametrize(
     ("user", "message"),
     [
-        ({"token": 7}, "token must be a text"),
+        ({"token": 7}, "token must be a string"),
         ({"client-key-data": "%%%"}, "client-key-data is not valid base64"),
         ({"client-certificate": "gone.pem"}, "gone.pem: No such file or directory"),
-        ({"client-key-data": "YQ=="}, "there is a client key but no client certificate"),
+        ({"client-key-data": "YQ=="}, "client key without client certificate"),
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1"}}, "has no command"),
-        ({"exec": {"apiVersion": "v0", "command": "x"}}, "speaks 'v0'"),
+        ({"exec": {"apiVersion": "v0", "command": "x"}}, "unsupported apiVersion 'v0'"),
     ],
 )
 def test_a_user_that_cannot_be_used_is_refused_in_one_line(
@@ -252,8 +252,8 @@ def test_a_user_that_cannot_be_used_is_refused_in_one_line(
         ({}, {"HOME": "/none", "KUBECONFIG": "/none/k"}, "KUBECONFIG names /none/k, which does not exist"),
         ({}, {"HOME": "/none"}, "set KUBECONFIG, or give --kubeconfig or --server"),
         ({"kubeconfig": "/none/nowhere"}, {}, "nowhere: No such file"),
-        ({"server": "https://h", "token": "t", "client_key": "k"}, {}, "belong together; give both"),
-        ({"server": "https://h", "token": "t", "request_as_groups": ("a",)}, {}, "name one with --as"),
+        ({"server": "https://h", "token": "t", "client_key": "k"}, {}, "must be used together; specify both"),
+        ({"server": "https://h", "token": "t", "request_as_groups": ("a",)}, {}, "require --as"),
     ],
 )
 def test_flags_and_an_environment_that_name_no_server_say_what_to_set(
@@ -266,20 +266,20 @@ def test_flags_and_an_environment_that_name_no_server_say_what_to_set(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"is_insecure": True, "certificate_authority": b"x"}, "exclude each other"),
+        ({"is_insecure": True, "certificate_authority": b"x"}, "are mutually exclusive"),
         ({"proxy_url": "socks5://p:1"}, "http:// or https://"),
         *(
-            ({"proxy_url": proxy}, "the proxy must be")
+            ({"proxy_url": proxy}, "unsupported proxy")
             for proxy in ("http://", "http://p:99999", "http://[::1", f"http://me:{SECRET}@p:x")
         ),
         *(
             ({"tls_server_name": name}, "tls-server-name")
             for name in ("a..b", "a" * 64, ".x", "é" * 80, "\0")
         ),
-        ({"server": f"https://me:{SECRET}@api.example"}, "has a user in it"),
-        ({"server": "http://me@api.example"}, "has a user in it"),
+        ({"server": f"https://me:{SECRET}@api.example"}, "must not contain a user"),
+        ({"server": "http://me@api.example"}, "must not contain a user"),
         *(
-            ({"server": server}, "is not the address of a server")
+            ({"server": server}, "invalid server address")
             for server in (
                 "https://api.example:99999",
                 "https://api.example:port",
@@ -351,7 +351,7 @@ def test_a_cluster_and_a_user_take_the_place_of_those_of_the_context(tmp_path: P
     assert (mixed.server, mixed.auth) == ("https://one.example:6443", TokenAuth("second"))
     mixed = load(Flags(cluster="two"), environment)
     assert (mixed.server, mixed.auth) == ("https://two.example:6443", TokenAuth("first"))
-    with pytest.raises(ConfigError, match="has no user 'nobody'; there is: one, two"):
+    with pytest.raises(ConfigError, match="has no user 'nobody'; known: one, two"):
         load(Flags(user="nobody"), environment)
 
 

@@ -143,9 +143,9 @@ async def test_a_plugin_may_give_a_client_certificate(tmp_path: Path) -> None:
     [
         ("print('hello')", "did not print an ExecCredential"),
         ("print('{}')", "printed None None, not client.authentication.k8s.io/v1 ExecCredential"),
-        (printing(), "gave neither a token nor a certificate"),
-        (printing(clientCertificateData="x"), "gave neither a token nor a certificate"),
-        (printing(token="t", expirationTimestamp="soon"), "bad expirationTimestamp 'soon'"),
+        (printing(), "returned neither a token nor a certificate"),
+        (printing(clientCertificateData="x"), "returned neither a token nor a certificate"),
+        (printing(token="t", expirationTimestamp="soon"), "an invalid expirationTimestamp 'soon'"),
         ("sys.stderr.write('x\\nlogin first\\n'); sys.exit(3)", "failed with 3: login first"),
     ],
 )

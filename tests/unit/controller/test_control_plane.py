@@ -236,7 +236,7 @@ async def test_it_says_why_it_is_not_at_work(plane: ControlPlane) -> None:
 
 def test_an_outage_is_told_once_reminded_of_ever_more_rarely_and_its_end_is_told() -> None:
     outage = OutageLog()
-    told = [(at, said) for at in range(1000) if (said := outage.look("no" if 10 <= at < 500 else "", at))]
+    told = [(at, said) for at in range(1000) if (said := outage.update("no" if 10 <= at < 500 else "", at))]
     assert [(at, level) for at, (level, _) in told] == [
         (11, logging.WARNING),
         (70, logging.WARNING),
@@ -250,7 +250,9 @@ def test_an_outage_is_told_once_reminded_of_ever_more_rarely_and_its_end_is_told
 
 def test_an_interruption_that_is_over_at_the_next_look_is_not_told() -> None:
     outage = OutageLog()
-    assert [outage.look(complaint, at) for at, complaint in enumerate(("", "no", "", "no", ""))] == [None] * 5
+    assert [outage.update(complaint, at) for at, complaint in enumerate(("", "no", "", "no", ""))] == [
+        None
+    ] * 5
 
 
 @virtual_time

@@ -42,14 +42,14 @@ def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["repicaset"], r"knows no 'repicaset': did you mean replicaset\?"),
+        (["repicaset"], r"unknown --controllers value 'repicaset': did you mean replicaset\?"),
         (["-repicaset-controller"], r"did you mean replicaset-controller\?"),
-        (["cronjob"], "kube-controller-manager has a cronjob, podlife has none; `podlife controllers list`"),
-        (["*", "-cronjob-controller"], "has a cronjob-controller, podlife has none"),
-        (["zzz"], r"knows no 'zzz': `podlife controllers list`"),
-        (["replicaset", "-replicaset-controller"], "both names and leaves out replicaset-controller"),
+        (["cronjob"], "podlife does not have kube-controller-manager's cronjob; `podlife controllers list`"),
+        (["*", "-cronjob-controller"], "does not have kube-controller-manager's cronjob-controller"),
+        (["zzz"], r"unknown --controllers value 'zzz': `podlife controllers list`"),
+        (["replicaset", "-replicaset-controller"], "both includes and excludes replicaset-controller"),
         (["-replicaset"], r"leaves nothing to run: for all the others write '\*,-replicaset-controller'"),
-        ([], "names none"),
+        ([], "--controllers is empty"),
     ],
 )
 def test_a_choice_that_cannot_be_is_one_line(words: list[str], line: str) -> None:

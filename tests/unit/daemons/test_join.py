@@ -25,9 +25,9 @@ COMPLETE = JoinSettings("n1", Path("/nowhere"), URL, token="t", ca_hash=HASH)
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (replace(COMPLETE, where="/nowhere/join"), "there is no such file"),
-        (replace(COMPLETE, token=""), "needs --token"),
-        (replace(COMPLETE, ca_hash=""), "needs --ca-hash or --certificate-authority"),
+        (replace(COMPLETE, where="/nowhere/join"), "file not found"),
+        (replace(COMPLETE, token=""), "requires --token"),
+        (replace(COMPLETE, ca_hash=""), "requires --ca-hash or --certificate-authority"),
         (replace(COMPLETE, ca_hash="md5:1"), "expected sha256: and 64 hexadecimal digits"),
     ],
 )

@@ -184,7 +184,7 @@ def test_why_a_pod_is_still_there_is_told_by_what_it_waits_for(
     state.of_nodes.on_add(node("dead", "Unknown"))
     assert why_terminating(ending("a", clock, left=12), state) == "has 12 s of its grace left"
     assert why_terminating(ending("a", clock, left=-1), state) == "its grace is over: its node ends it"
-    assert "its node dead does not answer" in why_terminating(ending("a", clock, "dead"), state)
+    assert "its node dead does not respond" in why_terminating(ending("a", clock, "dead"), state)
     assert "its node lost is gone" in why_terminating(ending("a", clock, "lost"), state)
     held = {"metadata": {"finalizers": ["example.com/keep"], "deletionGracePeriodSeconds": 0}}
     assert why_terminating(ending("a", clock, **held), state) == "held by the finalizer example.com/keep"

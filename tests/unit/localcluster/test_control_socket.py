@@ -15,9 +15,9 @@ def test_an_up_that_is_about_to_stop_is_not_said_to_be_none(tmp_path: Path) -> N
     folder = StateDir(tmp_path)
     with pytest.raises(ConfigError, match="no `podlife up` runs on"):
         ask(folder, {"do": "status"})
-    folder.sign("https://127.0.0.1:6443")
-    with pytest.raises(ConfigError, match="is about to start or to stop: ask again soon"):
+    folder.record_holder("https://127.0.0.1:6443")
+    with pytest.raises(ConfigError, match="is starting or stopping; try again"):
         ask(folder, {"do": "status"})
-    folder.unsign()
+    folder.clear_holder()
     with pytest.raises(ConfigError, match="no `podlife up` runs on"):
         ask(folder, {"do": "status"})

@@ -28,14 +28,14 @@ async def answer(link: SupervisorLink) -> None:
     link.send(json.loads(data))
 
 
-def serve(order: Message, link: SupervisorLink) -> None:
-    """Tells that it is ready, then what it is ordered, until SIGTERM."""
+def serve(config: Message, link: SupervisorLink) -> None:
+    """Reports that it is ready, then echoes a message, until SIGTERM."""
 
     async def run() -> None:
         stop = asyncio.Event()
         link.socket.setblocking(False)
         with stopped_by_signals(stop.set):
-            link.send({"ready": order["word"]})
+            link.send({"ready": config["word"]})
             answering = spawn(answer(link), name="orders", on_failure=print)
             await stop.wait()
             await cancel_and_wait(answering)
@@ -43,11 +43,11 @@ def serve(order: Message, link: SupervisorLink) -> None:
     asyncio.run(run())
 
 
-def fail(order: Message, link: SupervisorLink) -> None:
+def fail(config: Message, link: SupervisorLink) -> None:
     raise ConfigError("the port is taken")
 
 
-def hear_late(order: Message, link: SupervisorLink) -> None:
+def hear_late(config: Message, link: SupervisorLink) -> None:
     """Takes a while until it can act on signals, and says that it did."""
     link.send({"ready": ""})
     time.sleep(0.3)
@@ -68,8 +68,8 @@ class Components:
         self.supervisor = ComponentSupervisor(fork_server, self.said.append)
         self._folder = folder
 
-    def start(self, kind: str, **order: str) -> Component:
-        component = Component(kind, kind, order, self._folder / f"{kind}.log")
+    def start(self, kind: str, **config: str) -> Component:
+        component = Component(kind, kind, config, self._folder / f"{kind}.log")
         self.supervisor.start(component)
         return component
 
@@ -97,11 +97,11 @@ async def components(fork_server: ForkServer, tmp_path: Path) -> AsyncIterator[C
     await fork_server.close()
 
 
-async def test_a_component_tells_when_it_is_ready_and_takes_orders(components: Components) -> None:
+async def test_a_component_tells_when_it_is_ready_and_receives_messages(components: Components) -> None:
     component = components.start("serve", word="hello")
     await components.ready(component)
     assert component.answer == "hello"
-    components.supervisor.order(component, {"left": 3})
+    components.supervisor.send(component, {"left": 3})
     await until(lambda: component.left == 3)
 
 
@@ -123,7 +123,7 @@ async def test_a_component_that_is_killed_is_started_again_with_one_line(compone
     await until(lambda: component.pid not in (0, first))
     assert component.restarts == 1
     [line] = components.said
-    assert line.startswith("serve was ended by SIGKILL; it is started again in 0.5 s")
+    assert line.startswith("serve was ended by SIGKILL; restarting in 0.5 s")
 
 
 async def test_a_component_that_was_stopped_is_not_started_again(components: Components) -> None:
@@ -162,20 +162,20 @@ async def test_components_end_with_a_fork_server_that_is_killed(
     component = made.start("serve", word="")
     await made.ready(component)
     os.kill(fork_server.pid, signal.SIGKILL)
-    with pytest.raises(PodlifeError, match="start `podlife up` again"):
+    with pytest.raises(PodlifeError, match="run `podlife up` again"):
         await reading
     await until(lambda: not Path(f"/proc/{component.pid}/cwd").exists())
     await fork_server.close()
 
 
-async def test_orders_that_the_fork_server_has_no_room_for_are_not_lost(components: Components) -> None:
+async def test_messages_that_the_fork_server_has_no_room_for_are_not_lost(components: Components) -> None:
     component = components.start("serve", word="")
     await components.ready(component)
     os.kill(components.fork_server.pid, signal.SIGSTOP)
     try:
         for _ in range(2000):
             components.supervisor.signal(component, 0)
-        components.supervisor.order(component, {"left": 5})
+        components.supervisor.send(component, {"left": 5})
     finally:
         os.kill(components.fork_server.pid, signal.SIGCONT)
     await until(lambda: component.left == 5)

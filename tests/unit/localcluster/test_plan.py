@@ -20,14 +20,14 @@ def plan_of(**settings: object) -> ClusterPlan:
 async def test_every_node_has_a_process_and_a_folder_of_its_own() -> None:
     parts = plan_of(nodes=3).make_nodes()
     assert [each.name for each in parts] == ["node-0", "node-1", "node-2"]
-    assert len({each.order["data"] for each in parts}) == 3
+    assert len({each.config["data"] for each in parts}) == 3
     assert len({each.log for each in parts}) == 3
 
 
 async def test_simulated_nodes_share_a_process_and_have_no_pods_to_stop() -> None:
     plan = plan_of(nodes=100, runtime="sim")
     [fleet] = plan.make_nodes()
-    assert (fleet.kind, fleet.order["nodes"]) == ("hollow-nodes", 100)
+    assert (fleet.kind, fleet.config["nodes"]) == ("hollow-nodes", 100)
     assert plan.make_pod_shutdowns() == []
 
 
@@ -39,13 +39,13 @@ async def test_every_order_can_be_sent() -> None:
     plan = plan_of(nodes=1)
     parts = [plan.make_apiserver(), plan.make_controllers(), *plan.make_nodes(), *plan.make_pod_shutdowns()]
     for part in parts:
-        assert json.loads(json.dumps(part.order)) == part.order
+        assert json.loads(json.dumps(part.config)) == part.config
 
 
 async def test_a_server_that_is_started_again_keeps_the_port_it_found() -> None:
     apiserver = plan_of(port=0).make_apiserver()
     keep_port(apiserver, "https://127.0.0.1:41234")
-    assert apiserver.order["port"] == 41234
+    assert apiserver.config["port"] == 41234
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ async def test_a_server_that_is_started_again_keeps_the_port_it_found() -> None:
 async def test_an_audit_log_is_kept_in_the_data_folder_unless_told_otherwise(
     given: str | None, path: str
 ) -> None:
-    order = plan_of(audit_log_path=given).make_apiserver().order
-    assert (order["audit_log_path"], order["audit_log_max_mb"], order["audit_log_max_backups"]) == (
+    config = plan_of(audit_log_path=given).make_apiserver().config
+    assert (config["audit_log_path"], config["audit_log_max_mb"], config["audit_log_max_backups"]) == (
         path,
         10,
         3,

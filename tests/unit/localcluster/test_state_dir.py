@@ -17,7 +17,7 @@ from podlife.localcluster.state_dir import Holder, StateDir, age_seconds, choose
 def test_what_it_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
     folder = StateDir(tmp_path / "data")
     folder.claim()
-    folder.sign("https://127.0.0.1:1")
+    folder.record_holder("https://127.0.0.1:1")
     made = [folder.path, *folder.path.rglob("*")]
     assert {stat.S_IMODE(each.stat().st_mode) & 0o077 for each in made} == {0}
 
@@ -25,7 +25,7 @@ def test_what_it_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_folder_that_is_held_is_refused_with_who_holds_it(tmp_path: Path) -> None:
     first = StateDir(tmp_path)
     first.claim()
-    first.sign("https://127.0.0.1:1")
+    first.record_holder("https://127.0.0.1:1")
     with pytest.raises(ConfigError, match=f"process {os.getpid()}: `podlife down"):
         StateDir(tmp_path).claim()
 
@@ -45,11 +45,11 @@ def test_a_folder_of_another_format_is_left_alone(tmp_path: Path) -> None:
 def test_one_who_has_ended_is_not_alive_but_its_format_is_known(tmp_path: Path) -> None:
     folder = StateDir(tmp_path)
     folder.claim()
-    folder.sign("https://127.0.0.1:1")
+    folder.record_holder("https://127.0.0.1:1")
     holder = folder.holder()
     assert holder is not None
     assert holder.is_alive
-    folder.unsign()
+    folder.clear_holder()
     after = folder.holder()
     assert after is not None
     assert not after.is_alive

@@ -67,7 +67,7 @@ class EvictionsMachine(RuleBasedStateMachine):
     def pod_comes_or_changes(self, uid: str, tolerations: list[Toleration]) -> None:
         self.model.pods[uid] = tuple(tolerations)
         if self.model.taints:
-            self.evictions.look(self._pod(uid), self.now)
+            self.evictions.evaluate(self._pod(uid), self.now)
             self.model.look(uid, self.now)
 
     @rule(uid=UIDS)
@@ -84,7 +84,7 @@ class EvictionsMachine(RuleBasedStateMachine):
         is_tainted = self.evictions.set_taints(seen)
         for uid in self.model.pods:
             if is_tainted:
-                self.evictions.look(self._pod(uid), self.now)
+                self.evictions.evaluate(self._pod(uid), self.now)
             else:
                 self.evictions.cancel(uid)
             self.model.look(uid, self.now)
@@ -122,14 +122,14 @@ def test_a_pod_that_was_evicted_does_not_go_again_for_a_taint_that_is_written_an
     for time_added in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z"):
         tainted.spec = MonitoredNodeSpec(taints=(NodeTaint("a", effect="NoExecute", time_added=time_added),))
         evictions.set_taints(tainted)
-        evictions.look(going, 0.0)
+        evictions.evaluate(going, 0.0)
         for eviction in evictions.take_due(5.0):
             assert time_added == "2026-01-01T00:00:00Z"
             evictions.finish(eviction.uid)
     assert evictions.waiting == {}
     # When the taint was away it is another one.
     evictions.cancel("p1")
-    assert evictions.look(going, 10.0) is EvictionOutcome.SET
+    assert evictions.evaluate(going, 10.0) is EvictionOutcome.SET
 
 
 COUNTS = st.dictionaries(

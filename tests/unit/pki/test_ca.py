@@ -122,7 +122,7 @@ def test_an_authority_that_was_lost_is_not_replaced_by_another(pki: CertificateA
     path = pki.ensure("server.pem", SERVER)
     before = path.read_bytes()
     (path.parent / "ca.pem").unlink()
-    with pytest.raises(ConfigError, match=r"ca.pem is missing, but what it signed is there"):
+    with pytest.raises(ConfigError, match=r"ca.pem is missing, but certificates it signed exist"):
         pki.ensure("server.pem", SERVER)
     assert path.read_bytes() == before
     assert not (path.parent / "ca.pem").exists()
@@ -134,7 +134,7 @@ def test_an_authority_with_any_byte_changed_is_refused_and_left_alone(pki: Certi
     for position in range(len(b"checksum: "), len(whole)):
         damaged = whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :]
         ca.write_bytes(damaged)
-        with pytest.raises(ConfigError, match=r"ca.pem is damaged: bring it back from a copy"):
+        with pytest.raises(ConfigError, match=r"ca.pem is damaged: restore it from a backup"):
             pki.issue(NODE)
     with pytest.raises(ConfigError, match=r"ca.pem is damaged"):
         pki.ensure("server.pem", SERVER)

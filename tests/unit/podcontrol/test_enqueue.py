@@ -115,5 +115,5 @@ async def test_a_pod_that_is_first_seen_on_its_way_out_is_no_creation() -> None:
 
 
 def test_expectations_need_to_know_the_owners() -> None:
-    with pytest.raises(ValueError, match="in which cache the owners are"):
+    with pytest.raises(ValueError, match="expectations require `owners`"):
         EnqueueOwner(Queue("test"), REPLICA_SETS, None, UidTrackedExpectations())

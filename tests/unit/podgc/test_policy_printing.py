@@ -18,7 +18,7 @@ protected: pods with annotation example.com/hold
 protected: pods with annotation example.com/state=frozen
 protected: pods with annotation podlife.dev/keep-until, until then
 rule evicted: ended pods in phase Failed with reason Evicted or OutOf* in every namespace go 10m after their end
-rule jobs (off): ended pods with exit code 1 or 137 owned by a Job or owned by nobody with labels app in (a,b) \
+rule jobs (off): ended pods with exit code 1 or 137 owned by a Job or without a controller with labels app in (a,b) \
 on node gpu-* in namespace team-* with labels env!=prod, but not pods with labels debug=true in every namespace, \
 go 1d after their end, and before that the 5 that were created last of each owner stay, and the others go at once; \
 each waits until its owner has seen the end, at most 10m after it
@@ -28,7 +28,7 @@ upstream/terminated: ended pods that no rule has go, but 500 of them stay, the y
 upstream/out-of-service: off
 upstream/orphaned: pods go whose node has been gone for 1m30s
 upstream/unscheduled: terminating pods go that were never scheduled
-guard: nothing is changed: what would be done is only told
+guard: nothing is changed: actions are only reported
 guard: at most 100 pods go in any minute
 guard: at most 500 pods go in one pass
 guard: where one pass would take more than 50% of the pods of a namespace, and more than 3, none goes until a \
@@ -69,7 +69,7 @@ def test_the_limits_of_a_rule_are_told_apart() -> None:
         "pods in every namespace go when they were deleted and are still there 5m after their grace"
     )
     assert words_of("maxTerminating: 0s, select: {ownerKind: [none], namespaces: {labels: a=b}}") == (
-        "rule a: pods owned by nobody in namespaces with labels a=b go when they were deleted and are "
+        "rule a: pods without a controller in namespaces with labels a=b go when they were deleted and are "
         "still there 0s after their grace"
     )
 

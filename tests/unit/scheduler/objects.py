@@ -7,7 +7,7 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.scheduler.demand import demand_of
 from podlife.scheduler.node_cache import NodeCache
-from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, no_room
+from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, unschedulable_message
 from podlife.scheduler.views import SchedulerNode, SchedulerPod
 from tests.kit import objects
 
@@ -51,6 +51,6 @@ class Place:
         demand = demand_of(one)
         decided = self.decider.decide(demand)
         if not isinstance(decided, str):
-            return no_room(len(self.nodes), decided)
+            return unschedulable_message(len(self.nodes), decided)
         self.nodes.put_pod(one.metadata.uid, demand, decided)
         return decided

@@ -26,12 +26,12 @@ def test_one_that_fits_nowhere_waits_for_help_and_no_less_than_its_backoff() -> 
     assert names(waiting, 0) == ["a"]
     waiting.failed(one.metadata.uid, 0, is_waiting=True)
     assert names(waiting, 50) == []
-    waiting.something_helps(0.2)
+    waiting.activate_unschedulable(0.2)
     assert names(waiting, 0.9) == []
     assert waiting.next_time() == 1.0
     assert names(waiting, 1.0) == ["a"]
     waiting.failed(one.metadata.uid, 1.0, is_waiting=True)
-    waiting.something_helps(1.5)
+    waiting.activate_unschedulable(1.5)
     assert waiting.next_time() == 3.0
 
 

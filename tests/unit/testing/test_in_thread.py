@@ -27,7 +27,7 @@ def test_any_client_reaches_it_by_its_kubeconfig_and_its_file_is_private() -> No
             return await inside.until(lambda: bool(inside.node("n1").containers), within=20)
 
         assert cluster.call(run_a_pod) < 20
-        with pytest.raises(ConfigError, match="lives in real time, which cannot be turned"):
+        with pytest.raises(ConfigError, match="runs in real time, which cannot be advanced"):
             cluster.call(lambda inside: inside.advance(minutes=5))
         folder = cluster.kubeconfig.parent
     assert not folder.exists()

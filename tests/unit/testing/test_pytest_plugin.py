@@ -85,7 +85,7 @@ def test_failures_are_told_as_they_are(project: pytest.Pytester) -> None:
     result.assert_outcomes(failed=3, errors=1)
     for line in (
         "*AssertionError: assert 'n1' == 'n2'*",
-        "*there is no node 'n7' in this cluster, only n1*",
+        "*unknown node 'n7'; this cluster has n1*",
         "*takes names: write podlife_cluster(nodes=3)*",
         "*tasks left behind: ?'left over'?*",
     ):

@@ -19,15 +19,15 @@ class Seen(Observatory):
 
     def __init__(self, client: Client) -> None:
         super().__init__(client)
-        self._told = 0
+        self._with_verdict = 0
 
     def tell(self, ref: Ref, name: str, **rest: Any) -> None:
-        self._told += 1
+        self._with_verdict += 1
         metadata = {
             "name": name,
             "namespace": "ns-a",
-            "uid": UID.format(self._told),
-            "resourceVersion": str(self._told),
+            "uid": UID.format(self._with_verdict),
+            "resourceVersion": str(self._with_verdict),
             **rest.pop("metadata", {}),
         }
         self._apply(ref, EventType.ADDED, {"metadata": metadata, **rest})

@@ -1,5 +1,5 @@
-"""What the real API server fills into a pod and leaves out of one: for a server that stores pods, and for a node that
-reads them from files. Objects have passed the schema check before."""
+"""kube-apiserver's defaulting of pods: for a server that stores them, and for a node that reads them from files.
+Objects must have passed the schema check."""
 
 from podlife.api.defaults.pods import default_container, default_pod, default_pod_spec
 from podlife.api.defaults.volumes import default_claim_spec, default_volume, default_volume_source

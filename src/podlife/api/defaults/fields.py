@@ -1,7 +1,6 @@
-"""What defaulting does to fields of any kind: drops empty ones, fills in others, rewrites quantities.
+"""Defaulting of single fields: drops empty ones, fills in others, canonicalizes quantities.
 
-Quantities are read here for the first time: a malformed one is refused as the real server refuses an object
-that it cannot decode.
+Quantities are parsed here for the first time: a malformed one is rejected like an object that cannot be decoded.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _image = re.compile(
 
 
 def drop_empty_parts(value: Any) -> None:
-    """Through and through: lists and label maps that are empty are left out, as upstream does."""
+    """Recursively drop empty lists and label maps, as upstream does."""
     if isinstance(value, list):
         for item in value:
             drop_empty_parts(item)
@@ -42,7 +41,7 @@ def drop_empty_parts(value: Any) -> None:
 
 
 def drop_empty(obj: Object, keep: frozenset[str]) -> None:
-    """Remove what upstream's types leave out when empty: all but the fields that are pointers there."""
+    """Remove empty fields, except those that are pointers in upstream's types (`keep`)."""
     if all(obj.values()):
         return
     for field in [field for field, value in obj.items() if not value and field not in keep]:
@@ -50,7 +49,7 @@ def drop_empty(obj: Object, keep: frozenset[str]) -> None:
 
 
 def drop_empty_fields(obj: Object, *fields: str) -> None:
-    """Remove these fields where they are empty."""
+    """Remove these fields if they are empty."""
     for field in fields:
         if not obj.get(field, True):
             del obj[field]
@@ -69,7 +68,7 @@ def fill_absent(obj: Object, **values: Any) -> None:
 
 
 def _read(value: Any) -> str:
-    """A quantity may come as a number; its canonical text, or the 400 of an object that cannot be read."""
+    """The canonical text of a quantity, which may be a number; raises 400 as for an object that cannot be decoded."""
     try:
         return canonical_quantity(value if isinstance(value, str) else str(value))
     except ValueError as error:
@@ -77,7 +76,7 @@ def _read(value: Any) -> str:
 
 
 def canonical(obj: Object, field: str) -> None:
-    """Write the quantity in a field, if there is one, as the real server stores it."""
+    """Replace the quantity in a field, if any, by the text that kube-apiserver stores."""
     if (value := obj.get(field)) is not None:
         obj[field] = _read(value)
 
@@ -107,7 +106,7 @@ def default_resource_lists(resources: Object) -> None:
 
 
 def default_requests_from_limits(resources: Object) -> None:
-    """A limit without a request is also the request: in pods, not in templates."""
+    """A limit without a request is also the request, in pods but not in templates."""
     if limits := resources.get("limits"):
         requests = resources.setdefault("requests", {})
         for name, value in limits.items():
@@ -115,7 +114,7 @@ def default_requests_from_limits(resources: Object) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """Always for what may change under its name: `latest`, or no tag and no digest."""
+    """Always for mutable references: `latest`, or neither tag nor digest."""
     return _pull_policy(image) if len(image) <= _LONGEST_IMAGE else "IfNotPresent"
 
 

@@ -1,7 +1,7 @@
-"""What the real API server fills into a pod, and what it leaves out of one.
+"""kube-apiserver's defaulting of pods.
 
-`default_pod_spec` is shared by pods and by the templates that make them; `default_pod` adds what only a pod
-gets. Every pod passes here on every write: plain dictionaries, no walking of what is not there.
+`default_pod_spec` is shared by pods and pod templates; `default_pod` adds defaults for pods only. Runs on every write
+of a pod, so it avoids visiting absent fields.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def default_pod_spec(spec: Object) -> None:
     spec["terminationGracePeriodSeconds"] = grace if grace >= 0 else 1
     if not spec.get("schedulerName"):
         spec["schedulerName"] = "default-scheduler"
-    # An old name and a new one for the same thing: upstream always shows both.
+    # An old and a new name of the same field: upstream always shows both.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for field in ("containers", "initContainers", "ephemeralContainers"):
@@ -151,7 +151,7 @@ def _default_http(handler: Object) -> None:
 
 
 def _default_pod_level_requests(spec: Object) -> None:
-    """With limits for the pod as a whole: requests from what the containers ask together, or the limits."""
+    """Pod-level requests for pod-level limits: the sum of the containers' requests, or the limits."""
     limits = (spec.get("resources") or {}).get("limits")
     if not limits:
         return
@@ -167,7 +167,7 @@ def _default_pod_level_requests(spec: Object) -> None:
 
 
 def _together(spec: Object) -> dict[str, str]:
-    """What all containers request: sidecars beside the others, the largest init container if that is more."""
+    """Requests of all containers: regular ones and sidecars, or the largest init container if that is more."""
     totals: dict[str, int] = {}
     largest: dict[str, int] = {}
     sidecars: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Defaults of volumes: an empty directory where no source is named, file modes, the claims of templates."""
+"""Defaults of volumes: emptyDir if no source is named, file modes, claims in templates."""
 
 from __future__ import annotations
 

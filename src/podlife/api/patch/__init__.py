@@ -1,8 +1,8 @@
-"""The three patch formats that the Kubernetes API takes, and the making of a strategic one.
+"""The three patch formats of the Kubernetes API, and the creation of strategic merge patches.
 
-All are pure functions: neither the object nor the patch is changed. A result may share parts with both, except
-that of `json_patch`; `schema.check`, which every patched object passes next, makes all of it anew. Errors are
-`PatchError`s that carry the code and the words with which the real API server answers.
+All are pure functions: neither the object nor the patch is changed. A result may share parts with both, except that of
+`json_patch`; `schema.check`, which every patched object passes next, copies all of it. Errors are `PatchError`s with
+kube-apiserver's code and message.
 """
 
 from __future__ import annotations

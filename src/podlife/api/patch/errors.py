@@ -1,4 +1,4 @@
-"""What is wrong with a patch, as the real API server answers it."""
+"""Errors of patches, with kube-apiserver's codes and messages."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class PatchError(ApiError):
 
 
 def too_much(why: str) -> PatchError:
-    """The patch asks for more work than a request may cost."""
+    """The patch requires more work than a request may cost."""
     return PatchError(f"Request entity too large: {why}", code=413, reason="RequestEntityTooLarge")
 
 
 def does_not_apply(cause: str) -> PatchError:
-    """A well-formed JSON patch that does not fit the object. Upstream keeps the cause to itself."""
+    """A well-formed JSON patch that does not apply to the object. Upstream's message omits the cause."""
     error = PatchError(
         "the server rejected our request due to an error in our request",
         code=422,
@@ -35,8 +35,8 @@ def does_not_apply(cause: str) -> PatchError:
 
 
 def invalid_patch(shown: str, cause: str) -> InvalidError:
-    """The patched object cannot be read: `shown` is the patched object as JSON, or for a strategic patch the
-    patch itself (see `go_format`)."""
+    """The patched object is invalid: `shown` is the patched object as JSON or, for a strategic patch, the patch itself
+    (see `go_format`)."""
     return invalid("", "", "", [bad_value("patch", shown, cause)])
 
 
@@ -56,6 +56,6 @@ def go_format(value: Any) -> str:
 
 
 def go_type_of(value: object, other: str) -> str:
-    """What Go calls the type of a JSON value, or `other` if it has no type of its own."""
+    """Go's name for the type of a JSON value; `other` if it has none."""
     names = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map[string]interface {}"}
     return names.get(type(value), other)

@@ -1,7 +1,7 @@
 """Fields in strategic patches: how each is treated, and how elements of lists are found and ordered.
 
-The order of a merged list is: what the patch names, in the patch's order; what only the server has, in the
-server's order; and between the two the server's order where both are known to it, else the patch first.
+Order of a merged list: elements of the patch in the patch's order, elements that only the server has in the server's
+order; between the two the server's order if the server has both, else the patch first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Key = tuple[type, Any]
 
 
 class Treatment(NamedTuple):
-    """`type` is that of the value (for a list: of its elements), in the table's notation."""
+    """`type` is that of the value or, for a list, of its elements, in the notation of `schema.table`."""
 
     type: str
     strategy: str = ""
@@ -28,7 +28,7 @@ class Treatment(NamedTuple):
 
 
 def type_key(api_version: str, kind: str) -> str:
-    """The type of a kind. Raises PatchError when the kind is not known."""
+    """The type of a kind. Raises PatchError if the kind is unknown."""
     found = type_of_kind(api_version, kind)
     if found is None:
         raise PatchError(
@@ -68,7 +68,7 @@ def _field(parent: str, name: str) -> Field:
     kind = type_named(parent[1:])
     if found := kind.fields.get(name):
         return found
-    # Upstream looks again without regard to case.
+    # Upstream falls back to a case-insensitive match.
     folded = name.casefold()
     for field in kind.fields.values():
         if field.name.casefold() == folded:
@@ -77,14 +77,14 @@ def _field(parent: str, name: str) -> Field:
 
 
 def same_value(value: Any) -> Key:
-    """A scalar so that it is equal only to its like: in JSON true is not 1."""
+    """A scalar with its type, because in JSON true is not 1."""
     if isinstance(value, dict | list):
         raise PatchError(f"expected a scalar, but received {go_format(value)}")
     return type(value), value
 
 
 def key_of(element: Any, merge_key: str) -> Key:
-    """What identifies an element: the value under the merge key, or without one the element itself."""
+    """Identity of an element: the value of the merge key or, without one, the element itself."""
     if not merge_key:
         return same_value(element)
     if not isinstance(element, dict):
@@ -97,7 +97,7 @@ def key_of(element: Any, merge_key: str) -> Key:
 
 
 def are_objects(*lists: Sequence[Any]) -> bool:
-    """Whether the elements are objects; all must be of one type, and none a list."""
+    """Whether the elements are objects. Raises PatchError for mixed types and for lists of lists."""
     kinds = {type(element) for elements in lists for element in elements}
     if kinds == {list}:
         raise _list_of_lists()

@@ -1,10 +1,10 @@
-"""JSON patch (RFC 6902), with the habits of the library upstream uses, and JSON merge patch (RFC 7386).
+"""JSON patch (RFC 6902), with the deviations of the library upstream uses, and JSON merge patch (RFC 7386).
 
-Where that library is laxer than the RFC so is this: an index may be negative, counting from the end; `replace`
-of a field that is not there adds it; `test` for null holds where nothing is; a value that is left out is null.
+Like that library, it is laxer than the RFC: an index may be negative, counting from the end; `replace` of a missing
+field adds it; `test` for null succeeds on a missing field; an omitted value is null.
 
-A small patch can ask for a lot: copies of copies, or an element put before a million others, ten thousand times.
-What one patch may copy and move is bounded.
+A small patch can be expensive: copies of copies, or ten thousand insertions before a million elements. The number of
+bytes copied and elements moved by a patch is bounded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Operation = dict[str, Any]
 
 @dataclass(slots=True)
 class _Effort:
-    """What a patch has cost so far."""
+    """Cost of a patch so far."""
 
     copied_bytes: int = 0
     shifted_elements: int = 0
@@ -48,16 +48,16 @@ class _Effort:
         return _copied(value)
 
     def shift(self, elements: list[Any], index: int) -> None:
-        """An element comes or goes at this place: all that follow move."""
+        """Account for an insertion or removal at `index`, which moves all following elements."""
         self.shifted_elements += len(elements) - index
         if self.shifted_elements > _MOST_SHIFTED_ELEMENTS:
             raise too_much(f"A JSON patch may move at most {_MOST_SHIFTED_ELEMENTS} elements of lists")
 
 
 def json_patch(obj: dict[str, Any], operations: Any) -> Any:
-    """The object after the operations; it shares nothing with the arguments.
+    """Return the result of the operations, which shares nothing with the arguments.
 
-    It is whatever the operations make of it: replacing the root may give a list. Raises PatchError."""
+    It need not be an object: replacing the root may give a list. Raises PatchError."""
     checked = _checked(operations)
     document = _copied(obj)
     effort = _Effort()
@@ -67,7 +67,7 @@ def json_patch(obj: dict[str, Any], operations: Any) -> Any:
 
 
 def unknown_operation_fields(operations: Any) -> list[str]:
-    """Fields of the operations that mean nothing, in the words of strict validation."""
+    """Unknown fields of the operations, in the words of strict validation."""
     return [
         f'json patch unknown field "[{index}].{name}"'
         for index, operation in enumerate(operations or ())
@@ -133,7 +133,7 @@ def _locate(document: Any, path: str, name: str) -> tuple[Any, str]:
 
 
 def _child(container: Any, key: str) -> Any:
-    """What stands under the key, or None: a path that goes on from there is missing."""
+    """The value of the key; None if it is missing."""
     if isinstance(container, dict):
         return container.get(key)
     if isinstance(container, list) and _is_index(key) and -len(container) <= int(key) < len(container):
@@ -142,7 +142,7 @@ def _child(container: Any, key: str) -> Any:
 
 
 def _index(items: list[Any], key: str, length: int) -> int:
-    """The place that a key means in a list in which `length` places can be named."""
+    """The index that a key denotes in a list with `length` addressable positions."""
     if not _is_index(key):
         raise does_not_apply(f"value was not a proper array index: '{key}'")
     index = int(key)
@@ -250,7 +250,7 @@ _OPERATIONS: dict[str | None, Callable[[Any, str, Operation, _Effort], None]] = 
 def merge_patch(obj: dict[str, Any], patch: Any) -> dict[str, Any]:
     """The object with the patch merged in: null removes, objects merge, everything else replaces.
 
-    Only what leads to a change is copied. Raises PatchError."""
+    Copies only objects on the path to a change. Raises PatchError."""
     if patch is None:
         raise PatchError("Invalid JSON Patch")
     if not isinstance(patch, dict):

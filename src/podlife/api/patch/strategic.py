@@ -1,8 +1,8 @@
 """Strategic merge patch: lists merge by the key that a field's type declares, unless a directive differs.
 
-The directives: `$patch: replace` or `delete` in an object or a list element, `$deleteFromPrimitiveList/<field>`,
-`$setElementOrder/<field>` and `$retainKeys`. What each does, and what is an error, follows upstream to the
-letter; upstream's order of work is kept too, since a patch may hold several directives for one field.
+Directives: `$patch: replace` or `delete` in an object or a list element, `$deleteFromPrimitiveList/<field>`,
+`$setElementOrder/<field>` and `$retainKeys`. Effects, errors and the order of processing are upstream's, since a patch
+may have several directives for one field.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _NIL = "%!s(<nil>)"
 
 Map = dict[str, Any]
 
-# An element may be named again and again in one patch, and each time all that it holds is merged.
+# A patch may name an element repeatedly, and each time all of it is merged.
 _MOST_MERGED = 300_000
 
 
 @dataclass(slots=True)
 class _Effort:
-    """How many fields and elements a patch has merged so far."""
+    """Number of fields and elements merged so far."""
 
     merged: int = 0
 
@@ -112,7 +112,7 @@ def _apply_retain_keys(result: Map, patch: Map) -> None:
 
 
 def _target(name: str, prefix: str, complaint: str) -> str:
-    """The field that a directive of the form `$prefix/field` is about."""
+    """The field of a directive `$prefix/field`."""
     start, slash, field = name.partition("/")
     if start != prefix or not slash:
         raise PatchError(complaint)
@@ -151,7 +151,7 @@ def _is_directed(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value that is taken over whole: nulls mean nothing there, and directives neither."""
+    """A value that is copied whole, without nulls and directives."""
     if isinstance(value, dict):
         return {
             name: _plain(item) for name, item in value.items() if item is not None and not _is_directed(item)
@@ -192,7 +192,7 @@ def _merge_elements(current: list[Any], patch: list[Any], element: Treatment, ef
 def _apply_element_directives(
     current: list[Any], patch: list[Any], merge_key: str
 ) -> tuple[list[Any], list[Any]]:
-    """The list without what the patch deletes, and the patch without directives."""
+    """The list without deleted elements, and the patch without directives."""
     rest, replaces = [], False
     deleted: set[Key] = set()
     for item in patch:
@@ -214,7 +214,7 @@ def _apply_element_directives(
 
 
 def _places(elements: list[Any], merge_key: str) -> dict[Key, int]:
-    """Where the first element of each key stands. Looking for each would make long lists a heavy load."""
+    """Index of the first element of each key, so that long lists cost linear time."""
     places: dict[Key, int] = {}
     for place, element in enumerate(elements):
         if merge_key in element:
@@ -223,7 +223,7 @@ def _places(elements: list[Any], merge_key: str) -> dict[Key, int]:
 
 
 def _apply_order(result: Map, patch: Map, directive: str, kind: str, effort: _Effort) -> None:
-    """Merge the list that `$setElementOrder/<field>` is about and put it in that order."""
+    """Merge the list of `$setElementOrder/<field>` and sort it in that order."""
     order = patch.pop(directive)
     if not isinstance(order, list):
         raise PatchError(f"expected a []interface {{}}, but received a {go_type_of(order, _NIL)}")
@@ -254,7 +254,7 @@ def _as_list(holder: Map, name: str) -> list[Any] | None:
 
 
 def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
-    """What the patch changes must stand in the order it asks for, in that order."""
+    """The changed elements must occur in the requested order, in the same sequence."""
     if not changes or not order:
         return
     pending = [item for item in changes if not (merge_key and _is_directed(item))]

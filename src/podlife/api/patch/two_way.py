@@ -1,8 +1,8 @@
-"""The strategic merge patch that leads from one object to another.
+"""Creates the strategic merge patch from one object to another.
 
-Controllers send their changes as such patches: only what changed goes over the wire, and list elements that
-somebody else added stay. `strategic_merge_patch(old, create_two_way_merge_patch(old, new))` is `new`, but for the
-order of merged lists, which is kept through `$setElementOrder`.
+Controllers send changes as such patches: only differences are sent, and list elements that other writers added are
+kept. `strategic_merge_patch(old, create_two_way_merge_patch(old, new))` equals `new`, except for the order of merged
+lists, which `$setElementOrder` preserves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Map = dict[str, Any]
 
 
 def create_two_way_merge_patch(old: Map, new: Map, api_version: str, kind: str) -> Map:
-    """The patch; empty when nothing differs. It may share parts with `new`. Raises PatchError."""
+    """The patch; empty if the objects are equal. It may share parts with `new`. Raises PatchError."""
     return _object_diff(old, new, type_key(api_version, kind))
 
 

@@ -1,15 +1,14 @@
-"""The types of Kubernetes: what an object of a kind may hold, and what it looks like once it is read.
+"""The types of Kubernetes: decoding and canonical form of the objects of a kind.
 
-`check` is the gate that every object from outside passes before anything else looks at it. Afterwards the
-object has the shape that Kubernetes' own types have, so that nothing behind it needs to be defensive:
+Every object from outside passes `check` before it is used. Afterwards the object has the shape of Kubernetes' own
+types, so that later code need not be defensive:
 
 * every field is known and of its type; integers are in range; times, quantities and base64 are valid;
-* values are as the real API server writes them: quantities and times in canonical form, empty values that Go
-  leaves out are gone, structs that Go always writes are there (`resources: {}`, `status: {}`), and so are
-  required scalars (`restartCount: 0`);
-* there are no nulls, except for a time that is always written and unset (`lastProbeTime` of a condition).
+* values are as kube-apiserver writes them: quantities and times in canonical form, empty values that Go omits removed,
+  structs that Go always writes (`resources: {}`, `status: {}`) and required scalars (`restartCount: 0`) present;
+* nulls occur only for an unset time that is always written (`lastProbeTime` of a condition).
 
-What required fields and sensible values are is not known here: that is validation.
+Required fields and plausible values are left to validation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gate for objects from outside: one pass in C when all is well, a slow walk when not."""
+"""Checks objects from outside: one pass in C for valid ones, a slow walk for the others."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from podlife.errors import PodlifeError
 
 
 class DecodeError(PodlifeError, ValueError):
-    """The object is not of its kind's shape. The text is upstream's, of the cause alone."""
+    """The object does not have the shape of its kind. The text is upstream's, without prefixes."""
 
 
 class UnknownKindError(PodlifeError, ValueError):
-    """There is no such kind in the table."""
+    """The kind is not in the table."""
 
     def __init__(self, api_version: str, kind: str) -> None:
         super().__init__(f'no kind "{kind}" is registered for version "{api_version}"')
 
 
 _types: dict[tuple[str, str], tuple[Type, type[msgspec.Struct]]] = {}
-# msgspec learns a shape when it is first used, and ends the process if two threads do that at once.
+# msgspec compiles a shape at its first use, and crashes the process if two threads do that at once.
 _learning = threading.Lock()
 
 
@@ -41,11 +41,11 @@ def _known(api_version: str, kind: str) -> tuple[Type, type[msgspec.Struct]]:
 
 
 def check(api_version: str, kind: str, obj: dict[str, Any]) -> list[str]:
-    """Make the object what the real server would have read from it, in place, and say which fields were
-    unknown (`unknown field "spec.foo"`, in the order in which they came; they are gone).
+    """Convert the object in place to what kube-apiserver would have decoded, and return the removed unknown fields
+    (`unknown field "spec.foo"`) in document order.
 
-    The dictionaries inside are new ones: a reference into the object from before the call is stale.
-    Raises DecodeError, and UnknownKindError for a kind that is not in the table."""
+    Nested dictionaries are replaced: references into the object from before the call are stale.
+    Raises DecodeError, or UnknownKindError for a kind that is not in the table."""
     kind_type, shape = _types.get((api_version, kind)) or _known(api_version, kind)
     unknown: list[str] = []
     try:
@@ -71,5 +71,5 @@ def _read_slowly(
         return fit(shape, read), list(walk.unknown)
     except DecodeError:
         raise
-    except ValueError as error:  # msgspec.ValidationError is one: the shape has the last word
+    except ValueError as error:  # includes msgspec.ValidationError
         raise DecodeError(str(error)) from None

@@ -1,7 +1,7 @@
-"""Keys that stand twice in one JSON object: decoding keeps the last of them, strict validation refuses them.
+"""Duplicate keys of a JSON object: decoding keeps the last one, strict validation rejects them.
 
-A decoder that tells of every key is slow, so the answer "none" comes from counting: a document without
-duplicates has as many keys as what was decoded from it, and one with duplicates has more.
+A decoder that reports every key is slow, so documents without duplicates are recognized by counting: they have as many
+keys as the decoded value, and documents with duplicates have more.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _LONGEST_PATH = 4 * 1024
 
 
 def duplicate_fields(raw: bytes, decoded: Any = None) -> list[str]:
-    """`duplicate field "spec.x"` for every key that stands again in its object, in upstream's words.
+    """`duplicate field "spec.x"` for every repeated key, in upstream's words.
 
-    `raw` must be valid JSON. Who has decoded it already, and not changed it since, hands it over as `decoded`:
-    most of the time goes into decoding."""
+    `raw` must be valid JSON. `decoded` is its decoded, unchanged value, if the caller has it: decoding takes most of
+    the time."""
     plain = msgspec.json.encode(msgspec.json.decode(raw) if decoded is None else decoded)
     if plain == raw or count_keys(raw) == count_keys(plain):
         return []
-    # Pairs stay pairs, so that an object is told from a list by its type. Numbers stay text: they do not matter,
-    # and Python refuses very long ones.
+    # `_Pairs` distinguishes an object from a list. Numbers stay text: they do not matter, and Python rejects very long
+    # ones.
     document = json.loads(raw, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
     found: dict[str, None] = {}
     for path in _walk(document, []):
@@ -43,8 +43,8 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _walk(value: Any, way: list[str]) -> Iterator[str]:
-    """The paths of duplicates below `way`, the steps down to here. They are joined only for those that are told: a
-    key can be a megabyte long, and have a hundred thousand values below it."""
+    """The paths of duplicates below `way`, the keys down to here. Only reported paths are joined: a key can be a
+    megabyte long, and have a hundred thousand values below it."""
     if isinstance(value, _Pairs):
         seen = set()
         for key, item in value:

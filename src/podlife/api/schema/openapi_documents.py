@@ -1,7 +1,7 @@
-"""The OpenAPI documents of the real API server, cut down to what is served here.
+"""kube-apiserver's OpenAPI documents, reduced to the served resources.
 
-All of them are one compressed file beside this module (`tools/generate_schema.py` writes it), unpacked when
-one is asked for. Nothing of it is kept in memory but the index.
+They are one compressed file beside this module (written by `tools/generate_schema.py`), unpacked on request. Only the
+index is kept in memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _unpacked() -> bytes:
 
 @cache
 def _index() -> tuple[int, dict[str, tuple[int, int, str]]]:
-    """Where the documents begin, and each one's offset, length and hash."""
+    """Start of the documents, and offset, length and hash of each."""
     data = _unpacked()
     end = data.index(b"\n") + 1
     return end, msgspec.json.decode(data[:end], type=dict[str, tuple[int, int, str]])
@@ -31,7 +31,7 @@ def hashes() -> dict[str, str]:
 
 
 def document(path: str) -> bytes | None:
-    """The document as JSON, or None when there is none at that path."""
+    """The document as JSON; None if there is none at that path."""
     start, index = _index()
     if path not in index:
         return None

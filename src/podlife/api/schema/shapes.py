@@ -1,9 +1,8 @@
-"""The shapes that objects must have, as types that msgspec checks in C.
+"""Shapes of objects, as types that msgspec checks in C.
 
-A shape is made from the table when its kind is first used. Converting a dictionary into it proves that every
-field is known and holds what Kubernetes' own type would hold; turning it back gives what Go would write:
-empty values that are marked omitempty are gone, structs and fields that are always written are there, times and
-quantities are in canonical form. Why something does not fit is not told here, but by `walk`.
+A shape is created from the table when its kind is first used. Converting a dictionary into it proves that every field
+is known and of its type; converting it back gives what Go would write: without empty omitempty values, with structs and
+fields that are always written, times and quantities in canonical form. `walk` reports why an object does not fit.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from podlife.api.schema.times import canonical_micro_time, canonical_time
 
 
 class _Text(str):
-    """A text that is checked by Python: msgspec hands it to `_read`."""
+    """Text that Python checks: msgspec passes it to `_read`."""
 
     __slots__ = ()
 
@@ -68,7 +67,7 @@ _ALWAYS: dict[str, Callable[[], Any]] = {
 
 def _read(kind: type, value: Any) -> Any:
     if kind is _Quantity:
-        # A number is taken as its text, which may have changed on the way (1e3 is 1000.0): `walk` does it.
+        # A number would be taken by its text, which decoding may have changed (1e3 is 1000.0): left to `walk`.
         if type(value) is str:
             return _Quantity(canonical_quantity(value.strip()))
     elif type(value) is str:
@@ -88,11 +87,11 @@ def _python_type(kind: str) -> Any:
 
 
 def _member(position: int, field: Field) -> tuple[str, Any, Any]:
-    """One field as msgspec wants it: a default from a factory is written, any other is left out.
+    """One field for msgspec: a default from a factory is written, any other is omitted.
 
-    So null is as good as absent wherever Go has a pointer; elsewhere it is rare, and left to `walk`."""
+    So null equals absent wherever Go has a pointer; elsewhere it is rare, and left to `walk`."""
     kind, first = _python_type(field.type), field.type[0]
-    # Not the JSON name: some of those (`continue`, `from`) are words of Python.
+    # Not the JSON name: some (`continue`, `from`) are Python keywords.
     attribute = f"f{position}"
     if field.pointer or (first in "[{" and field.keep) or first in "RI":
         return attribute, kind | None, msgspec.field(default=None, name=field.name)
@@ -110,7 +109,7 @@ def _member(position: int, field: Field) -> tuple[str, Any, Any]:
 
 @cache
 def shape_of(kind: Type) -> type[msgspec.Struct]:
-    """The shape of a type, made on first use together with all that it holds."""
+    """The shape of a type, created on first use together with all nested shapes."""
     return msgspec.defstruct(
         kind.name,
         [_member(position, field) for position, field in enumerate(kind.fields.values())],

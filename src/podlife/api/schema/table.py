@@ -1,8 +1,7 @@
-"""The generated table of Kubernetes' types: every field of every kind that is served.
+"""The generated table of Kubernetes' types: every field of every served kind.
 
-The data beside this module is written by `tools/generate_schema.py` from Kubernetes' own Go types and is
-never edited by hand. It is read on first use, not at import, and holds what decoding, encoding and patching need:
-no descriptions (those are in the OpenAPI documents, see `documents`).
+`tools/generate_schema.py` writes the data beside this module from Kubernetes' Go types; it is never edited by hand. It
+is loaded on first use, and has what decoding, encoding and patching need; descriptions are in `openapi_documents`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from importlib import resources
 
 import msgspec
 
-# Written by every server and for every group, though they belong to none.
+# Part of every group and version.
 _ANY_VERSION = frozenset({"DeleteOptions", "Status"})
 
 _GO_SCALARS = {
@@ -39,14 +38,14 @@ class Field(msgspec.Struct, frozen=True, array_like=True):
 
     name: str
     type: str
-    # The way to it in protobuf, where a struct that is embedded is a message of its own.
+    # Field numbers down to it in protobuf, where an embedded struct is a message of its own.
     numbers: tuple[int, ...] = ()
     pointer: bool = False
-    # Written even when it holds nothing: not marked omitempty in Go, or a struct.
+    # Written even if empty: not omitempty in Go, or a struct.
     keep: bool = False
     strategy: str = ""
     merge_key: str = ""
-    # The struct it is embedded through: part of the path in upstream's messages.
+    # The embedded struct it belongs to: part of the path in upstream's messages.
     embedded: str = ""
     own_go_type: str = ""
 
@@ -56,7 +55,7 @@ class Field(msgspec.Struct, frozen=True, array_like=True):
 
 
 def go_type(kind: str) -> str:
-    """What upstream calls a type in its messages."""
+    """Upstream's name for a type in messages."""
     match kind[0]:
         case "[":
             return "[]" + go_type(kind[1:])
@@ -68,7 +67,7 @@ def go_type(kind: str) -> str:
 
 
 class Type:
-    """A struct of Kubernetes, its fields by their JSON names and in the order in which they are written."""
+    """A struct of Kubernetes: its fields by JSON name, in the order in which they are written."""
 
     __slots__ = ("fields", "key")
 
@@ -86,7 +85,7 @@ class _Table(msgspec.Struct):
     types: dict[str, tuple[Field, ...]]
 
 
-# Made at import: msgspec ends the process if two threads make it learn a type at once.
+# At import: msgspec crashes the process if two threads compile a type at once.
 _decode = msgspec.json.Decoder(_Table).decode
 
 
@@ -103,7 +102,7 @@ def type_named(key: str) -> Type:
 
 
 def type_of_kind(api_version: str, kind: str) -> Type | None:
-    """The type of a kind that is served, or None."""
+    """The type of a served kind, or None."""
     if kind in _ANY_VERSION:
         api_version = "v1"
     key = _table().kinds.get(api_version, {}).get(kind)

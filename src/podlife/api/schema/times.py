@@ -1,7 +1,7 @@
-"""Times as Go reads and writes them.
+"""Times as Go parses and formats them.
 
-`canonical_time` and `canonical_micro_time` give the text that the real API server would answer with, and
-raise ValueError in the words of Go's time package. The usual case (UTC, seconds) is told by one expression.
+`canonical_time` and `canonical_micro_time` return kube-apiserver's text for a time, and raise ValueError in the words
+of Go's time package. One expression recognizes the usual case (UTC, seconds).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLOCK = r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _is_canonical = re.compile(f"{_DATE}{_CLOCK}Z").fullmatch
 _is_canonical_micro = re.compile(rf"{_DATE}{_CLOCK}\.[0-9]{{6}}Z").fullmatch
 
-# The pieces of Go's layouts in order: the layout's own text, what matches it, the largest value.
+# The parts of Go's layouts in order: the layout's text, its pattern, the largest value.
 _PIECES = (
     ("2006", re.compile(r"[0-9]{4}"), 9999, ""),
     ("-", re.compile(r"-"), None, ""),
@@ -81,28 +81,28 @@ def _parse(text: str, layout: str, *, micro: bool) -> datetime:
     if zone.end() != len(text):
         raise ValueError(f"{shown}: extra text: {_quoted(text[zone.end() :])}")
     micros = int(fraction[0][1:7].ljust(6, "0")) if fraction else 0
-    return _moment(numbers, micros, zone, shown)
+    return _to_datetime(numbers, micros, zone, shown)
 
 
-def _moment(numbers: list[int], micros: int, zone: re.Match[str], shown: str) -> datetime:
+def _to_datetime(numbers: list[int], micros: int, zone: re.Match[str], shown: str) -> datetime:
     year, month, day, hour, minute, second = numbers
     if zone[1] and (int(zone[1]) > 24 or int(zone[2]) >= 60):
         unit = "minute" if int(zone[1]) <= 24 else "hour"
         raise ValueError(f"{shown}: time zone offset {unit} out of range")
     offset = (int(zone[1]) * 3600 + int(zone[2]) * 60) * (-1 if zone[0][0] == "-" else 1) if zone[1] else 0
     try:
-        moment = datetime(year, month, day, hour, minute, second, micros, tzinfo=UTC)
+        time = datetime(year, month, day, hour, minute, second, micros, tzinfo=UTC)
     except ValueError:
         # Python has no year 0, unlike Go; no client means it.
         raise ValueError(f"{shown}: day out of range") from None
     try:
-        return moment.fromtimestamp(moment.timestamp() - offset, UTC) if offset else moment
+        return time.fromtimestamp(time.timestamp() - offset, UTC) if offset else time
     except (ValueError, OverflowError):
         raise ValueError(f"{shown}: day out of range") from None
 
 
 def _quoted(text: str) -> str:
-    """As Go's time package quotes: bytes that are not plain ASCII by their number."""
+    """As Go's time package quotes: bytes other than printable ASCII as escapes."""
     shown = text.replace("\\", "\\\\").replace('"', '\\"')
     shown = _UNPRINTABLE.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode()), shown)
     return f'"{shown}"'

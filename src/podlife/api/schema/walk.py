@@ -1,9 +1,8 @@
-"""The slow walk over an object that does not fit its shape: says why, or makes it fit.
+"""The slow walk over an object that does not fit its shape: reports why, or makes it fit.
 
-It follows Go's decoder through the document in its order, so that errors have upstream's words and the first
-of several is the one upstream would report: a type that does not match is remembered and the walk goes on, a
-value that cannot be read (a time, a quantity) ends it. Unknown fields are collected and left out, nulls go
-away as Go reads them: an absent field, an empty element.
+It visits the document in the order of Go's decoder, so that it reports the same error as upstream, in upstream's words:
+a wrong type is remembered and the walk continues, a value that cannot be parsed (a time, a quantity) ends it. Unknown
+fields are collected and removed; nulls become absent fields or zero elements, as in Go.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from podlife.api.quantity import canonical_quantity
 from podlife.api.schema.table import Field, Type, go_type, type_named
 from podlife.api.schema.times import canonical_micro_time, canonical_time
 
-# Upstream stops counting there.
+# Upstream's limit.
 _MOST_UNKNOWN = 100
 _LIMITS = {"i": 2**31, "l": 2**63}
 _MATCHING = {"s": str, "b": bool}
@@ -25,12 +24,12 @@ _BASE64 = frozenset(string.ascii_letters + string.digits + "+/")
 
 
 def _zero(kind: str) -> Any:
-    """What an element that is null becomes."""
+    """The value of a null element."""
     return {"[": [], "{": {}, "@": {}, "Q": "0", "i": 0, "l": 0, "b": False, "R": None}.get(kind[0], "")
 
 
 def go_kind(value: Any) -> str:
-    """What Go's decoder calls the kind of a JSON value."""
+    """Go's name for the kind of a JSON value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
@@ -49,17 +48,17 @@ def _shown(value: Any) -> str:
 
 
 class Walk:
-    """One walk: `unknown` and `mismatch` are what it found, `struct` goes through an object."""
+    """`struct` walks an object; `unknown` and `mismatch` are the findings."""
 
     def __init__(self) -> None:
         self.unknown: dict[str, None] = {}
         self.mismatch: str | None = None
-        # Where the walk is, for messages: the struct it is in, and the names of the fields down to here.
+        # Current position, for messages: the struct, and the names of the fields down to here.
         self._struct_name = ""
         self._fields: list[str] = []
 
     def struct(self, value: dict[str, Any], kind: Type, path: str = "") -> dict[str, Any]:
-        """The object as it can be read, without nulls and unknown fields. Raises ValueError."""
+        """The decoded object, without nulls and unknown fields. Raises ValueError."""
         read: dict[str, Any] = {}
         outer = self._struct_name
         for name, item in value.items():
@@ -142,7 +141,7 @@ class Walk:
         self._remember_mismatch(_shown(value), "uint8")
         return 0
 
-    # What reads itself ends the walk when it cannot, unlike the other scalars.
+    # Types with their own parser end the walk on an error, unlike other scalars.
 
     def _time(self, value: Any, kind: str) -> str:
         if not isinstance(value, str):
@@ -172,8 +171,8 @@ def _quantity_text(value: Any) -> str:
 
 
 def _check_base64(text: str) -> int | None:
-    """Where (in bytes) the text stops being base64 for Go's standard decoder, which skips line ends,
-    needs padding and ignores stray bits; None if it is valid."""
+    """Byte offset at which Go's standard decoder, which skips line ends, requires padding and ignores stray bits,
+    rejects the text; None if it is valid."""
     data = text.encode().decode("latin-1")
     in_group = 0
     for at, letter in enumerate(data):

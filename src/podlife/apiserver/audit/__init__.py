@@ -1,6 +1,6 @@
 """Audit log of the API server, in the form of `audit.k8s.io/v1`.
 
-`Auditor` asks the policy what to record of a request and follows it to its end; `LogBackend` encodes and writes
+`Auditor` applies the policy to a request and follows it until it ends; `LogBackend` encodes and writes
 events in its own thread. A request never waits for the log: events that do not fit into the queue, or that cannot be
 written, are dropped and counted.
 """

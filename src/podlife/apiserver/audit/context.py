@@ -1,7 +1,7 @@
 """Follows a request through the handler and hands its stages to a backend.
 
-Everything that happens on the path of a request is here, and it is little: the policy is asked once, and each stage
-appends references to a queue. Nothing here raises, so the log never changes the outcome of a request.
+The cost on the path of a request is small: the policy is evaluated once, and each stage appends references to a queue.
+Nothing here raises, so the log never changes the outcome of a request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ENTRY_BYTES = 2048
 
 @dataclass(frozen=True, slots=True)
 class Auditor:
-    """Asks the policy, and sends entries to `sink`, which must not block."""
+    """Applies the policy, and sends entries to `sink`, which must not block."""
 
     policy: AuditPolicy
     sink: Callable[[AuditEntry], None]
@@ -127,7 +127,7 @@ class AuditContext:
             return response
         body = response.body
         if subject.user is None:
-            self._answer = self._told(response, body)
+            self._answer = self._recorded(response, body)
             self._send(STARTED)
         elif response.upgrade is not None:
             self._answer = AuditedResponse(101)
@@ -141,11 +141,11 @@ class AuditContext:
             is_kept = not is_long and subject.config.level >= Level.REQUEST_RESPONSE
             response.body = _Followed(body, partial(self._ended, response), is_kept=is_kept)
         else:
-            self._answer = self._told(response, body)
+            self._answer = self._recorded(response, body)
             self._send(COMPLETE)
         return response
 
-    def _told(self, response: Response, body: Body) -> AuditedResponse:
+    def _recorded(self, response: Response, body: Body) -> AuditedResponse:
         """Keep as much of the body as is recorded: whole objects at the highest level, else only a Status."""
         assert self._subject is not None
         assert not isinstance(body, AsyncIterator)
@@ -184,8 +184,8 @@ class AuditContext:
 
 
 class _Followed:
-    """A streamed body that reports its end, once, however it ends: read to the end, failed, or closed, even before
-    anything was read. `is_kept` hands over what was read, as far as it is recorded."""
+    """A streamed body that reports its end exactly once: exhausted, failed, or closed, even before anything was read.
+    With `is_kept` the report includes the data, as far as it is recorded."""
 
     def __init__(
         self, body: AsyncIterator[bytes], on_end: Callable[[Sequence[bytes]], None], *, is_kept: bool
@@ -231,7 +231,7 @@ def _new_id() -> str:
 
 
 def _bounded(body: bytes | Sequence[bytes]) -> bytes | Sequence[bytes]:
-    """Enough of a body to tell that it is too large to be recorded; the rest need not be kept in memory."""
+    """Enough of a body to detect that it is too large to be recorded; the rest is not kept in memory."""
     if isinstance(body, bytes):
         return body
     size = 0

@@ -40,7 +40,7 @@ _decoder = msgspec.json.Decoder()
 
 @dataclass(slots=True)
 class AuditedRequest:
-    """What is known of a request; later stages know more than earlier ones."""
+    """What is known about a request; later stages know more than earlier ones."""
 
     audit_id: str
     request: Request

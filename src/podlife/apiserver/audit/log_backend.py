@@ -75,7 +75,7 @@ class LogBackend:
         self._queue.put(entry)
 
     async def close(self, *, seconds: float = _CLOSE_SECONDS) -> None:
-        """Write what is queued. Whatever a hanging disk has not taken by the deadline is lost."""
+        """Write queued events. Those that a hanging disk has not taken by the deadline are lost."""
         self._queue.put(None)
         self._closing.set()
         if self._thread.is_alive():
@@ -106,7 +106,7 @@ class LogBackend:
                 return
 
     def _write_batch(self, entry: AuditEntry | None) -> bool:
-        """This entry and all that are queued; and whether the queue has ended."""
+        """Write this entry and all queued ones; return whether the queue has ended."""
         lines: list[bytes] = []
         size = 0
         while entry is not None:
@@ -128,7 +128,7 @@ class LogBackend:
         try:
             return encode_event(entry) + b"\n"
         except Exception:
-            # A strange request must not end the log of all that follow.
+            # An unusual request must not stop the log.
             log.exception("audit event for %s cannot be encoded", entry.subject.request.path)
             self._failures += 1
             return b""

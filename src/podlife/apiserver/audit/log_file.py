@@ -83,7 +83,7 @@ class AuditLogFile:
         self._descriptor, self._size = descriptor, size
 
     def _rotate(self) -> None:
-        # What has taken the place of the file since it was opened, a folder maybe, is not ours to rename.
+        # Do not rename anything that replaced the file since it was opened.
         is_ours = self._is_in_place()
         self.close()
         if is_ours:

@@ -53,7 +53,7 @@ rules:
   - level: Request
     resources:
       - {group: "", resources: [pods/eviction]}
-  # The work of controllers and nodes is not worth a line each.
+  # Routine requests of controllers and nodes.
   - level: None
     users: ["system:kube-controller-manager", "system:kube-scheduler"]
   - level: None

@@ -22,7 +22,7 @@ _CONTROLLER_RULES = (
     ),
     PolicyRule(("get",), paths=("*",)),
 )
-_EVERYBODY_RULES = (
+_AUTHENTICATED_RULES = (
     PolicyRule(
         ("create",), ("authorization.k8s.io",), ("selfsubjectaccessreviews", "selfsubjectrulesreviews")
     ),
@@ -60,7 +60,7 @@ def _is_cluster_info(attributes: Attributes) -> bool:
 
 def rules_for(user: UserInfo) -> Sequence[PolicyRule]:
     """Return the user's rules. A node may do more than its rules say, depending on its pods."""
-    common = _EVERYBODY_RULES if "system:authenticated" in user.groups else _PUBLIC_RULES
+    common = _AUTHENTICATED_RULES if "system:authenticated" in user.groups else _PUBLIC_RULES
     if MASTERS in user.groups:
         return (*_MASTER_RULES, *common)
     if user.name in _CONTROLLER_USERS:

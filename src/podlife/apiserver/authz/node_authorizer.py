@@ -15,7 +15,7 @@ from podlife.apiserver.storage import Key, Store
 _READ = ("get", "list", "watch")
 _OWN_VERBS = ("get", "create", "update", "patch", "delete")
 _LEASE_NAMESPACE = "kube-node-lease"
-# Unlike upstream: the namespace's UID identifies the cluster, and an agent compares it with the one it joined.
+# Unlike upstream: the namespace's UID identifies the cluster, and a kubelet compares it with the one it joined.
 _CLUSTER_IDENTITY = ("get", "", "namespaces", "kube-system")
 
 # Allowed to every node.

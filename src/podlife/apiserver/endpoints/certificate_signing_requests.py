@@ -1,8 +1,8 @@
-"""POST to `certificatesigningrequests`: certificates of nodes, signed at once. Nothing is stored.
+"""POST to `certificatesigningrequests`: node certificates, signed at once. Nothing is stored.
 
-`kubernetes.io/kubelet-serving` is signed for a node that asks for itself, or for a member of `system:masters` that
-asks for a node. The certificate carries the node's name and no other: the kubelet proxy identifies kubelets by it,
-whatever address they report, so no node can get a certificate with which it could impersonate another server.
+`kubernetes.io/kubelet-serving` is signed for requests by the node itself or by a member of `system:masters`. The
+certificate carries the node's name and no other: the kubelet proxy identifies kubelets by it, whatever address they
+report, so no node can impersonate another server.
 `kubernetes.io/kube-apiserver-client-kubelet` is signed for the same users and for holders of a bootstrap token, as in
 a cluster created by kubeadm.
 """

@@ -88,7 +88,7 @@ class ApiHandler:
         except ApiError as error:
             response = _failure(error)
         except MismatchError as error:
-            # Two writers met outside a lock: the loser reads and tries again, as after any conflict.
+            # Concurrent writers outside a lock: the loser retries, as after any conflict.
             response = _failure(ConflictError(f"the object has been modified: {error}"))
         except StoreFullError as error:
             response = _failure(ApiError(str(error), code=507, reason="InsufficientStorage"))
@@ -98,7 +98,7 @@ class ApiHandler:
                 log.error("the store refused %s %s: %s", request.method, request.path, error)
             response = _failure(ApiError(f"Internal error occurred: {error}"))
         except Exception:
-            # Last line of defence: the client learns nothing about internals, the log has everything.
+            # Last resort: the log gets the details, the client does not.
             log.exception("%s %s failed", request.method, request.path)
             response = _failure(ApiError("Internal error occurred: see the server's log"))
             if audit is not None:
@@ -240,7 +240,7 @@ def _failure(error: ApiError) -> Response:
 
 # Pod subresources that are not served, and what to use instead.
 _INSTEAD = {
-    "attach": "`kubectl logs -f` shows what the pod says, `kubectl exec -it` runs a command in it",
+    "attach": "`kubectl logs -f` shows the pod's output, `kubectl exec -it` runs a command in it",
     "portforward": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
     "proxy": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
 }

@@ -1,8 +1,8 @@
 """Impersonation: `kubectl --as`, and clients that act for their own users.
 
 The sender must be allowed to impersonate the user, each group, the UID and each extra value; the request is then
-authorized as that user's. Extra values are dropped, because no decision here depends on them. A request that asks for
-impersonation is never served as the sender's own.
+authorized as that user's. Extra values are dropped, because no decision depends on them. A request with impersonation
+headers is never served as the sender's own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """OpenAPI documents, with which clients explain and validate objects.
 
-They are kube-apiserver's, reduced to what is served here (`podlife.api.schema.openapi_documents`). In memory they are
-kept compressed, each from its first request on, and are sent so to every client that accepts gzip. They are JSON;
-version 2 is also available as protobuf, with which kubectl validates a `kind: List` on its own side. Any other media
-type is answered with 406.
+They are kube-apiserver's, reduced to the served resources (`podlife.api.schema.openapi_documents`). Each is compressed
+at its first request, kept in memory, and sent compressed to clients that accept gzip. They are JSON; version 2 is also
+available as protobuf, with which kubectl validates a `kind: List` on the client side. Any other media type gets 406.
 
 The protobuf message contains the definitions, which is what clients read; paths are in the JSON only. Field numbers are
 those of gnostic's OpenAPIv2.proto. Other parts of a schema become extensions or are left out: `enum` and `default` are
@@ -25,7 +24,7 @@ from podlife.wire import Request, Response
 
 _PREFIX = "/openapi/"
 _INDEX = "v3"
-# Fast, and within a tenth of the smallest.
+# Fast, and within 10 % of the best compression.
 _GZIP_LEVEL = 6
 
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

@@ -2,7 +2,7 @@
 
 A list of any size is written in slices, so that memory stays flat and other requests get their turn. A stream is
 flushed item by item and closed as soon as its reader is gone. A reader that stops reading is disconnected after
-`stall_seconds`, since its unread data would pile up here.
+`stall_seconds`, since its unread data stays in memory.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class HttpLimits:
     # Of the request line, and of each header.
     header_bytes: int = 64 * 1024
     headers: int = 128
-    # Of all headers together. Go allows a megabyte, which would cost four here before the client is known: the parser
-    # keeps each header as bytes and as text, TLS a buffer of what arrives at once.
+    # Of all headers together. Go's limit of 1 MB would cost 4 MB here before the client is authenticated: the parser
+    # keeps each header as bytes and as text, and TLS buffers received data.
     head_bytes: int = 64 * 1024
     # Time a client may take to send the first request's headers.
     first_head_seconds: float = 30.0
@@ -71,8 +71,7 @@ class StreamingConnection(BoundedConnection):
     def pause_writing(self) -> None:
         super().pause_writing()
         assert self.transport is not None
-        # No more than a slice or two is ever written ahead. A reader that does not take even that in this time has
-        # stalled.
+        # At most a few slices are buffered. A reader that does not take them within this time has stalled.
         self._stall_check = self._loop.call_later(self._stall_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -127,7 +126,7 @@ async def read_body(request: web.BaseRequest, limits: HttpLimits) -> bytes:
     except TimeoutError:
         raise ApiError("timed out reading the request body", code=408, reason="Timeout") from None
     except ConnectionError:
-        # The client is gone and cannot read this, but it is not a server error: nothing to log.
+        # The client cannot read this; as an ApiError it is not logged as a server error.
         raise ApiError(
             "the client disconnected before sending the whole body", code=400, reason="BadRequest"
         ) from None
@@ -192,7 +191,7 @@ async def _relay(reader: StreamingConnection, writer: StreamWriter, items: Async
     task = asyncio.current_task()
     assert task is not None
     reader.stream = task
-    # A watcher must learn at once that its watch is established, long before the first event.
+    # Confirm the watch at once, possibly long before the first event.
     writer.send_headers()
     try:
         async for item in items:
@@ -202,7 +201,7 @@ async def _relay(reader: StreamingConnection, writer: StreamWriter, items: Async
                 for part in slices([item]):
                     await _write(reader, writer, part)
     except asyncio.CancelledError:
-        # Ending the stream ourselves must not cancel the task that serves the connection.
+        # Ending the stream from this side must not cancel the task that serves the connection.
         if not reader.is_ending or task.uncancel() > 0:
             raise
     finally:

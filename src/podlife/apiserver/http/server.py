@@ -138,7 +138,7 @@ class _Connection(StreamingConnection):
         if is_ours and not isinstance(exc, ConnectionError):
             log.error("%s %s failed", request.method, request.raw_path.partition("?")[0], exc_info=exc)
         if request.writer.output_size > 0:
-            # The response has begun: only closing the connection can tell the client that it is incomplete.
+            # The response has begun: only closing the connection shows the client that it is incomplete.
             raise ConnectionResetError("the response has already begun") from exc
         if is_ours:
             answer = status_of(ApiError(f"Internal error occurred: {exc}"))
@@ -223,7 +223,7 @@ class _Server(web.Server):
             body = await self._receive(request, connection)
         except ApiError as error:
             answer = status_of(error)
-            # The rest of the body is not read, so nothing that follows on this connection can be.
+            # The rest of the body is not read, so the connection cannot be reused.
             answer.force_close()
             return answer
         response = await self._answer(_request(request, body, connection))
@@ -251,7 +251,7 @@ class _Server(web.Server):
 def _request(request: web.BaseRequest, body: bytes, connection: _Connection) -> Request:
     path, _, raw_query = request.raw_path.partition("?")
     if not path.startswith("/"):
-        # A proxy's way to ask: the whole address stands in the request line.
+        # As sent by a proxy: the request line has the absolute URL.
         path, raw_query = request.rel_url.raw_path, request.rel_url.raw_query_string
     path = unquote(path) if "%" in path else path
     query = Query(raw_query)

@@ -22,7 +22,7 @@ from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_
 from podlife.apiserver.storage import MismatchError, Put
 from podlife.wire import Response
 
-# How often a taken generated name is drawn again before the client gets an error.
+# Attempts to generate an unused name.
 _NAME_DRAWS = 8
 
 
@@ -44,7 +44,7 @@ async def create_object(scope: RequestScope, obj: Object, *, dry_run: bool) -> b
     clean_for_create(meta)
     adopt_namespace(scope, meta)
     is_generated = not meta.get("name")
-    # A generated name is drawn after admission, which must not take the prefix for a name.
+    # The name is generated after admission, which must not mistake the prefix for a name.
     asked_for = meta.get("name", "")
     # Read here, not in the thread: some clocks belong to the event loop.
     now = scope.registry.clock.now()
@@ -53,7 +53,7 @@ async def create_object(scope: RequestScope, obj: Object, *, dry_run: bool) -> b
     else:
         await run_in_thread(lambda: _make_ready(scope, obj, asked_for, now))
         check_bytes(encode(obj))
-        # Time has passed: the namespace may be terminating by now.
+        # The namespace may have become Terminating meanwhile.
         attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
         namespace_lifecycle(attributes, scope.registry.store.get)
     for _ in range(_NAME_DRAWS):

@@ -24,7 +24,7 @@ from podlife.apiserver.storage import Delete, Key, Put, Record, StoreError
 from podlife.errors import ApiError
 from podlife.wire import Request, Response
 
-# How many objects of a collection are deleted concurrently: enough to share commits.
+# Objects of a collection deleted concurrently: enough to share commits.
 _COLLECTION_WIDTH = 64
 
 
@@ -85,7 +85,7 @@ async def delete_record(scope: RequestScope, record: Record, options: DeleteOpti
     outcome = before_delete(
         obj, options, resource.strategy, scope.registry.clock.now(), kind=resource.kind, group=resource.group
     )
-    # It waits for its finalizers, and was deleted again.
+    # A repeated delete of an object that waits for its finalizers.
     is_marked_already = outcome is DeleteOutcome.MARKED and obj == old
     if not options.is_dry_run and not is_marked_already:
         await _write(scope.registry, record, obj, outcome)

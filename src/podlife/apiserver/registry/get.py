@@ -17,7 +17,7 @@ from podlife.apiserver.storage import CompactedError
 from podlife.errors import ApiError, ExpiredError
 from podlife.wire import Response
 
-# How long a reader waits for a revision that this server has not reached yet.
+# Maximum wait for a revision that this server has not reached yet.
 _FRESHNESS_SECONDS = 3.0
 
 
@@ -54,7 +54,7 @@ async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int
             raise bad_request("specifying resource version is not allowed when using continue")
         revision, start = decode_continue(options.continue_)
         if revision > registry.store.revision:
-            # A page token from before an older backup was restored: the list starts over.
+            # The token is from before a backup was restored: the client must start over.
             raise expired(CompactedError(revision, registry.store.oldest), is_page=True)
         return revision, start
     await reach(registry, options.revision)

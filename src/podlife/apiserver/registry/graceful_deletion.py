@@ -55,7 +55,7 @@ class DeleteOptions:
 
 
 class DeleteOutcome(Enum):
-    PENDING = auto()  # a grace is already running and stays as it is: no write (GD-11, GD-12, GD-54)
+    PENDING = auto()  # a grace period is already running and unchanged: no write (GD-11, GD-12, GD-54)
     MARKED = auto()  # written with its deletion timestamp; a kubelet or controller finishes it (GD-51, GD-55)
     MARKED_AND_REMOVED = auto()  # grace 0: one write, then the removal (GD-52)
     REMOVED = auto()  # removed as it is
@@ -142,10 +142,10 @@ def _shorten_grace(meta: Object, requested: int | None, now: datetime) -> bool |
     if requested is None or requested >= running:
         return None
     ended = parse_time(meta["deletionTimestamp"])
-    # A grace period that ends after the largest representable time does not tell when it began.
+    # The start of a grace period that ends after the largest representable time is unknown.
     ends = add_seconds(now, requested) if ended >= LAST_MOMENT else add_seconds(ended, requested - running)
     if ends < now:
-        # The requested period is over already. Unless it is zero, the kubelet must still see it and finish it.
+        # The requested period is over. Unless it is zero, the kubelet must still observe it and finish the deletion.
         ends = now
         requested = min(requested, 1)
     meta["deletionTimestamp"] = format_time(ends)

@@ -27,9 +27,9 @@ _INCLUDE = ("", "Metadata", "Object", "None")
 _VIEWERS = ("curl", "Wget", "Mozilla/5.0")
 # The emitter's maximum: lines of a response are never folded.
 _NO_WRAP = 2**31 - 1
-# Every line is indented by its depth: a hundred bytes at level one thousand take thousands.
+# Indentation grows with depth: without a limit, a hundred bytes at depth one thousand become thousands.
 _DEEPEST_INDENTED = 64
-# Anything in a header beyond that is ignored.
+# Further clauses of a header are ignored.
 _MOST_CLAUSES = 64
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 

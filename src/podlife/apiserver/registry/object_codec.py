@@ -22,7 +22,7 @@ def encode_stored(obj: Object) -> bytes:
 
 
 def encoder(obj: Object) -> Callable[[int], bytes]:
-    """For a store's change: encodes the object at the revision it is given."""
+    """For a `Change`: encodes the object at the assigned revision."""
 
     def at(revision: int) -> bytes:
         obj["metadata"]["resourceVersion"] = str(revision)

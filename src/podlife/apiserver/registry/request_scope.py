@@ -1,4 +1,4 @@
-"""What a verb works with: the registry (as long as the server lives) and the scope of one request."""
+"""What a verb works with: the registry (for the server's lifetime) and the scope of one request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Registry:
     store: Store
     clock: Clock
     admission: AdmissionChain
-    # Source of UIDs and generated names: seeded, a test gets the same ones in every run.
+    # Source of UIDs and generated names; a seeded one makes tests deterministic.
     chance: random.Random = field(default_factory=random.SystemRandom)
 
 

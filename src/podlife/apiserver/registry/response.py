@@ -24,7 +24,7 @@ _PLAIN = Representation()
 _YAML_BATCH_BYTES = 64 * 1024
 _MOST_WARNING_CHARACTERS = 4 * 1024
 _LONGEST_CUT_WARNING = 256
-# More objects, or more bytes of them, are converted in a worker thread: ten milliseconds' worth. YAML takes longest.
+# Above this number of objects or bytes, about ten milliseconds of work, a worker thread converts them. YAML is slowest.
 _MADE_AT_ONCE = {JSON: (500, 1024 * 1024), YAML: (50, 32 * 1024)}
 
 
@@ -78,7 +78,7 @@ async def _made_aside(make: Callable[[], bytes]) -> AsyncIterator[bytes]:
 
 
 async def _yaml_list(resource: Resource, values: Sequence[bytes], meta: Object) -> AsyncIterator[bytes]:
-    """A list of any length as YAML, a few objects at a time: it takes a second per megabyte."""
+    """A list of any length as YAML, a few objects at a time: conversion takes a second per megabyte."""
     yield to_yaml({"apiVersion": resource.api_version}) + b"items:\n"
     for batch in _batches(values):
         yield await run_in_thread(partial(_yaml_items, resource, batch))
@@ -111,23 +111,23 @@ def headers(scope: RequestScope) -> Headers:
     if not scope.warnings:
         return []
     texts = list(dict.fromkeys(scope.warnings))
-    told = texts[:MOST_WARNINGS]
-    if sum(map(len, told)) > _MOST_WARNING_CHARACTERS:
-        told = _cut(told)
-    if len(told) < len(texts):
-        told.append(f"and {len(texts) - len(told)} more warnings")
-    return [("Warning", f"299 - {_quoted(text)}") for text in told]
+    sent = texts[:MOST_WARNINGS]
+    if sum(map(len, sent)) > _MOST_WARNING_CHARACTERS:
+        sent = _cut(sent)
+    if len(sent) < len(texts):
+        sent.append(f"and {len(texts) - len(sent)} more warnings")
+    return [("Warning", f"299 - {_quoted(text)}") for text in sent]
 
 
 def _cut(texts: list[str]) -> list[str]:
-    told: list[str] = []
+    sent: list[str] = []
     size = 0
     for text in texts:
         if size >= _MOST_WARNING_CHARACTERS:
             break
-        told.append(text[:_LONGEST_CUT_WARNING])
-        size += len(told[-1])
-    return told
+        sent.append(text[:_LONGEST_CUT_WARNING])
+        size += len(sent[-1])
+    return sent
 
 
 def _quoted(text: str) -> str:

@@ -16,10 +16,10 @@ from podlife.apiserver.registry.worker_threads import run_in_thread
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Record
 
-# Number of objects to examine before yielding to other requests, and for how long: they may be large.
+# Objects to examine, and time to spend on large ones, before yielding to other requests.
 _MATCHED_AT_ONCE = 256
 _TURN_SECONDS = 0.005
-# Labels of larger objects are decoded once: that takes milliseconds, and a thousand watchers may need them.
+# Labels of larger objects are decoded once: decoding takes milliseconds, and a thousand watchers may need them.
 _LARGE_BYTES = 64 * 1024
 _LONG_QUERY = 4 * 1024
 
@@ -39,7 +39,7 @@ _decode_labels = msgspec.json.Decoder(_Labelled).decode
 class _Derived:
     """Fields decoded from a record for selection, cached with it."""
 
-    # Two resources may show the same records under other names.
+    # Two resources may serve the same records with different field names.
     by: Mapping[str, Callable[[Object], str]] | None = None
     fields: dict[str, str] = field(default_factory=dict)
     labels: tuple[dict[str, str] | None] | None = None
@@ -135,9 +135,9 @@ def _labels_of(record: Record) -> dict[str, str] | None:
 async def select(
     scope: RequestScope, selection: SelectionPredicate, *, revision: int | None = None
 ) -> Sequence[Record]:
-    """Return the selected objects in the order of their keys, as of the call or of a revision.
+    """Return the selected objects in key order, as of the call or of a revision.
 
-    Selecting from many takes a while: other requests get their turn in between, and may change the store.
+    Yields to other requests between batches; these may change the store.
     """
     exact = selection.fields.exact("metadata.name")
     if exact is not None and revision is None and (scope.namespace or not scope.resource.namespaced):

@@ -1,7 +1,7 @@
 """Other representations of objects: server-side tables (what `kubectl get` shows) and partial metadata.
 
 Objects come in as stored bytes, responses go out as bytes. The resource's printer computes a row's cells; the rest of
-an object is not looked at.
+an object is not decoded.
 """
 
 from __future__ import annotations

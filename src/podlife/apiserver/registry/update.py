@@ -28,7 +28,7 @@ from podlife.errors import InvalidError
 from podlife.wire import Response
 
 Transform = Callable[[Object], Object]
-"""Makes the wanted object from the stored one, which it must neither change nor share."""
+"""Returns the new object for a stored one, which it must neither change nor share."""
 
 
 async def update(scope: RequestScope) -> Response:
@@ -93,7 +93,7 @@ def _bounded_change(scope: RequestScope, record: Record, transform: Transform) -
 
 
 def _changed(scope: RequestScope, record: Record, transform: Transform) -> tuple[Object, Object]:
-    """The object as it will be, by all the rules, and as it was."""
+    """The object after and before the change, by all rules."""
     old = decode_object(record.value)
     new = transform(old)
     _check_version(scope, new["metadata"], record)
@@ -142,8 +142,8 @@ def _prepare(scope: RequestScope, new: Object, old: Object) -> None:
 async def commit_change(
     registry: Registry, record: Record, new: Object, old: Object, *, dry_run: bool
 ) -> bytes:
-    """Commit the change or its consequence: nothing if nothing changed, the removal if the update was all that a
-    deletion waited for (GD-56, GD-58)."""
+    """Commit the change: nothing if the object is unchanged, the removal if the update completes a pending deletion
+    (GD-56, GD-58)."""
     is_finished = is_finished_by_update(new, old) and not new.get("spec", {}).get("finalizers")
     if dry_run:
         return encode_stored(new)

@@ -95,7 +95,7 @@ async def _follow(
         except TimeoutError:
             if loop.time() >= end:
                 return
-            # Sent even if nothing happened: it tells a client that the connection is alive.
+            # Sent even without changes: it shows the client that the connection is alive.
             bookmark_at = loop.time() + _BOOKMARK_SECONDS
             yield encoding.bookmark(max(since, subscription.revision))
             continue
@@ -111,7 +111,7 @@ async def _follow(
 def _frames(batch: Batch, selection: SelectionPredicate, encoding: WatchEncoder, since: int) -> bytes:
     """The batch on the wire, encoded by the first of its watchers."""
     if batch.events[0].revision <= since:
-        # A watch from a future revision: earlier events are not for this client.
+        # A watch from a future revision: skip earlier events.
         return b"".join(
             _frame(event, selection, encoding) for event in batch.events if event.revision > since
         )

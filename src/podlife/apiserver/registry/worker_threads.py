@@ -2,10 +2,9 @@
 
 Decoding, defaulting, validating and encoding an object takes time in proportion to its size: microseconds for a pod,
 seconds for three megabytes. Small inputs are processed at once on the event loop. Large ones are processed by a few
-threads, so that other requests do not wait: meanwhile the interpreter gives the event loop its turn every few
-milliseconds.
+threads, so that other requests do not wait: the interpreter switches to the event loop every few milliseconds.
 
-The threads are few, because each makes the event loop wait longer for its turn, and their queue is short, because
+The threads are few, because each delays the event loop, and their queue is short, because
 every queued request keeps its body: when it is full, further requests get 429.
 """
 

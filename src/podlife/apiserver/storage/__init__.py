@@ -1,4 +1,4 @@
-"""Storage of the API server's objects: a revisioned log of changes and the state they add up to."""
+"""Storage of the API server's objects: a revisioned log of changes and the resulting state."""
 
 from podlife.apiserver.storage.records import (
     DISK_FULL,

@@ -3,8 +3,8 @@
 The claim is an advisory lock of the operating system on a separate file: it ends with the process that holds it, so
 no stale lock is ever left behind.
 
-A folder that a cluster has used is never taken for a new one. An empty cluster tells every kubelet that all of its
-pods have been deleted, so a missing store is an error and not a reason to create one.
+A folder that a cluster has used is never treated as new. To kubelets, an empty cluster means that all of their pods
+were deleted, so a missing store is an error and not a reason to create one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.records import StoreError
 from podlife.errors import ConfigError
 
-# Everything in a data folder that holds secrets: objects, tokens, keys.
+# Files of a data folder that hold secrets: objects, tokens, keys.
 SECRETS = ("store.*", "tokens.csv", "*.kubeconfig", "pki/*.pem", "pki/.*.pem.*")
 # Files that identify a data folder.
 _LOCKS = ("store.lock", "up.lock")
@@ -34,7 +34,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # Errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
-# The name of a store that is being written, and of what SQLite puts beside it.
+# Names of a store that is being written, and of SQLite's files beside it.
 _PARTIAL = re.compile(r"\.store\.db\.[0-9a-f]{16}(-journal|-wal|-shm)?")
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class DataDir:
         self._lock: int | None = None
 
     def claim(self) -> None:
-        """Create the folder if needed and lock it; raises ConfigError if others hold it, or could write to it."""
+        """Create the folder if needed and lock it. Raises ConfigError if it is locked, or writable by other users."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private(self.path)
@@ -85,7 +85,7 @@ class DataDir:
 
     @property
     def has_store(self) -> bool:
-        """Whether there is a file that may be a store: an empty one, which SQLite takes for new, is a lost store."""
+        """Whether a file that may be a store exists: an empty one, which SQLite would treat as new, is a lost store."""
         return self.database.is_file() and self.database.stat().st_size > 0
 
     def prepare(self, *, in_memory: bool) -> None:
@@ -119,7 +119,7 @@ class DataDir:
         )
 
     def traces(self) -> list[str]:
-        """What a cluster has left in the folder beside its store."""
+        """Files that a cluster has left in the folder besides its store."""
         traces = [
             self.mark,
             self.path / "pki" / "ca.pem",
@@ -168,7 +168,7 @@ class DataDir:
 def make_private(folder: Path) -> None:
     """Remove other users' access to a data folder and its secrets, and log it. Raises ConfigError if that fails."""
     mode = stat.S_IMODE(folder.stat().st_mode)
-    # Others may list the names in it: secret files are private themselves.
+    # Other users may list the folder: secret files are private themselves.
     if mode & _OTHERS_WRITE:
         is_ours = any((folder / name).exists() for name in _LOCKS) or next(folder.iterdir(), None) is None
         if not is_ours:

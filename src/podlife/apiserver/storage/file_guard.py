@@ -1,11 +1,11 @@
-"""Notices when the files of a store are removed, replaced or written to by somebody else while they are in use.
+"""Detects when another process removes, replaces or writes the files of a store that is in use.
 
-SQLite writes on into files that have lost their name, and over content that it did not write, without an error: what is
-acknowledged then cannot be read by the next process. So the writer looks at both files (`stat`) before it writes and
-again before it acknowledges. Between its own writes nothing may have changed; where something has, the log is verified
-as at a start, because a changed time alone (`touch`) does no harm.
+SQLite keeps writing to files that were unlinked, and over content that it did not write, without an error: the next
+process could not read what was acknowledged. So the writer calls `stat` on both files before it writes and again before
+it acknowledges. Nothing may have changed between its own writes; if something has, the log is verified as at a start,
+because a changed time alone (`touch`) does no harm.
 
-It does not open the files: closing them would end the locks that SQLite holds on them in this process.
+It does not open the files: closing them would release the locks that SQLite holds on them in this process.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from podlife.apiserver.storage.records import StoreError
 from podlife.apiserver.storage.verification import Verification
 
 
-class _Look(NamedTuple):
+class _FileState(NamedTuple):
     inode: int
     device: int
     size: int
     changed: int
 
 
-_MISSING = _Look(0, 0, 0, 0)
+_MISSING = _FileState(0, 0, 0, 0)
 
 
 class FileGuard:
-    """Belongs to the thread that writes to `database`. Its methods return what is wrong, empty if nothing is."""
+    """Used only by the thread that writes to `database`. Methods return the problem; empty if there is none."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,12 +42,12 @@ class FileGuard:
         self.remember()
 
     def remember(self) -> None:
-        """Take the files as they are for what this process has written."""
-        self._seen, self._seen_wal = _look(self._path), _look(self._wal)
+        """Record the files' current state as written by this process."""
+        self._seen, self._seen_wal = _state_of(self._path), _state_of(self._wal)
 
     def find_change(self) -> str:
-        """Before a write: what somebody else has done to the files."""
-        now, wal = _look(self._path), _look(self._wal)
+        """Before a write: what another process has done to the files."""
+        now, wal = _state_of(self._path), _state_of(self._wal)
         if (now, wal) == (self._seen, self._seen_wal):
             return ""
         problem = self._find_loss(now, wal)
@@ -59,22 +59,22 @@ class FileGuard:
         return problem
 
     def find_loss(self) -> str:
-        """After a write, before it is acknowledged: whether it is in files that the next process will find."""
-        now, wal = _look(self._path), _look(self._wal)
+        """After a write, before it is acknowledged: why the next process would not find it."""
+        now, wal = _state_of(self._path), _state_of(self._wal)
         problem = self._find_loss(now, wal)
-        # The database itself is written only when the write-ahead log is folded into it, once in 2,000 pages.
+        # The database itself is written only by a checkpoint, once in 2,000 pages.
         if not problem and now != self._seen and (found := self._find_damage(is_thorough=False)):
             problem = f"store.db was changed while the server was running: {found}"
         self._seen, self._seen_wal = now, wal
         return problem
 
-    def _find_loss(self, now: _Look, wal: _Look) -> str:
+    def _find_loss(self, now: _FileState, wal: _FileState) -> str:
         if problem := _problem("store.db", self._seen, now):
             return problem
         if now.size < self._seen.size:
-            # It never shrinks: SQLite uses free pages again.
+            # The file never shrinks: SQLite reuses free pages.
             return f"store.db was {'truncated' if now.size else 'emptied'} while the server was running"
-        # SQLite makes the write-ahead log with the first write.
+        # SQLite creates the write-ahead log with the first write.
         return "" if self._seen_wal == _MISSING else _problem("store.db-wal", self._seen_wal, wal)
 
     def _find_damage(self, *, is_thorough: bool) -> str:
@@ -96,15 +96,15 @@ class FileGuard:
         return "" if verification.chain == self._database.chain else "it does not end with the newest change"
 
 
-def _look(path: str) -> _Look:
+def _state_of(path: str) -> _FileState:
     try:
         found = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, twice for every transaction
     except OSError:
         return _MISSING
-    return _Look(found.st_ino, found.st_dev, found.st_size, found.st_mtime_ns)
+    return _FileState(found.st_ino, found.st_dev, found.st_size, found.st_mtime_ns)
 
 
-def _problem(name: str, seen: _Look, now: _Look) -> str:
+def _problem(name: str, seen: _FileState, now: _FileState) -> str:
     if now[:2] == seen[:2]:
         return ""
     return f"{name} was {'removed' if now is _MISSING else 'replaced'} while the server was running"

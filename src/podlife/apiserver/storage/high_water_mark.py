@@ -1,8 +1,8 @@
 """High-water mark of a store, kept outside of it: reveals commits that are missing at the end of the log.
 
 SQLite ends a write-ahead log at the first frame that does not verify, which is right after a crash and silent after
-damage. The mark names the newest durable revision. It is written after the commit, in place and without fsync: it
-survives the end of the process at once and a power failure some seconds later. So it may lag behind the log and is
+damage. The mark holds the newest durable revision. It is written after the commit, in place and without fsync: it
+survives a crash of the process at once, and a power failure after some seconds. So it may lag behind the log but is
 never ahead of it, and a log that ends before its mark has lost acknowledged changes.
 """
 
@@ -49,8 +49,8 @@ class MarkReading:
     problem: str = ""
 
     def find_loss(self, identity: int, revision: int, chain_at: Callable[[int], int | None]) -> str:
-        """Return what the mark shows to be wrong with a log that ends at `revision`; empty if nothing is. `chain_at`
-        gives the chain of a row, None if the row is gone."""
+        """Return the problem that the mark reveals in a log that ends at `revision`; empty if there is none. `chain_at`
+        returns the chain of a row, None if the row is gone."""
         mark = self.mark
         if mark is None:
             return ""

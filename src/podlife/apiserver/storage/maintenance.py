@@ -29,8 +29,8 @@ from podlife.apiserver.storage.sqlite import upgrade
 from podlife.apiserver.storage.verification import Inspection, Verification, judge, title_of
 from podlife.errors import ConfigError
 
-# A restore forgets what happened after the backup, but clients that saw it do not. Their revisions must not come to
-# mean something else: the restored store continues at a revision that the lost period did not reach.
+# Clients may have seen revisions after the backup. A restored store must not reuse them: it continues at a revision
+# that was not reached.
 RESTORE_SKIPS = 1_000_000
 
 
@@ -94,8 +94,8 @@ def backup(folder: Path, target: Path) -> BackupReport:
 
 def restore(source: Path, folder: Path) -> RestoreReport:
     """Create a store from a backup, in a folder that has none or only the remains of one, which are moved into a
-    folder beside it. The restored history begins well after everything that the folder is known to have served: a
-    client that resumes an earlier watch must never be taken for one of the new history.
+    folder beside it. The restored history begins well after every revision that the folder is known to have served: a
+    client must not resume an earlier watch in the new history.
 
     Raises ConfigError if the folder is in use or holds a sound store, StoreError if the backup is not sound.
     """
@@ -251,8 +251,8 @@ def _backwards(database: Database, revision: int) -> Iterator[ReadRow]:
 def salvage(folder: Path, target: Path) -> SalvageReport:
     """Write a backup of everything in a damaged store that matches its checksums, for an operator without a backup.
 
-    The rest is lost, and `restore` makes that true for every client: an object that was changed or deleted in a lost
-    row may come back in its earlier state. The damaged store is only read.
+    The rest is lost after a `restore`: an object that was changed or deleted in a lost row may come back in its earlier
+    state. The damaged store is only read.
 
     Raises ConfigError if a process uses the folder or the target exists, StoreError if nothing can be saved.
     """

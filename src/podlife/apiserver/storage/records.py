@@ -1,7 +1,7 @@
 """What a store holds: keys, records, changes and events, and the errors of a store.
 
-Values are opaque bytes. A value learns its own revision when it is written, through `encode(revision)`, so that the
-bytes in the store are the bytes on the wire.
+Values are opaque bytes. They are encoded with their own revision when written (`encode(revision)`), so that the bytes
+in the store are the bytes on the wire.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class StoreError(PodlifeError):
 
 
 class StoreFullError(StoreError):
-    """There is no room on the disk for the change."""
+    """The disk is too full for the change."""
 
 
 class StoreLostError(StoreError):
@@ -113,7 +113,7 @@ Row = tuple[int, str, str, str, int, int, bytes]
 
 
 class Batch:
-    """What one call of `Subscription.next` returns: a run of events, shared by all who read the same run.
+    """What one call of `Subscription.next` returns: a run of events, shared by all readers of the same run.
 
     `frames` lets subscribers share what they encode of the whole run, by format; `groups` lets those that each select
     one value of a field share the work of sorting the run by it.

@@ -4,7 +4,7 @@ Reads come from memory and never wait. A change is checked and encoded on the ev
 thread, and only then applied, published and acknowledged, in the order of revisions. If a write fails, every commit
 of the transaction fails, its revisions are skipped, and the next transaction tries again.
 
-Opening a store loads its files into memory, and rejects files that are not what was written. They are opened read-only
+Opening a store loads its files into memory, and rejects files that fail verification. They are opened read-only
 until all of them have been verified: a rejection leaves them unchanged, including the write-ahead log that SQLite would
 otherwise checkpoint and remove.
 """
@@ -79,7 +79,7 @@ class SqliteStore(Store):
     async def commit(self, *changes: Change) -> Sequence[Record]:
         self.refuse_when_closed()
         if not changes and self._in_flight:
-            # Keys are removed when they are settled, in order: the last one is the newest.
+            # Keys are removed in the order in which commits settle: the last one is the newest.
             await self._settled(next(reversed(self._in_flight.values())))
         while (earlier := self._first_in_flight(changes)) is not None:
             await self._settled(earlier)
@@ -185,7 +185,7 @@ def _fill(
     loss = reading.find_loss(meta["identity"], verification.revision, database.chain_at)
     _refuse_damage(folder, verification, verdict, loss)
     if verdict.set_aside:
-        # A damaged row leaves a gap in the history, which begins again after the last of them.
+        # A damaged row leaves a gap in the history, which starts after the last of them.
         rows = Verification(meta).trusted(database.rows())
         store.load(max(meta["compacted"], verdict.history_lost_until), rows, now)
         store.set_aside = [row.title for row in verdict.set_aside]

@@ -1,4 +1,4 @@
-"""Revisioned log of changes and the state they add up to, in memory.
+"""Revisioned log of changes and the resulting state, in memory.
 
 It guarantees:
 
@@ -45,7 +45,7 @@ STRETCH_PART = 64
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """How much history is kept: until the first bound is reached."""
+    """History is kept until the first of these bounds is reached."""
 
     seconds: float = 600.0
     events: int = 100_000
@@ -87,7 +87,7 @@ class Store(ABC):
 
     @property
     def trouble(self) -> str:
-        """Why new objects are refused at the moment (`DISK_FULL`), or all writes for good; empty if they are not."""
+        """Why new objects are currently refused (`DISK_FULL`), or all writes permanently; empty if they are not."""
         return ""
 
     @property
@@ -102,7 +102,7 @@ class Store(ABC):
 
     def list(self, resource: str, namespace: str = "", *, revision: int | None = None) -> Sequence[Record]:
         """Objects of a resource (in one namespace), in the order of `Key.path`; now, or as of `revision`
-        (CompactedError if that is no longer known)."""
+        (CompactedError if that was compacted)."""
         if revision is not None and revision > self._revision:
             raise StoreError(f"revision {revision} has not been reached, the newest is {self._revision}")
         if revision is not None and revision < self.oldest:
@@ -119,8 +119,8 @@ class Store(ABC):
         return 0 if collection is None else len(collection.records)
 
     def locked(self, *keys: Key) -> AbstractAsyncContextManager[None]:
-        """Hold the keys for a read, a decision and a commit. First come, first served; keys are always taken in the
-        same order, so that there are no deadlocks."""
+        """Hold the keys for a read, a decision and a commit. First come, first served; keys are locked in a fixed
+        order, so that there are no deadlocks."""
         return self._locks.hold(keys)
 
     @abstractmethod
@@ -132,7 +132,7 @@ class Store(ABC):
         Every `expected` refers to the state before the commit: a change and the removal of the same key in one commit
         both name the revision that was read.
 
-        Without changes it waits for the commits that were begun before it, and writes nothing.
+        Without changes it waits for earlier commits and writes nothing.
         """
 
     @abstractmethod
@@ -205,8 +205,8 @@ class Store(ABC):
             self._wake_waiting()
 
     def load(self, compacted: int, rows: Iterable[Row], now: float) -> None:
-        """Replace everything with what a store has kept: every existing record and the history after `compacted`,
-        oldest first. Earlier rows only contribute their record."""
+        """Replace everything with stored rows, oldest first: every existing record and the history after `compacted`.
+        Earlier rows only contribute their record."""
         standing: dict[str, dict[str, Record]] = {}
         history: list[Event] = []
         self._stretches.clear()
@@ -230,7 +230,7 @@ class Store(ABC):
         self._drop_excess()
 
     def end(self) -> None:
-        """Close: wake all waiters, which then find that nothing more will come."""
+        """Close: wake all waiters, which then end."""
         self.is_closed = True
         for collection in self._collections.values():
             collection.wake()
@@ -276,7 +276,7 @@ class Store(ABC):
         limits = self._limits
         if self._events <= limits.events and self._value_bytes <= limits.value_bytes:
             return
-        # A little more than needed, so that this is done now and then and not with every event.
+        # Drop a little more than needed, so that this does not run for every event.
         events = limits.events - limits.events // 8
         value_bytes = limits.value_bytes - limits.value_bytes // 8
         while self._stretches and (self._events > events or self._value_bytes > value_bytes):
@@ -302,8 +302,8 @@ class Store(ABC):
 
 
 class MemoryStore(Store):
-    """Lives as long as its process: for tests, and for the whole system under virtual time. It has no thread and
-    waits for nothing: changes are applied when `commit` returns."""
+    """Not durable: for tests, and for the whole system under virtual time. It has no thread and never waits: changes
+    are applied when `commit` returns."""
 
     async def commit(self, *changes: Change) -> Sequence[Record]:
         self.refuse_when_closed()

@@ -25,7 +25,7 @@ PROBLEMS_KEPT = 100
 
 @dataclass(frozen=True, slots=True)
 class DamagedRow:
-    """`is_named` says whether everything but the value is intact."""
+    """`is_named`: everything but the value is intact."""
 
     revision: int
     resource: str
@@ -78,7 +78,7 @@ class Verification:
             else:
                 damaged = self.damaged[revision] = _describe(row, is_named=is_named)
                 if damaged.is_harmless:
-                    # Whatever it was, the version before it is superseded.
+                    # The version before it is superseded in any case.
                     yield revision, resource.decode(), namespace.decode(), name.decode(), 1, previous, b""
             self.revision = revision
         self.revision = max(self.revision, compacted)
@@ -116,7 +116,7 @@ def judge(row: ReadRow) -> tuple[bool, bool]:
         found = head_of(revision, resource, namespace, name, deleted, previous)
         return found == head and crc32(value, found) == checksum, found == head
     except TypeError:
-        # A column of another type than it was written with.
+        # A column has another type than written.
         return False, False
 
 

@@ -2,7 +2,7 @@
 
 Records are ordered by `Key.path`, history by revision, stored once for all readers. A subscription holds a position in
 the history and no events, so it needs no bound; old events are dropped and positions stay valid, since they count from
-the very first event. Readers at the same position get the same `Batch`. The store decides when to drop.
+the first event ever. Readers at the same position get the same `Batch`. The store decides when to drop events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sortedcontainers import SortedDict
 
 from podlife.apiserver.storage.records import Batch, CompactedError, Event, EventType, Record, StoreError
 
-# A reader that is far behind catches up in pieces that other work fits between.
+# A reader that is far behind catches up in batches, and yields between them.
 RUN_EVENTS = 1_000
 RUN_BYTES = 1 << 20
 # Readers that keep up are at most a few runs apart.
@@ -31,7 +31,7 @@ class WatchCache:
 
     def __init__(self, records: dict[str, Record] | None = None) -> None:
         self.records: SortedDict[str, Record] = SortedDict(records or {})
-        # Woken, and forgotten, at the next event. A dictionary for its order: first come, first woken.
+        # Woken and removed at the next event. A dictionary for its order: first come, first woken.
         self.waiters: dict[asyncio.Future[None], None] = {}
         self._events: list[Event] = []
         # Position of the first event that is still kept.
@@ -67,7 +67,7 @@ class WatchCache:
         records = self.records
         paths = self._paths(namespace)
         paths.extend(path for path in undone if path not in records)
-        # Nearly sorted already, which makes it nearly free.
+        # Nearly sorted already, so this is cheap.
         paths.sort()
         stood = (undone[path] if path in undone else records[path] for path in paths)
         return [record for record in stood if record is not None]
@@ -118,7 +118,7 @@ class WatchCache:
         room = RUN_BYTES
         for count, event in enumerate(events):
             room -= len(event.record.value)
-            # The first event is included however large it is, or readers could never pass it.
+            # The first event is always included, or readers could never pass a large one.
             if room < 0 and count:
                 return events[:count]
         return events
@@ -165,7 +165,7 @@ class Subscription:
     @property
     def revision(self) -> int:
         """All events of this resource up to this revision have been returned."""
-        # A reader at the end knows that nothing else has happened to the resource until now.
+        # For a reader at the end, the resource has not changed since.
         if self._position == self._collection.end:
             return max(self._since, self._store.revision)
         return self._since

@@ -29,25 +29,25 @@ from podlife.apiserver.storage.file_guard import FileGuard
 from podlife.apiserver.storage.high_water_mark import MarkFile
 from podlife.apiserver.storage.records import Event, EventType, Record, Row, StoreFullError, StoreLostError
 
-# Large enough that the fsync hardly counts, small enough that the first of a group does not wait for long.
+# Large enough to amortize the fsync, small enough that the first commit of a group does not wait for long.
 GROUP_ROWS = 256
 GROUP_BYTES = 4 << 20
 COMPACT_REVISIONS = 1_000
 COMPACT_REVISIONS_WHEN_FULL = 50
 # This much free space inside the database is enough for new objects, even if its file cannot grow.
 ROOM_BYTES = 4 << 20
-# The write-ahead log may have to be checkpointed first, 16 MB; the rest is enough to delete an object of the largest
-# size, whose last state is written to both.
+# 16 MB to checkpoint the write-ahead log; the rest is enough to delete an object of the largest size, whose last state
+# is written to both.
 RESERVE_BYTES = 24 << 20
-# This much more must be free before the space is reserved again: it is not for new objects.
+# Additional free space required before the reserve is allocated again.
 MARGIN_BYTES = 4 << 20
 
 logger = logging.getLogger(__name__)
 
 
 class DiskReserve:
-    """Disk space for when the disk is full, since even a deletion has to be written: allocated in advance, in a file
-    without content, and released when a write finds no room."""
+    """Reserved disk space, since even a deletion has to be written: allocated in advance, in a file without content,
+    and released when the disk is full."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -55,7 +55,7 @@ class DiskReserve:
         self.is_spent = True
 
     def take(self) -> None:
-        """Reserve the space for the first time: on a small disk half of what is free."""
+        """Reserve the space for the first time: on a small disk half of the free space."""
         disk = os.statvfs(self._path.parent)
         self._size = min(RESERVE_BYTES, disk.f_bavail * disk.f_frsize // 2)
         self._allocate()
@@ -105,7 +105,7 @@ class Commit:
         self.events = events
         self.creates = any(event.type is EventType.ADDED for event in events)
         self.done = done
-        # Commits on the same keys, which must first see how this one ends.
+        # Commits on the same keys, which wait for the outcome of this one.
         self.followers: list[asyncio.Future[None]] = []
 
 
@@ -120,9 +120,9 @@ class CommitWriter:
         self._queue: SimpleQueue[Commit | None] = SimpleQueue()
         self._is_ending = False
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        # Whether there is no room for new objects; set by the thread, read by the event loop.
+        # Whether the disk is too full for new objects; set by the thread, read by the event loop.
         self.is_full = False
-        # What happened to the files, for good; set by the thread, read by the event loop.
+        # What happened to the files, permanently; set by the thread, read by the event loop.
         self.lost = ""
         self._guard = FileGuard(self._database)
         self._compacted = self._database.compacted()
@@ -147,18 +147,18 @@ class CommitWriter:
     def _run(self) -> None:
         while group := self._take():
             for commits, failure in self._keep(group):
-                self._tell(self._settle, commits, failure)
+                self._call_on_loop(self._settle, commits, failure)
             self._compact()
         with suppress(sqlite3.Error):
             self._database.close()
         with suppress(OSError):
             self._mark.close()
-        # Nothing is written to a closed store.
+        # A closed store needs no reserve.
         self._reserve.spend()
-        self._tell(self._tell_ended)
+        self._call_on_loop(self._set_ended)
 
     def _keep(self, group: list[Commit]) -> list[tuple[list[Commit], Exception | None]]:
-        """Write what there is room for; returns commits with a common outcome, and the outcome."""
+        """Write the commits that the disk has room for; returns commits with a common outcome, and the outcome."""
         if self.lost or self._is_lost(self._guard.find_change()):
             return [(group, StoreLostError(self.lost))]
         if self.is_full and self._has_room():
@@ -168,7 +168,7 @@ class CommitWriter:
             failure = self._write(group)
             if failure is None or not is_full(failure):
                 return [(group, failure)]
-            self._give_up_reserve(failure)
+            self._release_reserve(failure)
         refusal = StoreFullError("the disk is full: only changes and deletions of what exists are accepted")
         creating = [commit for commit in group if commit.creates]
         changing = [commit for commit in group if not commit.creates]
@@ -187,7 +187,7 @@ class CommitWriter:
         except (OSError, sqlite3.Error):
             return False
 
-    def _give_up_reserve(self, failure: Exception) -> None:
+    def _release_reserve(self, failure: Exception) -> None:
         self.is_full = True
         self._reserve.spend()
         logger.error(
@@ -206,18 +206,18 @@ class CommitWriter:
             self._guard.remember()
 
     def _is_lost(self, problem: str) -> bool:
-        """Note, once, what happened to the files."""
+        """Record the problem, once; return whether there is one."""
         if problem:
             self.lost = f"{problem}; writes are refused until the server is restarted"
             logger.error("%s: %s", self._database.path.parent, self.lost)
         return bool(problem)
 
-    def _tell(self, call: Callable[..., None], *arguments: object) -> None:
+    def _call_on_loop(self, call: Callable[..., None], *arguments: object) -> None:
         # The loop was closed before the store: no waiter is left.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
 
-    def _tell_ended(self) -> None:
+    def _set_ended(self) -> None:
         if not self._ended.done():
             self._ended.set_result(None)
 
@@ -242,7 +242,7 @@ class CommitWriter:
         try:
             self._database.insert(rows)
         except Exception as error:  # noqa: BLE001 - waiters must be notified of any error
-            # SQLite may have written to its files before it failed: that is no change by another process.
+            # SQLite may have written to its files before it failed: not a change by another process.
             self._is_lost(self._guard.find_loss())
             return error
         if self._is_lost(self._guard.find_loss()):
@@ -258,7 +258,7 @@ class CommitWriter:
             return
         until = self._compacted + COMPACT_REVISIONS
         if self.is_full:
-            # The history that readers were promised is in memory. On disk it takes room that deletions need.
+            # Readers get their history from memory. On disk it takes space that deletions need.
             until = self._revision
             if until < self._compacted + COMPACT_REVISIONS_WHEN_FULL:
                 return
@@ -266,7 +266,7 @@ class CommitWriter:
             return
         try:
             self._database.compact(self._compacted, until)
-        except Exception as error:  # noqa: BLE001 - the next group tries again; writing must go on
+        except Exception as error:  # noqa: BLE001 - retried with the next group; writing must continue
             logger.warning("the history in %s could not be compacted: %s", self._database.path, error)
         else:
             self._compacted = until

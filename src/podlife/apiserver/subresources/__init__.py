@@ -1,4 +1,4 @@
-"""Subresources with rules of their own: binding, eviction, scale, and log and exec, which kubelets serve.
+"""Subresources with their own rules: binding, eviction, scale, and log and exec, which kubelets serve.
 
 `kubelet_proxy` is imported where a server runs: it loads an HTTP client.
 """

@@ -47,7 +47,7 @@ async def evict(scope: RequestScope) -> Response:
             concerned = {each.key for each in budgets}
             if concerned <= held:
                 return Response(201, encode(await _evict_locked(scope, record, budgets, options)))
-        # A budget that has come to match the pod in the meantime must be locked before it is spent: locks are taken
+        # A budget that matches the pod only now must be locked before it is used: start over, since locks are taken
         # together.
         held = concerned
 

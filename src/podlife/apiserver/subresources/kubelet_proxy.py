@@ -85,11 +85,11 @@ class KubeletProxy:
         if (wanted := request.headers.get("Upgrade", "").lower()) != "websocket":
             raise await self._refuse_upgrade(wanted, url, _node_name(pod))
         spoken = exec_protocols(request)
-        agent = await self._connect(url, _node_name(pod), spoken.with_agent)
+        agent = await self._connect(url, _node_name(pod), spoken.with_kubelet)
         relay = partial(relay_exec, agent, has_plain_errors=spoken.with_client is not None)
         protocols = spoken.with_client
         if protocols is None:
-            protocols = (agent.protocol or spoken.with_agent[0],)
+            protocols = (agent.protocol or spoken.with_kubelet[0],)
         return Response(101, upgrade=Upgrade(protocols, relay))
 
     async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:

@@ -30,7 +30,7 @@ KubeletSocket = aiohttp.ClientWebSocketResponse[bool]
 class ExecProtocols(NamedTuple):
     """Subprotocols of an exec. `with_client` is None if it equals the kubelet's, and empty for no subprotocol."""
 
-    with_agent: tuple[str, ...]
+    with_kubelet: tuple[str, ...]
     with_client: tuple[str, ...] | None = None
 
 
@@ -64,31 +64,31 @@ def _none_supported(known: tuple[str, ...]) -> ApiError:
     return bad_request(text)
 
 
-async def relay_exec(agent: KubeletSocket, client: Channel, *, has_plain_errors: bool = False) -> None:
+async def relay_exec(kubelet: KubeletSocket, client: Channel, *, has_plain_errors: bool = False) -> None:
     """Carry messages between the client's channel and the kubelet's, at the pace of the slower reader."""
     try:
         async with asyncio.TaskGroup() as group:
-            to_agent = group.create_task(_to_agent(client, agent), name="exec: client to agent")
-            await _to_client(agent, client, has_plain_errors=has_plain_errors)
+            to_kubelet = group.create_task(_to_kubelet(client, kubelet), name="exec: client to kubelet")
+            await _to_client(kubelet, client, has_plain_errors=has_plain_errors)
             # The command has ended: anything the client still sends is dropped.
-            to_agent.cancel()
+            to_kubelet.cancel()
     except* (ConnectionError, aiohttp.ClientError):
         # One side disconnected; both are closed below, and there is nothing to report.
         pass
     finally:
-        await agent.close()
+        await kubelet.close()
         await client.close()
 
 
-async def _to_agent(client: Channel, agent: KubeletSocket) -> None:
+async def _to_kubelet(client: Channel, kubelet: KubeletSocket) -> None:
     while (message := await client.receive()) is not None:
-        await agent.send_bytes(message)
-    await agent.close()
+        await kubelet.send_bytes(message)
+    await kubelet.close()
 
 
-async def _to_client(agent: KubeletSocket, client: Channel, *, has_plain_errors: bool) -> None:
+async def _to_client(kubelet: KubeletSocket, client: Channel, *, has_plain_errors: bool) -> None:
     while True:
-        message = await agent.receive()
+        message = await kubelet.receive()
         if message.type is aiohttp.WSMsgType.BINARY:
             data = bytes(message.data)
         elif message.type is aiohttp.WSMsgType.TEXT:

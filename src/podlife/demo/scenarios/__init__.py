@@ -1,1 +1,1 @@
-"""The scenarios: each is a class that makes every step happen and checks it, with the texts of its steps."""
+"""The scenarios: each is a class that triggers and checks every step, with the texts of its steps."""

@@ -1,4 +1,4 @@
-"""`podlife demo graceful-delete`: a deletion in ten steps, each made to happen or waited for, checked, and told."""
+"""`podlife demo graceful-delete`: a deletion in ten steps, each triggered or awaited, checked, then described."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class GracefulDelete(DemoScenario):
     async def delete_polite(self) -> None:
         answer = await self._delete("polite")
         if not is_terminating(answer):
-            raise NotObservedError("polite marked by the answer")
+            raise NotObservedError("polite marked in the response")
         metadata = (await self.context.client.get(PODS, "polite", "default"))["metadata"]
         self._check_running_on(self._pods["polite"])
         self.facts |= {
@@ -63,7 +63,7 @@ class GracefulDelete(DemoScenario):
         hook = await self._line("polite", "hook-began")
         self.facts |= {"hook_pid": hook.pid, "killing": await self._event("polite", "Killing")}
 
-    async def told_to_end(self) -> None:
+    async def terminated(self) -> None:
         hook, end = await self._line("polite", "hook-ended"), await self._line("polite", "ended")
         words = [line.word for line in self._journal.lines("polite")]
         if words != ["began", "hook-began", "hook-ended", "ended"]:
@@ -91,7 +91,7 @@ class GracefulDelete(DemoScenario):
         asked = await self._line("stubborn", "asked")
         after = asked.at - self._deleted_at
         if after < _GRACES["stubborn"] or self._journal.lines("stubborn", "hook-ended"):
-            raise NotObservedError(f"the whole grace for the hook of stubborn: TERM came after {after:.1f} s")
+            raise NotObservedError(f"stubborn's hook given its whole grace: TERM came after {after:.1f} s")
         self.facts |= {"stuck_hook_pid": hook.pid, "asked_after": after}
 
     async def killed(self) -> None:
@@ -99,9 +99,7 @@ class GracefulDelete(DemoScenario):
         gone = await self._check_removed("stubborn")
         after = gone.at - self._deleted_at
         if after < _GRACES["stubborn"] + _LEAST_STOP_SECONDS:
-            raise NotObservedError(
-                f"2 s more than its grace for stubborn, which was over after {after:.1f} s"
-            )
+            raise NotObservedError(f"stubborn given 2 s more than its grace: it was over after {after:.1f} s")
         if self._journal.alive("stubborn", node_of(self._pods["stubborn"])):
             raise NotObservedError("the end of stubborn's process")
         self.facts["killed_after"] = after
@@ -128,7 +126,7 @@ class GracefulDelete(DemoScenario):
         await self._line("lonely", "ended")
         self.facts["returned_took"] = gone.at - thawed_at
 
-    # What several steps do
+    # Shared by several steps
 
     async def _delete(self, name: str) -> Object:
         self._deleted_at = asyncio.get_running_loop().time()
@@ -143,7 +141,7 @@ class GracefulDelete(DemoScenario):
         return await self._recorder.until(f"{name} in the journal with {word!r}", find)
 
     async def _event(self, name: str, reason: str) -> str:
-        """The message of an event. Events are sent in the background, so it may take a moment."""
+        """The message of an event, which is sent in the background."""
         selector = f"involvedObject.uid={uid_of(self._pods[name])},reason={reason}"
         deadline = asyncio.get_running_loop().time() + 20
         while asyncio.get_running_loop().time() < deadline:
@@ -165,7 +163,7 @@ class GracefulDelete(DemoScenario):
         self.facts |= {f"{name}_phase": phase, f"{name}_code": code}
 
     async def _check_removed(self, name: str) -> RecordedObject:
-        """First the update, then the removal."""
+        """An update with a grace period of 0, then the removal."""
         gone = await self._until_gone(self._pods[name])
         updated = [
             each
@@ -189,20 +187,20 @@ STEPS = (
     DemoStep(
         "Three pods run",
         GracefulDelete.begin,
-        what="{places}. polite ends when it is told to; stubborn hears that and goes on. Both have a preStop hook: the "
-        "one of polite takes {hook_seconds} s, the one of stubborn much longer than it is given.",
-        who="the demo made them, the scheduler chose their nodes, the nodes' agents started them.",
-        rule="how long a pod may take to end is in its spec: terminationGracePeriodSeconds, {polite_seconds} s for "
-        "polite, {stubborn_seconds} s for stubborn, 30 s where nothing is said.",
+        what="{places}. polite exits on SIGTERM; stubborn ignores it. Both have a preStop hook: polite's takes "
+        "{hook_seconds} s, stubborn's much longer than its grace period.",
+        who="the demo created them, the scheduler chose their nodes, the kubelets started them.",
+        rule="a pod's spec has its grace period, terminationGracePeriodSeconds: {polite_seconds} s for polite, "
+        "{stubborn_seconds} s for stubborn, 30 s by default.",
         see=("kubectl get pods -o wide", "kubectl get pod polite -o yaml"),
     ),
     DemoStep(
         "polite is deleted, which only marks it",
         GracefulDelete.delete_polite,
-        what="The answer to DELETE is the pod itself, now with deletionTimestamp {deletion_timestamp} and "
-        "deletionGracePeriodSeconds {deletion_seconds}. It is still stored, and process {polite_pid} runs. kubectl "
-        "shows Terminating, for no other reason than the timestamp.",
-        who="the API server, asked by the demo (kubectl delete does the same, then waits).",
+        what="The response to DELETE is the pod itself, now with deletionTimestamp {deletion_timestamp} and "
+        "deletionGracePeriodSeconds {deletion_seconds}. It is still stored, and process {polite_pid} is running. "
+        "kubectl shows Terminating only because of the timestamp.",
+        who="the API server, at the demo's request (kubectl delete does the same, then waits).",
         rule="with a grace of more than 0 a delete is one update: GD-51. The timestamp is now plus the grace: GD-07.",
         see=("kubectl delete pod polite --wait=false", "kubectl get pod polite -o jsonpath='{{.metadata}}'"),
     ),
@@ -210,77 +208,79 @@ STEPS = (
         "Its node notices, and runs the hook first",
         GracefulDelete.hook_began,
         what="The event Killing ({killing}), then the preStop hook, as process {hook_pid} beside process {polite_pid}, "
-        "which had not been told anything yet.",
-        who="the agent of {polite_node}, which watches the pods of its node.",
-        rule="the event comes before the hook: KC-07. The hook runs within the grace, which counts already: KC-09.",
+        "which has not received a signal yet.",
+        who="the kubelet of {polite_node}, which watches the pods of its node.",
+        rule="the event comes before the hook: KC-07. The hook runs within the grace period: KC-09.",
         see=("kubectl get events --field-selector involvedObject.name=polite", "kubectl get pod polite"),
     ),
     DemoStep(
         "The hook is done in time: TERM",
-        GracefulDelete.told_to_end,
-        what="After {hook_took:.1f} s the hook was done; then process {polite_pid} got SIGTERM, said so in its journal "
-        "and ended by itself, with {polite_left:.0f} of its {polite_seconds} s left.",
-        who="the agent of {polite_node}.",
-        rule="what the hook took is subtracted from the grace; the rest, and never less than 2 s, is for the process: "
+        GracefulDelete.terminated,
+        what="After {hook_took:.1f} s the hook was done; then process {polite_pid} received SIGTERM, logged it in its "
+        "journal and exited, with {polite_left:.0f} of its {polite_seconds} s left.",
+        who="the kubelet of {polite_node}.",
+        rule="the time the hook took is subtracted from the grace period; the rest, at least 2 s, is for the process: "
         "KC-09, KC-12.",
         see=("cat {journal}",),
     ),
     DemoStep(
         "The node reports the end",
         GracefulDelete.reported,
-        what="The status of polite: phase {polite_phase}, container ended with exit code {polite_code}. Only now "
-        "nothing of it can run any more.",
-        who="the agent of {polite_node}.",
-        rule="a terminal phase is withheld while something of the pod could still run, and told before the last "
-        "delete: SM-30.",
+        what="The status of polite: phase {polite_phase}, container exit code {polite_code}. Only now is it certain "
+        "that no process of it is left.",
+        who="the kubelet of {polite_node}.",
+        rule="the kubelet reports a terminal phase only when no container of the pod can still run, and before the "
+        "final delete: SM-30.",
         see=("kubectl get pod polite -o jsonpath='{{.status}}'",),
     ),
     DemoStep(
         "The second delete removes it",
         GracefulDelete.removed,
-        what="DELETE with a grace of 0 and the UID of this very polite. Whoever watches sees "
-        "deletionGracePeriodSeconds 0, then the removal, {polite_took:.1f} s after the first delete; "
-        "whoever asks is told 404.",
-        who="the agent of {polite_node} asks, the API server removes. The pod collector had no part in it.",
-        rule="a grace of 0 is an update and a removal in one: GD-52. By UID, so that a new polite is safe: SM-30.",
+        what="DELETE with a grace period of 0 and the UID of polite. A watch shows deletionGracePeriodSeconds 0, then "
+        "the removal, {polite_took:.1f} s after the first delete; a GET returns 404.",
+        who="the kubelet of {polite_node} requests it, the API server removes the pod. Pod GC is not involved.",
+        rule="a grace period of 0 is an update and a removal in one: GD-52. By UID, so that a new polite is safe: "
+        "SM-30.",
         see=("kubectl get pod polite",),
     ),
     DemoStep(
         "stubborn is deleted: its hook overruns the grace",
         GracefulDelete.overrun,
-        what="{stubborn_seconds} s later its hook, process {stuck_hook_pid}, had not ended. It was not waited for any "
-        "longer: {asked_after:.1f} s after the delete process {stubborn_pid} got SIGTERM, and went on all the same.",
-        who="the agent of {stubborn_node}.",
-        rule="a hook may take the whole grace, and no more: KC-09. Where nothing is left 2 s are given: KC-12.",
+        what="{stubborn_seconds} s later its hook, process {stuck_hook_pid}, was still running, and the kubelet "
+        "stopped waiting: {asked_after:.1f} s after the delete process {stubborn_pid} received SIGTERM, and ignored "
+        "it.",
+        who="the kubelet of {stubborn_node}.",
+        rule="a hook may take the whole grace period, and no more: KC-09. The process then still gets 2 s: KC-12.",
         see=("kubectl delete pod stubborn --wait=false", "cat {journal}"),
     ),
     DemoStep(
         "Two seconds more, then KILL",
         GracefulDelete.killed,
-        what="{killed_after:.1f} s after the delete stubborn is over: exit code {stubborn_code} (128 + 9, SIGKILL), "
-        "phase {stubborn_phase}. Its hook went with it, and the record as before.",
-        who="the agent of {stubborn_node}, by way of what supervises its containers.",
-        rule="{stubborn_seconds} s of grace for the hook and the 2 s that everybody gets: KC-12.",
+        what="{killed_after:.1f} s after the delete stubborn has ended: exit code {stubborn_code} (128 + 9, SIGKILL), "
+        "phase {stubborn_phase}. Its hook was killed too, and the API object was removed as before.",
+        who="the kubelet of {stubborn_node}, through its container runtime.",
+        rule="{stubborn_seconds} s of grace period for the hook and the minimum of 2 s: KC-12.",
         see=("kubectl get events --field-selector involvedObject.name=stubborn",),
     ),
     DemoStep(
-        "A deletion while the node's agent is silent",
+        "A deletion while the kubelet is down",
         GracefulDelete.hanging,
-        what="The agent of {lonely_node} was stopped (kill -STOP {agent}), then lonely was deleted. Its grace of "
-        "{lonely_seconds} s was over {hanging_seconds:.0f} s ago: it is Terminating, and process {lonely_pid} runs.",
-        who="nobody: the API server will not remove it by itself, and nobody else may.",
-        rule="it is the node that asks for the removal. This is why pods of a dead node hang, and why there is a pod "
-        "collector: `podlife demo node-failure` goes on from here.",
+        what="The kubelet of {lonely_node} was stopped (kill -STOP {agent}), then lonely was deleted. Its grace period "
+        "of {lonely_seconds} s ended {hanging_seconds:.0f} s ago: it is Terminating, and process {lonely_pid} is "
+        "running.",
+        who="no component: the API server does not remove the pod without the kubelet's request.",
+        rule="the kubelet requests the removal. This is why pods of a dead node hang, and why pod GC exists: "
+        "`podlife demo node-failure` continues from here.",
         see=("kubectl get pod lonely -o wide", "ps -o pid,stat,args -p {agent},{lonely_pid}"),
     ),
     DemoStep(
-        "The agent returns, and the deletion is finished",
+        "The kubelet returns and finishes the deletion",
         GracefulDelete.finished,
-        what="Process {lonely_pid} got its SIGTERM, ended, and lonely is gone, {returned_took:.1f} s after the agent "
-        "went on.",
-        who="the agent of {lonely_node}.",
-        rule="what is to be done follows from what runs and what is wanted, not from who heard what when: nothing is "
-        "lost while an agent is away.",
+        what="Process {lonely_pid} received SIGTERM and exited, and lonely was removed, {returned_took:.1f} s after "
+        "the kubelet resumed.",
+        who="the kubelet of {lonely_node}.",
+        rule="a kubelet compares actual with desired state instead of relying on events: nothing is lost while it is "
+        "down.",
         see=("kubectl get pods",),
     ),
 )

@@ -1,4 +1,4 @@
-"""`podlife demo node-failure`: a node falls silent, and what becomes of its pods: each step checked, then told."""
+"""`podlife demo node-failure`: a node fails, and what happens to its pods: each step checked, then described."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class NodeFailure(DemoScenario):
         new = await self._recorder.until(f"{_REPLICAS} pods of web on other nodes", find)
         there = {uid_of(pod) for pod in self._recorder.pods("web")}
         if not all(uid_of(pod) in there for pod in self._webs):
-            raise NotObservedError("the old pod of web is still there beside the new one")
+            raise NotObservedError("the old pod of web kept beside the new one")
         self.facts["webs"] = places(new)
 
     async def stuck(self) -> None:
@@ -141,14 +141,14 @@ class NodeFailure(DemoScenario):
     def _check_stuck(self) -> None:
         pod = self._recorder.pod(name_of(self._db))
         if pod is None or uid_of(pod) != uid_of(self._db) or not is_terminating(pod):
-            raise NotObservedError(f"{name_of(self._db)} Terminating for ever")
+            raise NotObservedError(f"{name_of(self._db)} still Terminating")
         self._check_running_on(self._db)
 
     async def out_of_service(self) -> None:
         node = await self.context.client.get(NODES, self._node)
         taint = {"key": _OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
         await self._set_taints(node, [*(node["spec"].get("taints") or ()), taint])
-        await self._recorder.until_so(
+        await self._recorder.until_true(
             f"{self._node} with the taint {_OUT_OF_SERVICE}",
             lambda: _has_taint(self._recorder.node(self._node) or {}, _OUT_OF_SERVICE),
         )
@@ -176,7 +176,7 @@ class NodeFailure(DemoScenario):
         await self.context.until_pods_ready("db", _REPLICAS)
         pid = await self.context.until_process(new)
         if not self._journal.alive(name, self._node):
-            raise NotObservedError(f"the old process of {name} still runs beside the new one")
+            raise NotObservedError(f"the old process of {name} running beside the new one")
         self.facts |= {"new_node": node_of(new), "new_pid": pid}
 
     async def returned(self) -> None:
@@ -188,13 +188,13 @@ class NodeFailure(DemoScenario):
         def is_clean() -> bool:
             return not any(self._journal.alive(name, self._node) for name in names)
 
-        await self._recorder.until_so("the end of the old processes", is_clean)
-        await self._recorder.until_so(
+        await self._recorder.until_true("the end of the old processes", is_clean)
+        await self._recorder.until_true(
             f"{self._node} without the taints {_UNREACHABLE}",
             lambda: not _has_taint(self._recorder.node(self._node) or {}, _UNREACHABLE),
         )
         if not all(self._journal.lines(name, "ended") for name in names):
-            raise NotObservedError("the old processes told to end before they ended")
+            raise NotObservedError("SIGTERM sent to the old processes before they ended")
         if self._running() != others:
             raise NotObservedError("the other pods untouched")
 
@@ -207,7 +207,7 @@ class NodeFailure(DemoScenario):
         node = await self.context.client.get(NODES, self._node)
         others = [each for each in node["spec"].get("taints") or () if each["key"] != _OUT_OF_SERVICE]
         await self._set_taints(node, others)
-        await self._recorder.until_so(
+        await self._recorder.until_true(
             f"{self._node} without taints",
             lambda: not ((self._recorder.node(self._node) or {}).get("spec") or {}).get("taints"),
         )
@@ -227,43 +227,43 @@ STEPS = (
         "A StatefulSet and a Deployment run on three nodes",
         NodeFailure.begin,
         what="{places}. Each is a process of this machine.",
-        who="statefulset-controller, and deployment-controller with its replicaset-controller, made the pods; the "
-        "scheduler chose their nodes; the nodes' agents started them.",
-        rule="a StatefulSet gives its pods names, and starts them in order, each when the one before is ready; the "
-        "pods of a Deployment are all alike.",
+        who="statefulset-controller, deployment-controller and replicaset-controller created the pods; the scheduler "
+        "chose their nodes; the kubelets started them.",
+        rule="a StatefulSet names its pods and starts them in order, each when its predecessor is ready; the pods of a "
+        "Deployment are interchangeable.",
         see=("kubectl get pods -o wide",),
     ),
     DemoStep(
-        "A node falls silent",
+        "A node stops reporting",
         NodeFailure.silence,
-        what="The agent of {node} was stopped where it stood (kill -STOP {agent}), as on a machine that hangs. Its "
-        "pods run on: {db} is process {old_pid}. Nobody in the cluster knows of either.",
+        what="The kubelet of {node} was stopped (kill -STOP {agent}), as on a machine that hangs. Its pods keep "
+        "running: {db} is process {old_pid}. The control plane sees neither.",
         who="the demo.",
-        rule="an agent renews its node's lease, here every {renew_seconds:g} s (10 s unless told otherwise). That is "
-        "all that anybody hears of it.",
+        rule="a kubelet renews its node's lease, here every {renew_seconds:g} s (default 10 s). The control plane "
+        "knows that a node is alive only by this.",
         see=(
             "kubectl get lease -n kube-node-lease {node} -o yaml",
             "ps -o pid,stat,args -p {agent},{old_pid}",
         ),
     ),
     DemoStep(
-        "The node is shown as not ready, and tainted",
+        "The node is marked as not ready and tainted",
         NodeFailure.not_ready,
-        what="{silent_seconds:.0f} s after it fell silent {node} has Ready={ready} ({reason}: {message}) and the taint "
-        "node.kubernetes.io/unreachable, once for NoSchedule and once for NoExecute. Its pods are marked not ready.",
+        what="{silent_seconds:.0f} s after its last report {node} has Ready={ready} ({reason}: {message}) and the "
+        "taint node.kubernetes.io/unreachable, with NoSchedule and with NoExecute. Its pods are marked as not ready.",
         who="node-lifecycle-controller.",
-        rule="a node may be silent for {monitor_grace_seconds} s here (--node-monitor-grace-period, 40 s unless told "
-        "otherwise): NL-12, NL-15. Unknown becomes the taint unreachable: NL-50, NL-60. Its pods are not ready: NL-40.",
+        rule="the grace period is {monitor_grace_seconds} s here (--node-monitor-grace-period, default 40 s): NL-12, "
+        "NL-15. Unknown becomes the taint unreachable: NL-50, NL-60. Its pods are not ready: NL-40.",
         see=("kubectl get nodes", "kubectl describe node {node}"),
     ),
     DemoStep(
         "Its pods are evicted",
         NodeFailure.evicted,
         what="{victims}: first the condition DisruptionTarget (DeletionByTaintManager), then a deletionTimestamp with "
-        "{grace_seconds} s of grace. They are Terminating, and no more than that: nothing has been removed.",
-        who="taint-eviction-controller. The time they had was given to them when they were created, by the API server.",
-        rule="a pod tolerates unreachable:NoExecute for {toleration_seconds} s here, 300 s unless told otherwise: "
-        "DT-02, TE-07. The condition comes before the delete: TE-16.",
+        "{grace_seconds} s of grace period. They are Terminating, and none has been removed.",
+        who="taint-eviction-controller. The API server added the tolerations when the pods were created.",
+        rule="a pod tolerates unreachable:NoExecute for {toleration_seconds} s here (default 300 s): DT-02, TE-07. The "
+        "condition is set before the delete: TE-16.",
         see=(
             "kubectl get pods -o wide",
             "kubectl get pod {db} -o jsonpath='{{.spec.tolerations}}'",
@@ -271,71 +271,71 @@ STEPS = (
         ),
     ),
     DemoStep(
-        "The Deployment has its replacement at once",
+        "The Deployment is repaired at once",
         NodeFailure.replaced,
         what="Ready are {webs}, while the old one is still Terminating.",
         who="replicaset-controller and the scheduler.",
-        rule="for a ReplicaSet a pod that is Terminating does not count: it makes another, of another name. The taint "
-        "of the node keeps the scheduler away from it.",
+        rule="a ReplicaSet does not count Terminating pods and creates a new one under another name. The taint keeps "
+        "the scheduler from using the node.",
         see=("kubectl get pods -l app=web -o wide",),
     ),
     DemoStep(
-        "The StatefulSet is stuck, its pod is Terminating for ever",
+        "The StatefulSet is stuck: its pod stays Terminating",
         NodeFailure.stuck,
-        what="{db} is still there under the same UID, {stuck_seconds:.0f} s after its grace was over, and db has "
-        "{ready_dbs} of its {replicas} pods. Process {old_pid} runs on {node} to this moment: a second {db} would "
-        "write to the same volume.",
-        who="nobody, and that is the point: only the agent of {node} may say that the pod has ended.",
-        rule="the API server keeps a pod until its node confirms the end by a second delete, with a grace of 0: GD-51, "
-        "GD-52. A StatefulSet never has two pods of one name, so it waits.",
+        what="{db} still exists under the same UID, {stuck_seconds:.0f} s after its grace period, and db has "
+        "{ready_dbs} of its {replicas} pods. Process {old_pid} is still running on {node}: a second {db} would write "
+        "to the same volume.",
+        who="no component, and that is the point: only the kubelet of {node} can confirm that the pod has ended.",
+        rule="the API server keeps a pod until its kubelet confirms the end by a second delete, with a grace period of "
+        "0: GD-51, GD-52. A StatefulSet never has two pods of one name, so it waits.",
         see=("kubectl get pod {db} -o wide", "kubectl get statefulset db"),
     ),
     DemoStep(
-        "Somebody says that the machine is off",
+        "An operator declares the machine off",
         NodeFailure.out_of_service,
-        what="{node} has the taint node.kubernetes.io/out-of-service. It is the promise of whoever sets it that "
-        "nothing runs there any more. (The demo lies here, and shows in a moment what comes of it.)",
-        who="an operator, or whatever switches machines off; here the demo.",
-        rule="no controller sets this taint: out of silence alone nobody can tell a machine that is off from a network "
-        "that is cut.",
+        what="{node} has the taint node.kubernetes.io/out-of-service. By setting it, an operator asserts that nothing "
+        "runs on the machine. (Here that is false, and the next steps show the consequence.)",
+        who="an operator, or the tool that switches machines off; here the demo.",
+        rule="no controller sets this taint: from missing reports alone a machine that is off cannot be distinguished "
+        "from a broken network.",
         see=("kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",),
     ),
     DemoStep(
-        "The pod collector removes what nobody else may",
+        "Pod GC removes the pods",
         NodeFailure.collected,
-        what="{victims} are gone: marked as {last_phase}, then deleted with a grace of 0 and the UID that was meant. "
-        "The API server knows nothing of them any more.",
+        what="{victims} are gone: marked as {last_phase}, then deleted with a grace period of 0 and a UID "
+        "precondition.",
         who="pod-garbage-collector-controller.",
-        rule="a pod that is Terminating, on a node that is not ready and has the taint out-of-service, is collected: "
-        "GC-30. Upstream looks every 20 s; here it happens as soon as it is so.",
+        rule="a Terminating pod on a node that is not ready and has the taint out-of-service is collected: GC-30. "
+        "Upstream checks every 20 s; podlife acts on the event.",
         see=("kubectl get pods -o wide",),
     ),
     DemoStep(
-        "The StatefulSet goes on elsewhere",
+        "The StatefulSet recovers on another node",
         NodeFailure.successor,
         what="{db} runs on {new_node} as process {new_pid}, under a new UID, and db has all of its pods. The old "
-        "process {old_pid} runs as well: this is what the promise was about.",
+        "process {old_pid} is running too: this is the consequence of the false assertion.",
         who="statefulset-controller and the scheduler.",
-        rule="the name is free, so the StatefulSet makes its pod again, and its node is chosen anew.",
+        rule="the name is free, so the StatefulSet creates its pod again, and the scheduler chooses a node for it.",
         see=("kubectl get pods -l app=db -o wide", "ps -o pid,args -p {old_pid},{new_pid}"),
     ),
     DemoStep(
-        "The node comes back, and cleans up after itself",
+        "The node comes back and cleans up",
         NodeFailure.returned,
-        what="{node} is ready, and the taints unreachable are gone. Process {old_pid} was told to end (SIGTERM, then "
-        "its grace) and has ended. No other pod was touched.",
-        who="the agent of {node} cleans up; node-lifecycle-controller takes off its taints.",
-        rule="an agent compares what runs with what is wanted, and ends what is not: PW-157. A node that is "
-        "ready has no such taints: NL-53.",
+        what="{node} is ready, and the taints unreachable are gone. Process {old_pid} received SIGTERM and has exited. "
+        "No other pod was affected.",
+        who="the kubelet of {node} cleans up; node-lifecycle-controller removes the taints.",
+        rule="a kubelet compares running with desired pods, and terminates the others: PW-157. A ready node has no "
+        "unreachable taints: NL-53.",
         see=("kubectl get nodes", "ps -o pid,args -p {old_pid}"),
     ),
     DemoStep(
         "The node is in service again",
         NodeFailure.in_service,
-        what="The taint out-of-service is off, and {node} takes pods again. db and web have all their pods, each once, "
-        "and nothing is Terminating.",
-        who="whoever has set it; here the demo.",
-        rule="nobody else takes this taint off. Pods that run elsewhere by now stay there.",
+        what="The taint out-of-service is removed, and {node} accepts pods again. db and web have all their pods, each "
+        "once, and none is Terminating.",
+        who="the operator who set the taint; here the demo.",
+        rule="no controller removes this taint. Pods that run on other nodes stay there.",
         see=("kubectl taint nodes {node} node.kubernetes.io/out-of-service-", "kubectl get pods -o wide"),
     ),
 )

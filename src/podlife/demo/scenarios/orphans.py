@@ -1,4 +1,4 @@
-"""`podlife demo orphans`: a node is deleted while its pods run: each step checked, then told."""
+"""`podlife demo orphans`: a node is deleted while its pods run: each step checked, then described."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ class Orphans(DemoScenario):
     async def deleted(self) -> None:
         self.facts["agent"] = await self.context.cluster.freeze(self._node)
         await self._delete_node()
-        await self._recorder.until_so(f"{self._node} gone", lambda: self._recorder.node(self._node) is None)
+        await self._recorder.until_true(f"{self._node} gone", lambda: self._recorder.node(self._node) is None)
         self._check_kept()
         self.facts["phase"] = self._pod["status"]["phase"]
 
     async def collected(self) -> None:
         gone = await self._until_gone(self._pod, seconds=60)
         after = gone.at - self._gone_at
-        # The collector may have seen the deletion a moment before the demo did.
+        # Pod GC may have observed the deletion slightly earlier than the demo.
         if after < self._quarantine_seconds - 0.5:
             raise NotObservedError(f"a quarantine of {self._quarantine_seconds} s, but of {after:.1f} s")
         marked = condition(gone.object, "DisruptionTarget")
         if marked.get("reason") != "DeletionByPodGC":
-            raise NotObservedError(f"{name_of(self._pod)} marked by the pod collector")
+            raise NotObservedError(f"{name_of(self._pod)} marked by pod GC")
         self.facts |= {
             "orphan_seconds": after,
             "last_phase": gone.object["status"]["phase"],
@@ -91,13 +91,15 @@ class Orphans(DemoScenario):
         name, node = name_of(self._pod), self._node
         began = asyncio.get_running_loop().time()
         self.context.cluster.thaw(node)
-        await self._recorder.until_so(
+        await self._recorder.until_true(
             f"the end of the process of {name}", lambda: not self._journal.alive(name, node)
         )
-        await self._recorder.until_so(f"{name} told to end", lambda: bool(self._journal.lines(name, "ended")))
+        await self._recorder.until_true(
+            f"SIGTERM for {name}", lambda: bool(self._journal.lines(name, "ended"))
+        )
         self.facts["clean_seconds"] = asyncio.get_running_loop().time() - began
         if self._recorder.node(node) is not None:
-            raise NotObservedError(f"{node} staying away")
+            raise NotObservedError(f"{node} not registered")
 
     async def registered(self) -> None:
         await self.context.cluster.restart(self._node)
@@ -105,10 +107,10 @@ class Orphans(DemoScenario):
         for pod in await self.context.until_pods_ready("web", _REPLICAS):
             await self.context.until_process(pod)
 
-    # What several steps do
+    # Shared by several steps
 
     async def _delete_node(self) -> str:
-        """The UID of the one that was deleted."""
+        """Return the UID of the deleted node."""
         node = await self.context.client.get(NODES, self._node)
         await self.context.client.delete(NODES, self._node, options=DeleteOptions(uid=uid_of(node)))
         self._gone_at = (await self._until_gone(node)).at
@@ -135,65 +137,64 @@ STEPS = (
         "A Deployment runs on three nodes",
         Orphans.begin,
         what="{places}. Each is a process of this machine.",
-        who="deployment-controller with its replicaset-controller, the scheduler, and the nodes' agents.",
-        rule="a pod is bound to its node by name, spec.nodeName, and for good.",
+        who="deployment-controller, replicaset-controller, the scheduler, and the kubelets.",
+        rule="a pod is bound to its node by name (spec.nodeName), permanently.",
         see=("kubectl get pods -o wide",),
     ),
     DemoStep(
-        "A node is deleted, and is back in time",
+        "A node is deleted and returns in time",
         Orphans.back_in_time,
-        what="The Node {node} was deleted and, {away_seconds:.1f} s later, registered anew by its agent, with another "
-        "UID. {pod} was on it all the time: process {pid} was never touched, and {kept_seconds:.0f} s after the "
-        "deletion nobody has collected it.",
-        who="the demo deleted it (and killed the agent, since an agent registers its node when it starts); the pod "
-        "collector waited.",
-        rule="a node must be missing for {quarantine_seconds} s here, 40 s unless told otherwise, before its pods are "
-        "orphans: GC-02, GC-50. One that is there again is forgotten: GC-52.",
+        what="The Node {node} was deleted and, {away_seconds:.1f} s later, registered again by its kubelet, with "
+        "another UID. {pod} was on it all the time: process {pid} kept running, and {kept_seconds:.0f} s after the "
+        "deletion the pod has not been collected.",
+        who="the demo deleted it (and killed the kubelet, which registers its node when it starts); pod GC waited.",
+        rule="a node must be missing for {quarantine_seconds} s here (default 40 s) before its pods are orphans: "
+        "GC-02, GC-50. A node that returns leaves the quarantine: GC-52.",
         see=("kubectl delete node {node}", "kubectl get pods -o wide"),
     ),
     DemoStep(
         "The node is deleted again, and this time its machine hangs",
         Orphans.deleted,
-        what="The agent of {node} was stopped (kill -STOP {agent}) and the Node deleted. {pod} is still shown as "
-        "{phase}, on a node that is not there; process {pid} runs. Its ReplicaSet counts it, so nothing replaces it.",
-        who="the demo, as an autoscaler or an operator who removes a machine that is lost.",
-        rule="deleting a Node deletes none of its pods, and evicts none either: there is no node left to be tainted.",
+        what="The kubelet of {node} was stopped (kill -STOP {agent}) and the Node deleted. {pod} is still {phase}, on "
+        "a node that does not exist; process {pid} is running. Its ReplicaSet counts it and does not replace it.",
+        who="the demo, like an autoscaler or an operator who removes a lost machine.",
+        rule="deleting a Node neither deletes nor evicts its pods: evictions need a tainted node.",
         see=("kubectl get nodes", "kubectl get pods -o wide"),
     ),
     DemoStep(
-        "Quarantine, then the pod collector takes the orphan",
+        "After the quarantine, pod GC collects the orphan",
         Orphans.collected,
         what="{orphan_seconds:.1f} s after the Node was gone: {pod} marked as {last_phase} with the condition "
-        "DisruptionTarget ({reason}: {message}), then deleted with a grace of 0 and the UID that was meant.",
+        "DisruptionTarget ({reason}: {message}), then deleted with a grace period of 0 and a UID precondition.",
         who="pod-garbage-collector-controller.",
-        rule="when the quarantine is over the server is asked once more, and only if it knows no such node the pods "
-        "go: GC-52, GC-54. The condition and Failed come first: GC-55, GC-90.",
+        rule="after the quarantine pod GC reads the node from the server, and collects its pods only if it does not "
+        "exist: GC-52, GC-54. The condition and Failed are set first: GC-55, GC-90.",
         see=("kubectl get pods -o wide", "podlife gc plan -o wide"),
     ),
     DemoStep(
-        "The ReplicaSet makes another",
+        "The ReplicaSet creates a replacement",
         Orphans.replaced,
-        what="Ready are {new_places}. {pod} has no record any more, but process {pid} runs to this moment.",
+        what="Ready are {new_places}. {pod} is no longer stored, but process {pid} is still running.",
         who="replicaset-controller and the scheduler.",
-        rule="a pod that is gone is missing, and what is missing is made.",
+        rule="a ReplicaSet replaces missing pods.",
         see=("kubectl get pods -o wide", "ps -o pid,args -p {pid}"),
     ),
     DemoStep(
-        "The machine goes on, and cleans up",
+        "The machine resumes and cleans up",
         Orphans.cleaned,
-        what="{clean_seconds:.1f} s after the agent of {node} went on, process {pid} had been told to end, and had "
-        "ended. The Node is still gone.",
-        who="the agent of {node}.",
-        rule="what runs and is not wanted is ended: PW-157. A node that somebody has deleted stays away until "
-        "its agent is started again: only that registers it.",
+        what="{clean_seconds:.1f} s after the kubelet of {node} resumed, process {pid} had received SIGTERM and "
+        "exited. The Node is still gone.",
+        who="the kubelet of {node}.",
+        rule="a kubelet terminates running pods that are not desired: PW-157. It registers its node only when it "
+        "starts, so a deleted node stays away until then.",
         see=("kubectl get nodes", "ps -o pid,args -p {pid}"),
     ),
     DemoStep(
-        "The agent is started again, and the node is back",
+        "The kubelet is restarted, and the node is back",
         Orphans.registered,
-        what="{node} is registered and ready, with no pods of its own. web has its {replicas} pods, each once.",
-        who="the demo killed the agent (-9), `podlife up` started it again, and it registered its node.",
-        rule="a Node of the same name is another Node: what belonged to the old one is not its own.",
+        what="{node} is registered and ready, without pods. web has its {replicas} pods, each once.",
+        who="the demo killed the kubelet (-9), `podlife up` restarted it, and it registered its node.",
+        rule="a Node of the same name with another UID does not inherit the old one's pods.",
         see=("kubectl get nodes", "kubectl get pods -o wide"),
     ),
 )

@@ -28,12 +28,12 @@ class CheckRunner:
         self._verdicts: dict[str, tuple[str, FenceVerdict]] = {}
 
     def verdict(self, name: str, uid: str) -> FenceVerdict | None:
-        """The last one, of the node with this UID."""
+        """The last verdict about the node with this UID."""
         known, verdict = self._verdicts.get(name, ("", None))
         return verdict if known == uid else None
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Of a node that is well again, or gone, nothing counts that was said before."""
+        """Drop verdicts about nodes that have recovered or are gone."""
         self._verdicts = {name: each for name, each in self._verdicts.items() if name in names}
 
     async def ask(self, subjects: Sequence[FenceSubject]) -> None:
@@ -58,7 +58,7 @@ class CheckRunner:
         try:
             answer = await check.ask(subject)
         except Exception as error:
-            # One that breaks its promise has confirmed nothing.
+            # A check that violates its contract confirms nothing.
             log.warning("%s failed for node %s", check.name, subject.name, exc_info=error)
             answer = FenceAnswer(check.name, FenceResult.FAILED, f"it failed: {type(error).__name__}")
         self._metrics.checks[check.kind, answer.result] += 1

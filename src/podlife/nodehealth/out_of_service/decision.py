@@ -1,14 +1,14 @@
-"""Which nodes are tainted out of service, which are not and why, and whose taint is removed. Pure.
+"""Which nodes are tainted as out of service, which are not and why, and from which the taint is removed. Pure.
 
 Guarantees, whatever the facts:
-* A ready node is never tainted, nor one whose agent reports.
-* A node is tainted only after the required number of fence checks confirmed it dead, recently and after its agent was
-  last heard.
+* A ready node is never tainted, nor one whose kubelet reports.
+* A node is tainted only after the required number of fence checks confirmed it dead, recently and after its kubelet
+  last reported.
 * The maximum number of nodes out of service is never exceeded; if more nodes are dead, or too few are healthy, none
   is tainted.
 * A taint that the controller did not set is never removed.
 
-Every node that has been away for long and is not tainted has a reason.
+Every node that has been not ready for long enough and is not tainted gets a reason.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from enum import StrEnum
 from podlife.clock import add_seconds
 from podlife.nodehealth.node_health import ClockReading
 from podlife.nodehealth.out_of_service.fence_checks import FenceVerdict
-from podlife.nodehealth.out_of_service.record import RecordState, TaintRecord, Whose
+from podlife.nodehealth.out_of_service.record import RecordState, TaintOwner, TaintRecord
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
 
 
 @dataclass(frozen=True, slots=True)
 class NodeContents:
-    """What the taint would free, or has not freed yet."""
+    """What the taint would release, or has not released yet."""
 
     pods: int = 0
     attachments: int = 0
@@ -40,15 +40,15 @@ class OutOfServiceFacts:
     name: str
     uid: str
     is_ready: bool
-    # How long we have seen it so, and how long its agent has said nothing.
+    # How long the controller has observed it as not ready, and its kubelet as silent.
     not_ready_seconds: float = 0.0
     silent_seconds: float = 0.0
     # Lease duration: a shorter silence does not count.
     lease_seconds: float = 0.0
     is_control_plane: bool = False
-    taint: Whose = Whose.NOBODYS
+    taint: TaintOwner = TaintOwner.NONE
     record: TaintRecord | None = None
-    # None: not looked at yet, or that cannot be read now.
+    # None: not read yet, or cannot be read now.
     held: NodeContents | None = None
     # None: no check has run yet.
     verdict: FenceVerdict | None = None
@@ -56,23 +56,23 @@ class OutOfServiceFacts:
 
 class OutOfServiceAction(StrEnum):
     NOTHING = "nothing"
-    # Its contents must be known first.
+    # Read its contents first.
     LOOK = "look"
-    # The fence checks have to be asked first.
+    # Run the fence checks first.
     CHECK = "check"
     # Checked recently; checked again before anything is done.
     WAIT = "wait"
     SET = "set"
     REMOVE = "remove"
-    # Write down that it has come back.
+    # Record that it has come back.
     NOTE = "note"
-    # The record is obsolete.
+    # Remove the obsolete record.
     FORGET = "forget"
     REFUSE = "refuse"
 
 
 class RefusalReason(StrEnum):
-    """Why a node is not tainted, or why its taint comes off."""
+    """Why a node is not tainted, or why its taint is removed."""
 
     READY = "ready-again"
     FREED = "freed"
@@ -89,11 +89,11 @@ class RefusalReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeDecision:
-    """`said` is for people. Two refusals are the same to them when `key` is: numbers in `said` may differ."""
+    """`message` is for users. Refusals with the same `key` are reported once: numbers in `message` may differ."""
 
     step: OutOfServiceAction
     reason: RefusalReason | None = None
-    said: str = ""
+    message: str = ""
     details: tuple[str, ...] = ()
 
     @property
@@ -107,7 +107,7 @@ _NOTHING = NodeDecision(OutOfServiceAction.NOTHING)
 def decide(
     nodes: Sequence[OutOfServiceFacts], settings: OutOfServiceSettings, now: ClockReading
 ) -> Mapping[str, NodeDecision]:
-    """By the name of the node."""
+    """Decisions by node name."""
     decided = {node.name: _decide_alone(node, settings, now) for node in nodes}
     candidates = [node for node in nodes if decided[node.name] is None]
     suspects = [node for node in nodes if _is_suspect(node, decided[node.name])]
@@ -116,18 +116,18 @@ def decide(
 
 
 def _is_suspect(node: OutOfServiceFacts, decision: NodeDecision | None) -> bool:
-    """A node whose contents cannot be read now is no less dead than the others."""
-    return decision is None or (decision.step is OutOfServiceAction.LOOK and node.taint is Whose.NOBODYS)
+    """A node whose contents cannot be read now may be dead too."""
+    return decision is None or (decision.step is OutOfServiceAction.LOOK and node.taint is TaintOwner.NONE)
 
 
-# One by itself
+# Each node on its own
 
 
 def _decide_alone(
     node: OutOfServiceFacts, settings: OutOfServiceSettings, now: ClockReading
 ) -> NodeDecision | None:
-    """None for one that only the others, and the fence checks, can keep from being tainted."""
-    if node.taint is Whose.OURS:
+    """None if the decision depends on other nodes and on the fence checks."""
+    if node.taint is TaintOwner.OURS:
         return _ours(node)
     if node.is_ready:
         return _back(node.record, settings, now)
@@ -159,41 +159,42 @@ def _back(record: TaintRecord | None, settings: OutOfServiceSettings, now: Clock
 
 
 def _kept(node: OutOfServiceFacts, settings: OutOfServiceSettings, now: ClockReading) -> NodeDecision | None:
-    """What keeps a node that has been away for long from being tainted, whatever the others are."""
+    """Reasons not to taint a node that has been not ready for long enough, independent of other nodes."""
     record = node.record
-    if node.taint is Whose.SOMEBODY_ELSES:
+    if node.taint is TaintOwner.OTHER:
         return _refuse(
-            RefusalReason.TAINTED_ALREADY, "somebody else has set the taint, who will take it off, too"
+            RefusalReason.TAINTED_ALREADY, "the taint was set by others, who are expected to remove it"
         )
     needed = max(settings.after_seconds, node.lease_seconds)
     if node.silent_seconds < needed:
         return _refuse(
             RefusalReason.AGENT_SPEAKS,
-            f"its agent is known to be silent, by its lease and its status, for {node.silent_seconds:.0f} s, "
-            f"and has to be for {needed:.0f} s: until then it may live",
+            f"its kubelet has renewed neither lease nor status for {node.silent_seconds:.0f} s, "
+            f"less than the required {needed:.0f} s: it may be alive",
         )
     if node.is_control_plane and not settings.with_control_plane:
         return _refuse(
             RefusalReason.CONTROL_PLANE,
-            "it is of the control plane, which is left alone: --out-of-service-control-plane includes it",
+            "control plane nodes are excluded (--out-of-service-control-plane includes them)",
         )
     if record is not None and record.state is RecordState.TAINTED:
         return _refuse(
             RefusalReason.TAKEN_OFF,
-            "somebody took our taint off: it is not set again before the node was ready",
+            "the taint was removed by hand: it is not set again until the node has been ready",
         )
     if record is not None and record.state is RecordState.FREED:
         # Reported when it happened.
         return _NOTHING
     if record is not None and (seconds := _cooling_seconds(record, settings, now)) > 0:
         return _refuse(
-            RefusalReason.COOL_DOWN, f"it came back a short while ago, and is left alone for {seconds:.0f} s"
+            RefusalReason.COOL_DOWN, f"it came back recently and is left alone for {seconds:.0f} s"
         )
     if node.held is None:
         return NodeDecision(OutOfServiceAction.LOOK)
     if not node.held:
         return _refuse(
-            RefusalReason.NOTHING_TO_FREE, "no pod that the taint would free and no VolumeAttachment is on it"
+            RefusalReason.NOTHING_TO_FREE,
+            "it has no VolumeAttachment and no pod that the taint would release",
         )
     return None
 
@@ -204,11 +205,11 @@ def _cooling_seconds(record: TaintRecord, settings: OutOfServiceSettings, now: C
     return min(settings.cool_down_seconds, (over - now.wall).total_seconds())
 
 
-def _refuse(reason: RefusalReason, said: str, details: Iterable[str] = ()) -> NodeDecision:
-    return NodeDecision(OutOfServiceAction.REFUSE, reason, said, tuple(details))
+def _refuse(reason: RefusalReason, message: str, details: Iterable[str] = ()) -> NodeDecision:
+    return NodeDecision(OutOfServiceAction.REFUSE, reason, message, tuple(details))
 
 
-# All of them together
+# All nodes together
 
 
 def _decide_together(
@@ -220,12 +221,12 @@ def _decide_together(
 ) -> Mapping[str, NodeDecision]:
     healthy, needed = sum(node.is_ready for node in nodes), settings.min_healthy.at_least(len(nodes))
     if healthy < needed:
-        said = (
-            f"only {healthy} of {len(nodes)} nodes are ready, at least {needed} have to be "
-            f"(--out-of-service-min-healthy={settings.min_healthy}): nobody is tainted"
+        message = (
+            f"only {healthy} of {len(nodes)} nodes are ready, {needed} required "
+            f"(--out-of-service-min-healthy={settings.min_healthy}): no node is tainted"
         )
         # Contents are not read either: a server that lost most nodes is busy enough.
-        return {node.name: _refuse(RefusalReason.TOO_FEW_HEALTHY, said) for node in suspects}
+        return {node.name: _refuse(RefusalReason.TOO_FEW_HEALTHY, message) for node in suspects}
     storm = _storm(nodes, suspects, settings)
     return {node.name: _judge(node, settings, now, storm) for node in candidates}
 
@@ -241,15 +242,15 @@ def _storm(
         return None
     return _refuse(
         RefusalReason.TOO_MANY,
-        f"{dead} nodes look dead and {out} are out of service already, at most {most} of {len(nodes)} may be at once "
-        f"(--out-of-service-most-share={settings.most}): nobody is tainted; if they are dead, set the taint by hand",
+        f"{dead} nodes appear dead and {out} are already out of service, at most {most} of {len(nodes)} allowed "
+        f"(--out-of-service-most-share={settings.most}): no node is tainted; if they are dead, set the taint by hand",
     )
 
 
 def _is_out(node: OutOfServiceFacts) -> bool:
-    """Without the taint too, until it is ready: nodes that die one after the other must not all be tainted."""
+    """Even without the taint, until it is ready: nodes that fail one after the other must not all be tainted."""
     is_freed = node.record is not None and node.record.state is RecordState.FREED
-    return node.taint is not Whose.NOBODYS or (is_freed and not node.is_ready)
+    return node.taint is not TaintOwner.NONE or (is_freed and not node.is_ready)
 
 
 def _judge(
@@ -266,7 +267,7 @@ def _judge(
         return NodeDecision(OutOfServiceAction.CHECK) if is_due else _unconfirmed(verdict, settings)
     if is_fresh:
         return storm or NodeDecision(OutOfServiceAction.SET, None, _confirmation(verdict))
-    # It was dead then; it may have been switched on since.
+    # The machine may have been switched on since.
     return (
         NodeDecision(OutOfServiceAction.CHECK) if is_due else storm or NodeDecision(OutOfServiceAction.WAIT)
     )
@@ -280,5 +281,5 @@ def _unconfirmed(verdict: FenceVerdict, settings: OutOfServiceSettings) -> NodeD
     needed = "all" if settings.require is None else str(settings.require)
     answers = "; ".join(f"{each.check}: {each.text or each.result}" for each in verdict.answers)
     count = f"{verdict.confirming} of {len(verdict.answers)} fence checks confirm that it is dead"
-    said = f"{count}, {needed} have to: {answers}"
-    return _refuse(RefusalReason.NOT_CONFIRMED, said, (each.result for each in verdict.answers))
+    message = f"{count}, {needed} required: {answers}"
+    return _refuse(RefusalReason.NOT_CONFIRMED, message, (each.result for each in verdict.answers))

@@ -22,7 +22,7 @@ _TAINTS = (NodeTaint(OUT_OF_SERVICE, VALUE, NO_EXECUTE),)
 
 
 async def count_freed_pods(client: Client, node: str) -> int:
-    """Raises PodlifeError when it cannot be known, as does the other."""
+    """Raises PodlifeError if the pods cannot be listed."""
     options = ListOptions(field_selector=f"spec.nodeName={node}")
     return sum(map(_is_freed, (await client.list_all(PODS, options=options, view=PodOnNode)).items))
 
@@ -33,7 +33,7 @@ def _is_freed(pod: PodOnNode) -> bool:
 
 
 async def attachments_by_node(client: Client) -> Counter[str]:
-    """Of all nodes: they cannot be selected by it."""
+    """Counts for all nodes: VolumeAttachments have no field selector for the node."""
     try:
         found = (await client.list_all(_ATTACHMENTS, view=Attachment)).items
     except NotFoundError:

@@ -1,8 +1,8 @@
 """Writes taint and annotation to a node together: read, checked again, patched with the UID and revision that were
 read.
 
-A node that has returned at the last moment is not tainted, one that was recreated under its name is left alone, and
-no other edit is overwritten: a conflict writes nothing.
+A node that returned at the last moment is not tainted, a node recreated under the same name is left alone, and no other
+edit is overwritten: a conflict writes nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from podlife.clock import Clock
 from podlife.errors import NotFoundError
 from podlife.nodehealth.out_of_service.record import (
     RecordState,
+    TaintOwner,
     TaintRecord,
-    Whose,
     made_taint,
     our_taint,
     read_record,
-    whose,
+    taint_owner,
 )
 from podlife.nodehealth.out_of_service.views import ANNOTATION, FencedNode
 from podlife.nodehealth.unknown_status import read_lease, read_node
@@ -47,19 +47,19 @@ class NodeWriter:
         self._clock = clock
 
     async def set(self, name: str, uid: str, is_dead: Callable[[FencedNode, Lease | None], bool]) -> bool:
-        """Only if it is still so of the node and the lease that the server has now."""
+        """Only if `is_dead` holds for the node and the lease that the server has now."""
         lease = await read_lease(self._client, name)
         found = await self._find(name, uid)
         if found is None or found.node.is_ready or not is_dead(found.node, lease):
             return False
-        if whose(found.node.spec.taints, found.record) is not Whose.NOBODYS:
+        if taint_owner(found.node.spec.taints, found.record) is not TaintOwner.NONE:
             return False
         record = self._record(RecordState.TAINTED, uid)
         await self._patch(found, record, [*found.taints, made_taint(record.at)])
         return True
 
     async def remove(self, name: str, uid: str, *, only_if_ready: bool) -> bool:
-        """Ours alone; any other stays, also one with the same key."""
+        """Remove only the controller's own taint, not another one with the same key."""
         found = await self._find(name, uid)
         if found is None or (only_if_ready and not found.node.is_ready):
             return False

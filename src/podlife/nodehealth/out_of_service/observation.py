@@ -1,6 +1,6 @@
-"""Since when a node has been not ready and its agent silent, by own observation. Pure.
+"""Since when a node has been not ready and its kubelet silent, as observed by this process. Pure.
 
-Times written by other machines are compared with each other and never with a local clock. An agent is alive whenever
+Times written by other machines are compared with each other and never with a local clock. A kubelet is alive whenever
 its lease or the heartbeat of its Ready condition changes. A restarted controller therefore starts counting again, and
 no node is declared dead that it has not observed.
 """
@@ -13,30 +13,30 @@ from datetime import datetime
 from podlife.nodehealth.out_of_service.views import FencedNode, FencedNodeCondition
 from podlife.nodehealth.views import Lease
 
-# The kubelet's default, for a lease that does not say.
+# The kubelet's default, for a lease without a duration.
 _LEASE_SECONDS = 40
 _MOST_LEASE_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class NodeObservation:
-    """In the loop's time."""
+    """Times are the event loop's."""
 
     uid: str
-    heard_at: float
+    last_report_at: float
     not_ready_at: float | None
     ready: FencedNodeCondition | None
     renewed: datetime | None
-    # How long its lease is for; 0 where it never had one.
+    # Lease duration; 0 without a lease.
     lease_seconds: float = 0.0
 
     def without(self, seconds: float, now: float) -> NodeObservation:
-        """Ignore the last `seconds`, in which no agent could report."""
+        """Ignore the last `seconds`, in which no kubelet could report."""
         since = None if self.not_ready_at is None else min(now, self.not_ready_at + seconds)
-        return replace(self, heard_at=min(now, self.heard_at + seconds), not_ready_at=since)
+        return replace(self, last_report_at=min(now, self.last_report_at + seconds), not_ready_at=since)
 
-    def has_heard(self, node: FencedNode, lease: Lease | None) -> bool:
-        """Whether the agent has said something since."""
+    def has_reported(self, node: FencedNode, lease: Lease | None) -> bool:
+        """Whether the kubelet has reported since."""
         return _renewed(lease, self.renewed) != self.renewed or _heartbeat(node.ready) != _heartbeat(
             self.ready
         )
@@ -51,18 +51,18 @@ def observe(
         return NodeObservation(uid, now, since, ready, _renewed(lease, None), _length(lease, 0.0))
     if since is not None and known.not_ready_at is not None and not _was_away(known.ready, ready):
         since = known.not_ready_at
-    heard_at = now if known.has_heard(node, lease) else known.heard_at
+    last_report_at = now if known.has_reported(node, lease) else known.last_report_at
     renewed, length = _renewed(lease, known.renewed), _length(lease, known.lease_seconds)
-    return NodeObservation(uid, heard_at, since, ready, renewed, length)
+    return NodeObservation(uid, last_report_at, since, ready, renewed, length)
 
 
 def _renewed(lease: Lease | None, known: datetime | None) -> datetime | None:
-    """A lease that has gone says nothing."""
+    """A deleted lease is not a report."""
     return known if lease is None or lease.spec.renew_time is None else lease.spec.renew_time
 
 
 def _length(lease: Lease | None, known: float) -> float:
-    """An agent renews it several times within that; what a node says of itself keeps it from nothing for long."""
+    """Bounded: a node must not be able to prevent its own taint with a long lease duration."""
     if lease is None:
         return known
     return min(_MOST_LEASE_SECONDS, max(0, lease.spec.lease_duration_seconds or _LEASE_SECONDS))

@@ -23,22 +23,22 @@ BY = "podlife-out-of-service"
 
 class RecordState(StrEnum):
     TAINTED = "tainted"
-    # Nothing was left on it, and the taint was taken off while it was still not ready.
+    # Nothing was left on it, and the taint was removed while it was still not ready.
     FREED = "freed"
-    # It has come back: from then on it is left alone for a while.
+    # It has come back: the cool-down starts.
     RETURNED = "returned"
 
 
-class Whose(StrEnum):
-    NOBODYS = "nobody's"
-    OURS = "ours"
-    SOMEBODY_ELSES = "somebody else's"
+class TaintOwner(StrEnum):
+    NONE = "none"
+    OURS = "podlife"
+    OTHER = "others"
 
 
 @dataclass(frozen=True, slots=True)
 class TaintRecord:
     state: RecordState
-    # To the second, as Kubernetes keeps it.
+    # Whole seconds, as in Kubernetes' timestamps.
     at: datetime
     uid: str
 
@@ -48,7 +48,7 @@ class TaintRecord:
 
 
 def read_record(text: str | None, uid: str) -> TaintRecord | None:
-    """What the annotation of the node with this UID says; nothing where it is not one that we wrote for it."""
+    """Parse the annotation; None if the controller did not write it for the node with this UID."""
     if not text:
         return None
     try:
@@ -64,12 +64,12 @@ def made_taint(at: datetime) -> Object:
     return {"key": OUT_OF_SERVICE, "value": VALUE, "effect": NO_EXECUTE, "timeAdded": format_time(at)}
 
 
-def whose(taints: Iterable[NodeTaint], record: TaintRecord | None) -> Whose:
+def taint_owner(taints: Iterable[NodeTaint], record: TaintRecord | None) -> TaintOwner:
     """If a node has the controller's taint and another one, the controller's counts."""
     found = [each for each in taints if each.key == OUT_OF_SERVICE]
     if any(our_taint(each, record) for each in found):
-        return Whose.OURS
-    return Whose.SOMEBODY_ELSES if found else Whose.NOBODYS
+        return TaintOwner.OURS
+    return TaintOwner.OTHER if found else TaintOwner.NONE
 
 
 def our_taint(taint: NodeTaint, record: TaintRecord | None) -> bool:

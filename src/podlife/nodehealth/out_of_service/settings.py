@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# Between the end of a check and the decision that uses it lies no more than the other checks of the round take.
+# Margin from the end of a check to the decision, in which other checks of the pass finish.
 _SPARE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """So many of all nodes: in percent, or as a number of its own."""
+    """A share of all nodes in percent, or an absolute number."""
 
     percent: float | None = None
     number: int = 0
 
     def at_most(self, total: int) -> int:
-        """No more than this; one is always allowed, or a small cluster would never be helped."""
+        """At least one is allowed, otherwise a small cluster could never be helped."""
         most = self.number if self.percent is None else math.floor(total * self.percent / 100)
         return max(1, most)
 
@@ -30,7 +30,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class OutOfServiceSettings:
-    # How long a node must be not ready, and its agent silent, before fence checks run.
+    # How long a node must be not ready, and its kubelet silent, before fence checks run.
     after_seconds: float = 300.0
     # Maximum number of nodes out of service; if more are dead, none is tainted.
     most: Portion = Portion(percent=10)
@@ -40,12 +40,12 @@ class OutOfServiceSettings:
     cool_down_seconds: float = 600.0
     with_control_plane: bool = False
     is_dry_run: bool = False
-    # How many fence checks have to confirm it; None is all of them.
+    # Number of fence checks that must confirm; None means all.
     require: int | None = None
     # Minimum interval of fence checks per node.
     fence_every_seconds: float = 30.0
     fence_timeout_seconds: float = 10.0
-    # The pause between two looks at all nodes.
+    # Interval between passes over all nodes.
     period_seconds: float = 5.0
 
     @property
@@ -55,5 +55,5 @@ class OutOfServiceSettings:
 
     @property
     def fresh_seconds(self) -> float:
-        """How long a confirmation counts: a machine that was dead a minute ago may have been switched on since."""
+        """Validity of a confirmation: a machine that was dead a minute ago may have been switched on since."""
         return self.fence_timeout_seconds + _SPARE_SECONDS

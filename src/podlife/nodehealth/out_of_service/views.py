@@ -19,7 +19,7 @@ class FencedNodeMetadata(Metadata):
 
     def __post_init__(self) -> None:
         Metadata.__post_init__(self)
-        # The others are not needed and would be larger than the rest of the node.
+        # Others are not needed, and can be larger than the rest of the node.
         self.labels = {key: self.labels[key] for key in (_CONTROL_PLANE,) if key in self.labels}
         self.annotations = {key: self.annotations[key] for key in (ANNOTATION,) if key in self.annotations}
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 16
 # Maximum per period, so that a check stays short.
-_MOST_PER_LOOK = 500
+_MOST_PER_CHECK = 500
 _MOST_RETRY_SECONDS = 600.0
 
 
@@ -46,19 +46,19 @@ class FinalizerController:
         """Run until cancelled."""
         while True:
             if self._collector.is_fit:
-                await self._look()
+                await self._check()
             else:
                 self._missed_at.clear()
             await asyncio.sleep(self._collector.settings.period_seconds)
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         now = asyncio.get_running_loop().time()
         index = self._collector.index
         held = [pod for pod in index.settled if self._is_chosen(index, pod)]
         self._missed_at = {pod.spec.node_name: self._missed_at.get(pod.spec.node_name, now) for pod in held}
         uids = {pod.metadata.uid for pod in held}
         self._kept = {uid: kept for uid, kept in self._kept.items() if uid in uids}
-        due = [pod for pod in held if self._is_due(pod, now)][:_MOST_PER_LOOK]
+        due = [pod for pod in held if self._is_due(pod, now)][:_MOST_PER_CHECK]
         await for_each(due, self._take, at_once=_MOST_AT_ONCE)
 
     def _is_chosen(self, index: PodIndex, pod: Pod) -> bool:
@@ -74,23 +74,23 @@ class FinalizerController:
 
     async def _take(self, pod: Pod) -> None:
         try:
-            taken = await self._remover.take_off(_as_held(pod))
+            taken = await self._remover.remove(_as_held(pod))
         except PodlifeError as error:
             self._keep(pod, f"request failed: {error}")
             return
         if taken.why:
             self._keep(pod, taken.why)
         elif taken.taken:
-            self._tell(taken)
+            self._report(taken)
 
     def _keep(self, pod: Pod, why: str) -> None:
         uid, now = pod.metadata.uid, asyncio.get_running_loop().time()
-        said, _, seconds = self._kept.get(uid, ("", 0.0, self._collector.settings.period_seconds))
-        if said != why:
+        reported, _, seconds = self._kept.get(uid, ("", 0.0, self._collector.settings.period_seconds))
+        if reported != why:
             log.warning("keeping finalizers of pod %s: %s", pod.key, why, extra={"pod": pod.key, "uid": uid})
         self._kept[uid] = (why, now + seconds, min(2 * seconds, _MOST_RETRY_SECONDS))
 
-    def _tell(self, taken: FinalizerRemoval) -> None:
+    def _report(self, taken: FinalizerRemoval) -> None:
         self.taken.update(taken.taken)
         names = ", ".join(taken.taken)
         log.info("removed %s from pod %s", names, taken.key, extra={"pod": taken.key, "node": taken.node})

@@ -65,37 +65,37 @@ class FinalizerRemover:
         self._is_dry = is_dry
         self._owners = OwnerReader(client)
 
-    async def take_off(self, pod: HeldPod) -> FinalizerRemoval:
+    async def remove(self, pod: HeldPod) -> FinalizerRemoval:
         """For a pod whose node has been missing for the quarantine. Raises PodlifeError if a request failed; the pod
         may have been changed then."""
         for _ in range(_MOST_TRIES):
             found: Object | None = await find_pod(self._client, pod.namespace, pod.name)
             if found is None or found["metadata"].get("uid") != pod.uid:
-                return self._told(pod, is_gone=True)
+                return self._result(pod, is_gone=True)
             if why := await self._reason_to_stay(pod, found):
-                return self._told(pod, why=why)
+                return self._result(pod, why=why)
             chosen = self._chosen(found)
             if self._is_dry:
-                return self._told(pod, taken=chosen, left=_others(found, chosen))
+                return self._result(pod, taken=chosen, left=_others(found, chosen))
             reason = f"finalizers are removed: node {pod.node} no longer exists"
             victim = Victim(msgspec.convert(found, Pod), Reason.ORPHANED, Action.DELETE, reason)
             if why := await reason_to_stay(self._steps, victim):
-                return self._told(pod, why=why)
+                return self._result(pod, why=why)
             # Steps may take long: the node may be back, a window closed, or a stop annotation set.
             if why := await self._reason_to_stay(pod, found):
-                return self._told(pod, why=why)
+                return self._result(pod, why=why)
             try:
                 answer = await self._patch(found, chosen)
             except NotFoundError:
-                return self._told(pod, is_gone=True)
+                return self._result(pod, is_gone=True)
             except (ConflictError, InvalidError):
                 # The pod has changed since it was read: evaluate it again.
                 continue
             metadata = answer.metadata
-            return self._told(pod, taken=chosen, left=_others(found, chosen), owner=controller_of(metadata))
-        return self._told(pod, why="the pod keeps changing: try again")
+            return self._result(pod, taken=chosen, left=_others(found, chosen), owner=controller_of(metadata))
+        return self._result(pod, why="the pod keeps changing: try again")
 
-    def _told(self, pod: HeldPod, **what: Any) -> FinalizerRemoval:
+    def _result(self, pod: HeldPod, **what: Any) -> FinalizerRemoval:
         return FinalizerRemoval(pod.namespace, pod.name, pod.node, **what)
 
     def _chosen(self, pod: Object) -> tuple[str, ...]:

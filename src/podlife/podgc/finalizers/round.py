@@ -1,6 +1,6 @@
-"""One-off removal of finalizers from held pods, by itself and as a phase of a session.
+"""One-off removal of finalizers from held pods, alone and as a phase of a session.
 
-A node must be missing for a quarantine first, as for orphans: a single list does not tell since when it is missing.
+A node must be missing for a quarantine first, as for orphans: a single list does not show since when it is missing.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class FinalizerRound:
         self, pod: HeldPod, result: FinalizerSummary, report: Callable[[FinalizerRemoval], None] | None
     ) -> None:
         try:
-            taken = await self._remover.take_off(pod)
+            taken = await self._remover.remove(pod)
         except PodlifeError as error:
             result.failures.append((pod, error))
             return

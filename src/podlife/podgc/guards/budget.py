@@ -6,7 +6,7 @@ that it overlaps; one that did not happen (`note_not_deleted`) is not counted.
 
 Shares are judged on what a pass would delete: `judge` receives the number of wanted pods per namespace, besides those
 already admitted. Too many is a mass failure, and from then on nothing is deleted there, not even up to the share, until
-a person forces it or no pod is wanted there any more. `admit` also counts pods that were not passed to `judge`, so the
+a person forces it or no pod is wanted there. `admit` also counts pods that were not passed to `judge`, so the
 share holds even then; the mass failure is only noticed later.
 
 Pure: the time is passed in.
@@ -85,7 +85,7 @@ class DeletionBudget:
     def under_way(self) -> int:
         return len(self._under_way)
 
-    def has_let_go(self, uid: str) -> bool:
+    def has_admitted(self, uid: str) -> bool:
         """Whether the pod was admitted in this pass or the previous one: it may still exist, but is not wanted
         again."""
         return uid in self._charged or uid in self._charged_before
@@ -167,7 +167,7 @@ class DeletionBudget:
         return None
 
     def refusal_of(self, place: str, moment: Moment) -> Refusal | None:
-        """Why no more pods of this namespace may go now; what a person has set comes before what was counted."""
+        """Why no more pods of this namespace may be deleted now; settings by a person come before counts."""
         return (
             self._stopped(place)
             or self._outside(moment.now)
@@ -218,8 +218,8 @@ class DeletionBudget:
         if found is None:
             return None
         where, why = found
-        told = f"namespace {where} has annotation podlife.dev/gc-stop: {why or 'no reason given'}"
-        return Refusal(Guard.STOP, told, where, lifted_by=unstop_command(where))
+        text = f"namespace {where} has annotation podlife.dev/gc-stop: {why or 'no reason given'}"
+        return Refusal(Guard.STOP, text, where, lifted_by=unstop_command(where))
 
     def _outside(self, now: datetime) -> Refusal | None:
         if not self.guards.windows or is_open(self.guards.windows, now):
@@ -250,8 +250,8 @@ class DeletionBudget:
     def _observing(self) -> Refusal | None:
         if not self.guards.is_observing:
             return None
-        told = "observe-only: nothing is changed"
-        return Refusal(Guard.OBSERVING, told)
+        text = "observe-only: nothing is changed"
+        return Refusal(Guard.OBSERVING, text)
 
     def _minute_is_full(self, moment: Moment) -> Refusal | None:
         if self.room(moment) > 0:

@@ -64,7 +64,7 @@ class ControllerGate:
         self._has_new_annotations = True
         self._judged_at = self._lifts_at = -math.inf
         self._judge_seconds = _JUDGE_SECONDS
-        self._told_stops: dict[str, MassStop] = {}
+        self._reported_stops: dict[str, MassStop] = {}
         self._held: set[tuple[Guard, str]] = set()
         self._held_before: set[tuple[Guard, str]] = set()
         self.put_in_force(settings)
@@ -97,7 +97,7 @@ class ControllerGate:
         is_due = is_pass or self._has_new_annotations or self._moment().at >= self._lifts_at
         if is_pass:
             budget.begin_pass(index.counts)
-            self._tell_ends()
+            self._report_ends()
         if self._has_new_annotations:
             self._read_annotations(budget, index)
             self._judged_at = -math.inf
@@ -117,12 +117,12 @@ class ControllerGate:
             wanted = Counter(
                 pod.metadata.namespace
                 for pod in planner.wanted(index, settings)
-                if not budget.has_let_go(pod.metadata.uid)
+                if not budget.has_admitted(pod.metadata.uid)
             )
             budget.judge(wanted, moment)
             self._judged_at = moment.at
             self._judge_seconds = max(_JUDGE_SECONDS, wanted.total() / _JUDGED_PER_SECOND)
-            self._tell_stops(budget)
+            self._report_stops(budget)
             return True
         if not is_more:
             self._lifts_at = min(self._lifts_at, self._judged_at + self._judge_seconds)
@@ -163,7 +163,7 @@ class ControllerGate:
             self._note_refusal(budget, victim, refusal, moment)
         return refusal
 
-    async def last_word(self, victim: Victim) -> str:
+    async def recheck(self, victim: Victim) -> str:
         """A late pre-delete step: earlier ones may take long, and a window may have closed meanwhile."""
         if self._budget is None:
             return ""
@@ -192,12 +192,12 @@ class ControllerGate:
         elif refusal.until is not None:
             seconds = (refusal.until - moment.now).total_seconds()
             self._lifts_at = min(self._lifts_at, moment.at + max(_LEAST_SECONDS, seconds))
-        self._tell_stops(budget)
+        self._report_stops(budget)
         key = (refusal.guard, refusal.place)
         if key not in self._held:
             if key not in self._held_before and refusal.place not in budget.stops:
-                told = {"guard": str(refusal.guard), "namespace": refusal.place}
-                log.info("pods held back: %s; lifted by %s", refusal.why, refusal.remedy, extra=told)
+                fields = {"guard": str(refusal.guard), "namespace": refusal.place}
+                log.info("pods held back: %s; lifted by %s", refusal.why, refusal.remedy, extra=fields)
             self._held.add(key)
             self._metrics.held_back.add(key)
 
@@ -207,24 +207,29 @@ class ControllerGate:
             return
         self._observed.add(metadata.uid)
         self._metrics.observed[metadata.namespace, victim.reason] += 1
-        told = {"pod": victim.pod.key, "uid": metadata.uid, "reason": str(victim.reason), "rule": victim.rule}
-        log.info("observed: %s would be deleted: %s", victim.pod.key, victim.why, extra=told)
+        fields = {
+            "pod": victim.pod.key,
+            "uid": metadata.uid,
+            "reason": str(victim.reason),
+            "rule": victim.rule,
+        }
+        log.info("observed: %s would be deleted: %s", victim.pod.key, victim.why, extra=fields)
         if self._recorder is not None:
             message = f"podlife-gc would delete it ({victim.reason}), but only observes: {victim.why}"
             self._recorder.event(regarding_pod(victim), "Normal", "PodWouldBeCollected", message)
 
-    def _tell_stops(self, budget: DeletionBudget) -> None:
-        if self._told_stops == budget.stops:
+    def _report_stops(self, budget: DeletionBudget) -> None:
+        if self._reported_stops == budget.stops:
             return
         for place, stop in budget.stops.items():
-            if place not in self._told_stops:
-                self._tell_stop(stop)
-        for place in self._told_stops.keys() - budget.stops.keys():
+            if place not in self._reported_stops:
+                self._report_stop(stop)
+        for place in self._reported_stops.keys() - budget.stops.keys():
             log.info("stop of %s lifted", f"namespace {place}" if place else "the cluster")
-        self._told_stops = dict(budget.stops)
+        self._reported_stops = dict(budget.stops)
         self._metrics.stops = set(budget.stops)
 
-    def _tell_stop(self, stop: MassStop) -> None:
+    def _report_stop(self, stop: MassStop) -> None:
         command = force_command(stop.place, self._clock.now())
         message = f"{stop.why}. If that is right: {command}"
         self._metrics.mass_stops += 1
@@ -233,7 +238,7 @@ class ControllerGate:
             namespace = owner_or_namespace(None, stop.place or EVERYWHERE)
             self._recorder.event(namespace, "Warning", "PodGCStopped", f"podlife-gc: {message}")
 
-    def _tell_ends(self) -> None:
+    def _report_ends(self) -> None:
         for guard, place in sorted(self._held_before - self._held):
             log.info("guard %s holds no pods%s any more", guard, f" in namespace {place}" if place else "")
         self._held_before, self._held = self._held, set()

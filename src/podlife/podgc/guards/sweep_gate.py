@@ -78,7 +78,7 @@ class SweepGate:
             if not await self._wait(self._budget.next_room_at(moment)):
                 return False
 
-    async def last_word(self, victim: Victim) -> str:
+    async def recheck(self, victim: Victim) -> str:
         """The last pre-delete step: earlier ones may take long, and a window may have closed meanwhile."""
         if self._budget is None:
             return ""

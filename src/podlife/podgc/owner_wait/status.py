@@ -28,7 +28,7 @@ _FINALIZERS = {
     _ARGO_FINALIZER: "its Workflow has not recorded its end yet",
 }
 # Kinds that count running pods only; a Node owns its static pods and does not wait for their end.
-_COUNT_THE_LIVING = frozenset(
+_COUNT_RUNNING_PODS = frozenset(
     [
         ("apps", "DaemonSet"),
         ("apps", "ReplicaSet"),
@@ -104,7 +104,7 @@ class EndedPod(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What an owner's status says about its pods.
+    """What an owner's status shows about its pods.
 
     `end` describes the end of the owner itself: it then needs its pods no more. Otherwise `uncounted` are the UIDs of
     pods that it has still to count (None if it does not count them), and `noted` the pods whose end it has recorded, by
@@ -132,16 +132,16 @@ def ended_at(pod: EndedPod) -> datetime:
 
 def pending_on(pod: EndedPod) -> str:
     """What on the pod shows that its owner has not observed its end, or ""."""
-    if is_told(pod):
+    if is_acknowledged(pod):
         return ""
     return next((_FINALIZERS[each] for each in pod.metadata.finalizers if each in _FINALIZERS), "")
 
 
-def is_told(pod: EndedPod) -> bool:
+def is_acknowledged(pod: EndedPod) -> bool:
     """Whether the owner has acknowledged the end on the pod."""
     metadata = pod.metadata
-    said = (metadata.annotations or {}).get(OWNER_HAS_SEEN)
-    if said is not None and said.strip().lower() != "false":
+    value = (metadata.annotations or {}).get(OWNER_HAS_SEEN)
+    if value is not None and value.strip().lower() != "false":
         return True
     return (metadata.labels or {}).get(
         _ARGO_COMPLETED
@@ -154,7 +154,7 @@ def owner_to_ask(pod: EndedPod) -> OwnerReference | None:
     if owner is None:
         return None
     group = owner.api_version.rpartition("/")[0]
-    return None if (group, owner.kind) in _COUNT_THE_LIVING else owner
+    return None if (group, owner.kind) in _COUNT_RUNNING_PODS else owner
 
 
 def outlook_of(owner: Object) -> Outlook:

@@ -20,7 +20,7 @@ from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import (
     EndedPod,
     ended_at,
-    is_told,
+    is_acknowledged,
     owner_to_ask,
     pending_on,
     still_waiting,
@@ -66,7 +66,7 @@ class OwnerStep:
         if pod is None or pod.metadata.uid != metadata.uid:
             # Gone or replaced: the deletion, which carries the UID, handles that.
             return ""
-        found = await self._look(pod, wait, _now())
+        found = await self._check(pod, wait, _now())
         return "" if found is None else Stay(str(found), found.until)
 
     async def waiting(self, victims: Sequence[Victim]) -> dict[str, OwnerWaiting]:
@@ -80,20 +80,20 @@ class OwnerStep:
                 PODS, namespace, options=ListOptions(limit=_PAGE), view=EndedPod
             ):
                 ours = [each for each in page.items if each.metadata.uid in wanted]
-                found |= await self._look_at_all(ours, wanted, _now())
+                found |= await self._check_all(ours, wanted, _now())
         return found
 
-    async def _look_at_all(
+    async def _check_all(
         self, pods: Iterable[EndedPod], waits: dict[str, OwnerWait], read_at: float
     ) -> dict[str, OwnerWaiting]:
         found: dict[str, OwnerWaiting] = {}
 
-        async def look(pod: EndedPod) -> None:
+        async def check(pod: EndedPod) -> None:
             uid = pod.metadata.uid
-            if (waiting := await self._look(pod, waits[uid], read_at)) is not None:
+            if (waiting := await self._check(pod, waits[uid], read_at)) is not None:
                 found[uid] = waiting
 
-        await for_each(pods, look, at_once=_MOST_AT_ONCE)
+        await for_each(pods, check, at_once=_MOST_AT_ONCE)
         return found
 
     def _wait_of(self, victim: Victim) -> OwnerWait | None:
@@ -103,7 +103,7 @@ class OwnerStep:
         rule = next((each for each in policy.rules if each.name == victim.rule), None)
         return None if rule is None else rule.wait_for_owner
 
-    async def _look(self, pod: EndedPod, wait: OwnerWait, read_at: float) -> OwnerWaiting | None:
+    async def _check(self, pod: EndedPod, wait: OwnerWait, read_at: float) -> OwnerWaiting | None:
         return await waiting_for_owner(self._reader, pod, wait, self._clock.now(), read_at)
 
 
@@ -132,7 +132,7 @@ async def waiting_for_owner(
     """None if the pod may go: its owner has observed its end, or the time is over. `read_at` is when the pod was
     read."""
     until = add_seconds(ended_at(pod), wait.at_most_seconds)
-    if until <= now or is_told(pod):
+    if until <= now or is_acknowledged(pod):
         return None
     what = pending_on(pod) or await _asked(reader, pod, read_at)
     return OwnerWaiting(what, until) if what else None

@@ -100,7 +100,7 @@ class Protection:
     labels: tuple[LabelSelector, ...] = ()
     # Pods with one of these annotations; if a value is given, with this value.
     annotations: tuple[tuple[str, str | None], ...] = ()
-    # Maximum time that KEEP_UNTIL may protect a pod after its end; 0 ignores the annotation, None is no limit.
+    # Maximum time that KEEP_UNTIL may protect a pod after its end; 0 ignores the annotation, None means no limit.
     max_keep_until_seconds: float | None = None
 
 
@@ -117,7 +117,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """Limits that hold whatever the rules say; None is no limit."""
+    """Limits that hold whatever the rules say; None means no limit."""
 
     per_minute: int | None = None
     per_pass: int | None = None

@@ -1,4 +1,4 @@
-"""DaemonSet controller: one pod of a template on every node that fits."""
+"""DaemonSet controller: one pod of a template on every matching node."""
 
 from podlife.workloads.daemonset.controller import DaemonSetController
 

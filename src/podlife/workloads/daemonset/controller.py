@@ -1,4 +1,4 @@
-"""DaemonSet controller: one pod of a template on every node that fits.
+"""DaemonSet controller: one pod of a template on every matching node.
 
 It decides only from caches that contain its own writes: expectations hold a key back until created and deleted pods
 have been observed, own writes until status and history have been. Nothing is decided while the caches are stale. A
@@ -30,7 +30,7 @@ from podlife.podcontrol import (
 )
 from podlife.workloads.controller_revisions import REVISION_INDEXERS, ControllerRevision
 from podlife.workloads.daemonset.placement import NodeEventHandler, NodeFit, Placements, all_fits
-from podlife.workloads.daemonset.plan import DaemonRevision, by_node, has_other_part, plan_nodes
+from podlife.workloads.daemonset.plan import DaemonRevision, by_node, has_changed, plan_nodes
 from podlife.workloads.daemonset.pod_control import DaemonPodControl, FailedPodsBackoff
 from podlife.workloads.daemonset.pod_template import daemon_template
 from podlife.workloads.daemonset.revisions import DaemonSetHistory, DaemonSetRevisions
@@ -48,7 +48,7 @@ _BURST = 250
 
 @dataclass(frozen=True, slots=True)
 class _Situation:
-    """A DaemonSet with its nodes and pods, as one reconcile sees them."""
+    """A DaemonSet with its nodes and pods, as of one reconcile."""
 
     daemon_set: DaemonSet
     owner: Owner
@@ -58,7 +58,7 @@ class _Situation:
     # By node.
     pods: Mapping[str, Sequence[WorkloadPod]]
     fits: Mapping[str, NodeFit]
-    # One moment for all that is decided: a pod that becomes available in between is seen by the next pass.
+    # The same time for all decisions of a reconcile.
     now: datetime
 
 
@@ -85,7 +85,7 @@ class DaemonSetController:
         self._daemon_pods.on_failures = self._uncertain.note
         self._failed_pods = FailedPodsBackoff()
         self._placements = Placements()
-        # Whose expectations those under a key are.
+        # UID of the DaemonSet whose expectations a key has.
         self._uids: dict[Key, str] = {}
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("daemonset")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
@@ -95,7 +95,7 @@ class DaemonSetController:
         owners = self._daemon_sets.cache
         self._daemon_sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
-            PodEventHandler(DAEMON_SETS, owners, self.queue, self._expectations, matters=has_other_part)
+            PodEventHandler(DAEMON_SETS, owners, self.queue, self._expectations, matters=has_changed)
         )
         self._revisions.add_handler(PodEventHandler(DAEMON_SETS, owners, self.queue))
         self._nodes.add_handler(
@@ -111,7 +111,7 @@ class DaemonSetController:
             self._forget(key)
             return None
         if self._uids.get(key) != daemon_set.metadata.uid:
-            # What one of the same name has asked for will not come to this one.
+            # Recreated under the same name: the old expectations do not apply.
             self._forget(key)
             self._uids[key] = daemon_set.metadata.uid
         if not self._is_up_to_date(key):
@@ -122,13 +122,13 @@ class DaemonSetController:
             self._recorder.event(owner.object_reference(), "Warning", "SelectingAll", message)
             return None
         if owner.is_deleting:
-            # Its history may be gone before its pods: nothing could be said about them any more.
+            # Its history may be deleted before its pods.
             return None
         await self._uncertain.settle(key, owner)
-        # Checked before the caches are read: later changes are not in what was read.
+        # Checked before the caches are read: later changes are not in the state that was read.
         may_act = self._expectations.is_satisfied(key)
-        found = await self._look(key, daemon_set, owner)
-        return await self._bring_about(found, may_act=may_act)
+        found = await self._read(key, daemon_set, owner)
+        return await self._sync(found, may_act=may_act)
 
     def _is_up_to_date(self, key: Key) -> bool:
         followed = (self._daemon_sets, self._pods, self._nodes, self._revisions)
@@ -141,9 +141,9 @@ class DaemonSetController:
         self._placements.forget(key)
         self._uids.pop(key, None)
 
-    # Looking
+    # Reading
 
-    async def _look(self, key: Key, daemon_set: DaemonSet, owner: Owner) -> _Situation:
+    async def _read(self, key: Key, daemon_set: DaemonSet, owner: Owner) -> _Situation:
         """The current state, after adoption and release, with an up-to-date history."""
         selector = daemon_set.valid_selector(f"the selector of DaemonSet {'/'.join(key)} cannot be")
         validate_selector(selector, daemon_set.spec.template)
@@ -165,7 +165,7 @@ class DaemonSetController:
 
     # Acting
 
-    async def _bring_about(self, found: _Situation, *, may_act: bool) -> Again | None:
+    async def _sync(self, found: _Situation, *, may_act: bool) -> Again | None:
         daemon_set, waits = found.daemon_set, []
         failure: PodlifeError | None = None
         if may_act:

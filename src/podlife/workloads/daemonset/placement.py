@@ -1,4 +1,4 @@
-"""On which nodes the pods of a DaemonSet run, and the handler of node events, which enqueues those it concerns.
+"""On which nodes the pods of a DaemonSet run, and the handler of node events, which enqueues affected DaemonSets.
 
 Whether a node should run a pod and whether a running pod may stay are separate questions: a NoSchedule taint keeps
 new pods away, only a NoExecute taint removes running ones.
@@ -32,7 +32,7 @@ class NodeFit(Enum):
 
 
 class Placement:
-    """Of one template: what it asks of nodes, read once."""
+    """Node requirements of one template, parsed once."""
 
     def __init__(self, template: Template) -> None:
         spec = template.get("spec") or {}
@@ -57,7 +57,7 @@ class Placement:
 
 
 async def all_fits(placement: Placement, nodes: Iterable[DaemonNode]) -> dict[str, NodeFit]:
-    """By node name. Yields to other tasks: thousands of nodes may be matched against thousands of terms."""
+    """Fits by node name. Yields to other tasks: thousands of nodes may be matched against thousands of terms."""
     loop = asyncio.get_running_loop()
     fits = {}
     since = loop.time()
@@ -70,10 +70,10 @@ async def all_fits(placement: Placement, nodes: Iterable[DaemonNode]) -> dict[st
 
 
 class Placements:
-    """Those of all DaemonSets, parsed again only if the spec has changed: every node event needs all of them."""
+    """Placements of all DaemonSets, parsed again only if the spec changed: every node event needs all of them."""
 
     def __init__(self) -> None:
-        # With the UID and the generation they were parsed from.
+        # With the UID and generation they were parsed from.
         self._known: dict[Key, tuple[str, int, Placement]] = {}
 
     def of(self, daemon_set: DaemonSet) -> Placement:
@@ -108,7 +108,7 @@ class NodeEventHandler:
     def on_add(self, node: DaemonNode) -> None:
         # All DaemonSets are reconciled after the initial list, so events before that can be ignored.
         if self._nodes.has_synced:
-            self._enqueue_who_has_to_do_with(node)
+            self._enqueue_affected(node)
 
     def on_update(self, old: DaemonNode, new: DaemonNode) -> None:
         if old.metadata.labels == new.metadata.labels and old.spec.taints == new.spec.taints:
@@ -119,10 +119,10 @@ class NodeEventHandler:
                 self._queue.add(key_of(daemon_set))
 
     def on_delete(self, node: DaemonNode) -> None:
-        self._enqueue_who_has_to_do_with(node)
+        self._enqueue_affected(node)
 
-    def _enqueue_who_has_to_do_with(self, node: DaemonNode) -> None:
-        """Those that should run there, and those that do."""
+    def _enqueue_affected(self, node: DaemonNode) -> None:
+        """Enqueue DaemonSets that should run on the node, and those that do."""
         owners = (controller_of(pod.metadata) for pod in self._pods.by_index(BY_NODE, node.metadata.name))
         running = {owner.uid for owner in owners if owner is not None and owner.kind == DAEMON_SETS.kind}
         for daemon_set in self._daemon_sets.list():

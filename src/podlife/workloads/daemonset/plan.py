@@ -1,7 +1,7 @@
 """Pods to create and delete on the nodes of a DaemonSet, whatever revision is being rolled out. Pure.
 
-A node that should run the daemon has one pod, any other has none; of several the oldest is kept. During an update
-with surge there are two: the old one until the new one is available.
+A node that should run the daemon has one pod, any other has none; of several the oldest is kept. An update with surge
+keeps the old pod until the new one is available.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podlife.workloads.views import WorkloadPod
 class DaemonSetPlan:
     create_on: list[str] = field(default_factory=list)
     delete: list[WorkloadPod] = field(default_factory=list)
-    # Pods that have ended, with the nodes they are on: deleted so that others can come, failed ones not too often.
+    # Finished pods with their nodes: deleted so that they can be replaced, failed ones with backoff.
     failed: list[tuple[str, WorkloadPod]] = field(default_factory=list)
     succeeded: list[tuple[str, WorkloadPod]] = field(default_factory=list)
 
@@ -31,7 +31,7 @@ def plan_nodes(
     revision: DaemonRevision,
     now: datetime,
 ) -> DaemonSetPlan:
-    """`pods` by node; `fits` of all nodes there are."""
+    """`pods` by node; `fits` of all existing nodes."""
     plan = DaemonSetPlan()
     for name, fit in fits.items():
         _plan_node(plan, name, fit, pods.get(name, ()), revision, now)
@@ -48,17 +48,17 @@ def plan_nodes(
 
 @dataclass(frozen=True, slots=True)
 class DaemonRevision:
-    """The revision that is wanted, and when its pods count: what decisions need to know of a DaemonSet."""
+    """The update revision of a DaemonSet, and what decisions need to know about it."""
 
     hash: str
     generation: str = ""
     min_ready_seconds: int = 0
-    # Two pods may be on a node while it is updated.
+    # Two pods may be on a node during its update.
     is_surging: bool = False
 
 
 def by_node(pods: Iterable[WorkloadPod]) -> dict[str, list[WorkloadPod]]:
-    """By the nodes they are on or for, without finished pods that are being deleted."""
+    """By current or target node, without finished pods that are being deleted."""
     found: dict[str, list[WorkloadPod]] = {}
     for pod in pods:
         if is_terminal(pod) and pod.metadata.deletion_timestamp is not None:
@@ -81,7 +81,7 @@ def _plan_node(
             plan.create_on.append(name)
         return
     if len(pods) == 1 and fit is not NodeFit.MUST_NOT and is_active(pods[0]):
-        # As nearly every node is, nearly all the time.
+        # Fast path for most nodes.
         return
     present = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     if fit is NodeFit.MUST_NOT:
@@ -95,12 +95,12 @@ def _plan_node(
     elif running:
         plan.delete += _excess_of_surge(running, revision, now)
     elif fit is NodeFit.SHOULD_RUN:
-        # Another one is still going, and there may be two.
+        # Another pod is still terminating, and two are allowed.
         plan.create_on.append(name)
 
 
-def has_other_part(old: WorkloadPod, new: WorkloadPod) -> bool:
-    """Whether node, phase or readiness of the pod has changed: nothing else that kubelets report matters here."""
+def has_changed(old: WorkloadPod, new: WorkloadPod) -> bool:
+    """Whether node, phase or readiness of the pod has changed."""
     return (
         old.spec.node_name != new.spec.node_name
         or old.status.phase != new.status.phase
@@ -110,7 +110,7 @@ def has_other_part(old: WorkloadPod, new: WorkloadPod) -> bool:
 
 
 def oldest_first(pods: Iterable[WorkloadPod]) -> list[WorkloadPod]:
-    """Those that are on the node come before those that are only meant for it."""
+    """Bound pods come before pods that only target the node."""
     return sorted(pods, key=_age)
 
 
@@ -122,7 +122,7 @@ def _age(pod: WorkloadPod) -> tuple[bool, float, str]:
 def _excess_of_surge(
     running: Sequence[WorkloadPod], revision: DaemonRevision, now: datetime
 ) -> list[WorkloadPod]:
-    """All but one new and one old pod; also the old one, if it is not ready or the new one is available."""
+    """All but one new and one old pod; the old one too, if it is not ready or the new one is available."""
     if len(running) == 1:
         return []
     new = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) == revision.hash]

@@ -25,11 +25,11 @@ from podlife.workloads.views import Template, WorkloadPod
 
 _FIRST_SECONDS = 1.0
 _MOST_SECONDS = 15 * 60.0
-_PEACE_SECONDS = 2 * _MOST_SECONDS
+_RESET_SECONDS = 2 * _MOST_SECONDS
 
 
 class DaemonPodControl:
-    """A key may be changed again when its `expectations` are met; failed creations go to `on_failures`."""
+    """Do not call `change` for a key before its `expectations` are met. Failed creations go to `on_failures`."""
 
     def __init__(self, control: PodOperations, burst: int) -> None:
         self.expectations = UidTrackedExpectations()
@@ -40,7 +40,7 @@ class DaemonPodControl:
     async def change(
         self, owner: Owner, template: Template, create_on: Sequence[str], delete: Sequence[WorkloadPod]
     ) -> None:
-        """Make pods for these nodes and delete those pods. Raises the first thing that went wrong."""
+        """Create pods for these nodes and delete those pods. Raises the first error."""
         create_on, delete = create_on[: self._burst], delete[: self._burst]
         if not create_on and not delete:
             return
@@ -90,17 +90,17 @@ class FailedPodsBackoff:
         self._waits: dict[Hashable, tuple[float, float]] = {}
 
     def seconds_left(self, key: Hashable, now: float) -> float:
-        """How long a failed pod has to be left there; 0 when it may be deleted."""
+        """Time until a failed pod may be deleted."""
         since, seconds = self._waits.get(key, (now, 0.0))
         return max(0.0, since + seconds - now)
 
     def note(self, key: Hashable, now: float) -> None:
-        self._forget_before(now - _PEACE_SECONDS)
+        self._forget_before(now - _RESET_SECONDS)
         last = self._waits.pop(key, None)
         self._waits[key] = now, _FIRST_SECONDS if last is None else min(2 * last[1], _MOST_SECONDS)
 
-    def _forget_before(self, moment: float) -> None:
-        while self._waits and self._waits[oldest := next(iter(self._waits))][0] < moment:
+    def _forget_before(self, time: float) -> None:
+        while self._waits and self._waits[oldest := next(iter(self._waits))][0] < time:
             del self._waits[oldest]
 
     def __len__(self) -> int:

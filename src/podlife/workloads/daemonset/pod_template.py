@@ -1,4 +1,4 @@
-"""The pod template for one node, its tolerations, and the node that a pod is for. Pure.
+"""The pod template for one node, its tolerations, and the target node of a pod. Pure.
 
 The scheduler binds daemon pods; a required affinity to the node's name restricts it to that node. It replaces the
 template's own node affinity, which the node already meets. Daemons are needed on broken nodes: they tolerate nodes that
@@ -27,7 +27,7 @@ _FOR_ALL = (
     ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
     ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
 )
-# What uses the node's own network may be what makes it available.
+# A daemon on the host network may be what makes the network available.
 _ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
 
 
@@ -47,7 +47,7 @@ def daemon_template(template: Template, generation: str, hash_: str) -> Template
 
 
 def for_node(template: Template, node_name: str) -> Template:
-    """The template of a pod that only this node can take."""
+    """The template of a pod that can only run on this node."""
     spec = template["spec"]
     affinity = spec.get("affinity") or {}
     is_node = {"key": _NAME, "operator": "In", "values": [node_name]}
@@ -57,7 +57,7 @@ def for_node(template: Template, node_name: str) -> Template:
 
 
 def target_node(pod: WorkloadPod) -> str:
-    """The node that the pod is on or for; empty when it does not say."""
+    """The current or target node of the pod; empty if it has none."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity
@@ -79,7 +79,7 @@ def is_updated(pod: WorkloadPod, generation: str, hash_: str) -> bool:
 
 
 def with_daemon_tolerations(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The template's, then those of all daemon pods; equal ones for a limited time lose their limit."""
+    """The template's tolerations, then those of all daemon pods, which remove the time limit of equal ones."""
     tolerations = [dict(each) for each in spec.get("tolerations") or ()]
     wanted = (*_FOR_ALL, _ON_HOST_NETWORK) if spec.get("hostNetwork") else _FOR_ALL
     for key, effect in wanted:

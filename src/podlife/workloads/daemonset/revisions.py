@@ -41,7 +41,7 @@ from podlife.workloads.views import Template, WorkloadPod
 
 @dataclass(frozen=True, slots=True)
 class DaemonSetRevisions:
-    """Those of one DaemonSet; `old` from the oldest to the newest."""
+    """Revisions of one DaemonSet; `old` from oldest to newest."""
 
     current: ControllerRevision
     old: Sequence[ControllerRevision] = ()
@@ -75,7 +75,7 @@ class DaemonSetHistory:
         """Find or create the revision of the current template and make it the newest; adopts and releases revisions.
         `pods` are all pods of the DaemonSet.
 
-        Raises AlreadyExistsError after a collision was counted, and what else the server answered."""
+        Raises AlreadyExistsError after a collision was counted, and the server's other errors."""
         known = await self._history.claim(owner, selector)
         labelled = [await self._with_hash(owner, each) for each in known]
         current, old = split(labelled, daemon_set.spec.template)
@@ -124,7 +124,7 @@ class DaemonSetHistory:
         return msgspec.convert(written, ControllerRevision)
 
     async def _with_hash(self, owner: Owner, revision: ControllerRevision) -> ControllerRevision:
-        """Its hash, or its name for old revisions without one."""
+        """Add the hash label; old revisions without a hash use their name."""
         metadata = revision.metadata
         if HASH_LABEL in metadata.labels:
             return revision
@@ -161,7 +161,7 @@ class DaemonSetHistory:
 def split(
     revisions: Iterable[ControllerRevision], template: Template
 ) -> tuple[list[ControllerRevision], list[ControllerRevision]]:
-    """Those of the template and the others, each from the oldest to the newest."""
+    """Revisions of the template and the others, each from oldest to newest."""
     ordered = in_order(revisions)
     current = [each for each in ordered if template_of(each) == template]
     # Only if none is byte-identical: comparing other encodings is much slower.

@@ -29,7 +29,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What a node has of each; `is_clear` is false where it has more than one."""
+    """New and old pod of a node; `is_clear` is false if it has several of either."""
 
     new: WorkloadPod | None = None
     old: WorkloadPod | None = None
@@ -43,7 +43,7 @@ def replace_next(
     limits: RolloutLimits,
     now: datetime,
 ) -> Replacement:
-    """`pods` by node; `fits` of all nodes there are."""
+    """`pods` by node; `fits` of all existing nodes."""
     if all(is_updated(pod, revision.generation, revision.hash) for found in pods.values() for pod in found):
         return Replacement()
     wanted = {name: pods.get(name, ()) for name, fit in fits.items() if fit is NodeFit.SHOULD_RUN}
@@ -136,11 +136,11 @@ def limits_of(daemon_set: DaemonSet, desired: int) -> RolloutLimits:
         unavailable = scaled(rolling.max_unavailable, desired, round_up=True, what="MaxUnavailable")
         surge = scaled(rolling.max_surge, desired, round_up=True, what="MaxSurge")
     if desired > 0 and unavailable == 0 and surge == 0:
-        # Neither would mean never.
+        # If both were 0, the update would never progress.
         unavailable = 1
     return RolloutLimits(unavailable, surge)
 
 
 def allows_surge(daemon_set: DaemonSet) -> bool:
-    """Whether there may be two pods on a node at all."""
+    """Whether a node may have two pods during an update."""
     return limits_of(daemon_set, 1).max_surge > 0

@@ -23,8 +23,8 @@ def new_status(
     revision: DaemonRevision,
     now: datetime,
 ) -> Status:
-    """What the status should be, without the generation, which only who has acted on it may set. `pods` by node;
-    `fits` of all nodes there are. On a node with several pods the oldest counts."""
+    """The new status, without observedGeneration, which the caller sets after acting on it. `pods` by node; `fits` of
+    all existing nodes. On a node with several pods the oldest counts."""
     counts = dict.fromkeys((*_ALWAYS, "updatedNumberScheduled", "numberAvailable"), 0)
     for name, fit in fits.items():
         found = pods.get(name)

@@ -56,14 +56,14 @@ class DaemonNodeSpec(msgspec.Struct, gc=False):
 
 
 class DaemonNode(msgspec.Struct, gc=False):
-    """What decides whether daemon pods belong on it. A heartbeat changes none of it."""
+    """The fields that decide about daemon pods; heartbeats do not change them."""
 
     metadata: DaemonNodeMetadata
     spec: DaemonNodeSpec = msgspec.field(default_factory=DaemonNodeSpec)
 
 
 def template_generation(daemon_set: DaemonSet) -> str:
-    """How often the template was changed, as an old version of the API counts it; empty where it says nothing."""
+    """The template generation, an annotation from an old API version; empty if missing."""
     text = daemon_set.metadata.annotations.get(_TEMPLATE_GENERATION, "")
     try:
         return str(parse_int64(text))

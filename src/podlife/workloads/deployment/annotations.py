@@ -20,7 +20,7 @@ MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 ROLLBACK_TO = "deprecated.deployment.rollback.to"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
-OF_ITS_OWN = frozenset(
+NOT_SHARED = frozenset(
     (_LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO)
 )
 """Annotations that a Deployment and its ReplicaSets do not share."""
@@ -38,7 +38,7 @@ def read_count(replica_set: ReplicaSet, annotation: str) -> int | None:
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
-    """What a ReplicaSet was scaled for; when the Deployment is scaled, by what its share is reckoned."""
+    """The Deployment's size that a ReplicaSet was scaled for: the basis of its share in proportional scaling."""
     replicas = deployment.spec.replicas
     return {DESIRED_REPLICAS: str(replicas), MAX_REPLICAS: str(replicas + max_surge(deployment))}
 
@@ -55,13 +55,13 @@ def highest_revision(replica_sets: Iterable[ReplicaSet]) -> int:
 def annotations_of_new(
     deployment: Deployment, annotations: Mapping[str, str], revision: int
 ) -> dict[str, str]:
-    """What the ReplicaSet of the current template should have, given what it has. Its revision only grows: old ones
-    may have been removed since it was given. One it had before, when it was current before, becomes its history."""
+    """Annotations of the ReplicaSet of the current template, derived from its existing ones. Its revision never
+    decreases, since older ReplicaSets may have been deleted. An earlier revision of its own is added to its history."""
     own = annotations.get(REVISION)
     before = _read_revision(own)
     if before is None:
         return dict(annotations)
-    copied = {key: text for key, text in deployment.metadata.annotations.items() if key not in OF_ITS_OWN}
+    copied = {key: text for key, text in deployment.metadata.annotations.items() if key not in NOT_SHARED}
     result = {**annotations, **copied}
     if before < revision:
         result[REVISION] = str(revision)
@@ -71,13 +71,13 @@ def annotations_of_new(
 
 
 def _longer_history(history: str, revision: str) -> str:
-    """The oldest are forgotten where it gets too long."""
+    """The oldest entries are dropped if it gets too long."""
     longer = f"{history},{revision}" if history else revision
     surplus = len(longer) - _MOST_HISTORY_CHARACTERS
     if surplus <= 0:
         return longer
-    # Whole entries go, and the last one stays in any case. To take them off one by one would take minutes for what
-    # somebody else may have written here.
+    # Cut whole entries at once and keep the last one: removing them one by one would take minutes for a text that
+    # another client wrote.
     cut = longer.find(",", surplus - 1)
     return longer[cut + 1 :] if cut >= 0 else revision
 
@@ -134,16 +134,16 @@ def _refuse(reason: str, message: str) -> Rollback:
 
 
 def _last_revision(rollout: Rollout) -> int:
-    """The one before the current."""
+    """The revision before the current one."""
     revisions = sorted(revision_of(each) or 0 for each in rollout.replica_sets)
     return revisions[-2] if len(revisions) > 1 else 0
 
 
 def _annotations_from(target: ReplicaSet, annotations: Mapping[str, str]) -> dict[str, str]:
     # The annotations are restored too, for example the change cause.
-    own = {key: text for key, text in annotations.items() if key in OF_ITS_OWN}
+    own = {key: text for key, text in annotations.items() if key in NOT_SHARED}
     theirs = target.metadata.annotations.items()
-    return own | {key: text for key, text in theirs if key not in OF_ITS_OWN}
+    return own | {key: text for key, text in theirs if key not in NOT_SHARED}
 
 
 def _without_hash(target: ReplicaSet) -> Object:

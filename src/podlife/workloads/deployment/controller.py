@@ -2,7 +2,7 @@
 
 Each reconcile claims the ReplicaSets, decides one step (`decision`), executes it and writes the status. The
 controller's own writes must be in its caches before it decides again, and nothing is decided while the caches are
-stale. Pods belong to the ReplicaSets: only Deployments with the Recreate strategy look at them.
+stale. Pods belong to the ReplicaSets: only the Recreate strategy reads them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class DeploymentController:
         if not all(cache.is_live for cache in caches) or not self._own_writes.is_seen(key):
             return Again(CATCH_UP_SECONDS)
         try:
-            return await self._bring_on(deployment)
+            return await self._sync(deployment)
         except (ConflictError, NotFoundError, NotSeenYetError):
             # A conflict: the event of the other write is on its way.
             return Again(CATCH_UP_SECONDS)
@@ -109,7 +109,7 @@ class DeploymentController:
             # The namespace is terminating: retries cannot succeed, and no event is needed.
             return None
 
-    async def _bring_on(self, deployment: Deployment) -> Again | None:
+    async def _sync(self, deployment: Deployment) -> Again | None:
         key = key_of(deployment)
         selector = deployment.valid_selector(f"deployment {'/'.join(key)} has an invalid label selector")
         if selector.is_empty:
@@ -128,7 +128,7 @@ class DeploymentController:
             return None
         return await self._take(rollout, next_step(rollout))
 
-    # Looking
+    # Reading
 
     def _with_pods(self, deployment: Deployment, replica_sets: list[ReplicaSet]) -> Rollout:
         rollout = rollout_of(deployment, replica_sets)
@@ -143,7 +143,7 @@ class DeploymentController:
     # Acting
 
     async def _mark_new(self, rollout: Rollout) -> Rollout:
-        """Give the new ReplicaSet its revision and what else it has of the Deployment."""
+        """Set the revision and the Deployment's annotations on the new ReplicaSet."""
         deployment, new = rollout.deployment, rollout.new
         if new is None:
             return rollout
@@ -165,10 +165,10 @@ class DeploymentController:
         for replica_set in step.remove:
             await self._writes.remove(replica_set)
         status = new_status(rollout, conditions, now)
-        if step.tells_progress:
+        if step.reports_progress:
             status = with_progress(rollout, conditions, status, now)
         await self._writes.status.write(deployment, status, _revision(rollout))
-        seconds = seconds_to_deadline(deployment, status, now) if step.tells_progress else None
+        seconds = seconds_to_deadline(deployment, status, now) if step.reports_progress else None
         return None if seconds is None else Again.by_clock(seconds)
 
     async def _create(self, rollout: Rollout, replicas: int) -> ReplicaSet:
@@ -186,19 +186,19 @@ class DeploymentController:
             await self._writes.status.write(deployment, {**deployment.status, "collisionCount": collisions})
             raise
         except PodlifeError as error:
-            await self._say_why_not(rollout, wanted["metadata"]["name"], error)
+            await self._report_creation_failure(rollout, wanted["metadata"]["name"], error)
             raise
 
-    async def _say_why_not(self, rollout: Rollout, name: str, error: PodlifeError) -> None:
+    async def _report_creation_failure(self, rollout: Rollout, name: str, error: PodlifeError) -> None:
         deployment, now = rollout.deployment, self._clock.now()
         message = f'Failed to create new replica set "{name}": {error}'
         conditions = creation_failed(deployment, conditions_before(rollout, now), message, now)
         await self._writes.status.write(deployment, {**deployment.status, "conditions": conditions})
-        self._writes.tell(deployment, "Warning", "ReplicaSetCreateError", message)
+        self._writes.record_event(deployment, "Warning", "ReplicaSetCreateError", message)
 
     async def _refuse_selecting_all(self, deployment: Deployment) -> None:
         message = "This deployment is selecting all pods. A non-empty selector is required."
-        self._writes.tell(deployment, "Warning", "SelectingAll", message)
+        self._writes.record_event(deployment, "Warning", "SelectingAll", message)
         generation = deployment.metadata.generation
         if (deployment.status.get("observedGeneration") or 0) < generation:
             await self._writes.status.write(

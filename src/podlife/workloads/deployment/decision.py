@@ -22,15 +22,15 @@ def next_step(rollout: Rollout) -> RolloutStep:
     """Raises InvalidInputError for an unknown strategy."""
     deployment = rollout.deployment
     if deployment.is_deleting:
-        return RolloutStep(tells_progress=False)
+        return RolloutStep(reports_progress=False)
     if deployment.spec.paused:
         remove = () if rollback_revision(deployment) is not None else removable(rollout)
-        return RolloutStep(scale=scale(rollout), remove=remove, tells_progress=False)
+        return RolloutStep(scale=scale(rollout), remove=remove, reports_progress=False)
     strategy = deployment.spec.strategy.type
-    # Recreate has no shares: where several ReplicaSets have pods, all but one will have none soon.
+    # Recreate is not scaled proportionally: all ReplicaSets but one are scaled to zero.
     has_shares = strategy != RECREATE or len(active(rollout.replica_sets)) <= 1
     if has_shares and is_being_scaled(rollout):
-        return RolloutStep(scale=scale(rollout), tells_progress=False)
+        return RolloutStep(scale=scale(rollout), reports_progress=False)
     match strategy:
         case "Recreate":
             step = recreate(rollout)
@@ -44,7 +44,7 @@ def next_step(rollout: Rollout) -> RolloutStep:
 
 
 def recreate(rollout: Rollout) -> RolloutStep | None:
-    """None when there is nothing more to scale."""
+    """None if nothing is left to scale."""
     if running := active(rollout.old):
         return RolloutStep(scale=tuple(Scale(each, 0) for each in running))
     if rollout.has_old_pods or total(rollout.old, "replicas"):
@@ -58,7 +58,7 @@ def recreate(rollout: Rollout) -> RolloutStep | None:
 
 
 def roll(rollout: Rollout) -> RolloutStep | None:
-    """None when there is nothing more to scale."""
+    """None if nothing is left to scale."""
     deployment, new = rollout.deployment, rollout.new
     size = new_size(rollout)
     if new is None:

@@ -20,7 +20,7 @@ from podlife.workloads.replicaset.views import ReplicaSet
 
 
 def is_being_scaled(rollout: Rollout) -> bool:
-    """Whether any of its ReplicaSets was scaled for another size of the Deployment."""
+    """Whether a ReplicaSet was scaled for another size of the Deployment."""
     replicas = rollout.deployment.spec.replicas
     counts = (read_count(each, DESIRED_REPLICAS) for each in active(rollout.replica_sets))
     return any(count is not None and count != replicas for count in counts)
@@ -56,7 +56,7 @@ def _only_active_or_latest(rollout: Rollout) -> ReplicaSet | None:
 
 
 def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
-    """Whether the new one alone is all that is wanted."""
+    """Whether the new ReplicaSet alone has all replicas, available."""
     replicas = deployment.spec.replicas
     return new is not None and (
         new.spec.replicas == read_count(new, DESIRED_REPLICAS) == new.status.get("availableReplicas", 0)
@@ -69,7 +69,7 @@ def _in_proportion(
 ) -> list[tuple[ReplicaSet, int]]:
     allowed = deployment.spec.replicas + max_surge(deployment) if deployment.spec.replicas else 0
     to_add = allowed - wanted(replica_sets)
-    # The largest first; of the same size the newest grows first, and the oldest shrinks first.
+    # Largest first; of equal size the newest grows first, and the oldest shrinks first.
     by_age = sorted(replica_sets, key=age, reverse=to_add > 0)
     ordered = sorted(by_age, key=lambda each: -each.spec.replicas)
     sizes: list[int] = []
@@ -79,13 +79,13 @@ def _in_proportion(
         added = min(share, left) if to_add > 0 else max(share, left)
         left -= added
         sizes.append(each.spec.replicas + added)
-    # What rounding left over is the largest one's.
+    # The largest gets the rounding remainder.
     sizes[0] = max(0, sizes[0] + left)
     return list(zip(ordered, sizes, strict=True))
 
 
 def _share(deployment: Deployment, replica_set: ReplicaSet) -> int:
-    """By how much it should grow (or shrink) to have as large a part of the Deployment as it had."""
+    """Replicas to add or remove, so that it keeps its share of the Deployment."""
     size = replica_set.spec.replicas
     if deployment.spec.replicas == 0:
         return -size

@@ -26,8 +26,8 @@ from podlife.workloads.views import Template
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 HASH_LABEL = "pod-template-hash"
 
-# The fields of a template that hold maps: one without entries is as good as none. Of any other field that is an
-# object, an empty one says something (`emptyDir: {}`).
+# Map fields of a template: an empty map equals an absent one. For other objects an empty one has a meaning
+# (`emptyDir: {}`).
 _MAPS = frozenset(("annotations", "labels", "limits", "matchLabels", "nodeSelector", "overhead", "requests"))
 _MOST_NAME_CHARACTERS = 253
 
@@ -35,11 +35,11 @@ _MOST_NAME_CHARACTERS = 253
 @dataclass(frozen=True, slots=True)
 class Rollout:
     deployment: Deployment
-    # The one of the Deployment's template.
+    # The ReplicaSet of the Deployment's template.
     new: ReplicaSet | None
-    # All others, the oldest first.
+    # All others, oldest first.
     old: tuple[ReplicaSet, ...] = ()
-    # Whether any of their pods is still there and not at its end.
+    # Whether any of their pods exists and has not finished.
     has_old_pods: bool = False
 
     @property
@@ -49,7 +49,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Always with the annotations that say what it was scaled for, even to the number it has."""
+    """Always writes the size annotations, even if the number of replicas stays."""
 
     replica_set: ReplicaSet
     replicas: int
@@ -57,21 +57,21 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """What comes next; when it has been seen to be done, it is decided again."""
+    """The next step; the following one is decided when its effect has been observed."""
 
-    # The new ReplicaSet is created, with so many replicas.
+    # Create the new ReplicaSet with this many replicas.
     create: int | None = None
     scale: tuple[Scale, ...] = ()
-    # Old ReplicaSets that are not kept any longer.
+    # Delete these old ReplicaSets.
     remove: tuple[ReplicaSet, ...] = ()
     # Whether progress and deadline are reported: not while it is scaled or paused.
-    tells_progress: bool = True
+    reports_progress: bool = True
 
 
 def rollout_of(
     deployment: Deployment, replica_sets: Iterable[ReplicaSet], *, has_old_pods: bool = False
 ) -> Rollout:
-    """Should there be several of the Deployment's template, the oldest one is the new one."""
+    """If several ReplicaSets have the Deployment's template, the oldest is `new`."""
     known = sorted(replica_sets, key=age)
     template = deployment.spec.template
     new = next((each for each in known if is_same_template(each.spec.template, template)), None)
@@ -80,13 +80,13 @@ def rollout_of(
 
 
 def age(replica_set: ReplicaSet) -> tuple[datetime, str]:
-    """The key by which the oldest come first."""
+    """Sort key: oldest first."""
     metadata = replica_set.metadata
     return metadata.creation_timestamp or _BEGINNING, metadata.name
 
 
 def active(replica_sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """Those that are to have pods."""
+    """ReplicaSets with replicas."""
     return [each for each in replica_sets if each.spec.replicas > 0]
 
 
@@ -95,17 +95,17 @@ def wanted(replica_sets: Sequence[ReplicaSet]) -> int:
 
 
 def total(replica_sets: Iterable[ReplicaSet], count: str) -> int:
-    """The sum of one of the counts of their status."""
+    """The sum of a count in their status."""
     return sum(each.status.get(count) or 0 for each in replica_sets)
 
 
 def is_same_template(one: Template, other: Template) -> bool:
-    """Whether the same pods come of both, whatever hash their labels carry."""
+    """Whether both create the same pods, whatever hash their labels carry."""
     return bool(_comparable(one) == _comparable(other))
 
 
 def template_hash(template: Template, collisions: int | None) -> str:
-    """Another one with every collision."""
+    """Differs for each number of collisions."""
     text = msgspec.json.encode(_comparable(template), order="deterministic")
     salt = b"" if collisions is None else (collisions & 0xFFFFFFFF).to_bytes(8, "little")
     return safe_encode(int.from_bytes(hashlib.blake2b(text + salt, digest_size=4).digest(), "little"))
@@ -148,15 +148,15 @@ def _comparable(template: Template) -> Any:
     metadata = dict(template.get("metadata") or {})
     labels = metadata.get("labels") or {}
     metadata["labels"] = {key: value for key, value in labels.items() if key != HASH_LABEL}
-    return _without_nothing({**template, "metadata": metadata})
+    return _without_empty({**template, "metadata": metadata})
 
 
-def _without_nothing(value: Any) -> Any:
+def _without_empty(value: Any) -> Any:
     if isinstance(value, list):
-        return [_without_nothing(each) for each in value]
+        return [_without_empty(each) for each in value]
     if not isinstance(value, dict):
         return value
-    kept = {key: _without_nothing(each) for key, each in value.items()}
+    kept = {key: _without_empty(each) for key, each in value.items()}
     return {
         key: each
         for key, each in kept.items()

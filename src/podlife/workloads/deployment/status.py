@@ -69,7 +69,7 @@ def _availability(is_available: bool) -> ConditionDict:
 
 
 def _terminating(rollout: Rollout) -> int | None:
-    """None when a ReplicaSet does not say: its controller is of before 1.33."""
+    """None if a ReplicaSet does not report it: its controller is older than 1.33."""
     statuses = [each.status for each in rollout.replica_sets]
     silent = [each for each in statuses if each.get("terminatingReplicas") is None]
     if any(each.get("observedGeneration") for each in silent):
@@ -111,7 +111,7 @@ def creation_failed(
 
 
 def is_complete(deployment: Deployment, status: Status) -> bool:
-    """All that is wanted is of the new template and available, and nothing else is there."""
+    """Whether all replicas are of the new template and available, and no others exist."""
     replicas = deployment.spec.replicas
     counts = (status.get(name) or 0 for name in ("updatedReplicas", "replicas", "availableReplicas"))
     return (
@@ -122,7 +122,7 @@ def is_complete(deployment: Deployment, status: Status) -> bool:
 
 def with_progress(rollout: Rollout, before: Conditions, status: Status, now: datetime) -> Status:
     """The new status with its progress conditions, compared with the Deployment's current status. `before` are the
-    conditions that the new status was made with."""
+    conditions that the new status was computed with."""
     deployment = rollout.deployment
     conditions: Conditions = status["conditions"]
     current = find_condition(before, PROGRESSING)
@@ -140,7 +140,7 @@ def with_progress(rollout: Rollout, before: Conditions, status: Status, now: dat
 
 
 def seconds_to_deadline(deployment: Deployment, status: Status, now: datetime) -> float | None:
-    """When to look whether it is late; None where it cannot become late."""
+    """When to check the progress deadline; None if it does not apply."""
     seconds = deployment.spec.deadline_seconds
     current = find_condition(status.get("conditions"), PROGRESSING)
     if seconds is None or current is None or is_complete(deployment, status):
@@ -148,12 +148,12 @@ def seconds_to_deadline(deployment: Deployment, status: Status, now: datetime) -
     if current.get("reason") in (_NEW_AVAILABLE, _TIMED_OUT) or not current.get("lastUpdateTime"):
         return None
     due = add_seconds(parse_time(current["lastUpdateTime"]), seconds)
-    # A second more: the time it is counted from was cut to whole seconds.
+    # One second more, because the start was truncated to whole seconds.
     return max(0.0, (due - now).total_seconds()) + 1.0
 
 
 def _was_complete(status: Status, current: dict[str, object] | None) -> bool:
-    """Whether the last rollout is complete: later changes of pods are no progress."""
+    """Whether the last rollout is complete: later changes of pods are not progress."""
     is_over = current is not None and current.get("reason") == _NEW_AVAILABLE
     return is_over and status.get("replicas", 0) == status.get("updatedReplicas", 0)
 
@@ -164,7 +164,7 @@ def _progress(rollout: Rollout, conditions: Conditions, status: Status, now: dat
     current = find_condition(conditions, PROGRESSING)
     if is_complete(deployment, status):
         return _progressing(conditions, now, "True", _NEW_AVAILABLE, f"{what} has successfully progressed.")
-    if _has_got_on(deployment.status, status):
+    if _has_progressed(deployment.status, status):
         going = ConditionDict(PROGRESSING, "True", "ReplicaSetUpdated", f"{what} is progressing.")
         updated = going.to_object(now, lastUpdateTime=now)
         if current is not None and current.get("status") == "True":
@@ -176,7 +176,7 @@ def _progress(rollout: Rollout, conditions: Conditions, status: Status, now: dat
     return conditions
 
 
-def _has_got_on(old: Status, new: Status) -> bool:
+def _has_progressed(old: Status, new: Status) -> bool:
     def count(status: Status, name: str) -> int:
         return status.get(name) or 0
 
@@ -190,7 +190,7 @@ def _has_got_on(old: Status, new: Status) -> bool:
 
 
 def _is_late(deployment: Deployment, current: dict[str, object], now: datetime) -> bool:
-    # After a rollout that was done, the time since then is not that of the one that begins.
+    # The time since a completed rollout does not count for the next one.
     if current.get("reason") == _NEW_AVAILABLE:
         return False
     since = current.get("lastUpdateTime")

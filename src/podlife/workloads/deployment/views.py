@@ -42,7 +42,7 @@ class DeploymentSpec(msgspec.Struct, rename="camel"):
 
     @property
     def history_limit(self) -> int | None:
-        """How many old ReplicaSets are kept; None for all."""
+        """Number of old ReplicaSets to keep; None for all."""
         limit = self.revision_history_limit
         return None if limit == _NO_LIMIT else limit
 
@@ -52,12 +52,12 @@ class Deployment(Workload):
 
 
 def max_surge(deployment: Deployment) -> int:
-    """No more than leaves a number of replicas that can be asked for."""
+    """Bounded, so that the total number of replicas stays valid."""
     return min(_bounds(deployment)[0], _MOST_REPLICAS - deployment.spec.replicas)
 
 
 def max_unavailable(deployment: Deployment) -> int:
-    """Never more than there are to be at all."""
+    """At most the number of replicas."""
     return min(_bounds(deployment)[1], deployment.spec.replicas)
 
 
@@ -68,5 +68,6 @@ def _bounds(deployment: Deployment) -> tuple[int, int]:
     given = spec.strategy.rolling_update or RollingUpdateDeployment()
     surge = scaled(given.max_surge, spec.replicas, round_up=True)
     unavailable = scaled(given.max_unavailable, spec.replicas, round_up=False)
-    # Both may come to nothing by rounding, and then no rollout would ever get on; a surge may not fit a quota.
+    # If both are rounded to zero, a rollout would never progress. Unavailability is chosen, since a surge may exceed a
+    # quota.
     return surge, unavailable if surge or unavailable else 1

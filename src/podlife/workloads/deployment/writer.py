@@ -27,11 +27,11 @@ from podlife.workloads.status import StatusWriter
 
 
 class HashCollisionError(PodlifeError):
-    """Another ReplicaSet has the name that the template's hash gives."""
+    """Another ReplicaSet has the name derived from the template's hash."""
 
 
 class NotSeenYetError(PodlifeError):
-    """The ReplicaSet is there already, only the cache does not have it."""
+    """The ReplicaSet exists, but is not in the cache yet."""
 
 
 class DeploymentWriter:
@@ -41,14 +41,14 @@ class DeploymentWriter:
         self._own_writes = own_writes
         self.status = StatusWriter(client, DEPLOYMENTS, own_writes)
 
-    def tell(self, deployment: Deployment, type_: str, reason: str, message: str) -> None:
+    def record_event(self, deployment: Deployment, type_: str, reason: str, message: str) -> None:
         self._recorder.event(owner_of(deployment, DEPLOYMENTS).object_reference(), type_, reason, message)
 
     # ReplicaSets
 
     async def create(self, deployment: Deployment, replica_set: Object) -> ReplicaSet:
-        """The ReplicaSet as the server has made it. Raises NotSeenYetError, HashCollisionError,
-        NamespaceTerminatingError, and what else the server answered."""
+        """Return the created ReplicaSet. Raises NotSeenYetError, HashCollisionError, NamespaceTerminatingError and the
+        server's other errors."""
         metadata = replica_set["metadata"]
         try:
             made: Object = await self._client.create(REPLICA_SETS, replica_set, metadata["namespace"])
@@ -59,7 +59,7 @@ class DeploymentWriter:
         self._own_writes.note(key_of(deployment), REPLICA_SETS, made)
         if replicas := replica_set["spec"]["replicas"]:
             message = f"Scaled up replica set {metadata['name']} from 0 to {replicas}"
-            self.tell(deployment, "Normal", "ScalingReplicaSet", message)
+            self.record_event(deployment, "Normal", "ScalingReplicaSet", message)
         return msgspec.convert(made, ReplicaSet)
 
     async def scale(self, deployment: Deployment, scale: Scale) -> None:
@@ -69,7 +69,7 @@ class DeploymentWriter:
         if before != after:
             direction = "up" if before < after else "down"
             message = f"Scaled {direction} replica set {name} from {before} to {after}"
-            self.tell(deployment, "Normal", "ScalingReplicaSet", message)
+            self.record_event(deployment, "Normal", "ScalingReplicaSet", message)
 
     async def change(
         self,
@@ -80,7 +80,7 @@ class DeploymentWriter:
         replicas: int | None = None,
         min_ready_seconds: int | None = None,
     ) -> ReplicaSet:
-        """The ReplicaSet as it is then."""
+        """Return the changed ReplicaSet."""
         wanted = {"replicas": replicas, "minReadySeconds": min_ready_seconds}
         metadata = replica_set.metadata
         about = {
@@ -97,7 +97,7 @@ class DeploymentWriter:
     async def claim(
         self, deployment: Deployment, selector: LabelSelector, replica_sets: Iterable[ReplicaSet]
     ) -> list[ReplicaSet]:
-        """Those it owns, after adopting and releasing. Raises what kept one from being claimed."""
+        """The owned ReplicaSets, after adopting and releasing. Raises the error of a failed claim."""
         owner = owner_of(deployment, DEPLOYMENTS)
 
         async def patch(namespace: str, name: str, patch: Object) -> None:
@@ -116,7 +116,7 @@ class DeploymentWriter:
         return await references.claim_all(replica_sets)
 
     async def remove(self, replica_set: ReplicaSet) -> None:
-        """As it was seen or not at all: it may have been scaled up since."""
+        """Only in the observed version: it may have been scaled up since."""
         metadata = replica_set.metadata
         options = DeleteOptions(uid=metadata.uid, resource_version=metadata.resource_version)
         try:
@@ -129,14 +129,14 @@ class DeploymentWriter:
     # The Deployment
 
     async def roll_back(self, deployment: Deployment, rollback: Rollback) -> None:
-        """Raises ConflictError if it is not the Deployment any more that it was decided for."""
+        """Raises ConflictError if the Deployment has changed since the decision."""
         metadata = deployment.metadata
         current: Object = await self._client.get(DEPLOYMENTS, metadata.name, metadata.namespace)
         if current["metadata"]["resourceVersion"] != metadata.resource_version:
             raise ConflictError(f"deployment {metadata.namespace}/{metadata.name} has changed")
         written: Object = await self._client.update(DEPLOYMENTS, rollback.apply(current))
         self._own_writes.note(key_of(deployment), DEPLOYMENTS, written)
-        self.tell(deployment, *rollback.event)
+        self.record_event(deployment, *rollback.event)
 
     async def _why_it_exists(self, deployment: Deployment, name: str) -> PodlifeError:
         namespace = deployment.metadata.namespace

@@ -75,11 +75,11 @@ class DisruptionController:
 
     def on_update(self, old: WorkloadPod, new: WorkloadPod) -> None:
         if old.metadata.uid != new.metadata.uid or old.metadata.labels != new.metadata.labels:
-            # Who covered it before counts one fewer.
+            # Budgets that covered it before count one fewer.
             self.on_delete(old)
             self.on_add(new)
             return
-        if _worth(old) != _worth(new):
+        if _relevant_fields(old) != _relevant_fields(new):
             for each in self._budgets_of(new):
                 self.queue.add(key_of(each))
         self._watch_condition(new)
@@ -112,7 +112,7 @@ class DisruptionController:
     # Budgets
 
     async def reconcile(self, key: Key) -> Again | None:
-        """Raises ConflictError when another write was first, and what the server answered."""
+        """Raises ConflictError after a concurrent write, and the server's other errors."""
         budget = self._budgets.cache.get(*key)
         if budget is None:
             self._writes.forget(key)
@@ -127,12 +127,12 @@ class DisruptionController:
             await self._write(key, budget, failed_status(budget, str(error), self._clock.now()))
             if isinstance(error, (ApiError, UnreachableError)):
                 raise
-            # A new try would end alike: whatever could change that comes with an event.
+            # A retry cannot succeed before a change, which has its own event.
             return None
-        return await self._tell(key, budget, pods, expected)
+        return await self._write_status(key, budget, pods, expected)
 
     def _select_pods(self, budget: Budget) -> Sequence[WorkloadPod]:
-        """Raises NoScaleError for a selector that cannot be."""
+        """Raises NoScaleError for an invalid selector."""
         namespace = budget.metadata.namespace
         try:
             selector = budget.selector
@@ -161,7 +161,7 @@ class DisruptionController:
             self._event(budget, "Warning", "UnmanagedPods", _UNMANAGED.format(selector_text(budget)))
         return expected
 
-    async def _tell(
+    async def _write_status(
         self, key: Key, budget: Budget, pods: Sequence[WorkloadPod], expected: Expected
     ) -> Again | None:
         now = self._clock.now()
@@ -193,10 +193,10 @@ class DisruptionController:
         about = owner_of(budget, POD_DISRUPTION_BUDGETS).object_reference()
         self._recorder.event(about, type_, reason, message)
 
-    # Pods whose mark is stale
+    # Stale DisruptionTarget conditions
 
     async def reset_stale(self, key: Key) -> Again | None:
-        """Asks the server once more: the mark may be another by now."""
+        """Read the pod from the server: its condition may have changed."""
         pod = self._pods.cache.get(*key)
         left = None if pod is None else time_until_stale(pod, self._clock.now())
         if left is None:
@@ -209,7 +209,7 @@ class DisruptionController:
             if patch is not None:
                 await self._client.patch(PODS, name, patch, namespace, subresource="status")
         except (NotFoundError, ConflictError):
-            # It has changed: that comes with an event, which brings the key again.
+            # It has changed: the event enqueues the key again.
             return None
         return None
 
@@ -228,7 +228,7 @@ def _selects(budget: Budget, pod: WorkloadPod) -> bool:
         return False
 
 
-def _worth(pod: WorkloadPod) -> tuple[bool, bool, str]:
+def _relevant_fields(pod: WorkloadPod) -> tuple[bool, bool, str]:
     """The fields of a pod that affect a budget, except labels."""
     owner = controller_of(pod.metadata)
     return is_ready(pod), pod.metadata.deletion_timestamp is not None, owner.uid if owner else ""

@@ -28,7 +28,7 @@ T = TypeVar("T", bound=HasMetadata)
 
 
 class NoScaleError(PodlifeError):
-    """How many pods there should be cannot be known, and asking again would not help."""
+    """The expected number of pods cannot be determined, and a retry would not help."""
 
 
 class ScaleFinder:
@@ -67,7 +67,7 @@ class ScaleFinder:
         return sum(scales.values()), tuple(unmanaged)
 
     async def _scale_of(self, namespace: str, reference: OwnerReference) -> tuple[str, int] | None:
-        """UID and scale of what controls the pod in the end: a Deployment, of a pod of its ReplicaSet."""
+        """UID and scale of the topmost controller: for a pod of a ReplicaSet, its Deployment."""
         group = reference.api_version.rpartition("/")[0]
         found: Deployment | ReplicaSet | StatefulSet | ReplicationController | None = None
         match reference.kind, group:
@@ -126,6 +126,6 @@ class ScaleFinder:
 
 
 def _same(cache: CacheReader[T], namespace: str, reference: OwnerReference) -> T | None:
-    """Whom the reference means, not another of its name."""
+    """The object with the name and UID of the reference."""
     found = cache.get(namespace, reference.name)
     return found if found is not None and found.metadata.uid == reference.uid else None

@@ -1,7 +1,7 @@
 """Pods that were marked as disrupted and then not deleted. Pure.
 
 A component that deletes a pod first sets its DisruptionTarget condition. If the deletion does not follow within two
-minutes, the condition is set to False: a Job must not take the next failure of that pod for a disruption. Conditions
+minutes, the condition is set to False: a Job must not treat the next failure of that pod as a disruption. Conditions
 set by the kubelet are left alone, because it may take any time until that pod is deleted.
 """
 
@@ -20,19 +20,19 @@ _BY_KUBELET = "TerminationByKubelet"
 
 
 def time_until_stale(pod: WorkloadPod, now: datetime) -> timedelta | None:
-    """Zero or less when it is; None for a pod that is not marked, or on its way out, or at its end."""
+    """Zero or less if it is stale; None for a pod without the condition, or one that is terminating or finished."""
     if pod.metadata.deletion_timestamp is not None or is_terminal(pod):
         return None
     for condition in pod.status.conditions:
         if condition.type == _DISRUPTION_TARGET and condition.status == "True":
-            # One that does not say since when is not younger than any other.
+            # A condition without a time counts as stale.
             since = condition.last_transition_time
             return timedelta(0) if since is None else since + STALE_AFTER - now
     return None
 
 
 def reset_patch(pod: Object, now: datetime) -> Object | None:
-    """What takes the mark off the pod as the server has it; None if it is not, or not yet, to be taken off."""
+    """The patch that resets the condition; None if it is not stale."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     condition = find_condition(status.get("conditions"), _DISRUPTION_TARGET)
     if (
@@ -47,7 +47,7 @@ def reset_patch(pod: Object, now: datetime) -> Object | None:
     reset = {"type": _DISRUPTION_TARGET, "status": "False", "lastTransitionTime": format_time(now)}
     if generation := metadata.get("generation"):
         reset["observedGeneration"] = generation
-    # The order of conditions is theirs; a merge patch names all of them.
+    # A merge patch replaces the whole list, in its order.
     conditions = [reset if each is condition else each for each in status["conditions"]]
     about = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     return {"metadata": about, "status": {"conditions": conditions}}

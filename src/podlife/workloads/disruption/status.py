@@ -18,7 +18,7 @@ from podlife.workloads.disruption.views import Budget, BudgetSpec
 from podlife.workloads.status import ConditionDict, Conditions, changed_fields, find_condition
 from podlife.workloads.views import Status, WorkloadPod, scaled
 
-# How long the deletion of an evicted pod may take to be seen.
+# Maximum time until the deletion of an evicted pod is observed.
 DELETION_TIMEOUT = timedelta(minutes=2)
 DISRUPTION_ALLOWED = "DisruptionAllowed"
 
@@ -57,7 +57,7 @@ class Disrupted:
 
 
 def disrupted_of(budget: Budget, pods: Collection[WorkloadPod], now: datetime) -> Disrupted:
-    """Pods that are gone, or on their way out, need no record any more."""
+    """Drops records of pods that are gone or terminating."""
     known: Mapping[str, str] = budget.status.get("disruptedPods") or {}
     recorded: dict[str, str] = {}
     overdue: list[WorkloadPod] = []
@@ -86,7 +86,7 @@ def count_healthy(pods: Collection[WorkloadPod], disrupted: Disrupted) -> int:
 
 
 def _expiry(text: str) -> datetime | None:
-    """None for a time that cannot be: such a record counts no longer."""
+    """None for an invalid time: such a record has expired."""
     try:
         return parse_time(text) + DELETION_TIMEOUT
     except (ValueError, OverflowError):
@@ -96,7 +96,7 @@ def _expiry(text: str) -> datetime | None:
 def new_status(
     budget: Budget, expected: Expected, healthy: int, disrupted: Disrupted, now: datetime
 ) -> Status:
-    """A budget that selects no pod allows nothing: its first pods may be there before this is worked out again."""
+    """A budget that selects no pod allows no disruption: its first pods may exist before the next sync."""
     allowed = max(0, healthy - expected.healthy) if expected.pods > 0 else 0
     status: Status = {
         "currentHealthy": healthy,
@@ -108,19 +108,21 @@ def new_status(
         status["disruptedPods"] = dict(disrupted.recorded)
     reason = "SufficientPods" if allowed else "InsufficientPods"
     verdict = ConditionDict(DISRUPTION_ALLOWED, str(allowed > 0), reason)
-    return _told(status, budget, budget.metadata.generation, verdict, now)
+    return _with_verdict(status, budget, budget.metadata.generation, verdict, now)
 
 
 def failed_status(budget: Budget, message: str, now: datetime) -> Status:
-    """Whatever is wrong, nothing may be evicted on the strength of numbers that may be out of date."""
+    """Allows no eviction, because the counts may be out of date."""
     zeros = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
     generation = budget.status.get("observedGeneration") or 0
     status = {**zeros, **budget.status, "disruptionsAllowed": 0}
     verdict = ConditionDict(DISRUPTION_ALLOWED, "False", "SyncFailed", message)
-    return _told(status, budget, generation, verdict, now)
+    return _with_verdict(status, budget, generation, verdict, now)
 
 
-def _told(status: Status, budget: Budget, generation: int, verdict: ConditionDict, now: datetime) -> Status:
+def _with_verdict(
+    status: Status, budget: Budget, generation: int, verdict: ConditionDict, now: datetime
+) -> Status:
     observed = {"observedGeneration": generation} if generation else {}
     condition: dict[str, Any] = {
         "type": verdict.type,
@@ -134,7 +136,7 @@ def _told(status: Status, budget: Budget, generation: int, verdict: ConditionDic
 
 
 def _with_condition(known: Conditions | None, condition: dict[str, Any]) -> Conditions:
-    """In the place of the one of its type; while the status stays, so does the time of its transition."""
+    """Replaces the condition of the same type; an unchanged status keeps its transition time."""
     old = find_condition(known, condition["type"])
     if old is None:
         return [*(known or ()), condition]

@@ -38,7 +38,7 @@ from podlife.workloads.status import CATCH_UP_SECONDS
 from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import DelayingQueue, ExponentialLimiter, RateLimitedQueue
 
-# A Job that fails is tried again after a second, then ever more slowly.
+# Backoff of failed syncs.
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 60.0
 
 
@@ -56,22 +56,22 @@ class JobController:
         self._uncertain = UncertainCreates(plane.client, self._pods.cache, self._expectations)
         pod_control = JobPodControl(self._control, self._expectations, self._uncertain)
         self._sync = JobSync(plane.client, self._writes, pod_control, self._recorder, plane.clock)
-        # The UIDs of Jobs whose pods are known as the server has them; see `_has_caught_up`.
+        # UIDs of Jobs whose pods in the cache are current; see `_has_caught_up`.
         self._caught_up: dict[Key, str] = {}
         self.queue: RateLimitedQueue[Key] = _queue("job")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
-        # Nothing waits for its writes.
+        # Its writes need not be observed.
         control = PodControl(plane.client, self._recorder)
-        self._stranded = OrphanPodRelease(plane.client, control, self._jobs, self._pods)
-        self.stranded_queue: RateLimitedQueue[Key] = _queue("job_orphan_pod")
+        self._orphan_release = OrphanPodRelease(plane.client, control, self._jobs, self._pods)
+        self.orphan_queue: RateLimitedQueue[Key] = _queue("job_orphan_pod")
         self._releasing = Controller(
-            f"{self.name} stranded pods", self.stranded_queue, self._stranded.reconcile, workers=workers
+            f"{self.name} stranded pods", self.orphan_queue, self._orphan_release.reconcile, workers=workers
         )
         self._jobs.add_handler(JobEventHandler(self.queue, self._on_finish, self._on_gone))
         self._pods.add_handler(
             PodEventHandler(JOBS, self._jobs.cache, Batched(self.queue), self._expectations)
         )
-        self._pods.add_handler(OrphanPodHandler(self._jobs.cache, self.stranded_queue))
+        self._pods.add_handler(OrphanPodHandler(self._jobs.cache, self.orphan_queue))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -114,10 +114,10 @@ class JobController:
         return [_as_adopted(pod) for pod in await references.claim_all(pods)]
 
     async def _has_caught_up(self, job: Job) -> bool:
-        """Whether the cache contains what other controllers did for this Job before this one took over.
+        """Whether the cache contains all writes of a previous leader for this Job.
 
-        Another one may have counted pods that the cache still shows as tracked, or begun to count pods that it does
-        not show yet: they would be counted twice."""
+        It may have counted pods that the cache still shows as tracked, or begun to count pods that the cache does not
+        have yet: they would be counted twice."""
         uid = job.metadata.uid
         if self._caught_up.get(key_of(job)) == uid:
             return True
@@ -142,15 +142,15 @@ class JobController:
         return [pod for pod in pods_of_owner(self._pods.cache, owner_of(job, JOBS)) if is_tracked(pod)]
 
     def _on_finish(self, job: Job) -> None:
-        # There are none unless another controller has finished the Job.
+        # Pods are left only if another controller has finished the Job.
         for pod in self._tracked_pods(job):
-            self.stranded_queue.add(key_of(pod))
+            self.orphan_queue.add(key_of(pod))
 
     def _on_gone(self, job: Job) -> None:
         # A new Job of the same name may exist before this key is handled.
         self._expectations.forget(key_of(job))
         self._uncertain.forget(key_of(job))
-        self._stranded.note_gone(job.metadata.uid)
+        self._orphan_release.note_gone(job.metadata.uid)
         self._on_finish(job)
 
     def _forget(self, key: Key) -> None:
@@ -166,7 +166,7 @@ def _selector(job: Job) -> LabelSelector:
 
 
 def _as_adopted(pod: WorkloadPod) -> WorkloadPod:
-    """One that was adopted just now has the finalizer on the server, not in the cache."""
+    """A pod that was just adopted has the finalizer on the server, but not in the cache."""
     if controller_of(pod.metadata) is not None or is_tracked(pod):
         return pod
     finalizers = (*pod.metadata.finalizers, TRACKING_FINALIZER)
@@ -209,7 +209,7 @@ class JobEventHandler:
         if is_another or old.metadata.generation != new.metadata.generation:
             self._queue.add(key_of(new))
         else:
-            # Most likely the status that was written here.
+            # Most likely this controller's own status update.
             self._queue.add_after(key_of(new), BATCH_SECONDS)
 
     def on_delete(self, job: Job) -> None:

@@ -24,7 +24,7 @@ _FINAL = {SUCCESS_CRITERIA_MET: "Complete", FAILURE_TARGET: "Failed"}
 
 
 def judge(context: SyncContext) -> ConditionDict | None:
-    """The interim condition, written already or due now; reaching all completions is left to `has_completed`."""
+    """The interim condition, already written or due now; `has_completed` checks the number of completions."""
     return (
         written_verdict(context.job.status)
         or _failed_by_policy(context)
@@ -34,7 +34,7 @@ def judge(context: SyncContext) -> ConditionDict | None:
 
 
 def has_completed(context: SyncContext, active: int) -> bool:
-    """Whether nothing is left to do, with so many pods at work."""
+    """Whether nothing is left to do, given the number of active pods."""
     if active:
         return False
     completions = context.spec.completions
@@ -86,7 +86,7 @@ def _failed_by_limits(context: SyncContext) -> ConditionDict | None:
 
 
 def _has_restarted_too_often(context: SyncContext) -> bool:
-    """Containers that are restarted in their pod count as well, while the pod lives."""
+    """Container restarts count too, while the pod exists."""
     spec = context.spec.template.get("spec") or {}
     if spec.get("restartPolicy") != "OnFailure":
         return False
@@ -117,5 +117,5 @@ def _decided_by_indexes(context: SyncContext) -> ConditionDict | None:
 
 
 def _bounded(seconds: int) -> timedelta:
-    # The API takes any 64-bit number, a timedelta less.
+    # The API allows any 64-bit number, a timedelta does not.
     return timedelta(seconds=max(-(10**11), min(seconds, 10**11)))

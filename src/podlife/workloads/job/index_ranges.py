@@ -12,7 +12,7 @@ _RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
 @dataclass(frozen=True, slots=True)
 class IndexRanges:
-    """First and last of each range, in order, with a gap between any two."""
+    """First and last index of each range, sorted, with gaps between them."""
 
     ranges: tuple[tuple[int, int], ...] = ()
 
@@ -47,7 +47,7 @@ class IndexRanges:
         return ",".join(_shown(first, last) for first, last in self.ranges)
 
     def overlap(self, other: IndexRanges) -> int:
-        """How many indexes are in both."""
+        """Number of indexes in both."""
         mine, theirs, both = 0, 0, 0
         while mine < len(self.ranges) and theirs < len(other.ranges):
             (first, last), (other_first, other_last) = self.ranges[mine], other.ranges[theirs]
@@ -68,7 +68,7 @@ class IndexRanges:
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges that come in order of their beginnings, those that touch or overlap as one."""
+    """Join adjacent and overlapping ranges, which are sorted by start."""
     result: list[tuple[int, int]] = []
     for first, last in ranges:
         if result and first <= result[-1][1] + 1:

@@ -26,7 +26,7 @@ _MOST_REMEMBERED = 1000
 
 
 def finalizer_patch(pod: WorkloadPod, *, resource_version: str = "") -> dict[str, object]:
-    """Takes the tracking finalizer off this pod and no other; off this very version of it, if one is named."""
+    """Removes the tracking finalizer from the pod with this UID, and only from `resource_version` if given."""
     metadata: dict[str, object] = {"uid": pod.metadata.uid}
     if resource_version:
         metadata["resourceVersion"] = resource_version
@@ -42,7 +42,7 @@ class OrphanPodRelease:
         self._control = control
         self._jobs = jobs
         self._pods = pods
-        # UIDs of Jobs that are known to be gone: a thousand pods of one ask once.
+        # UIDs of deleted Jobs, so that a Job is read once for all of its pods.
         self._gone = LruCache[str, bool](_MOST_REMEMBERED)
 
     def note_gone(self, uid: str) -> None:
@@ -91,16 +91,16 @@ class OrphanPodHandler:
         self._queue = queue
 
     def on_add(self, pod: WorkloadPod) -> None:
-        if is_tracked(pod) and self._is_stranded(pod):
+        if is_tracked(pod) and self._is_orphan(pod):
             self._queue.add(key_of(pod))
 
     def on_update(self, old: WorkloadPod, new: WorkloadPod) -> None:
         self.on_add(new)
 
     def on_delete(self, pod: WorkloadPod) -> None:
-        """Nothing holds it any more."""
+        """The pod is gone: nothing to release."""
 
-    def _is_stranded(self, pod: WorkloadPod) -> bool:
+    def _is_orphan(self, pod: WorkloadPod) -> bool:
         reference = controller_of(pod.metadata)
         if reference is None:
             return True

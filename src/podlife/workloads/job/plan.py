@@ -18,18 +18,18 @@ from podlife.workloads.job.views import JobSpec
 from podlife.workloads.views import WorkloadPod
 
 MOST_AT_ONCE = 500
-"""How many pods are created or deleted for a Job before the next one has its turn."""
+"""Maximum number of pods created or deleted per sync of a Job."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """At most one of these is to be done."""
+    """At most one of delete, create and wait is set."""
 
     delete: tuple[WorkloadPod, ...] = ()
     create: int = 0
-    # For which indexes, as many as are created; empty where the Job is not indexed.
+    # One index for each pod to create; empty for a Job that is not indexed.
     indexes: tuple[int, ...] = ()
-    # How long a failure holds back what should be created.
+    # Backoff before the next creation.
     wait: timedelta | None = None
 
 
@@ -49,7 +49,7 @@ def plan(context: SyncContext, *, most: int = MOST_AT_ONCE) -> JobPlan:
 def _wanted(context: SyncContext) -> int:
     spec = context.spec
     if spec.completions is None:
-        # Once a worker has found the queue empty no other is begun, and those at work finish.
+        # Work queue: after the first success no pod is started, and the active ones finish.
         return len(context.active) if context.succeeded > 0 else spec.parallelism
     return max(0, min(spec.completions - context.succeeded, spec.parallelism))
 
@@ -67,7 +67,7 @@ def _creation(context: SyncContext, missing: int) -> JobPlan:
 
 
 def _creation_per_index(context: SyncContext, missing: int) -> JobPlan:
-    """Each index waits for itself: those that may come now, or how long it is to the first."""
+    """Each index has its own backoff: the indexes that may start now, or the wait for the first."""
     waits = {
         index: wait_of_index(context.held_back.get(index), context.now)
         for index in context.pending_indexes(missing)
@@ -79,7 +79,7 @@ def _creation_per_index(context: SyncContext, missing: int) -> JobPlan:
 
 
 def _surplus(context: SyncContext, at_least: int) -> list[WorkloadPod]:
-    """The pods that are too many: those in front are missed least."""
+    """Surplus pods, in deletion order."""
     surplus: list[WorkloadPod] = []
     rest = context.active
     if context.spec.is_indexed:
@@ -90,7 +90,7 @@ def _surplus(context: SyncContext, at_least: int) -> list[WorkloadPod]:
 
 
 def _repeated(pods: Sequence[WorkloadPod], spec: JobSpec) -> tuple[list[WorkloadPod], list[WorkloadPod]]:
-    """Those that no index needs, and the one for each index."""
+    """Pods that no index needs, and the one for each index."""
     surplus: list[WorkloadPod] = []
     by_index: defaultdict[int, list[WorkloadPod]] = defaultdict(list)
     for pod in pods:

@@ -29,7 +29,7 @@ from podlife.workloads.views import WorkloadPod
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The pods for which it is done, or which were gone already; and the first error of the others."""
+    """The pods that were handled or already gone, and the first error of the others."""
 
     pods: tuple[WorkloadPod, ...] = ()
     created: int = 0
@@ -47,7 +47,7 @@ class JobPodControl:
     async def create(self, key: Key, owner: Owner, context: SyncContext, wanted: JobPlan) -> Done:
         self._expectations.expect_creations(key, wanted.create)
         reference = owner.controller_ref()
-        # One after the other as they are begun: the lowest index first.
+        # Taken in the order in which creations start: lowest index first.
         indexes = iter(wanted.indexes)
         unmade = 0
 
@@ -69,11 +69,11 @@ class JobPodControl:
         self._uncertain.note(key, made.errors)
         return Done(created=created, error=made.errors[0] if made.errors else None)
 
-    async def take_back(self, key: Key, owner: Owner, pods: Sequence[WorkloadPod]) -> Done:
+    async def delete_surplus(self, key: Key, owner: Owner, pods: Sequence[WorkloadPod]) -> Done:
         """Delete surplus pods: they are not counted, so the finalizer is removed first."""
         self._expectations.expect_deletions(key, [pod.metadata.uid for pod in pods])
 
-        async def take_back(pod: WorkloadPod) -> None:
+        async def delete_surplus(pod: WorkloadPod) -> None:
             try:
                 if is_tracked(pod):
                     await self._release(pod)
@@ -82,14 +82,14 @@ class JobPodControl:
                 self._expectations.observe_deletion(key, pod.metadata.uid)
                 raise
 
-        return await _each(pods, take_back)
+        return await _each(pods, delete_surplus)
 
     async def delete(self, owner: Owner, pods: Sequence[WorkloadPod]) -> Done:
-        """Delete pods of a Job that has come to its end: they stay until they are counted."""
+        """Delete pods of a finished Job; the finalizer keeps them until they are counted."""
         return await _each(pods, lambda pod: self._delete(owner, pod))
 
     async def release(self, pods: Sequence[WorkloadPod]) -> Done:
-        """Take the tracking finalizer off pods that are counted."""
+        """Remove the tracking finalizer from counted pods."""
         return await _each(pods, self._release)
 
     async def _delete(self, owner: Owner, pod: WorkloadPod) -> None:

@@ -21,19 +21,19 @@ from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.views import Template, WorkloadPod
 
 _ENVIRONMENT = "JOB_COMPLETION_INDEX"
-# What a server leaves of a name before the five characters that it adds itself.
+# Maximum prefix of a generated name, before the server's five random characters.
 _LONGEST_PREFIX = 58
 
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
     template: Template
-    # Empty where the name begins as the Job's does.
+    # Empty if it is the Job's name.
     generate_name: str = ""
 
 
 def blueprint(context: SyncContext, index: int | None = None) -> Blueprint:
-    """For one pod, of this index if the Job is indexed."""
+    """The blueprint of one pod, with this index if the Job is indexed."""
     template = context.spec.template
     metadata = dict(template.get("metadata") or {})
     finalizers = list(metadata.get("finalizers") or ())

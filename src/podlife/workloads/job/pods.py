@@ -25,7 +25,7 @@ _MOST = 2**31 - 1
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 _FIRST = timedelta(seconds=10)
 _MOST_WAIT = timedelta(minutes=10)
-# Ten seconds doubled so often are more than the most.
+# Enough doublings of 10 s to exceed the maximum.
 _MOST_DOUBLINGS = 6
 _NONE = timedelta(0)
 
@@ -35,7 +35,7 @@ def is_tracked(pod: WorkloadPod) -> bool:
 
 
 def has_failed(pod: WorkloadPod, spec: JobSpec) -> bool:
-    """It counts as failed; a terminating pod does too, unless only failed pods are replaced: it may be an orphan."""
+    """Whether it counts as failed. A terminating pod does, unless only failed ones are replaced: it may be orphaned."""
     if pod.status.phase in ("Failed", "Succeeded"):
         return pod.status.phase == "Failed"
     return pod.metadata.deletion_timestamp is not None and not spec.replaces_only_failed
@@ -47,7 +47,7 @@ def completion_index(pod: WorkloadPod) -> int | None:
 
 
 def has_valid_index(pod: WorkloadPod, spec: JobSpec) -> bool:
-    """Always, if the Job is not indexed."""
+    """Always true if the Job is not indexed."""
     if not spec.is_indexed:
         return True
     index = completion_index(pod)
@@ -55,7 +55,7 @@ def has_valid_index(pod: WorkloadPod, spec: JobSpec) -> bool:
 
 
 def failures_of_index(pod: WorkloadPod) -> int:
-    """How often the pods of its index had failed before it was created."""
+    """Failures of its index before it was created."""
     return _count(pod, INDEX_FAILURES)
 
 
@@ -68,8 +68,8 @@ def all_failures_of_index(pod: WorkloadPod) -> int:
 
 
 def finished_at(pod: WorkloadPod) -> datetime:
-    """When it came to its end: as its containers say; else when it stopped being ready; else when it was asked to go;
-    else, where no kubelet was at work, when it was created."""
+    """When the pod finished: by its containers; else when it stopped being ready; else when its deletion was requested;
+    else, without a kubelet, when it was created."""
     ended = _containers_ended_at(pod)
     if ended is not None:
         return ended
@@ -94,7 +94,7 @@ def _containers_ended_at(pod: WorkloadPod) -> datetime | None:
 
 
 def _last_end(statuses: Iterable[WorkloadContainerStatus]) -> datetime | None:
-    """None if one has not ended, or does not say when."""
+    """None if one has not ended, or has no end time."""
     ends = [
         each.state.terminated.finished_at if each.state and each.state.terminated else None
         for each in statuses
@@ -112,13 +112,13 @@ def _count(pod: WorkloadPod, annotation: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PodBackoff:
-    """The failures of a Job since a pod of it last succeeded."""
+    """Consecutive failures of a Job since its last success."""
 
     failures: int = 0
     last_failure: datetime | None = None
 
     def after(self, succeeded: Sequence[WorkloadPod], failed: Sequence[WorkloadPod]) -> PodBackoff:
-        """With the pods that have finished since."""
+        """The backoff after these pods finished."""
         ends = sorted(finished_at(pod) for pod in failed)
         if not succeeded:
             return PodBackoff(self.failures + len(ends), ends[-1]) if ends else self
@@ -131,7 +131,7 @@ class PodBackoff:
 
 
 def wait_of_index(replaced: WorkloadPod | None, now: datetime) -> timedelta:
-    """The same for one index that has failures of its own, where this pod was the last to fail."""
+    """The backoff of an index whose last failed pod is `replaced`."""
     if replaced is None:
         return _NONE
     return _wait(all_failures_of_index(replaced) + 1, finished_at(replaced), now)

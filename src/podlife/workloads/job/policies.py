@@ -19,10 +19,10 @@ from podlife.workloads.views import WorkloadContainerStatus, WorkloadPod
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What becomes of a failure. `action` is empty where no rule has spoken: it counts then."""
+    """How a failure is treated. `action` is empty if no rule matched: then the failure counts."""
 
     action: str = ""
-    # Why the whole Job fails, where it does.
+    # Why the whole Job fails, if it does.
     message: str = ""
 
     @property
@@ -34,7 +34,7 @@ _COUNTED = Ruling()
 
 
 def rule_on_failure(policy: PodFailurePolicy | None, pod: WorkloadPod) -> Ruling:
-    """What the first rule that matches says."""
+    """The ruling of the first matching rule."""
     for number, rule in enumerate((policy.rules if policy else None) or ()):
         why = _why_it_matches(rule, pod)
         if why:
@@ -61,7 +61,7 @@ def _why_it_matches(rule: FailureRule, pod: WorkloadPod) -> str:
 def _matching_exit(statuses: Iterable[WorkloadContainerStatus], wanted: ExitCodes) -> tuple[str, int] | None:
     for status in statuses:
         ended = status.state.terminated if status.state else None
-        # A container that has not ended has no exit code yet, and one that succeeded is not what failed.
+        # Skip containers that are running or have succeeded.
         if ended is None or ended.exit_code == 0 or wanted.container_name not in (None, status.name):
             continue
         is_listed = ended.exit_code in wanted.values
@@ -78,7 +78,7 @@ def _matching_condition(pod: WorkloadPod, patterns: tuple[PodConditionPattern, .
 
 
 def met_success_rule(spec: JobSpec, succeeded: IndexRanges) -> int | None:
-    """The number of the first rule that is met: enough indexes, or all that it names, have succeeded."""
+    """Index of the first rule that is met: enough indexes, or all named ones, have succeeded."""
     if spec.success_policy is None or not succeeded.ranges:
         return None
     for number, rule in enumerate(spec.success_policy.rules):

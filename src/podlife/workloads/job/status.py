@@ -37,18 +37,18 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`status` is to be written; then the pods of `release` may lose their finalizer."""
+    """After `status` was written, the finalizer of the pods in `release` may be removed."""
 
     status: Status
     release: list[WorkloadPod]
-    # Whether every pod that has finished is in it: a status names no more than so many.
+    # Whether it includes every finished pod: the number per status is bounded.
     is_whole: bool = True
 
 
 def account(
     context: SyncContext, status: Status, activity: Activity, verdict: ConditionDict | None
 ) -> Account:
-    """`status` is how it stands; `verdict` how the Job ends, once nothing is left to do but to count."""
+    """`status` is the current one; `verdict` the outcome of the Job, once only counting is left."""
     new: Status = {
         **status,
         "active": activity.active,
@@ -72,7 +72,7 @@ def account(
 def _collect(
     context: SyncContext, verdict: ConditionDict | None, named: dict[str, list[str]]
 ) -> tuple[list[WorkloadPod], bool]:
-    """Pods whose finalizer can be removed; their UIDs are added to `named`. And whether these are all."""
+    """Pods whose finalizer can be removed, with their UIDs added to `named`; and whether these are all."""
     release: list[WorkloadPod] = []
     new_indexes = 0
     for pod in _in_order(context):
@@ -90,7 +90,7 @@ def _collect(
 
 
 def settle(status: Status, held: Collection[str]) -> Status:
-    """With those counted whose finalizer is gone; `held` are the pods that have it still."""
+    """Move pods without the finalizer to the counts; `held` are those that still have it."""
     new = dict(status)
     uncounted = status.get("uncountedTerminatedPods") or {}
     left = {}
@@ -103,7 +103,7 @@ def settle(status: Status, held: Collection[str]) -> Status:
 
 
 def finish(status: Status, verdict: ConditionDict, now: datetime) -> Status | None:
-    """The last status of the Job; None while a pod is uncounted or still going."""
+    """The final status of the Job; None while a pod is uncounted or terminating."""
     uncounted = status.get("uncountedTerminatedPods") or {}
     if uncounted.get("succeeded") or uncounted.get("failed") or status.get("terminating"):
         return None
@@ -138,7 +138,7 @@ def with_suspension(status: Status, *, is_suspended: bool, now: datetime) -> Sta
 
 
 def with_job_condition(known: Conditions | None, condition: ConditionDict, now: datetime) -> Conditions:
-    """In place of the one of its type, or at the end; an equal one is kept, and no new one is added as False."""
+    """Replace the condition of the same type, or append; an equal one is kept, and a new False one is not added."""
     conditions = list(known or ())
     written = condition.to_object(now, lastProbeTime=now)
     for place, old in enumerate(conditions):
@@ -175,16 +175,16 @@ def _may_be_released(context: SyncContext, pod: WorkloadPod, verdict: ConditionD
 
 
 def _counts_as(context: SyncContext, pod: WorkloadPod, verdict: ConditionDict | None) -> str:
-    """ "index", "succeeded" or "failed"; empty if it counts as nothing, or has its place already."""
+    """ "index", "succeeded" or "failed"; empty if it does not count, or is already included."""
     spec, uid = context.spec, pod.metadata.uid
     if pod.status.phase == "Succeeded" and uid not in context.uncounted_failed:
         if not spec.is_indexed:
             return "" if uid in context.uncounted_succeeded else "succeeded"
-        # The index says it all: no UID needs to be kept.
+        # The index suffices: no UID is recorded.
         index = completion_index(pod)
         is_known = index is None or index in context.known_succeeded_indexes
         return "" if is_known or not has_valid_index(pod, spec) else "index"
-    # Of a Job that has failed every pod that had not come to its end has failed.
+    # If the Job has failed, all of its unfinished pods have failed.
     is_failure = has_failed(pod, spec) or (verdict is not None and verdict.type == FAILURE_TARGET)
     if not is_failure or uid in context.uncounted_failed or not has_valid_index(pod, spec):
         return ""

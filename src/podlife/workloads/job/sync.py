@@ -67,7 +67,7 @@ class JobSync:
         self._pod_control = pod_control
         self._recorder = recorder
         self._clock = clock
-        # With the UID of the Job.
+        # Values include the UID of the Job.
         self._backoffs: dict[Key, tuple[str, PodBackoff]] = {}
 
     def forget(self, key: Key) -> None:
@@ -85,7 +85,7 @@ class JobSync:
         verdict = judge(context)
         if verdict is None:
             may_act = is_settled and not job.is_deleting
-            step = await self._go_on(key, owner, context, may_act=may_act)
+            step = await self._continue(key, owner, context, may_act=may_act)
         else:
             step = await self._end(record, owner, context, verdict)
             if not is_settled:
@@ -94,28 +94,28 @@ class JobSync:
         is_whole = await self._count(record, context, step)
         if step.error is not None:
             raise step.error
-        return _next_look(context, step, is_whole=is_whole)
+        return _next_sync(context, step, is_whole=is_whole)
 
     async def _end(
         self, record: JobStatusWriter, owner: Owner, context: SyncContext, verdict: ConditionDict
     ) -> _Step:
-        """The Job is to end: no pod stays at work."""
+        """The Job has finished: delete its active pods."""
         status = with_verdict(_started(context), verdict, context.now)
         if context.active:
             await record.write(status)
             status = record.status
         done = await self._pod_control.delete(owner, context.active)
-        # A pod that could not be deleted may still succeed: nothing is over before it is on its way.
+        # A pod that could not be deleted may still succeed, so the outcome is open until then.
         is_over = done.error is None
         return _Step(status, _activity(context, done), verdict if is_over else None, error=done.error)
 
-    async def _go_on(self, key: Key, owner: Owner, context: SyncContext, *, may_act: bool) -> _Step:
-        """The Job needs its pods, or would if it were not suspended."""
+    async def _continue(self, key: Key, owner: Owner, context: SyncContext, *, may_act: bool) -> _Step:
+        """The Job continues: create or delete pods, unless it is suspended."""
         status = _started(context)
         wanted = plan(context) if may_act else JobPlan()
         done = Done()
         if wanted.delete:
-            done = await self._pod_control.take_back(key, owner, wanted.delete)
+            done = await self._pod_control.delete_surplus(key, owner, wanted.delete)
         elif wanted.create:
             validate_selector(context.job.selector, context.spec.template)
             done = await self._pod_control.create(key, owner, context, wanted)
@@ -134,7 +134,7 @@ class JobSync:
         counted = account(context, step.status, step.activity, step.verdict)
         if await record.write(counted.status):
             self._backoffs[key_of(job)] = (job.metadata.uid, context.backoff)
-            self._tell_of_suspension(job, record.status)
+            self._record_suspension(job, record.status)
         released = await self._pod_control.release(counted.release)
         status = settle(record.status, held_uids(context) - {pod.metadata.uid for pod in released.pods})
         if released.error is not None:
@@ -144,29 +144,29 @@ class JobSync:
         if step.verdict is not None and counted.is_whole:
             final = finish(status, step.verdict, self._clock.now())
         if await record.write(final or status) and final is not None:
-            self._tell_of_end(job, record.status)
+            self._record_end(job, record.status)
         return counted.is_whole
 
     # Events
 
-    def _tell_of_suspension(self, job: Job, status: Status) -> None:
+    def _record_suspension(self, job: Job, status: Status) -> None:
         now, before = (find_condition(each.get("conditions"), "Suspended") for each in (status, job.status))
         if now is not None and now != before:
             reason = "Suspended" if now["status"] == "True" else "Resumed"
-            self._tell(job, "Normal", reason, now.get("message", ""))
+            self._event(job, "Normal", reason, now.get("message", ""))
 
-    def _tell_of_end(self, job: Job, status: Status) -> None:
+    def _record_end(self, job: Job, status: Status) -> None:
         failure = find_condition(status.get("conditions"), "Failed")
         if failure is not None:
-            self._tell(job, "Warning", failure.get("reason", ""), failure.get("message", ""))
+            self._event(job, "Warning", failure.get("reason", ""), failure.get("message", ""))
             return
         completions = job.spec.completions
         if completions is not None and (status.get("succeeded") or 0) > completions:
             message = "Too many succeeded pods running after completion count reached"
-            self._tell(job, "Warning", "TooManySucceededPods", message)
-        self._tell(job, "Normal", "Completed", "Job completed")
+            self._event(job, "Warning", "TooManySucceededPods", message)
+        self._event(job, "Normal", "Completed", "Job completed")
 
-    def _tell(self, job: Job, type_: str, reason: str, message: str) -> None:
+    def _event(self, job: Job, type_: str, reason: str, message: str) -> None:
         self._recorder.event(owner_of(job, JOBS).object_reference(), type_, reason, message)
 
 
@@ -183,13 +183,13 @@ def _activity(context: SyncContext, done: Done) -> Activity:
     )
 
 
-def _next_look(context: SyncContext, step: _Step, *, is_whole: bool) -> Again | None:
+def _next_sync(context: SyncContext, step: _Step, *, is_whole: bool) -> Again | None:
     waits = []
     if step.wait is not None:
         # Other events until then are handled together.
         waits.append(max(BATCH_SECONDS, step.wait.total_seconds()))
     if step.verdict is None and (left := time_to_deadline(context)) is not None:
-        # Past it the Job has been judged, and only waits for news of its pods.
+        # After the deadline the outcome is decided, and only pod events are awaited.
         waits.append(left.total_seconds() if left > timedelta(0) else BATCH_SECONDS)
     if not is_whole:
         waits.append(BATCH_SECONDS)
@@ -208,13 +208,13 @@ class JobStatusWriter:
         self.status: Status = job.status
 
     async def write(self, status: Status) -> bool:
-        """Whether there was anything to write. Raises ConflictError if it was overtaken, NotFoundError if the Job is
-        gone, and what else the server answered."""
+        """Return whether anything changed. Raises ConflictError after a concurrent write, NotFoundError if the Job is
+        gone, and the server's other errors."""
         patch = changed_fields(self.status, status)
         if not patch:
             return False
         if _UNCOUNTED in patch:
-            # A merge patch would leave alone what it does not name.
+            # A merge patch does not change omitted fields.
             named = patch[_UNCOUNTED] or {}
             patch[_UNCOUNTED] = {how: named.get(how) for how in ("succeeded", "failed")}
         written = await patch_status(self._client, JOBS, self._job.metadata, patch, self._resource_version)

@@ -1,4 +1,4 @@
-"""The state of a Job at one moment, from its object and its pods. Pure; all decisions are made from it.
+"""Snapshot of a Job and its pods, from which all decisions are made. Pure.
 
 A pod is counted once. It carries the tracking finalizer until its UID is in `status.uncountedTerminatedPods`; then
 the finalizer is removed; only after that is the UID moved to a count. A controller that stops at any point can
@@ -62,7 +62,7 @@ class SyncContext:
 
     @cached_property
     def new_succeeded(self) -> list[WorkloadPod]:
-        """Those of which the status does not know yet; so with the failed ones."""
+        """Succeeded pods that are not in the status yet."""
         return [
             pod
             for pod in self.pods
@@ -79,7 +79,7 @@ class SyncContext:
 
     @cached_property
     def succeeded(self) -> int:
-        """How many have succeeded in all: of an indexed Job, how many indexes."""
+        """Total number of succeeded pods or, for an indexed Job, indexes."""
         if self.spec.is_indexed:
             return len(self.succeeded_indexes)
         known: int = self.job.status.get("succeeded") or 0
@@ -87,7 +87,7 @@ class SyncContext:
 
     @cached_property
     def failed(self) -> int:
-        """How many failures count, in all."""
+        """Total number of failures that count."""
         policy = self.spec.pod_failure_policy
         counted = sum(1 for pod in self.new_failed if rule_on_failure(policy, pod).is_counted)
         known: int = self.job.status.get("failed") or 0
@@ -101,7 +101,7 @@ class SyncContext:
 
     @cached_property
     def known_succeeded_indexes(self) -> IndexRanges:
-        """Those that the status has already."""
+        """Succeeded indexes in the status."""
         return IndexRanges.parse(self.job.status.get("completedIndexes") or "", self.spec.index_count)
 
     @cached_property
@@ -111,7 +111,7 @@ class SyncContext:
 
     @cached_property
     def failed_indexes(self) -> IndexRanges | None:
-        """None where indexes do not fail each by itself."""
+        """None unless the Job has a backoff limit per index."""
         if not self._counts_per_index:
             return None
         known = IndexRanges.parse(self.job.status.get("failedIndexes") or "", self.spec.index_count)
@@ -120,7 +120,7 @@ class SyncContext:
 
     @cached_property
     def held_back(self) -> dict[int, WorkloadPod]:
-        """By index, the failed pod that is still to be replaced: only it knows how often its index has failed."""
+        """By index, the failed pod to replace, which carries the failure count of its index."""
         if self.failed_indexes is None:
             return {}
         settled = self.succeeded_indexes | self.failed_indexes | IndexRanges.of(indexes_of(self.active))

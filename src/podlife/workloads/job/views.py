@@ -31,7 +31,7 @@ class FailureRule(msgspec.Struct, rename="camel"):
 
 
 class PodFailurePolicy(msgspec.Struct):
-    # The server writes null where there are none.
+    # The server writes null for none.
     rules: tuple[FailureRule, ...] | None = None
 
 
@@ -46,7 +46,7 @@ class SuccessPolicy(msgspec.Struct):
 
 class JobSpec(msgspec.Struct, rename="camel"):
     parallelism: int = 1
-    # None is a work queue: the pods know among themselves when all is done.
+    # None means a work queue: the pods coordinate among themselves.
     completions: int | None = None
     completion_mode: str = "NonIndexed"
     active_deadline_seconds: int | None = None
@@ -73,7 +73,7 @@ class JobSpec(msgspec.Struct, rename="camel"):
 
     @property
     def replaces_only_failed(self) -> bool:
-        """Whether a pod that is going is waited for: it may yet succeed, or fail in a way that a policy knows."""
+        """Whether a terminating pod is replaced only when it has finished: it may still succeed or match a policy."""
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
 
@@ -87,7 +87,7 @@ def has_finished(job: Job) -> bool:
 
 
 def is_managed_elsewhere(job: Job) -> bool:
-    """Whether its `managedBy` names another controller, to which everything about it is left."""
+    """Whether its `managedBy` names another controller."""
     return job.spec.managed_by not in ("", _OUR_NAME)
 
 

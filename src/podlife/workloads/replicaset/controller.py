@@ -36,13 +36,13 @@ from podlife.podcontrol import (
     recheck_owner,
 )
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, note_pods
-from podlife.workloads.replicaset.status import Sorted, has_other_worth, new_status, sort_pods
+from podlife.workloads.replicaset.status import Sorted, affects_status, new_status, sort_pods
 from podlife.workloads.replicaset.views import ReplicaSet, template_labels
 from podlife.workloads.status import CATCH_UP_SECONDS, StatusWriter, again_when_available
 from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
 
-# How many pods are created or deleted for one ReplicaSet before it is looked at again.
+# Maximum number of pods created or deleted per reconcile of a ReplicaSet.
 _BURST = 500
 BY_CONTROLLER_UID = "controllerUid"
 
@@ -70,31 +70,31 @@ class ReplicaSetController:
         self._control = PodControl(plane.client, plane.recorder(self.name), on_write=on_write)
         self._expectations = UidTrackedExpectations()
         self._uncertain = UncertainCreates(plane.client, self._pods.cache, self._expectations)
-        # Whose last burst was created whole, with more to come: the next one need not begin slowly.
-        self._going_well: set[Key] = set()
+        # Keys whose last burst succeeded completely, with more to create: no slow start for the next one.
+        self._skips_slow_start: set[Key] = set()
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("replicaset")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         owners = self._replica_sets.cache
         self._replica_sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
-            PodEventHandler(REPLICA_SETS, owners, self.queue, self._expectations, matters=has_other_worth)
+            PodEventHandler(REPLICA_SETS, owners, self.queue, self._expectations, matters=affects_status)
         )
 
     async def run(self) -> None:
         await self.controller.run()
 
     async def reconcile(self, key: Key) -> Again | None:
-        """Raises InvalidInputError for an invalid selector, and what kept pods from being created or deleted."""
+        """Raises InvalidInputError for an invalid selector, and errors of creations and deletions."""
         replica_set = self._replica_sets.cache.get(*key)
         if replica_set is None:
             self._forget(key)
             return None
         if not (self._pods.is_live and self._replica_sets.is_live and self._writes.is_seen(key)):
-            # Expectations expire: a stale cache must not be used then.
+            # Expectations expire, but a stale cache must not be used then.
             return Again(CATCH_UP_SECONDS)
         owner = owner_of(replica_set, REPLICA_SETS)
         await self._uncertain.settle(key, owner)
-        # Asked before pods are looked at: what comes while they are claimed is not among them.
+        # Checked before the pods are read: events during the claim are not in the pods that were read.
         may_act = self._expectations.is_satisfied(key) and not owner.is_deleting
         pods = await self._claim(replica_set, owner)
         failure: PodlifeError | None = None
@@ -103,7 +103,7 @@ class ReplicaSetController:
                 await self._manage(key, replica_set, owner, pods.active)
             except PodlifeError as error:
                 failure = error
-        again = await self._tell(replica_set, pods, failure)
+        again = await self._write_status(replica_set, pods, failure)
         if failure is not None:
             raise failure
         return again
@@ -129,31 +129,33 @@ class ReplicaSetController:
         if missing > 0:
             await self._create(key, replica_set, owner, min(missing, self._burst))
         elif missing < 0:
-            surplus = self._least_missed(replica_set, active)[: min(-missing, self._burst)]
+            surplus = self._deletion_order(replica_set, active)[: min(-missing, self._burst)]
             await delete_expected(self._expectations, key, surplus, lambda pod: self._delete(owner, pod))
 
     async def _create(self, key: Key, replica_set: ReplicaSet, owner: Owner, count: int) -> None:
         reference = owner.controller_ref()
-        # The same for all of them: the server draws the names.
+        # The same body for all: the server generates the names.
         pod = pod_from_template(replica_set.spec.template, owner, reference)
         create = CreateUntilTerminating(
             lambda: self._control.create_pod(owner.namespace, pod, owner, reference)
         )
-        first = count if key in self._going_well else INITIAL_BATCH
-        self._going_well.discard(key)
+        first = count if key in self._skips_slow_start else INITIAL_BATCH
+        self._skips_slow_start.discard(key)
         await create_expected(
             self._expectations, key, count, create, uncertain=self._uncertain, initial_batch=first
         )
         if count == self._burst and not create.is_terminating:
-            self._going_well.add(key)
+            self._skips_slow_start.add(key)
 
     async def _delete(self, owner: Owner, pod: WorkloadPod) -> None:
         await self._control.delete_pod(owner.namespace, pod.metadata.name, owner, uid=pod.metadata.uid)
 
-    def _least_missed(self, replica_set: ReplicaSet, active: Sequence[WorkloadPod]) -> Sequence[WorkloadPod]:
-        """Those that go first in front: among others, where many pods of one Deployment share a node."""
+    def _deletion_order(
+        self, replica_set: ReplicaSet, active: Sequence[WorkloadPod]
+    ) -> Sequence[WorkloadPod]:
+        """Pods in deletion order: among others, those on nodes with many pods of the same Deployment first."""
         if replica_set.spec.replicas == 0:
-            # None will be missed.
+            # All are deleted: no order needed.
             return active
         neighbours: Counter[str] = Counter()
         for uid in _controller_uid(replica_set):
@@ -163,7 +165,7 @@ class ReplicaSetController:
         ranks = [neighbours[pod.spec.node_name] for pod in active]
         return deletion_order_with_ranks(active, ranks, self._clock.now())
 
-    async def _tell(
+    async def _write_status(
         self, replica_set: ReplicaSet, pods: Sorted, failure: PodlifeError | None
     ) -> Again | None:
         """Write the status; returns when it changes without an event."""
@@ -176,5 +178,5 @@ class ReplicaSetController:
     def _forget(self, key: Key) -> None:
         self._expectations.forget(key)
         self._writes.forget(key)
-        self._going_well.discard(key)
+        self._skips_slow_start.discard(key)
         self._uncertain.forget(key)

@@ -22,7 +22,7 @@ def new_status(
     failure: Exception | None,
     now: datetime,
 ) -> Status:
-    """What the status should be; `failure` is what went wrong as pods were created or deleted just now."""
+    """The new status; `failure` is the error of the last creations or deletions."""
     spec = replica_set.spec
     ready = [pod for pod in active if is_ready(pod)]
     counts = {
@@ -69,8 +69,8 @@ def sort_pods(
     selector: LabelSelector,
     labels: Mapping[str, str],
 ) -> Sorted:
-    """`owned` are those whose controller it is, `orphans` those of its namespace that have none. `labels` are the
-    template's: a pod that has just these needs no further look, and nearly all have."""
+    """`owned` are pods with this controller, `orphans` pods of its namespace without one. `labels` are the template's:
+    a fast path for pods with exactly these."""
     is_usual = selector.matches(labels)
     active: list[WorkloadPod] = []
     terminating: list[WorkloadPod] = []
@@ -87,13 +87,13 @@ def sort_pods(
 
 
 def count_labelled(pods: Collection[WorkloadPod], labels: Mapping[str, str]) -> int:
-    """How many have all the labels of the template, and perhaps others."""
+    """Number of pods that have at least the template's labels."""
     wanted = labels.items()
     return sum(1 for pod in pods if pod.metadata.labels == labels or wanted <= pod.metadata.labels.items())
 
 
-def has_other_worth(old: WorkloadPod, new: WorkloadPod) -> bool:
-    """Whether the pod counts otherwise than before: at its end, ready, or ready since another time."""
+def affects_status(old: WorkloadPod, new: WorkloadPod) -> bool:
+    """Whether a field that affects the status has changed: finished, ready, or the time since it is ready."""
     return (
         is_terminal(old) != is_terminal(new)
         or is_ready(old) != is_ready(new)

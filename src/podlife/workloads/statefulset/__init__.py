@@ -1,4 +1,4 @@
-"""StatefulSet controller: pods with stable names, an order, and volumes of their own."""
+"""StatefulSet controller: pods with stable names, an order, and their own volumes."""
 
 from podlife.workloads.statefulset.controller import StatefulSetController
 

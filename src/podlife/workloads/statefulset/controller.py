@@ -106,7 +106,7 @@ class StatefulSetController:
         selector = stateful_set.valid_selector(f"the selector of StatefulSet {'/'.join(key)} cannot be used")
         pods = await self._claim(stateful_set, owner, selector)
         if owner.is_deleting:
-            # Its pods and revisions are the garbage collector's by now.
+            # The garbage collector deletes its pods and revisions.
             status = new_status(stateful_set, pods, known_revisions(stateful_set), self._clock.now())
             await self._status.write(stateful_set, status)
             return None
@@ -158,7 +158,7 @@ class StatefulSetController:
         live = {names.current, names.update, *map(revision_of, pods)}
         for old in surplus(revisions, live, stateful_set.spec.revision_history_limit):
             await self._history.delete(old)
-        # In a namespace that is going nothing will come of it however often it is tried.
+        # In a terminating namespace retries cannot succeed.
         if failure is not None and not isinstance(failure, NamespaceTerminatingError):
             raise failure
         return again_when_available(pods, stateful_set.spec.min_ready_seconds, status, now, self._clock)
@@ -166,14 +166,14 @@ class StatefulSetController:
     async def _update_revision(
         self, stateful_set: StatefulSet, owner: Owner, revisions: list[ControllerRevision]
     ) -> tuple[ControllerRevision, int]:
-        """The revision of the set's template, made or made the newest if need be; and how often names collided."""
+        """The revision of the set's template, created or renumbered if needed, and the number of name collisions."""
         collisions: int = stateful_set.status.get("collisionCount", 0)
         found = find_revision(stateful_set, revisions)
         if found is None:
             draft = draft_revision(stateful_set, revisions)
             return await self._history.create(owner, draft, collisions)
         if found is not revisions[-1]:
-            # The template is again what it was before: its revision is used again.
+            # The template was rolled back: reuse its revision.
             found = await self._history.renumber(owner, found, next_number(revisions))
         return found, collisions
 
@@ -185,7 +185,7 @@ class StatefulSetController:
         self._deletions.expect_deletions(key, [metadata.uid for metadata in going])
         try:
             if plan.creates:
-                # The set would not know such pods as its own, and make them again and again.
+                # The set would not recognize such pods as its own, and create them in a loop.
                 validate_selector(selector, state.update.template)
             await self._steps.take(plan, state.owner, is_ordered=state.stateful_set.is_ordered)
         except PodlifeError as error:

@@ -86,7 +86,7 @@ def volumes(stateful_set: StatefulSet, ordinal: int) -> list[Object]:
 def new_pod(
     stateful_set: StatefulSet, owner: Owner, ordinal: int, revision: str, template: Template
 ) -> Object:
-    """The pod of this ordinal, of the template of this revision. Raises as `pod_from_template`."""
+    """The pod with this ordinal and the template of this revision. Raises as `pod_from_template`."""
     pod = pod_from_template(template, owner, owner.controller_ref())
     name = pod_name(owner.name, ordinal)
     pod["metadata"].update(name=name, namespace=owner.namespace)
@@ -99,7 +99,7 @@ def new_pod(
         spec.pop("subdomain", None)
     own = volumes(stateful_set, ordinal)
     names = {volume["name"] for volume in own}
-    # A volume of the template that has a claim's name makes room for the claim.
+    # A claim replaces a volume of the template with the same name.
     others = [volume for volume in spec.get("volumes") or () if volume.get("name") not in names]
     if own or others:
         spec["volumes"] = own + others

@@ -36,7 +36,7 @@ from podlife.workloads.statefulset.volume_claims import (
 from podlife.workloads.views import Template, WorkloadPod
 
 BURST = 500
-"""Maximum number of pods created per reconcile: a set may ask for two billion."""
+"""Maximum number of pods created per reconcile: a set may request two billion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class TemplateRevision:
 
 @dataclass(frozen=True, slots=True)
 class StatefulSetState:
-    """`pods` are those of the set, whatever their ordinals; `claims` finds a claim in the set's namespace."""
+    """`pods` are all pods of the set, with any ordinal; `claims` looks up a claim in the set's namespace."""
 
     stateful_set: StatefulSet
     owner: Owner
@@ -71,7 +71,7 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
-class MendPod:
+class RepairPod:
     """Restores labels and volumes that identify a pod of the set."""
 
     name: str
@@ -80,12 +80,12 @@ class MendPod:
 
 
 @dataclass(frozen=True, slots=True)
-class MendClaims:
+class RepairClaims:
     pod_name: str
     claims: ClaimWork
 
 
-Step = CreatePod | DeletePod | MendPod | MendClaims
+Step = CreatePod | DeletePod | RepairPod | RepairClaims
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def make_plan(state: StatefulSetState) -> StatefulSetPlan:
         return StatefulSetPlan((first,))
     replicas = [by_ordinal.get(ordinal) for ordinal in wanted]
     condemned = [by_ordinal[each] for each in sorted(by_ordinal, reverse=True) if each not in wanted]
-    mended = tuple(_mended_claims(state, condemned))
+    mended = tuple(_repaired_claims(state, condemned))
     deleted, is_held = condemned_to_delete(state.stateful_set, condemned, replicas, state.now)
     deletions = tuple(DeletePod(pod) for pod in deleted)
     if is_held:
@@ -131,17 +131,17 @@ def make_plan(state: StatefulSetState) -> StatefulSetPlan:
 def _replica_stage(
     state: StatefulSetState, by_ordinal: Mapping[int, WorkloadPod]
 ) -> tuple[tuple[Step, ...], bool]:
-    """The steps for each, and whether everything else has to wait."""
+    """The steps for wanted pods, and whether everything else has to wait."""
     steps: list[Step] = []
     created = 0
     for ordinal in state.stateful_set.wanted_ordinals:
         pod = by_ordinal.get(ordinal)
-        step = _creation(state, ordinal) if pod is None else _care(state, pod)
+        step = _creation(state, ordinal) if pod is None else _repair_step(state, pod)
         if step is not None:
             steps.append(step)
             created += pod is None
         if (
-            state.stateful_set.is_ordered and is_awaited(state.stateful_set, pod, state.now)
+            state.stateful_set.is_ordered and is_waited_for(state.stateful_set, pod, state.now)
         ) or created >= BURST:
             return tuple(steps), True
     return tuple(steps), False
@@ -168,7 +168,7 @@ def _revision_for(state: StatefulSetState, ordinal: int) -> TemplateRevision:
     return state.current if ordinal < stateful_set.spec.ordinals.start + kept else state.update
 
 
-def _care(state: StatefulSetState, pod: WorkloadPod) -> Step | None:
+def _repair_step(state: StatefulSetState, pod: WorkloadPod) -> Step | None:
     if is_terminal(pod):
         # Pods of a set never complete, so a finished one is replaced once it is gone.
         return DeletePod(pod) if pod.metadata.deletion_timestamp is None else None
@@ -178,12 +178,12 @@ def _care(state: StatefulSetState, pod: WorkloadPod) -> Step | None:
     is_stored = has_storage(stateful_set, pod)
     work = claim_work(stateful_set, claimant, owner, state.claims, make=is_pending or not is_stored)
     if is_pending and (stateful_set.is_ordered or (has_identity(pod) and is_stored)):
-        return MendClaims(pod.metadata.name, work) if work else None
-    if stateful_set.is_ordered and is_awaited(state.stateful_set, pod, state.now):
+        return RepairClaims(pod.metadata.name, work) if work else None
+    if stateful_set.is_ordered and is_waited_for(state.stateful_set, pod, state.now):
         return None
     if has_identity(pod) and is_stored and not work.changes:
         return None
-    return MendPod(pod.metadata.name, _identity_patch(stateful_set, pod, is_stored=is_stored), work)
+    return RepairPod(pod.metadata.name, _identity_patch(stateful_set, pod, is_stored=is_stored), work)
 
 
 def _identity_patch(stateful_set: StatefulSet, pod: WorkloadPod, *, is_stored: bool) -> Object | None:
@@ -192,7 +192,7 @@ def _identity_patch(stateful_set: StatefulSet, pod: WorkloadPod, *, is_stored: b
     if not has_identity(pod):
         patch["metadata"]["labels"] = identity_labels(metadata.name, ordinal)
     if not is_stored:
-        # Servers refuse to change volumes; the refusal tells the user.
+        # Servers reject changes of volumes; the error informs the user.
         patch["spec"] = {"volumes": volumes(stateful_set, ordinal)}
     return patch if "labels" in patch["metadata"] or "spec" in patch else None
 
@@ -200,11 +200,11 @@ def _identity_patch(stateful_set: StatefulSet, pod: WorkloadPod, *, is_stored: b
 # Condemned pods
 
 
-def _mended_claims(state: StatefulSetState, condemned: Iterable[WorkloadPod]) -> Iterator[Step]:
+def _repaired_claims(state: StatefulSetState, condemned: Iterable[WorkloadPod]) -> Iterator[Step]:
     for pod in condemned:
         work = claim_work(state.stateful_set, _claimant(pod), state.owner, state.claims, make=False)
         if work.changes:
-            yield MendClaims(pod.metadata.name, work)
+            yield RepairClaims(pod.metadata.name, work)
 
 
 def _claimant(pod: WorkloadPod) -> Claimant:
@@ -230,7 +230,7 @@ def condemned_to_delete(
     # anyway, while upstream waits forever.
     pods = [*(pod for pod in replicas if pod is not None), *reversed(condemned)]
     first_unavailable = next((pod for pod in pods if is_unavailable(stateful_set, pod, now)), None)
-    may_go = is_terminal(last) or last is first_unavailable or not is_awaited(stateful_set, last, now)
+    may_go = is_terminal(last) or last is first_unavailable or not is_waited_for(stateful_set, last, now)
     return ([last] if may_go else []), True
 
 
@@ -251,8 +251,8 @@ def pod_to_update(
     return None
 
 
-def is_awaited(stateful_set: StatefulSet, pod: WorkloadPod | None, now: datetime) -> bool:
-    """Whether an ordered set waits for it: it is missing, not running, terminating or not available."""
+def is_waited_for(stateful_set: StatefulSet, pod: WorkloadPod | None, now: datetime) -> bool:
+    """Whether an ordered set waits for the pod: it is missing, not running, terminating or unavailable."""
     if pod is None or pod.status.phase != "Running":
         return True
     return is_unavailable(stateful_set, pod, now)

@@ -24,8 +24,8 @@ from podlife.podcontrol.errors import as_namespace_terminating
 from podlife.workloads.statefulset.plan import (
     CreatePod,
     DeletePod,
-    MendClaims,
-    MendPod,
+    RepairClaims,
+    RepairPod,
     StatefulSetPlan,
     Step,
 )
@@ -33,8 +33,8 @@ from podlife.workloads.statefulset.volume_claims import ClaimWork
 from podlife.workloads.views import WorkloadPod
 
 
-class _Silence:
-    """For pod control, whose events are worded for other workloads."""
+class _NoEvents:
+    """Discards pod control's events, whose messages are those of other workloads."""
 
     def event(self, regarding: dict[str, str], type_: str, reason: str, message: str, /) -> None:
         return
@@ -53,11 +53,11 @@ class StatefulPodControl:
     ) -> None:
         self._client = client
         self._recorder = recorder
-        self.control = PodControl(client, _Silence(), on_write=on_pod)
+        self.control = PodControl(client, _NoEvents(), on_write=on_pod)
         self._on_claim = on_claim
 
     async def take(self, plan: StatefulSetPlan, owner: Owner, *, is_ordered: bool) -> None:
-        """Raises what the first step raised that failed; nothing is done after it."""
+        """Execute the steps up to the first failure, which is raised."""
         for stage in plan.stages:
             if is_ordered:
                 for step in stage:
@@ -76,20 +76,20 @@ class StatefulPodControl:
                 await self._create(step, owner)
             case DeletePod(pod):
                 await self._delete(pod, owner)
-            case MendPod():
-                await self._mend(step, owner)
-            case MendClaims(pod_name, claims):
+            case RepairPod():
+                await self._repair(step, owner)
+            case RepairClaims(pod_name, claims):
                 await self._make_claims(claims, pod_name, owner)
-                await self._telling("Update", pod_name, owner, lambda: self._change_claims(claims, owner))
+                await self._with_event("Update", pod_name, owner, lambda: self._change_claims(claims, owner))
 
     async def _create(self, step: CreatePod, owner: Owner) -> None:
         async def create() -> None:
             await self._make_claims(step.claims, step.name, owner)
             await self.control.create_pod(owner.namespace, step.pod, owner, owner.controller_ref())
 
-        await self._telling("Create", step.name, owner, create)
-        await self._telling("Update", step.name, owner, lambda: self._change_claims(step.claims, owner))
-        self._tell_pod(owner, "Create", step.name)
+        await self._with_event("Create", step.name, owner, create)
+        await self._with_event("Update", step.name, owner, lambda: self._change_claims(step.claims, owner))
+        self._record_pod_event(owner, "Create", step.name)
 
     async def _delete(self, pod: WorkloadPod, owner: Owner) -> None:
         name, uid = pod.metadata.name, pod.metadata.uid
@@ -99,24 +99,26 @@ class StatefulPodControl:
             # Already deleted: recorded as success.
             pass
         except PodlifeError as error:
-            self._tell_pod(owner, "Delete", name, error.cause if isinstance(error, PodDeleteError) else error)
+            self._record_pod_event(
+                owner, "Delete", name, error.cause if isinstance(error, PodDeleteError) else error
+            )
             raise
-        self._tell_pod(owner, "Delete", name)
+        self._record_pod_event(owner, "Delete", name)
 
-    async def _mend(self, step: MendPod, owner: Owner) -> None:
-        async def mend() -> None:
+    async def _repair(self, step: RepairPod, owner: Owner) -> None:
+        async def repair() -> None:
             await self._make_claims(step.claims, step.name, owner)
             await self._change_claims(step.claims, owner)
             if step.patch is not None:
                 await self.control.patch_pod(owner.namespace, step.name, step.patch)
 
-        await self._telling("Update", step.name, owner, mend)
-        self._tell_pod(owner, "Update", step.name)
+        await self._with_event("Update", step.name, owner, repair)
+        self._record_pod_event(owner, "Update", step.name)
 
     # Claims
 
     async def _make_claims(self, work: ClaimWork, pod_name: str, owner: Owner) -> None:
-        """All that can be made are; raises the first error after that."""
+        """Create all claims, then raise the first error."""
         errors = [
             error
             for claim in work.create
@@ -136,11 +138,11 @@ class StatefulPodControl:
                 return terminating
             if not isinstance(error, AlreadyExistsError):
                 message = f"Create Claim {name} for Pod {pod_name} in StatefulSet {owner.name} failed error: {error}"
-                self._tell(owner, "Warning", "FailedCreate", message)
+                self._event(owner, "Warning", "FailedCreate", message)
             return PodlifeError(f"failed to create PVC {name}: {error}")
         self._on_claim(owner, written)
         message = f"Create Claim {name} Pod {pod_name} in StatefulSet {owner.name} success"
-        self._tell(owner, "Normal", "SuccessfulCreate", message)
+        self._event(owner, "Normal", "SuccessfulCreate", message)
         return None
 
     async def _change_claims(self, work: ClaimWork, owner: Owner) -> None:
@@ -149,7 +151,7 @@ class StatefulPodControl:
                 f"PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, "
                 "the retention policy is ignored for this claim"
             )
-            self._tell(owner, "Warning", "ConflictingController", message)
+            self._event(owner, "Warning", "ConflictingController", message)
         for change in work.changes:
             name = change.claim.metadata.name
             try:
@@ -165,7 +167,7 @@ class StatefulPodControl:
 
     # Events
 
-    async def _telling(
+    async def _with_event(
         self, verb: str, pod_name: str, owner: Owner, act: Callable[[], Awaitable[None]]
     ) -> None:
         try:
@@ -173,15 +175,17 @@ class StatefulPodControl:
         except (NamespaceTerminatingError, AlreadyExistsError):
             raise
         except PodlifeError as error:
-            self._tell_pod(owner, verb, pod_name, error)
+            self._record_pod_event(owner, verb, pod_name, error)
             raise
 
-    def _tell_pod(self, owner: Owner, verb: str, name: str, error: PodlifeError | None = None) -> None:
+    def _record_pod_event(
+        self, owner: Owner, verb: str, name: str, error: PodlifeError | None = None
+    ) -> None:
         what = f"{verb} Pod {name} in StatefulSet {owner.name}"
         if error is None:
-            self._tell(owner, "Normal", f"Successful{verb}", f"{what} successful")
+            self._event(owner, "Normal", f"Successful{verb}", f"{what} successful")
         else:
-            self._tell(owner, "Warning", f"Failed{verb}", f"{what} failed error: {error}")
+            self._event(owner, "Warning", f"Failed{verb}", f"{what} failed error: {error}")
 
-    def _tell(self, owner: Owner, type_: str, reason: str, message: str) -> None:
+    def _event(self, owner: Owner, type_: str, reason: str, message: str) -> None:
         self._recorder.event(owner.object_reference(), type_, reason, message)

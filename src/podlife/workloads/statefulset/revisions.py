@@ -20,7 +20,7 @@ from podlife.workloads.statefulset.views import StatefulSet
 def find_revision(
     stateful_set: StatefulSet, revisions: Sequence[ControllerRevision]
 ) -> ControllerRevision | None:
-    """The revision of the set's template among the known ones, which come in order; the newest of several."""
+    """The newest of `revisions`, which are in order, that has the set's template."""
     template = stateful_set.spec.template
     patch = template_patch(template)
     if (
@@ -33,7 +33,7 @@ def find_revision(
 def draft_revision(stateful_set: StatefulSet, revisions: Sequence[ControllerRevision]) -> RevisionDraft:
     template = stateful_set.spec.template
     labels = (template.get("metadata") or {}).get("labels") or {}
-    # The set's annotations say, among others, why it was changed: `kubectl rollout history` shows it.
+    # With the set's annotations, such as the change cause that `kubectl rollout history` shows.
     return RevisionDraft(
         template_patch(template), next_number(revisions), labels, stateful_set.metadata.annotations
     )

@@ -14,7 +14,7 @@ from podlife.workloads.views import Status, WorkloadPod
 
 @dataclass(frozen=True, slots=True)
 class RevisionNames:
-    """By name; and how often a name was taken."""
+    """Names of the revisions, and the number of name collisions."""
 
     current: str
     update: str
@@ -22,7 +22,7 @@ class RevisionNames:
 
 
 def known_revisions(stateful_set: StatefulSet) -> RevisionNames:
-    """Those that the status has already."""
+    """The revisions in the current status."""
     status = stateful_set.status
     return RevisionNames(
         status.get("currentRevision", ""), status.get("updateRevision", ""), status.get("collisionCount", 0)
@@ -37,7 +37,7 @@ def new_status(
     *,
     updated: WorkloadPod | None = None,
 ) -> Status:
-    """What the status should be; `updated` has just been deleted for its successor's sake."""
+    """The new status; `updated` is the pod just deleted by the rolling update."""
     ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]
     min_ready = stateful_set.spec.min_ready_seconds
     staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]

@@ -52,7 +52,7 @@ class StatefulSet(Workload):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether each pod waits for those before it."""
+        """Whether each pod waits for its predecessors."""
         return self.spec.pod_management_policy != "Parallel"
 
     @property
@@ -61,7 +61,7 @@ class StatefulSet(Workload):
 
     @property
     def partition(self) -> int:
-        """How many pods, from the first on, stay as they are when the template changes."""
+        """Number of pods, from the first on, that an update does not change."""
         rolling_update = self.spec.update_strategy.rolling_update
         return rolling_update.partition if rolling_update is not None else 0
 

@@ -20,12 +20,12 @@ from podlife.workloads.statefulset.views import RetentionPolicy, StatefulSet, Vo
 _DELETE = "Delete"
 
 Lookup = Callable[[str], VolumeClaim | None]
-"""The claim of this name in the set's namespace, as it is known."""
+"""The cached claim of this name in the set's namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """The pod whose claims are looked at. One that is still to be made has no UID."""
+    """The pod of the claims. A pod that does not exist yet has no UID."""
 
     name: str
     ordinal: int
@@ -39,7 +39,7 @@ class ClaimChange:
     remove: tuple[str, ...]
 
     def patch(self) -> Object:
-        """Holds for the claim as it was looked at, and for no other."""
+        """With UID and resourceVersion of the claim that was read."""
         metadata = self.claim.metadata
         body = release_patch(metadata.uid, self.remove)
         body["metadata"]["resourceVersion"] = metadata.resource_version
@@ -82,8 +82,8 @@ def claim_work(
 
 
 def new_claim(stateful_set: StatefulSet, owner: Owner, template: Object, name: str) -> Object:
-    """As the template has it, with a name of its own and the labels that the set selects by. One that should go with
-    the set is the set's from the start: there is no moment in which it would be left behind."""
+    """The template's claim with its own name and the labels of the set's selector. A claim to be deleted with the set
+    is owned by it from the start, so that it is never left behind."""
     metadata = {
         **template["metadata"],
         "name": name,

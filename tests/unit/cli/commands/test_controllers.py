@@ -27,7 +27,7 @@ def test_the_scheduler_runs_only_where_it_is_named() -> None:
 
 def test_a_wrong_name_is_said_before_anything_is_connected_to(refused: Refused) -> None:
     line = refused("controllers", "run", "--controllers=deploymnt,replicaset")
-    assert "--controllers knows no 'deploymnt'" in line
+    assert "unknown --controllers value 'deploymnt'" in line
 
 
 def test_the_list_shows_every_name_with_what_it_is_for() -> None:

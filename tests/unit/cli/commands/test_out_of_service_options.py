@@ -155,7 +155,7 @@ async def test_its_numbers_are_shown_and_on_the_page() -> None:
     metrics.removed["freed"] = 1
     metrics.refused["not-confirmed"] = 3
     metrics.checks["command", "timeout"] = 4
-    metrics.nodes["ours"] = 1
+    metrics.nodes["podlife"] = 1
     registry = CollectorRegistry()
     assert known.export is not None
     known.export(registry, controller)

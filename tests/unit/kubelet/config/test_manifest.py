@@ -97,7 +97,7 @@ def test_fields_that_nobody_knows_are_told_of_and_left_out() -> None:
         (b"[]", "cannot be read: expected a JSON object"),
         (b"a: [", "cannot be read: while parsing"),
         (b"{", "cannot be read: "),
-        (b"a: &x [*x]", "aliases are not taken here"),
+        (b"a: &x [*x]", "aliases are not supported"),
         (TEXT + b"---" + TEXT, "cannot be read"),
         (b"\xff\xfe\x00", "cannot be read"),
         (b"kind: Deployment\napiVersion: apps/v1", "holds Deployment of apps/v1, not a Pod of v1"),

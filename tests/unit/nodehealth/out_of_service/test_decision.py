@@ -20,7 +20,7 @@ from podlife.nodehealth.out_of_service.decision import (
     decide,
 )
 from podlife.nodehealth.out_of_service.fence_checks import FenceAnswer, FenceResult, FenceVerdict
-from podlife.nodehealth.out_of_service.record import RecordState, TaintRecord, Whose
+from podlife.nodehealth.out_of_service.record import RecordState, TaintOwner, TaintRecord
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings, Portion
 
 WALL = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -73,7 +73,7 @@ def test_a_node_that_is_confirmed_dead_is_tainted() -> None:
         ({"silent_seconds": 299.0}, RefusalReason.AGENT_SPEAKS),
         ({"silent_seconds": 340.0, "lease_seconds": 341.0}, RefusalReason.AGENT_SPEAKS),
         ({"is_control_plane": True}, RefusalReason.CONTROL_PLANE),
-        ({"taint": Whose.SOMEBODY_ELSES}, RefusalReason.TAINTED_ALREADY),
+        ({"taint": TaintOwner.OTHER}, RefusalReason.TAINTED_ALREADY),
         ({"record": record(RecordState.TAINTED)}, RefusalReason.TAKEN_OFF),
         ({"record": record(RecordState.RETURNED, 599)}, RefusalReason.COOL_DOWN),
         ({"held": NodeContents()}, RefusalReason.NOTHING_TO_FREE),
@@ -88,7 +88,7 @@ def test_what_keeps_a_dead_node_from_being_tainted_has_its_reason(
 ) -> None:
     decision = among(away(**changed))
     assert (decision.step, decision.reason) == (OutOfServiceAction.REFUSE, reason)
-    assert decision.said
+    assert decision.message
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_confirmation_counts_only_if_the_agent_was_not_heard_since() -> None:
 def test_a_clock_that_is_ahead_prolongs_no_cool_down_beyond_its_length() -> None:
     decision = among(away(record=record(RecordState.RETURNED, -7 * 86_400)))
     assert decision.reason is RefusalReason.COOL_DOWN
-    assert "left alone for 600 s" in decision.said
+    assert "left alone for 600 s" in decision.message
 
 
 @pytest.mark.parametrize(
@@ -139,18 +139,18 @@ def test_a_clock_that_is_ahead_prolongs_no_cool_down_beyond_its_length() -> None
     [
         (READY, (OutOfServiceAction.NOTHING, None)),
         (
-            replace(READY, taint=Whose.OURS, record=record(RecordState.TAINTED)),
+            replace(READY, taint=TaintOwner.OURS, record=record(RecordState.TAINTED)),
             (OutOfServiceAction.REMOVE, RefusalReason.READY),
         ),
-        (replace(READY, taint=Whose.SOMEBODY_ELSES), (OutOfServiceAction.NOTHING, None)),
+        (replace(READY, taint=TaintOwner.OTHER), (OutOfServiceAction.NOTHING, None)),
         (replace(READY, record=record(RecordState.TAINTED)), (OutOfServiceAction.NOTE, None)),
         (replace(READY, record=record(RecordState.FREED)), (OutOfServiceAction.NOTE, None)),
         (replace(READY, record=record(RecordState.RETURNED, 599)), (OutOfServiceAction.NOTHING, None)),
         (replace(READY, record=record(RecordState.RETURNED, 600)), (OutOfServiceAction.FORGET, None)),
-        (away(taint=Whose.OURS, held=None), (OutOfServiceAction.LOOK, None)),
-        (away(taint=Whose.OURS, held=NodeContents(pods=1)), (OutOfServiceAction.NOTHING, None)),
-        (away(taint=Whose.OURS, held=NodeContents(attachments=1)), (OutOfServiceAction.NOTHING, None)),
-        (away(taint=Whose.OURS, held=NodeContents()), (OutOfServiceAction.REMOVE, RefusalReason.FREED)),
+        (away(taint=TaintOwner.OURS, held=None), (OutOfServiceAction.LOOK, None)),
+        (away(taint=TaintOwner.OURS, held=NodeContents(pods=1)), (OutOfServiceAction.NOTHING, None)),
+        (away(taint=TaintOwner.OURS, held=NodeContents(attachments=1)), (OutOfServiceAction.NOTHING, None)),
+        (away(taint=TaintOwner.OURS, held=NodeContents()), (OutOfServiceAction.REMOVE, RefusalReason.FREED)),
     ],
 )
 def test_what_becomes_of_a_taint_and_of_what_was_written_down(
@@ -186,8 +186,8 @@ def test_of_more_dead_nodes_than_may_be_out_at_once_nobody_is_tainted() -> None:
     assert {decided[name].reason for name in ("n1", "n2")} == {RefusalReason.TOO_MANY}
 
 
-@pytest.mark.parametrize("taint", [Whose.OURS, Whose.SOMEBODY_ELSES])
-def test_who_is_out_already_counts_whoever_set_the_taint(taint: Whose) -> None:
+@pytest.mark.parametrize("taint", [TaintOwner.OURS, TaintOwner.OTHER])
+def test_who_is_out_already_counts_whoever_set_the_taint(taint: TaintOwner) -> None:
     assert among(away(), away("n2", taint=taint)).reason is RefusalReason.TOO_MANY
 
 
@@ -229,7 +229,7 @@ def test_where_too_few_nodes_are_ready_nobody_is_tainted_nor_asked_about() -> No
 def test_where_too_few_nodes_are_ready_it_is_not_even_looked_at_what_is_on_the_others() -> None:
     assert among(away(held=None, verdict=None), ready=0).reason is RefusalReason.TOO_FEW_HEALTHY
     # But for those that are out already: their taint may have to come off.
-    assert among(away(held=None, taint=Whose.OURS), ready=0).step is OutOfServiceAction.LOOK
+    assert among(away(held=None, taint=TaintOwner.OURS), ready=0).step is OutOfServiceAction.LOOK
 
 
 def test_a_cluster_of_one_node_is_left_alone() -> None:
@@ -260,7 +260,7 @@ def test_what_is_on_a_node_is_still_known_when_the_slowest_check_has_answered(se
 
 def test_two_refusals_are_the_same_when_only_their_numbers_differ() -> None:
     first, second = among(away(silent_seconds=5.0)), among(away(silent_seconds=9.0))
-    assert first.said != second.said
+    assert first.message != second.message
     assert first.key == second.key
     slow, denied = (
         among(away(verdict=verdict(FenceResult.TIMEOUT))),
@@ -284,7 +284,7 @@ _CHANGES: dict[str, list[Any]] = {
     ],
     "record": [record(state, seconds) for state in RecordState for seconds in (0.0, 700.0)],
     "held": [None, NodeContents(), NodeContents(attachments=2)],
-    "taint": [Whose.OURS, Whose.SOMEBODY_ELSES],
+    "taint": [TaintOwner.OURS, TaintOwner.OTHER],
     "is_control_plane": [True],
     "is_ready": [True],
 }
@@ -323,7 +323,7 @@ def test_whatever_the_facts_nobody_is_tainted_who_must_not_be(
     tainted = [node for node in nodes if decided[node.name].step is OutOfServiceAction.SET]
     for node in tainted:
         assert not node.is_ready
-        assert node.taint is Whose.NOBODYS
+        assert node.taint is TaintOwner.NONE
         assert min(node.not_ready_seconds, node.silent_seconds) >= chosen.after_seconds
         assert node.silent_seconds >= node.lease_seconds
         assert node.verdict is not None
@@ -333,7 +333,7 @@ def test_whatever_the_facts_nobody_is_tainted_who_must_not_be(
         assert confirming >= (chosen.require or len(node.verdict.answers)) >= 1
         assert chosen.with_control_plane or not node.is_control_plane
     if tainted:
-        out = sum(node.taint is not Whose.NOBODYS for node in nodes)
+        out = sum(node.taint is not TaintOwner.NONE for node in nodes)
         assert out + len(tainted) <= chosen.most.at_most(len(nodes)), "the share is never exceeded"
         assert sum(node.is_ready for node in nodes) >= chosen.min_healthy.at_least(len(nodes))
 
@@ -347,11 +347,11 @@ def test_whatever_the_facts_only_a_taint_of_ours_comes_off_and_every_refusal_say
     for node in nodes:
         decision = decided[node.name]
         if decision.step is OutOfServiceAction.REMOVE:
-            assert node.taint is Whose.OURS
+            assert node.taint is TaintOwner.OURS
             assert node.is_ready or (node.held is not None and not node.held)
         if decision.step is OutOfServiceAction.REFUSE:
             assert decision.reason is not None
-            assert decision.said
+            assert decision.message
             assert not node.is_ready
 
 

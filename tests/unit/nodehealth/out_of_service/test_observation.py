@@ -32,9 +32,9 @@ def lease(second: int) -> Lease:
     return Lease(Metadata(name="n1"), LeaseSpec(AT + timedelta(seconds=second)))
 
 
-def seen(*looks: tuple[float, FencedNode, Lease | None]) -> NodeObservation:
+def seen(*observations: tuple[float, FencedNode, Lease | None]) -> NodeObservation:
     watched = None
-    for now, a_node, a_lease in looks:
+    for now, a_node, a_lease in observations:
         watched = observe(watched, a_node, a_lease, now)
     assert watched is not None
     return watched
@@ -42,7 +42,7 @@ def seen(*looks: tuple[float, FencedNode, Lease | None]) -> NodeObservation:
 
 def test_time_is_counted_from_the_first_look_whatever_the_node_says() -> None:
     watched = seen((100, node(), lease(0)), (500, node(), lease(0)))
-    assert (watched.not_ready_at, watched.heard_at) == (100, 100)
+    assert (watched.not_ready_at, watched.last_report_at) == (100, 100)
 
 
 def test_a_node_that_is_ready_in_between_is_counted_anew() -> None:
@@ -63,17 +63,17 @@ def test_from_not_ready_to_unknown_it_is_not_ready_all_the_time() -> None:
 
 
 def test_a_lease_that_is_renewed_is_heard_in_whichever_direction_its_clock_goes() -> None:
-    assert seen((100, node(), lease(0)), (200, node(), lease(10))).heard_at == 200
-    assert seen((100, node(), lease(10)), (200, node(), lease(0))).heard_at == 200
+    assert seen((100, node(), lease(0)), (200, node(), lease(10))).last_report_at == 200
+    assert seen((100, node(), lease(10)), (200, node(), lease(0))).last_report_at == 200
 
 
 def test_a_heartbeat_of_the_status_is_heard_too() -> None:
-    assert seen((100, node(heartbeat=1), None), (200, node(heartbeat=2), None)).heard_at == 200
+    assert seen((100, node(heartbeat=1), None), (200, node(heartbeat=2), None)).last_report_at == 200
 
 
 def test_a_lease_that_has_gone_says_nothing_and_one_that_comes_is_heard() -> None:
-    assert seen((100, node(), lease(0)), (200, node(), None), (300, node(), lease(0))).heard_at == 100
-    assert seen((100, node(), None), (200, node(), lease(0))).heard_at == 200
+    assert seen((100, node(), lease(0)), (200, node(), None), (300, node(), lease(0))).last_report_at == 100
+    assert seen((100, node(), None), (200, node(), lease(0))).last_report_at == 200
 
 
 def test_how_long_a_lease_is_for_is_its_own_word_within_bounds() -> None:
@@ -87,19 +87,19 @@ def test_how_long_a_lease_is_for_is_its_own_word_within_bounds() -> None:
 
 def test_a_node_that_is_made_anew_under_its_name_begins_anew() -> None:
     watched = seen((100, node(), lease(0)), (500, node(uid="u2"), lease(0)))
-    assert (watched.not_ready_at, watched.heard_at) == (500, 500)
+    assert (watched.not_ready_at, watched.last_report_at) == (500, 500)
 
 
 def test_time_in_which_nobody_could_be_heard_is_left_out_and_no_more_than_that() -> None:
     watched = seen((100, node(), None)).without(60, 200)
-    assert (watched.not_ready_at, watched.heard_at) == (160, 160)
+    assert (watched.not_ready_at, watched.last_report_at) == (160, 160)
     watched = seen((100, node("True"), None)).without(600, 200)
-    assert (watched.not_ready_at, watched.heard_at) == (None, 200)
+    assert (watched.not_ready_at, watched.last_report_at) == (None, 200)
 
 
 def test_before_a_node_is_tainted_it_is_looked_whether_it_was_heard_since() -> None:
     watched = seen((100, node(heartbeat=1), lease(1)))
-    assert not watched.has_heard(node(heartbeat=1), lease(1))
-    assert not watched.has_heard(node(heartbeat=1), None)
-    assert watched.has_heard(node(heartbeat=2), lease(1))
-    assert watched.has_heard(node(heartbeat=1), lease(2))
+    assert not watched.has_reported(node(heartbeat=1), lease(1))
+    assert not watched.has_reported(node(heartbeat=1), None)
+    assert watched.has_reported(node(heartbeat=2), lease(1))
+    assert watched.has_reported(node(heartbeat=1), lease(2))

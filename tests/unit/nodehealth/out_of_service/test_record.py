@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from podlife.nodehealth.out_of_service.record import (
     OUT_OF_SERVICE,
     RecordState,
+    TaintOwner,
     TaintRecord,
-    Whose,
     made_taint,
     read_record,
-    whose,
+    taint_owner,
 )
 from podlife.nodehealth.views import NodeTaint
 
@@ -59,37 +59,37 @@ def test_no_annotation_at_all_is_too_odd_to_be_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("taint", "record", "expected"),
     [
-        (TAINT, OURS, Whose.OURS),
-        (TAINT, None, Whose.SOMEBODY_ELSES),
-        (TAINT, TaintRecord(RecordState.FREED, AT, "u1"), Whose.SOMEBODY_ELSES),
-        (TAINT, TaintRecord(RecordState.RETURNED, AT, "u1"), Whose.SOMEBODY_ELSES),
+        (TAINT, OURS, TaintOwner.OURS),
+        (TAINT, None, TaintOwner.OTHER),
+        (TAINT, TaintRecord(RecordState.FREED, AT, "u1"), TaintOwner.OTHER),
+        (TAINT, TaintRecord(RecordState.RETURNED, AT, "u1"), TaintOwner.OTHER),
         # As kubectl sets it: after ours was taken off by hand.
-        (NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute"), OURS, Whose.SOMEBODY_ELSES),
+        (NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute"), OURS, TaintOwner.OTHER),
         (
             NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "2030-01-01T00:00:01Z"),
             OURS,
-            Whose.SOMEBODY_ELSES,
+            TaintOwner.OTHER,
         ),
-        (NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "soon"), OURS, Whose.SOMEBODY_ELSES),
-        (NodeTaint(OUT_OF_SERVICE, "other", "NoExecute", "2030-01-01T00:00:00Z"), OURS, Whose.SOMEBODY_ELSES),
+        (NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "soon"), OURS, TaintOwner.OTHER),
+        (NodeTaint(OUT_OF_SERVICE, "other", "NoExecute", "2030-01-01T00:00:00Z"), OURS, TaintOwner.OTHER),
         (
             NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoSchedule", "2030-01-01T00:00:00Z"),
             OURS,
-            Whose.SOMEBODY_ELSES,
+            TaintOwner.OTHER,
         ),
-        (NodeTaint("other", "nodeshutdown", "NoExecute", "2030-01-01T00:00:00Z"), OURS, Whose.NOBODYS),
+        (NodeTaint("other", "nodeshutdown", "NoExecute", "2030-01-01T00:00:00Z"), OURS, TaintOwner.NONE),
     ],
 )
 def test_a_taint_is_ours_only_if_the_record_names_its_moment(
-    taint: NodeTaint, record: TaintRecord | None, expected: Whose
+    taint: NodeTaint, record: TaintRecord | None, expected: TaintOwner
 ) -> None:
-    assert whose([taint], record) is expected
+    assert taint_owner([taint], record) is expected
 
 
 def test_ours_is_seen_beside_somebody_elses() -> None:
     other = NodeTaint(OUT_OF_SERVICE, "", "NoSchedule")
-    assert whose([other, TAINT], OURS) is Whose.OURS
-    assert whose([], OURS) is Whose.NOBODYS
+    assert taint_owner([other, TAINT], OURS) is TaintOwner.OURS
+    assert taint_owner([], OURS) is TaintOwner.NONE
 
 
 def test_the_taint_has_the_moment_of_the_record() -> None:

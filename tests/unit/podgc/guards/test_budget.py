@@ -59,7 +59,7 @@ def test_one_that_did_not_happen_counts_nowhere() -> None:
     guarded = book(per_minute=1, per_pass=1, share_of_namespace=0.1)
     assert ask(guarded, "refused") is None
     guarded.note_not_deleted("refused")
-    assert not guarded.has_let_go("refused")
+    assert not guarded.has_admitted("refused")
     assert ask(guarded, "other") is None
 
 
@@ -110,11 +110,11 @@ def test_one_that_is_tried_again_in_the_same_pass_is_still_one() -> None:
 def test_who_was_let_go_in_the_pass_before_is_wanted_by_nobody_and_after_that_again() -> None:
     guarded = book()
     let_go(guarded, 1)
-    assert guarded.has_let_go("a-0")
+    assert guarded.has_admitted("a-0")
     guarded.begin_pass({"a": 10})
-    assert guarded.has_let_go("a-0")
+    assert guarded.has_admitted("a-0")
     guarded.begin_pass({"a": 10})
-    assert not guarded.has_let_go("a-0")
+    assert not guarded.has_admitted("a-0")
 
 
 def test_who_failed_in_the_pass_after_is_wanted_again() -> None:
@@ -122,7 +122,7 @@ def test_who_failed_in_the_pass_after_is_wanted_again() -> None:
     assert ask(guarded, "slow") is None
     guarded.begin_pass({"a": 10})
     guarded.note_not_deleted("slow")
-    assert not guarded.has_let_go("slow")
+    assert not guarded.has_admitted("slow")
 
 
 # A share

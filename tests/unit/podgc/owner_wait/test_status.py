@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from podlife.podgc.owner_wait.status import (
     EndedPod,
     ended_at,
-    is_told,
+    is_acknowledged,
     outlook_of,
     owner_to_ask,
     pending_on,
@@ -109,7 +109,7 @@ def test_the_finalizers_of_those_who_track_their_pods_say_that_they_have_not_see
     held = pod(finalizers=["workflows.argoproj.io/status"], labels=completed)
     assert "Workflow" in pending_on(held)
     assert pending_on(pod(finalizers=["example.com/x"])) == ""
-    assert is_told(pod(labels=completed))
+    assert is_acknowledged(pod(labels=completed))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_annotation_on_the_pod_goes_before_everything(value: str, is_seen: b
     held = pod(
         annotations={"podlife.dev/owner-has-seen": value}, finalizers=["batch.kubernetes.io/job-tracking"]
     )
-    assert is_told(held) is is_seen
+    assert is_acknowledged(held) is is_seen
     assert (pending_on(held) == "") is is_seen
 
 

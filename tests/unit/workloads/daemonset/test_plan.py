@@ -7,7 +7,7 @@ from podlife.workloads.daemonset.plan import (
     DaemonRevision,
     DaemonSetPlan,
     by_node,
-    has_other_part,
+    has_changed,
     oldest_first,
     plan_nodes,
 )
@@ -121,8 +121,8 @@ def test_pod_wakes_its_daemon_set_when_it_plays_another_part_and_not_for_what_el
     ready = pod("a", ready_for=5)
     said = pod("a", ready_for=5)
     said.status.message = "the kubelet has more to say"
-    assert not has_other_part(ready, said)
-    assert has_other_part(ready, pod("a"))
-    assert has_other_part(ready, pod("a", ready_for=6))
-    assert has_other_part(pod("a", phase="Pending"), pod("a"))
-    assert has_other_part(pod("a", is_bound=False), pod("a"))
+    assert not has_changed(ready, said)
+    assert has_changed(ready, pod("a"))
+    assert has_changed(ready, pod("a", ready_for=6))
+    assert has_changed(pod("a", phase="Pending"), pod("a"))
+    assert has_changed(pod("a", is_bound=False), pod("a"))

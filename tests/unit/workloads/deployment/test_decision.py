@@ -32,13 +32,13 @@ def test_new_one_is_known_by_its_template_and_of_several_the_oldest() -> None:
 
 def test_deployment_that_is_going_is_only_counted() -> None:
     going = deployment(3, metadata={"deletionTimestamp": "2030-01-01T00:00:00Z"})
-    assert next_step(rollout(going, None, replica_set("old", 5))) == RolloutStep(tells_progress=False)
+    assert next_step(rollout(going, None, replica_set("old", 5))) == RolloutStep(reports_progress=False)
 
 
 def test_paused_deployment_is_scaled_and_cleaned_up_but_not_rolled_out() -> None:
     web = deployment(3, paused=True, revisionHistoryLimit=0)
     step = next_step(rollout(web, None, replica_set("idle", 0), replica_set("old", 5)))
-    assert (step.create, sizes(step), step.tells_progress) == (None, {"old": 3}, False)
+    assert (step.create, sizes(step), step.reports_progress) == (None, {"old": 3}, False)
     assert [each.metadata.name for each in step.remove] == ["idle"]
     asked = {"annotations": {ROLLBACK_TO: "1"}}
     held = deployment(3, paused=True, revisionHistoryLimit=0, metadata=asked)
@@ -47,7 +47,7 @@ def test_paused_deployment_is_scaled_and_cleaned_up_but_not_rolled_out() -> None
 
 def test_deployment_that_is_scaled_is_not_rolled_out_at_the_same_time() -> None:
     step = next_step(rollout(deployment(5, surge=1), None, replica_set("old", 3, marks=(3, 4))))
-    assert (step.create, sizes(step), step.tells_progress) == (None, {"old": 5}, False)
+    assert (step.create, sizes(step), step.reports_progress) == (None, {"old": 5}, False)
 
 
 def test_recreate_with_pods_of_two_templates_gets_on_though_it_is_scaled() -> None:

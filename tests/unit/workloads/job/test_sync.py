@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podlife.workloads.job.status import Activity
-from podlife.workloads.job.sync import _next_look, _Step
+from podlife.workloads.job.sync import _next_sync, _Step
 from tests.unit.workloads.job.made import ago, context, job
 
 
@@ -24,6 +24,6 @@ def test_deadline_is_waited_for_and_what_is_past_it_is_not_looked_at_without_pau
 ) -> None:
     late = context(job({"startTime": ago(started_ago)}, activeDeadlineSeconds=100))
     step = _Step(late.job.status, Activity(0, 0, 0))
-    again = _next_look(late, step, is_whole=True)
+    again = _next_sync(late, step, is_whole=True)
     assert again is not None
     assert again.seconds == seconds

@@ -6,7 +6,7 @@ import pytest
 
 from podlife.api.selectors import label_selector_from_dict
 from podlife.errors import ForbiddenError
-from podlife.workloads.replicaset.status import count_labelled, has_other_worth, new_status, sort_pods
+from podlife.workloads.replicaset.status import affects_status, count_labelled, new_status, sort_pods
 from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.replicaset.made import NOW, pod, replica_set
 
@@ -155,4 +155,4 @@ def test_fully_labelled_are_pods_with_all_labels_of_the_template(
 def test_a_change_counts_if_the_pod_ends_or_its_readiness_changes(
     old: WorkloadPod, new: WorkloadPod, is_other: bool
 ) -> None:
-    assert has_other_worth(old, new) == is_other
+    assert affects_status(old, new) == is_other

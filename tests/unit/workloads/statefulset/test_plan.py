@@ -10,8 +10,8 @@ from podlife.workloads.statefulset.plan import (
     BURST,
     CreatePod,
     DeletePod,
-    MendClaims,
-    MendPod,
+    RepairClaims,
+    RepairPod,
     StatefulSetPlan,
     make_plan,
 )
@@ -45,9 +45,9 @@ def shown(plan: StatefulSetPlan) -> list[str]:
                     words.append(f"create {name}")
                 case DeletePod(gone):
                     words.append(f"delete {gone.metadata.name}")
-                case MendPod(name):
+                case RepairPod(name):
                     words.append(f"mend {name}")
-                case MendClaims(name):
+                case RepairClaims(name):
                     words.append(f"claims of {name}")
     return words
 
@@ -159,7 +159,7 @@ def test_a_pod_that_ended_is_deleted_and_its_successor_comes_when_it_is_gone(pha
 def test_a_pod_that_does_not_say_who_it_is_is_told() -> None:
     of = stateful_set(1, **ON_DELETE)
     (step,) = make_plan(state(of, pod(of, 0, labels={"app": "web"}))).stages[0]
-    assert isinstance(step, MendPod)
+    assert isinstance(step, RepairPod)
     assert step.patch == {
         "metadata": {
             "uid": "uid-of-web-0",
@@ -171,7 +171,7 @@ def test_a_pod_that_does_not_say_who_it_is_is_told() -> None:
 def test_volumes_that_are_missing_are_asked_for_and_their_claims_made() -> None:
     of = stateful_set(1, volumeClaimTemplates=[DATA], **ON_DELETE)
     (step,) = make_plan(state(of, pod(of, 0, volumes=[]))).stages[0]
-    assert isinstance(step, MendPod)
+    assert isinstance(step, RepairPod)
     assert step.patch is not None
     assert step.patch["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "data-web-0"}
     assert [each["metadata"]["name"] for each in step.claims.create] == ["data-web-0"]

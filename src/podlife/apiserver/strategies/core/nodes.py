@@ -33,7 +33,7 @@ _FIXED_PROVIDER = 'node updates may not change providerID except from "" to vali
 
 
 class NodeStrategy(Strategy):
-    """A node may be created with its status: the kubelet that registers it knows it already."""
+    """A node may be created with its status, which the registering kubelet already knows."""
 
     has_status = True
 

@@ -122,7 +122,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         before, after = dict(old["spec"]), dict(new["spec"])
         if not before.get("volumeName") and "volumeName" in after:
             before["volumeName"] = after["volumeName"]
-        # A class may be set later on a claim that was created before there was a default.
+        # A claim created before a default class existed may get its class later.
         if before.get("storageClassName") is None and after.get("storageClassName") is not None:
             before["storageClassName"] = after["storageClassName"]
         new_size, old_size = _size(after), _size(before)

@@ -122,7 +122,7 @@ def _validate_request(name: str, text: str, limit: str | None, path: str) -> lis
 def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> FieldErrors:
     seen: set[str] = set()
     claimed: set[str] = set()
-    # One text for all of them: there may be as many names as claims that match none of them.
+    # Built once: with many names and many unmatched claims the cost would be quadratic.
     names = f": {', '.join(sorted(known))}" if known else " which is empty"
     missing = f"must be one of the names in pod.spec.resourceClaims{names}"
     for index, claim in enumerate(wanted):

@@ -35,7 +35,7 @@ class FenceSubject:
 
 
 class FenceResult(StrEnum):
-    """What became of one fence check. Only the first is a confirmation."""
+    """Result of one fence check. Only the first is a confirmation."""
 
     DEAD = "dead"
     NOT_DEAD = "not-dead"
@@ -45,7 +45,7 @@ class FenceResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FenceAnswer:
-    """`check` names it to people, `text` says why not."""
+    """`check` is the name for messages, `text` explains a result other than DEAD."""
 
     check: str
     result: FenceResult
@@ -54,7 +54,7 @@ class FenceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FenceVerdict:
-    """What all fence checks have said of a node, in one go; times are the loop's."""
+    """Answers of all fence checks about a node, from one run; times are the event loop's."""
 
     answers: tuple[FenceAnswer, ...]
     asked_at: float
@@ -79,7 +79,7 @@ class FenceCheck(Protocol):
     def name(self) -> str: ...
 
     async def ask(self, subject: FenceSubject) -> FenceAnswer:
-        """Never raises, but for a cancellation; comes back within its time."""
+        """Never raises except when cancelled; returns within its timeout."""
 
 
 def shown(text: bytes | str) -> str:

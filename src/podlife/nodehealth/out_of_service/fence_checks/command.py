@@ -19,7 +19,7 @@ from podlife.nodehealth.out_of_service.fence_checks.check import FenceAnswer, Fe
 
 _GONE, _EXISTS = "gone", "exists"
 MOST_OUTPUT = 64 * 1024
-# How long a killed process may take to be gone.
+# Maximum wait for a killed process to exit.
 _KILL_SECONDS = 5.0
 
 
@@ -35,17 +35,17 @@ class _Program:
         return FenceAnswer(self.name, result, text)
 
     async def _run(self, subject: FenceSubject, *arguments: str) -> Ended | FenceAnswer:
-        """What it ended with; or why it says nothing."""
+        """How the program ended, or the answer if it gave none."""
         if any(each.startswith("-") for each in arguments):
-            # It would be an option to the program, chosen by the node.
+            # The program would take it as an option, chosen by the node.
             return self._answer(
-                FenceResult.FAILED, "what the node says of itself cannot be an argument: it begins with -"
+                FenceResult.FAILED, "a value reported by the node begins with - and cannot be an argument"
             )
         try:
             ended = await run_program((*self._argv, *arguments), subject.environment, seconds=self._seconds)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
-            return self._answer(FenceResult.FAILED, f"it cannot be run: {reason or error}")
+            return self._answer(FenceResult.FAILED, f"cannot be run: {reason or error}")
         if ended.code is None:
             why = f", and printed more than {MOST_OUTPUT} bytes" if ended.is_full else ""
             return self._answer(FenceResult.TIMEOUT, f"it did not end within {self._seconds:g} s{why}")
@@ -53,8 +53,8 @@ class _Program:
 
 
 class CommandCheck(_Program):
-    """Exit code 0 confirms that the machine is dead. Its last four arguments are the node's name, UID, providerID and
-    internal addresses (with commas), empty where there is none; the same stands in its environment."""
+    """Exit code 0 confirms that the machine is dead. The last four arguments are the node's name, UID, providerID and
+    internal addresses (comma-separated), empty if unknown; the environment has the same values."""
 
     kind = "command"
 
@@ -68,9 +68,9 @@ class CommandCheck(_Program):
 
 
 class ProviderGoneCheck(_Program):
-    """The program's last argument is a providerID. It has to end with 0 and to print one word: `gone` if the provider
-    has no such machine, `exists` if it has. The exit code alone says nothing: the programs of providers fail in the
-    same way for a machine that is not there and for a network that is not."""
+    """The program's last argument is a providerID. It must exit with 0 and print one word: `gone` if the provider has
+    no such machine, else `exists`. The exit code alone is not enough: providers' programs fail the same way for a
+    missing machine and for a missing network."""
 
     kind = "provider-gone"
 
@@ -96,30 +96,30 @@ class ProviderGoneCheck(_Program):
 def _how(ended: Ended) -> str:
     assert ended.code is not None
     how = f"exit code {ended.code}" if ended.code >= 0 else f"ended by signal {-ended.code}"
-    said = shown(ended.err) or shown(ended.out)
-    return f"{how}: {said}" if said else how
+    output = shown(ended.err) or shown(ended.out)
+    return f"{how}: {output}" if output else how
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`code` is negative for a signal, None for one that did not end in time."""
+    """`code` is negative for a signal, None after a timeout."""
 
     code: int | None
     out: bytes
     err: bytes
-    # It printed more than the limit and blocks because the rest is not read.
+    # It printed more than the limit and blocks, because the rest is not read.
     is_full: bool
 
 
 async def run_program(argv: Sequence[str], environment: Mapping[str, str], *, seconds: float) -> Ended:
-    """Raises OSError and ValueError when it cannot be started."""
+    """Raises OSError or ValueError if the program cannot be started."""
     with contextlib.ExitStack() as stack:
         out, err = (stack.enter_context(contextlib.closing(_Output())) for _ in range(2))
         process = await asyncio.create_subprocess_exec(
             *argv,
             env={**os.environ, **environment},
             stdin=DEVNULL,
-            # Own pipes: asyncio's are waited for until every process that inherited them has ended.
+            # Own pipes: asyncio waits until every process that inherited its pipes has ended.
             stdout=out.writing,
             stderr=err.writing,
             start_new_session=True,
@@ -137,8 +137,7 @@ async def run_program(argv: Sequence[str], environment: Mapping[str, str], *, se
 
 
 async def _kill_group(process: Process) -> None:
-    # Also after a good end: what it has left running is in its group, whose number is nobody else's as long as it has
-    # members.
+    # Even after success: processes it left running are in its group, whose ID is not reused while it has members.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     if process.returncode is None:
@@ -148,7 +147,7 @@ async def _kill_group(process: Process) -> None:
 
 
 class _Output:
-    """One end for the program, the other read as it comes, up to a bound."""
+    """A pipe whose write end is for the program; data is read as it arrives, up to a bound."""
 
     def __init__(self) -> None:
         self._reading, self.writing = os.pipe()

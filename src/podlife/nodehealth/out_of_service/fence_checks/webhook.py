@@ -14,14 +14,14 @@ _MOST_ANSWER = 64 * 1024
 
 
 class WebhookCheck:
-    """Certificates are those that the machine trusts (SSL_CERT_FILE)."""
+    """Trusts the CAs of the machine (SSL_CERT_FILE)."""
 
     kind = "webhook"
 
     def __init__(self, url: str, *, seconds: float) -> None:
         self._url = url
         self._seconds = seconds
-        # The rest of an address may be a secret.
+        # The rest of the URL may be a secret.
         self.name = f"{self.kind} {urlsplit(url).hostname}"
 
     async def ask(self, subject: FenceSubject) -> FenceAnswer:
@@ -44,7 +44,7 @@ class WebhookCheck:
         if dead is True:
             return self._answer(FenceResult.DEAD)
         if dead is False:
-            return self._answer(FenceResult.NOT_DEAD, "it says that the machine is not dead")
+            return self._answer(FenceResult.NOT_DEAD, "it reports that the machine is not dead")
         return self._answer(FenceResult.FAILED, 'its answer has no "dead" that is true or false')
 
     async def _post(self, subject: FenceSubject) -> tuple[int, bytes]:
@@ -80,7 +80,7 @@ class WebhookCheck:
 
 
 def _reason(error: Exception) -> str:
-    """What happened; the library's own text may have the whole address in it."""
+    """Not the library's own text, which may contain the whole URL."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__

@@ -17,7 +17,7 @@ from sortedcontainers import SortedList
 from podlife.api.codec import format_time
 from podlife.api.durations import format_exact
 from podlife.podgc.classifier import RuleVerdict, UpstreamClassifier, VictimOrder
-from podlife.podgc.keep_until import format_moment
+from podlife.podgc.keep_until import format_timestamp
 from podlife.podgc.policy.engine.facts import PolicyPod, as_policy_pod, protection_by
 from podlife.podgc.policy.engine.groups import Due, Groups, after, entry_of, is_always, until
 from podlife.podgc.policy.engine.matching import Matcher, SelectorBits
@@ -61,15 +61,15 @@ class PolicyClassifier:
 
     def pass_time(self, now: datetime) -> None:
         """Time may run backwards: a pod whose protection had expired is then protected again."""
-        moment = now.timestamp()
-        low, high = sorted((self.now, moment))
+        time = now.timestamp()
+        low, high = sorted((self.now, time))
         turned = [
             self._member(namespace, uid)
             for _, _, uid, namespace in self._keep_until.irange(_just_after(low), _just_after(high))
         ]
         for pod in turned:
             self._displace(pod)
-        self.now = moment
+        self.now = time
         for pod in turned:
             self._place(pod)
 
@@ -83,7 +83,7 @@ class PolicyClassifier:
             self._replace(name, bits)
 
     def remove_namespace(self, namespace: Namespace) -> None:
-        # Pods that are still there, because their events come later, are left alone from now on.
+        # Pods whose delete events are still to come are left alone from now on.
         self._replace(namespace.metadata.name, None)
 
     def _replace(self, name: str, bits: SelectorBits | None) -> None:
@@ -179,26 +179,26 @@ class PolicyClassifier:
     def _ended(self, place: int, pod: PolicyPod) -> RuleVerdict | None:
         if not pod.has_ended or pod.metadata.uid in self.leaving:
             return None
-        moment = self._groups.moment_of(place, pod)
-        if moment is None:
+        time = self._groups.due_time_of(place, pod)
+        if time is None:
             return None
         rule = self._matcher.rules[place]
-        reason = RuleReason.SURPLUS if is_always(moment) else RuleReason.EXPIRED
-        return RuleVerdict(pod, rule.name, reason, moment, self._why(place, pod, reason))
+        reason = RuleReason.SURPLUS if is_always(time) else RuleReason.EXPIRED
+        return RuleVerdict(pod, rule.name, reason, time, self._why(place, pod, reason))
 
     def _terminating_too_long(self, place: int, pod: PolicyPod) -> RuleVerdict | None:
         rule = self._matcher.rules[place]
-        moment = _stuck_moment(rule, pod)
-        if moment is None or pod.metadata.deletion_timestamp is None:
+        time = _stuck_time(rule, pod)
+        if time is None or pod.metadata.deletion_timestamp is None:
             return None
         why = f"its grace ended at {format_time(pod.metadata.deletion_timestamp)}, and it is still there"
-        return RuleVerdict(pod, rule.name, RuleReason.STUCK_TERMINATING, moment, why)
+        return RuleVerdict(pod, rule.name, RuleReason.STUCK_TERMINATING, time, why)
 
     def _why(self, place: int, pod: PolicyPod, reason: RuleReason) -> str:
         rule = self._matcher.rules[place]
         parts = []
         if reason is RuleReason.EXPIRED:
-            ended, ttl = format_moment(pod.completed_at), format_exact(rule.ttl_seconds or 0)
+            ended, ttl = format_timestamp(pod.completed_at), format_exact(rule.ttl_seconds or 0)
             parts.append(f"ended at {ended}, may stay {ttl}")
         if rule.keep is not None and self._groups.is_surplus(place, pod):
             size = self._groups.size_of(place, pod)
@@ -227,9 +227,9 @@ class PolicyClassifier:
             return
         if pod.has_ended and pod.metadata.uid not in self.leaving:
             self._groups.add(place, pod)
-        moment = _stuck_moment(self._matcher.rules[place], pod)
-        if moment is not None:
-            self._stuck.add(entry_of(moment, pod))
+        time = _stuck_time(self._matcher.rules[place], pod)
+        if time is not None:
+            self._stuck.add(entry_of(time, pod))
 
     def _displace(self, pod: PolicyPod) -> None:
         if self.protection_of(pod):
@@ -242,12 +242,12 @@ class PolicyClassifier:
             return
         if pod.has_ended:
             self._groups.discard(place, pod)
-        moment = _stuck_moment(self._matcher.rules[place], pod)
-        if moment is not None:
-            self._stuck.discard(entry_of(moment, pod))
+        time = _stuck_time(self._matcher.rules[place], pod)
+        if time is not None:
+            self._stuck.discard(entry_of(time, pod))
 
 
-def _stuck_moment(rule: Rule, pod: PolicyPod) -> float | None:
+def _stuck_time(rule: Rule, pod: PolicyPod) -> float | None:
     """The deletion timestamp is the time at which the grace period ends."""
     deleted = pod.metadata.deletion_timestamp
     if rule.max_terminating_seconds is None or deleted is None:
@@ -255,5 +255,5 @@ def _stuck_moment(rule: Rule, pod: PolicyPod) -> float | None:
     return deleted.timestamp() + rule.max_terminating_seconds
 
 
-def _just_after(moment: float) -> Due:
-    return (math.nextafter(moment, math.inf), "", "", "")
+def _just_after(time: float) -> Due:
+    return (math.nextafter(time, math.inf), "", "", "")

@@ -133,8 +133,8 @@ class PolicyPod(Pod, gc=False, kw_only=True):
         if self.ended_at:
             return max(self.ended_at, self.created_at)
         metadata = self.metadata
-        moments = (metadata.creation_timestamp, metadata.deletion_timestamp)
-        return max((moment.timestamp() for moment in moments if moment is not None), default=0.0)
+        times = (metadata.creation_timestamp, metadata.deletion_timestamp)
+        return max((moment.timestamp() for moment in times if moment is not None), default=0.0)
 
     @property
     def created_at(self) -> float:

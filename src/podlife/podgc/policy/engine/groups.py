@@ -79,10 +79,10 @@ class Groups:
         group = self._groups[place].get(_group_key(rule, pod), [])
         return _position(group, _order_entry(rule, pod)) < len(group) - rule.keep.count
 
-    def moment_of(self, place: int, pod: PolicyPod) -> float | None:
+    def due_time_of(self, place: int, pod: PolicyPod) -> float | None:
         """From when on the pod, which has been added, may go; None while its rule keeps it."""
         rule = self._rules[place]
-        return due_moment(rule, pod, is_surplus=self.is_surplus(place, pod))
+        return due_time(rule, pod, is_surplus=self.is_surplus(place, pod))
 
     def _move(self, rule: Rule, entry: Due, *, is_surplus: bool) -> None:
         _, _, uid, namespace = entry
@@ -91,35 +91,35 @@ class Groups:
         self._put(rule, pod, is_surplus=is_surplus)
 
     def _put(self, rule: Rule, pod: PolicyPod, *, is_surplus: bool) -> None:
-        moment = due_moment(rule, pod, is_surplus=is_surplus)
-        if moment is not None:
-            self.due.add(entry_of(moment, pod))
+        time = due_time(rule, pod, is_surplus=is_surplus)
+        if time is not None:
+            self.due.add(entry_of(time, pod))
 
     def _take(self, rule: Rule, pod: PolicyPod, *, is_surplus: bool) -> None:
-        moment = due_moment(rule, pod, is_surplus=is_surplus)
-        if moment is not None:
-            self.due.discard(entry_of(moment, pod))
+        time = due_time(rule, pod, is_surplus=is_surplus)
+        if time is not None:
+            self.due.discard(entry_of(time, pod))
 
 
-def is_always(moment: float) -> bool:
+def is_always(time: float) -> bool:
     """Whether a pod with this due time may go at any time."""
-    return moment < 0
+    return time < 0
 
 
-def until(entries: SortedList[Due], moment: float) -> Iterator[Due]:
+def until(entries: SortedList[Due], time: float) -> Iterator[Due]:
     """Entries that are due."""
     for entry in entries:
-        if entry[0] > moment:
+        if entry[0] > time:
             return
         yield entry
 
 
-def after(entries: SortedList[Due], moment: float) -> Iterator[Due]:
+def after(entries: SortedList[Due], time: float) -> Iterator[Due]:
     """Entries that are not due yet, the next first."""
-    return entries.irange((math.nextafter(moment, math.inf), "", "", ""))
+    return entries.irange((math.nextafter(time, math.inf), "", "", ""))
 
 
-def due_moment(rule: Rule, pod: PolicyPod, *, is_surplus: bool) -> float | None:
+def due_time(rule: Rule, pod: PolicyPod, *, is_surplus: bool) -> float | None:
     if rule.keep is not None and is_surplus and (rule.ttl_seconds is None or rule.is_either):
         return pod.completed_at - _LONG_AGO
     if rule.ttl_seconds is None:
@@ -129,8 +129,8 @@ def due_moment(rule: Rule, pod: PolicyPod, *, is_surplus: bool) -> float | None:
     return pod.completed_at + rule.ttl_seconds
 
 
-def entry_of(moment: float, pod: PolicyPod) -> Due:
-    return (moment, pod.metadata.name, pod.metadata.uid, pod.metadata.namespace)
+def entry_of(time: float, pod: PolicyPod) -> Due:
+    return (time, pod.metadata.name, pod.metadata.uid, pod.metadata.namespace)
 
 
 def _order_entry(rule: Rule, pod: PolicyPod) -> Due:

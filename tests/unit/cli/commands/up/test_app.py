@@ -12,7 +12,7 @@ import pytest
 from podlife.aio import cancel_and_wait, spawn
 from podlife.cli.commands.up.app import _order_nodes
 from podlife.localcluster.cluster import LocalCluster
-from podlife.localcluster.control_socket import serve_orders
+from podlife.localcluster.control_socket import serve_requests
 from podlife.localcluster.state_dir import StateDir
 from tests.unit.cli.conftest import Refused
 
@@ -22,7 +22,7 @@ from tests.unit.cli.conftest import Refused
     [
         (("--runtime", "docker"), "unknown runtime 'docker'; choose from process, containerd, sim"),
         (("--nodes", "-1"), "invalid value '-1': expected a whole number from 0 to 1000"),
-        (("--controllers", "nobody"), "--controllers knows no 'nobody'"),
+        (("--controllers", "nobody"), "unknown --controllers value 'nobody'"),
         (
             ("--runtime", "containerd", "--containerd-socket", "/nowhere"),
             "containerd does not listen on /nowhere",
@@ -75,7 +75,7 @@ def _raise(failure: BaseException) -> None:
 @pytest.fixture
 async def folder(tmp_path: Path) -> AsyncIterator[StateDir]:
     folder = StateDir(tmp_path)
-    serving = spawn(serve_orders(folder, cast(LocalCluster, Nodes())), name="orders", on_failure=_raise)
+    serving = spawn(serve_requests(folder, cast(LocalCluster, Nodes())), name="orders", on_failure=_raise)
     while not folder.socket.exists():
         await asyncio.sleep(0)
     yield folder

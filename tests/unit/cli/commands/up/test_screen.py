@@ -46,7 +46,7 @@ def test_the_view_has_nodes_what_is_terminating_and_what_has_gone(
         "n2 NotReady,SchedulingDisabled 1 Terminating",
         "(none yet) 1 Pending",
     ]
-    assert lines[5].startswith("default/stuck n2 its node n2 does not answer")
+    assert lines[5].startswith("default/stuck n2 its node n2 does not respond")
     assert lines[7].startswith("default/old ")
     assert lines[7].endswith("collected by pod GC")
     assert lines[-1] == "pods: 1 Pending, 1 Running, 1 Terminating; 1 gone"

@@ -78,7 +78,7 @@ async def test_a_node_cannot_give_the_program_options(provider_id: str) -> None:
 async def test_a_program_that_cannot_be_started_confirms_nothing(argv: list[str]) -> None:
     answer = await CommandCheck(argv, seconds=60).ask(SUBJECT)
     assert answer.result is FenceResult.FAILED
-    assert answer.text.startswith("it cannot be run: ")
+    assert answer.text.startswith("cannot be run: ")
 
 
 def _is_alive(pid: int) -> bool:

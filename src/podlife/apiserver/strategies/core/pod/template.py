@@ -148,7 +148,7 @@ class TemplatedStrategy(Strategy):
     has_status = True
     first_status: Object = {}
     condition_times: tuple[str, ...] = ("lastTransitionTime",)
-    # Counts in the status besides `replicas`; those of the replicas are at most as many.
+    # Counts in the status; `parts_of_replicas` must not exceed `replicas`.
     counts: tuple[str, ...] = ()
     parts_of_replicas: tuple[str, ...] = ()
     ready_path = "readyReplicas"

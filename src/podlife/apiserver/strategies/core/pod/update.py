@@ -1,7 +1,7 @@
-"""What may change in an existing pod: nearly nothing.
+"""What may change in an existing pod.
 
 Images, a shorter deadline, more tolerations, fewer scheduling gates and, while gates exist, a narrower node
-selection. Ephemeral containers and resources have subresources of their own.
+selection. Ephemeral containers and resources have their own subresources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warnings about pods that are valid but hardly as intended."""
+"""Warnings about pods that are valid but probably not as intended."""
 
 from __future__ import annotations
 
