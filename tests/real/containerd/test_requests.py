@@ -11,8 +11,8 @@ from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Reso
 from podlife.kubelet.runtimes.containerd import ContainerdSettings
 from podlife.kubelet.runtimes.containerd.messages import message
 from podlife.kubelet.runtimes.containerd.requests import (
-    NOTE,
-    ContainerNote,
+    RECORD_ANNOTATION,
+    ContainerRecord,
     container_request,
     sandbox_request,
     selector,
@@ -23,8 +23,8 @@ POD = SandboxConfig("uid", "default", "web")
 
 
 def asked(**fields: Any) -> Any:
-    note = ContainerNote(ContainerConfig("c", "image", **fields), "sandbox", "uid")
-    return container_request(POD, note, SETTINGS)
+    record = ContainerRecord(ContainerConfig("c", "image", **fields), "sandbox", "uid")
+    return container_request(POD, record, SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_a_stop_signal_that_cri_does_not_have_is_refused(name: str) -> None:
 def test_bounds_are_in_the_words_of_the_kernel(
     wanted: Resources, shares: int, quota: int, memory: int
 ) -> None:
-    made = asked(resources=wanted).linux.resources
-    assert (made.cpu_shares, made.cpu_quota, made.memory_limit_in_bytes) == (shares, quota, memory)
-    assert made.cpu_period == (100_000 if quota else 0)
+    request = asked(resources=wanted).linux.resources
+    assert (request.cpu_shares, request.cpu_quota, request.memory_limit_in_bytes) == (shares, quota, memory)
+    assert request.cpu_period == (100_000 if quota else 0)
 
 
 def test_text_that_protobuf_cannot_carry_is_refused_in_one_line() -> None:
@@ -83,20 +83,21 @@ def test_text_that_protobuf_cannot_carry_is_refused_in_one_line() -> None:
 
 
 def test_what_a_user_put_into_labels_does_not_make_a_container_anybody_elses() -> None:
-    made = asked(
-        labels={**selector(ContainerdSettings(Path("/other"))), "app": "web"}, annotations={NOTE: "x"}
+    request = asked(
+        labels={**selector(ContainerdSettings(Path("/other"))), "app": "web"},
+        annotations={RECORD_ANNOTATION: "x"},
     )
-    assert dict(made.labels).items() >= (selector(SETTINGS, "uid") | {"app": "web"}).items()
-    assert made.annotations[NOTE] != "x"
+    assert dict(request.labels).items() >= (selector(SETTINGS, "uid") | {"app": "web"}).items()
+    assert request.annotations[RECORD_ANNOTATION] != "x"
 
 
 def test_a_sandbox_in_the_nodes_network_gets_no_name_of_its_own() -> None:
     config = SandboxConfig("uid", "default", "n" * 70)
     assert sandbox_request(config, SETTINGS).hostname == "n" * 63
     hosted = SandboxConfig("uid", "default", "web", hostname="web", host_network=True)
-    made = sandbox_request(hosted, SETTINGS)
-    assert made.hostname == ""
-    assert made.linux.security_context.namespace_options.network == 2
+    request = sandbox_request(hosted, SETTINGS)
+    assert request.hostname == ""
+    assert request.linux.security_context.namespace_options.network == 2
 
 
 def test_a_field_that_the_table_does_not_have_is_left_away() -> None:

@@ -1,4 +1,4 @@
-"""The runtime `containerd`: containers through a daemon that speaks CRI v1; needs `podlife[containerd]`."""
+"""The `containerd` runtime: containers run by a CRI v1 daemon; needs `podlife[containerd]`."""
 
 from podlife.kubelet.runtimes.containerd.client import ContainerdSettings
 from podlife.kubelet.runtimes.containerd.runtime import ContainerdRuntime

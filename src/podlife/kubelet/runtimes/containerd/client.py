@@ -1,7 +1,7 @@
-"""CRI over the daemon's socket: every call has a deadline, every failure is one of the seam's errors.
+"""CRI client over the daemon's socket: every call has a deadline, every failure becomes a `ContainerRuntimeError`.
 
-The connection is made when it is first needed and made again whenever the daemon comes back. `grpc` is imported when a
-client is opened, so that nobody needs it who does not run containers with containerd.
+The client connects on the first call and reconnects when the daemon comes back. `grpc` is imported when a client is
+opened, so that only users of containerd need it.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from podlife.kubelet.runtime import (
 
 from .messages import message
 
-# As long as a kubelet waits for its runtime.
+# The kubelet's default runtimeRequestTimeout.
 CALL_SECONDS = 120.0
-# What containerd itself takes and gives at most.
+# containerd's own limit.
 _MESSAGE_BYTES = 16 * 1024 * 1024
 _IMAGE_METHODS = frozenset({"ImageStatus", "PullImage"})
-# What a daemon says while it reads its own records after a start, without a code of its own.
+# The daemon's error while it loads its state after a start; it has no status code of its own.
 _NOT_YET = "server is not initialized yet"
 _NAME_TAKEN = "is reserved for"
-# Where containerd keeps what is CRI's; only its own API has to be told.
+# The namespace of CRI objects, which containerd's own API needs.
 _NAMESPACE = (("containerd-namespace", "k8s.io"),)
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerdSettings:
-    """`root` holds what containerd does not keep: the files of termination messages. It also tells whose a pod is, so
-    that several kubelets, or a kubelet, may use one daemon. `cgroup_parent` is in the words of the daemon's driver."""
+    """`root` holds the termination message files, and identifies the owner of a pod, so that several kubelets can share
+    one daemon. `cgroup_parent` has the format of the daemon's cgroup driver."""
 
     root: Path
     socket: Path = Path("/run/containerd/containerd.sock")
     cgroup_parent: str = ""
     runtime_handler: str = ""
-    # How often everything is listed: where nobody tells what changed, and where somebody does.
+    # Relist periods, without and with an event stream.
     relist_seconds: float = 1.0
     relist_when_told_seconds: float = 10.0
 
@@ -54,21 +54,21 @@ class ContainerdSettings:
 
 
 class NotOfferedError(ContainerRuntimeError):
-    """The daemon does not have this call."""
+    """The daemon does not implement this call."""
 
 
 _LIBRARIES = {"grpc": "grpcio", "google.protobuf": "protobuf"}
 
 
 class CriClient:
-    """One connection to a daemon. Opened and closed by the runtime."""
+    """One connection to a daemon, opened and closed by the runtime."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
         self._channel: Any = None
 
     def open(self) -> None:
-        """Raises ConfigError where grpc is not installed."""
+        """Raises ConfigError if grpc is not installed."""
         missing = [package for module, package in _LIBRARIES.items() if not _has(module)]
         if missing:
             raise ConfigError(
@@ -77,14 +77,14 @@ class CriClient:
         import grpc.aio
 
         options = [
-            # The daemon refuses the path of a socket as the name of a host.
+            # The daemon rejects a socket path as the host name.
             ("grpc.default_authority", "localhost"),
             ("grpc.max_receive_message_length", _MESSAGE_BYTES),
             ("grpc.max_send_message_length", _MESSAGE_BYTES),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
-            # A proxy of the environment is not for a socket of this machine.
+            # Proxy variables of the environment do not apply to a local socket.
             ("grpc.enable_http_proxy", 0),
         ]
         self._channel = grpc.aio.insecure_channel(f"unix://{self._socket.absolute()}", options=options)
@@ -95,34 +95,34 @@ class CriClient:
             self._channel = None
 
     async def call(self, method: str, /, *, seconds: float = CALL_SECONDS, **fields: Any) -> Any:
-        """Ask, and answer the response. Raises the seam's errors; RuntimeUnavailableError after `seconds`."""
+        """Returns the response. Raises a `ContainerRuntimeError`; RuntimeUnavailableError after `seconds`."""
         service = "ImageService" if method in _IMAGE_METHODS else "RuntimeService"
-        return await self._ask(f"runtime.v1.{service}", method, seconds, **fields)
+        return await self._invoke(f"runtime.v1.{service}", method, seconds, **fields)
 
     async def processes(self, container_id: str) -> list[tuple[int, bool]]:
-        """The processes of a container by their numbers on the node, and whether each is a command that was run in it.
-        Raises NotOfferedError where the daemon is not containerd."""
-        answer = await self._ask(
+        """The PIDs of a container's processes on the node, and whether each is an exec command.
+        Raises NotOfferedError if the daemon is not containerd."""
+        response = await self._invoke(
             "containerd.services.tasks.v1.Tasks", "ListPids", CALL_SECONDS, container_id=container_id
         )
-        # What else containerd knows of a process is the name of the command.
-        return [(process.pid, bool(process.info.value)) for process in answer.processes]
+        # containerd sets `info`, the exec ID, for exec commands only.
+        return [(process.pid, bool(process.info.value)) for process in response.processes]
 
-    async def _ask(self, service: str, method: str, seconds: float, **fields: Any) -> Any:
+    async def _invoke(self, service: str, method: str, seconds: float, **fields: Any) -> Any:
         import grpc
 
-        ask = self._channel.unary_unary(
+        invoke = self._channel.unary_unary(
             f"/{service}/{method}",
             request_serializer=_to_bytes,
             response_deserializer=message(f"{method}Response").FromString,
         )
         try:
-            return await ask(message(f"{method}Request")(**fields), timeout=seconds, metadata=_NAMESPACE)
+            return await invoke(message(f"{method}Request")(**fields), timeout=seconds, metadata=_NAMESPACE)
         except grpc.aio.AioRpcError as error:
             raise self._failure(method, error, seconds) from None
 
     async def container_events(self) -> AsyncGenerator[str, None]:
-        """IDs of what CRI says has changed. Raises NotOfferedError where the daemon is too old."""
+        """IDs of changed containers and sandboxes, from CRI. Raises NotOfferedError if the daemon is too old."""
         async with aclosing(
             self._stream(
                 "runtime.v1.RuntimeService/GetContainerEvents",
@@ -134,14 +134,14 @@ class CriClient:
                 yield event.container_id
 
     async def task_exits(self) -> AsyncGenerator[str, None]:
-        """IDs of containers and sandboxes whose process has ended, as containerd itself tells."""
+        """IDs of containers and sandboxes whose process exited, from containerd's own API."""
         request = message("SubscribeRequest")(filters=['namespace==k8s.io,topic=="/tasks/exit"'])
         async with aclosing(
             self._stream("containerd.services.events.v1.Events/Subscribe", request, "Envelope")
         ) as envelopes:
             async for envelope in envelopes:
                 ended = message("TaskExit").FromString(envelope.event.value)
-                # The ends of commands that ran in a container are told, too.
+                # Exec commands send exit events, too.
                 if ended.id == ended.container_id:
                     yield ended.container_id
 
@@ -163,17 +163,17 @@ class CriClient:
     def _failure(self, method: str, error: Any, seconds: float) -> ContainerRuntimeError:
         import grpc
 
-        code, text = error.code(), " ".join((error.details() or "no reason was given").split())
+        code, text = error.code(), " ".join((error.details() or "no details").split())
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return RuntimeUnavailableError(f"containerd did not answer {method} within {seconds:g} s")
         if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or _NOT_YET in text:
             if not self._socket.exists():
-                text = "there is no such socket; start it, or say where it listens with --containerd-socket"
+                text = "socket does not exist; start containerd, or set --containerd-socket"
             return RuntimeUnavailableError(f"containerd does not answer at {self._socket}: {text}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return NotOfferedError(
                 f"the daemon at {self._socket} does not offer {method} ({text}): "
-                "turn on its plugin cri, which some installations disable, or take a newer one"
+                "enable its plugin cri, which some installations disable, or upgrade it"
             )
         if code is grpc.StatusCode.NOT_FOUND:
             return NotFoundInRuntimeError(text)

@@ -1,9 +1,9 @@
-"""Commands in a container: to their end in one CRI call, or with streams through the daemon's streaming server.
+"""Runs commands in a container: in one CRI call, or with streams through the daemon's streaming server.
 
-A command in one call that takes too long is killed by the daemon. A streamed one outlives its streams, and CRI has no
-call to end it: `ExecProcesses` does. containerd's own API says which processes of a container are commands, the kernel
-when each started and what belongs to it. A command belongs to the session that began last before it; where that is
-ambiguous nothing is killed. With daemons other than containerd nothing happens.
+The daemon kills a command whose ExecSync call times out. A streamed command outlives its streams, and CRI has no call
+to end it, so `ExecProcesses` kills it: containerd's own API lists the container's exec commands, the kernel their start
+times and sessions. A command belongs to the session opened last before it started; if that is ambiguous, nothing is
+killed. With other CRI daemons leftovers keep running.
 """
 
 from __future__ import annotations
@@ -43,42 +43,42 @@ log = logging.getLogger(__name__)
 _PROTOCOL = "v4.channel.k8s.io"
 _OUTPUT_BYTES = 1024 * 1024
 _STATUS_BYTES = 64 * 1024
-# A command without a bound of its own still ends some day.
-_MOST_SECONDS = 24 * 3600.0
-_END_SECONDS = 5.0
+# Limit for a command without a timeout.
+_MAX_SECONDS = 24 * 3600.0
+_KILL_SECONDS = 5.0
 _TICKS = os.sysconf("SC_CLK_TCK")
-# Fields of /proc/PID/stat, counted after the name of the program.
-_STAT_SESSION, _STAT_BEGAN = 3, 19
+# Fields of /proc/PID/stat, counted after the program name.
+_STAT_SESSION, _STAT_STARTED = 3, 19
 
 
 async def run_command(
     client: CriClient, container: ContainerStatus, command: Sequence[str], timeout_seconds: float | None
 ) -> ExecResult:
-    """The exit code and what came out, up to a megabyte of each stream."""
+    """Returns the exit code and up to 1 MiB of each output stream."""
     check_exec(command, container.config.name, container.state)
-    seconds = _MOST_SECONDS if timeout_seconds is None else max(timeout_seconds, 0.001)
+    seconds = _MAX_SECONDS if timeout_seconds is None else max(timeout_seconds, 0.001)
     bound = 0 if timeout_seconds is None else math.ceil(seconds)
     try:
         async with asyncio.timeout(seconds):
-            answer = await _call(client, "ExecSync", container, command, timeout=bound, seconds=seconds + 10)
+            reply = await _call(client, "ExecSync", container, command, timeout=bound, seconds=seconds + 10)
     except TimeoutError:
-        # With the call the daemon ends the command.
+        # The daemon kills the command when the call is cancelled.
         text = f"command {' '.join(command)!r} timed out after {seconds:g} s"
         raise ExecTimeoutError(text) from None
-    return ExecResult(answer.exit_code, answer.stdout[:_OUTPUT_BYTES], answer.stderr[:_OUTPUT_BYTES])
+    return ExecResult(reply.exit_code, reply.stdout[:_OUTPUT_BYTES], reply.stderr[:_OUTPUT_BYTES])
 
 
 @asynccontextmanager
 async def executing(
     client: CriClient, container: ContainerStatus, command: Sequence[str], *, stdin: bool, tty: bool
 ) -> AsyncIterator[StreamedCommand]:
-    """Start the command with streams; raises ExecError where the daemon does not take it."""
+    """Start the command with streams; raises ExecError if the daemon refuses it."""
     check_exec(command, container.config.name, container.state)
-    # A terminal has one way out.
+    # A terminal has a single output stream.
     streams = {"tty": tty, "stdin": stdin, "stdout": True, "stderr": not tty}
-    answer = await _call(client, "Exec", container, command, **streams)
+    reply = await _call(client, "Exec", container, command, **streams)
     try:
-        async with upgraded(str(answer.url), _PROTOCOL) as connection:
+        async with upgraded(str(reply.url), _PROTOCOL) as connection:
             session = StreamedCommand(connection, command, stdin=stdin, tty=tty)
             pump = spawn(
                 session.pump(), name="containerd exec", on_failure=lambda error: log.debug("%s", error)
@@ -105,7 +105,7 @@ async def _call(
 
 
 class StreamedCommand:
-    """A command that runs in a container, over one connection of the streaming server."""
+    """A command in a container, over one connection to the streaming server."""
 
     def __init__(self, connection: SpdyConnection, command: Sequence[str], *, stdin: bool, tty: bool) -> None:
         self._connection = connection
@@ -115,9 +115,8 @@ class StreamedCommand:
         self.stderr = self._gate.reader()
         self._status = bytearray()
         self._has_status = asyncio.Event()
-        # The server waits for all of them, and knows them by their names.
+        # The server waits until the client has opened all expected streams.
         connection.open_stream("error", self._take_status, self._has_status.set)
-        # Nothing comes back on the streams that only go there.
         one_way: Any = (lambda _: None, lambda: None)
         self._stdin = connection.open_stream("stdin", *one_way) if stdin else None
         connection.open_stream("stdout", self.stdout.feed_data, self.stdout.feed_eof)
@@ -132,7 +131,7 @@ class StreamedCommand:
 
     async def write_stdin(self, data: bytes) -> None:
         if self._stdin is not None:
-            # Refused where the command reads no more.
+            # The command may have closed its stdin.
             with suppress(ConnectionError):
                 await self._connection.send(self._stdin, data)
 
@@ -154,7 +153,7 @@ class StreamedCommand:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its end was told; a connection that broke is no end."""
+        """Whether the server reported its end; a broken connection does not count."""
         return bool(self._status)
 
     async def wait(self) -> int:
@@ -166,16 +165,16 @@ class StreamedCommand:
 
 
 class _Gate:
-    """Lets the connection wait while a stream is not read; in the role of a transport, which is what readers stop."""
+    """Backpressure: acts as the readers' transport, and pauses the connection while a stream is not read."""
 
     def __init__(self) -> None:
         self.is_open = asyncio.Event()
         self.is_open.set()
 
     def reader(self) -> asyncio.StreamReader:
-        made = asyncio.StreamReader()
-        made.set_transport(self)  # type: ignore[arg-type]
-        return made
+        reader = asyncio.StreamReader()
+        reader.set_transport(self)  # type: ignore[arg-type]
+        return reader
 
     def pause_reading(self) -> None:
         self.is_open.clear()
@@ -185,28 +184,28 @@ class _Gate:
 
 
 def _exit_code(status: bytes, command: Sequence[str]) -> int:
-    """What the server says at the end, as a Status of Kubernetes."""
+    """Parse the final Kubernetes Status that the server sends."""
     if not status:
         raise RuntimeUnavailableError("the connection to the command ended before the command did")
     try:
-        told: dict[str, Any] = msgspec.json.decode(status, type=dict[str, Any])
-        if told.get("status") == "Success":
+        reply: dict[str, Any] = msgspec.json.decode(status, type=dict[str, Any])
+        if reply.get("status") == "Success":
             return 0
-        for cause in told.get("details", {}).get("causes", []):
+        for cause in reply.get("details", {}).get("causes", []):
             if cause.get("reason") == "ExitCode":
                 return int(cause["message"])
-        text = str(told.get("message"))
+        text = str(reply.get("message"))
     except (msgspec.DecodeError, ValueError, KeyError, AttributeError) as error:
-        raise ExecError(f"the end of {command[0]!r} was not told in words that are known: {error}") from None
+        raise ExecError(f"cannot parse the exit status of {command[0]!r}: {error}") from None
     raise ExecError(f"cannot run {command[0]!r} in the container: {text}")
 
 
 @dataclass(frozen=True, eq=False)
 class ExecProcess:
-    """A streamed command of a container, from before it was asked for."""
+    """A streamed command, registered before it is started."""
 
     container_id: str
-    began_ticks: int
+    opened_ticks: int
 
 
 class ExecProcesses:
@@ -215,7 +214,7 @@ class ExecProcesses:
         self._open: set[ExecProcess] = set()
 
     @contextmanager
-    def begun(self, container_id: str) -> Iterator[ExecProcess]:
+    def track(self, container_id: str) -> Iterator[ExecProcess]:
         session = ExecProcess(container_id, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
         self._open.add(session)
         try:
@@ -223,40 +222,40 @@ class ExecProcesses:
         finally:
             self._open.discard(session)
 
-    async def end_leftovers(self, session: ExecProcess) -> None:
-        """Kill what runs of a command whose end was not told. Never raises: nobody could do anything about it."""
+    async def kill_leftovers(self, session: ExecProcess) -> None:
+        """Kill the processes of a command whose end was not reported. Never raises: callers could not recover."""
         try:
-            async with asyncio.timeout(_END_SECONDS):
+            async with asyncio.timeout(_KILL_SECONDS):
                 processes = await self._client.processes(session.container_id)
         except (ContainerRuntimeError, TimeoutError) as error:
-            log.debug("what is left of a command in %s cannot be ended: %s", session.container_id, error)
+            log.debug("cannot kill leftovers of a command in %s: %s", session.container_id, error)
             return
         ours = [pid for pid, is_command in processes if is_command and self._owner(pid, session) is session]
         if ours:
-            leader = min(ours, key=lambda pid: _stat(pid, _STAT_BEGAN) or 0)
+            leader = min(ours, key=lambda pid: _stat(pid, _STAT_STARTED) or 0)
             for pid, _ in processes:
                 _kill_in_session(pid, leader)
 
     def _owner(self, pid: int, session: ExecProcess) -> ExecProcess | None:
-        began = _stat(pid, _STAT_BEGAN)
-        if began is None:
+        started_ticks = _stat(pid, _STAT_STARTED)
+        if started_ticks is None:
             return None
-        before = [
+        candidates = [
             each
             for each in self._open
-            if each.container_id == session.container_id and each.began_ticks <= began
+            if each.container_id == session.container_id and each.opened_ticks <= started_ticks
         ]
-        return max(before, key=lambda each: each.began_ticks, default=None)
+        return max(candidates, key=lambda each: each.opened_ticks, default=None)
 
 
 def _kill_in_session(pid: int, leader: int) -> None:
-    """runc makes every command the leader of a session; what it starts stays in it."""
+    """runc makes every exec command a session leader; its children stay in the session."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return
     try:
-        # Asked once the process is held: a number that was given to another one meanwhile is not in the session.
+        # Checked with the pidfd open: a process that reused the PID is not in the session.
         if _stat(pid, _STAT_SESSION) == leader:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
     except OSError:

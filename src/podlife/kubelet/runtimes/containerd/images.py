@@ -1,4 +1,4 @@
-"""Images: found and pulled, and why one could not be had, in the words that a waiting container shows."""
+"""Finds and pulls images; errors have the reasons and messages that a waiting container shows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from podlife.kubelet.runtime import (
 from .client import CriClient
 from .messages import message
 
-# A registry may be slow; one that has not given an image after this long will not.
+# A slow pull may take long; after this time it has failed.
 _PULL_SECONDS = 3600.0
-_MOST_NAME = 255
+_MAX_NAME = 255
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _ADDRESS = rf"(?:{_HOST}(?:\.{_HOST})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
     rf"(?P<name>(?:{_ADDRESS}/)?{_PART}(?:/{_PART})*)(?::[\w][\w.-]{{0,127}})?(?:@{_DIGEST})?", re.ASCII
 )
 _IMAGE_ID = re.compile(r"sha256:[0-9a-f]{64}")
-# What a runtime puts before its text where the image is not at fault, and how it is told.
+# Error prefixes of the runtime if the image is not at fault, and upstream's text for them.
 _SPECIAL = {
     "RegistryUnavailable": "the registry is unavailable",
     "SignatureValidationFailed": "the signature validation failed",
@@ -33,10 +33,10 @@ _SPECIAL = {
 
 
 async def find_image(client: CriClient, image: str) -> str | None:
-    """Raises ImagePullError with `InvalidImageName`, or with `ImageInspectError` where the daemon cannot tell."""
+    """Raises ImagePullError with `InvalidImageName`, or with `ImageInspectError` if the daemon fails."""
     check_name(image)
     try:
-        found = (await client.call("ImageStatus", image=message("ImageSpec")(image=image))).image
+        status = (await client.call("ImageStatus", image=message("ImageSpec")(image=image))).image
     except NotFoundInRuntimeError:
         return None
     except RuntimeUnavailableError:
@@ -45,10 +45,10 @@ async def find_image(client: CriClient, image: str) -> str | None:
         raise ImagePullError(
             f'Failed to inspect image "{image}": {error}', reason="ImageInspectError"
         ) from None
-    if not found.id:
+    if not status.id:
         return None
-    # As CRI has it in a container's `image_ref`: the digest where a registry gave one.
-    return str(found.repo_digests[0] if found.repo_digests else found.id)
+    # As in a container's `image_ref`: the digest if a registry provided one.
+    return str(status.repo_digests[0] if status.repo_digests else status.id)
 
 
 async def pull_image(client: CriClient, image: str) -> str:
@@ -60,18 +60,18 @@ async def pull_image(client: CriClient, image: str) -> str:
         raise
     except ContainerRuntimeError as error:
         raise _pull_failure(image, str(error)) from None
-    # Asked for, so that pulled and found are told by the same words.
+    # Look it up, so that pulled and present images get the same reference.
     if (reference := await find_image(client, image)) is None:
-        raise ImagePullError(f'image "{image}" was pulled and is not here: somebody removed it')
+        raise ImagePullError(f'image "{image}" was removed right after the pull')
     return reference
 
 
 def check_name(image: str) -> None:
-    """Raises ImagePullError where this can be the name of no image."""
+    """Raises ImagePullError for an invalid image name."""
     if _IMAGE_ID.fullmatch(image):
         return
     match = _REFERENCE.fullmatch(image)
-    if match is None or len(match["name"]) > _MOST_NAME:
+    if match is None or len(match["name"]) > _MAX_NAME:
         why = f'couldn\'t parse image name "{image}": invalid reference format'
         raise ImagePullError(f'Failed to apply default image tag "{image}": {why}', reason="InvalidImageName")
 
@@ -79,6 +79,6 @@ def check_name(image: str) -> None:
 def _pull_failure(image: str, text: str) -> ImagePullError:
     for reason, because in _SPECIAL.items():
         if text.startswith(reason):
-            told = f"image pull failed for {image} because {because}{text.removeprefix(reason)}"
-            return ImagePullError(told, reason=reason)
+            detail = f"image pull failed for {image} because {because}{text.removeprefix(reason)}"
+            return ImagePullError(detail, reason=reason)
     return ImagePullError(text)

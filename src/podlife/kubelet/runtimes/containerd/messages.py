@@ -1,8 +1,7 @@
 """The messages of CRI v1, and of containerd's own API beyond it, as far as they are used.
 
-The classes are made from tables of names and numbers when they are first asked for, so that no version of protobuf is
-tied to the compiler that made them. Fields that are not in a table are ignored when a message is read, as protobuf
-specifies. The names are CRI's own.
+The classes are built on first use from tables of names and numbers, so that no generated code ties them to a version of
+protobuf. Fields that are not in a table are ignored when a message is parsed, as protobuf specifies.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 from .cri_table import CRI
 
-# As in the table of CRI.
+# In the format of the CRI table.
 _CONTAINERD = """
 SubscribeRequest filters=1*
 Any type_url=1 value=2:bytes
@@ -28,7 +27,7 @@ _MESSAGE, _REPEATED, _OPTIONAL = 11, 3, 1
 
 @cache
 def message(name: str) -> Any:
-    """The class of a message by its name in CRI, or in containerd's own API."""
+    """The class of a message by its name in CRI or in containerd's own API."""
     from google.protobuf import message_factory
 
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"podlife.cri.{name}"))
@@ -46,31 +45,31 @@ def _pool() -> Any:
 def _file(table: str) -> Any:
     from google.protobuf import descriptor_pb2
 
-    described = descriptor_pb2.FileDescriptorProto(
+    file = descriptor_pb2.FileDescriptorProto(
         name="podlife/cri.proto", package="podlife.cri", syntax="proto3"
     )
     for name, *fields in filter(None, map(str.split, table.splitlines())):
-        made = described.message_type.add(name=name)
+        owner = file.message_type.add(name=name)
         for text in fields:
-            _add_field(made, text)
-    return described
+            _add_field(owner, text)
+    return file
 
 
-def _add_field(made: Any, text: str) -> None:
-    """One field as the table has it, like `mounts=7:Mount*`."""
+def _add_field(owner: Any, text: str) -> None:
+    """Add a field in the table's format, for example `mounts=7:Mount*`."""
     name, _, rest = text.partition("=")
     number, _, kind = rest.rstrip("*%").partition(":")
-    field = made.field.add(name=name, number=int(number), label=_REPEATED if rest[-1] in "*%" else _OPTIONAL)
+    field = owner.field.add(name=name, number=int(number), label=_REPEATED if rest[-1] in "*%" else _OPTIONAL)
     if rest.endswith("%"):
-        kind = f"{made.name}.{_add_entry(made, name)}"
+        kind = f"{owner.name}.{_add_entry(owner, name)}"
     if kind in _KINDS:
         field.type = _KINDS[kind]
     else:
         field.type, field.type_name = _MESSAGE, f".podlife.cri.{kind}"
 
 
-def _add_entry(made: Any, name: str) -> str:
-    entry = made.nested_type.add(name="".join(part.capitalize() for part in name.split("_")) + "Entry")
+def _add_entry(owner: Any, name: str) -> str:
+    entry = owner.nested_type.add(name="".join(part.capitalize() for part in name.split("_")) + "Entry")
     entry.options.map_entry = True
     for number, part in enumerate(("key", "value"), start=1):
         entry.field.add(name=part, number=number, label=_OPTIONAL, type=_KINDS["string"])

@@ -1,7 +1,7 @@
-"""What the kubelet wants, in CRI's words; and the note that goes with it.
+"""Converts sandbox and container configurations to CRI requests.
 
-CRI gives back of a container only what it needs itself. The whole configuration is therefore noted in an annotation of
-the container, and of the sandbox, so that a kubelet that has just started knows as much as the one before it.
+CRI returns only a part of a configuration. The whole of it is therefore stored in an annotation of the container or
+sandbox, from which a restarted kubelet restores it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Reso
 from .client import ContainerdSettings
 from .messages import message
 
-NOTE = "podlife.dev/config"
+RECORD_ANNOTATION = "podlife.dev/config"
 SANDBOX_ID = "podlife.dev/sandbox"
 _OWNER = "podlife.dev/agent"
 POD_UID = "io.kubernetes.pod.uid"
 _POD, _CONTAINER, _NODE = 0, 1, 2
 _CPU_PERIOD_MICROSECONDS = 100_000
-_LEAST_QUOTA_MICROSECONDS = 1000
-_LEAST_SHARES, _MOST_SHARES = 2, 262_144
-# What of the node's kernel a container does not get to see, or may not change, as every kubelet asks for.
+_MIN_QUOTA_MICROSECONDS = 1000
+_MIN_SHARES, _MAX_SHARES = 2, 262_144
+# Upstream's default masked and read-only paths.
 _MASKED = (
     "/proc/asound",
     "/proc/acpi",
@@ -41,7 +41,7 @@ _MASKED = (
     "/sys/devices/virtual/powercap",
 )
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
-# CRI numbers the signals by their names, not as any kernel does.
+# CRI has its own signal numbers, unlike the kernel's.
 _NAMED_SIGNALS = (
     "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS TERM "
     "TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ RTMIN"
@@ -55,7 +55,7 @@ _SIGNAL_NAMES = (
 _SIGNALS = {name: number for number, name in enumerate(_SIGNAL_NAMES, start=1)}
 
 
-class ContainerNote(msgspec.Struct, frozen=True):
+class ContainerRecord(msgspec.Struct, frozen=True):
     config: ContainerConfig
     sandbox_id: str
     pod_uid: str
@@ -64,12 +64,12 @@ class ContainerNote(msgspec.Struct, frozen=True):
 
 
 def owner_of(settings: ContainerdSettings) -> str:
-    """Which kubelet a pod belongs to: the one that keeps its files in this folder."""
+    """The kubelet that a pod belongs to, identified by its root folder."""
     return hashlib.sha256(str(settings.root.absolute()).encode()).hexdigest()[:16]
 
 
 def selector(settings: ContainerdSettings, pod_uid: str | None = None) -> dict[str, str]:
-    """The labels of what is ours, and never of what another kubelet runs with the same daemon."""
+    """Labels that select this kubelet's objects only, even if others share the daemon."""
     return {_OWNER: owner_of(settings)} | ({} if pod_uid is None else {POD_UID: pod_uid})
 
 
@@ -81,11 +81,11 @@ def sandbox_request(config: SandboxConfig, settings: ContainerdSettings) -> Any:
         metadata=message("PodSandboxMetadata")(
             name=config.name, uid=config.pod_uid, namespace=config.namespace, attempt=config.attempt
         ),
-        # Of a pod in the node's network it is the node's own.
+        # With host networking the pod has the node's hostname.
         hostname="" if config.host_network else config.hostname or config.name[:63],
         log_directory=config.log_directory or "",
         labels={**config.labels, **selector(settings, config.pod_uid)},
-        annotations={**config.annotations, NOTE: msgspec.json.encode(config).decode()},
+        annotations={**config.annotations, RECORD_ANNOTATION: msgspec.json.encode(config).decode()},
         linux=message("LinuxPodSandboxConfig")(
             cgroup_parent=settings.cgroup_parent,
             security_context=message("LinuxSandboxSecurityContext")(namespace_options=namespaces),
@@ -94,9 +94,9 @@ def sandbox_request(config: SandboxConfig, settings: ContainerdSettings) -> Any:
     )
 
 
-def container_request(sandbox: SandboxConfig, note: ContainerNote, settings: ContainerdSettings) -> Any:
-    """Raises InvalidContainerError on what CRI cannot carry."""
-    config = note.config
+def container_request(sandbox: SandboxConfig, record: ContainerRecord, settings: ContainerdSettings) -> Any:
+    """Raises InvalidContainerError for values that CRI cannot represent."""
+    config = record.config
     try:
         return message("ContainerConfig")(
             metadata=message("ContainerMetadata")(name=config.name, attempt=config.attempt),
@@ -105,10 +105,10 @@ def container_request(sandbox: SandboxConfig, note: ContainerNote, settings: Con
             args=config.args,
             working_dir=config.working_dir,
             envs=[message("KeyValue")(key=name, value=value.encode()) for name, value in config.env],
-            mounts=_mounts(note),
-            labels={**config.labels, **selector(settings, note.pod_uid), SANDBOX_ID: note.sandbox_id},
-            annotations={**config.annotations, NOTE: msgspec.json.encode(note).decode()},
-            log_path=config.log_path if note.log_path else "",
+            mounts=_mounts(record),
+            labels={**config.labels, **selector(settings, record.pod_uid), SANDBOX_ID: record.sandbox_id},
+            annotations={**config.annotations, RECORD_ANNOTATION: msgspec.json.encode(record).decode()},
+            log_path=config.log_path if record.log_path else "",
             tty=config.tty,
             linux=message("LinuxContainerConfig")(
                 resources=_resources(config.resources), security_context=_security(sandbox, config)
@@ -119,34 +119,34 @@ def container_request(sandbox: SandboxConfig, note: ContainerNote, settings: Con
         raise InvalidContainerError(f"container {config.name!r} cannot be asked for: {error}") from None
 
 
-def _mounts(note: ContainerNote) -> list[Any]:
+def _mounts(record: ContainerRecord) -> list[Any]:
     mounts = [
         message("Mount")(
             container_path=mount.container_path, host_path=mount.host_path, readonly=mount.readonly
         )
-        for mount in note.config.mounts
+        for mount in record.config.mounts
     ]
-    if note.termination_file:
-        path = note.config.termination_message_path
-        mounts.append(message("Mount")(container_path=path, host_path=note.termination_file))
+    if record.termination_file:
+        path = record.config.termination_message_path
+        mounts.append(message("Mount")(container_path=path, host_path=record.termination_file))
     return mounts
 
 
 def _resources(wanted: Resources) -> Any:
-    made = message("LinuxContainerResources")()
+    resources = message("LinuxContainerResources")()
     if wanted.cpu_request_millis is not None:
         shares = wanted.cpu_request_millis * 1024 // 1000
-        made.cpu_shares = min(max(shares, _LEAST_SHARES), _MOST_SHARES)
+        resources.cpu_shares = min(max(shares, _MIN_SHARES), _MAX_SHARES)
     if wanted.cpu_limit_millis is not None:
-        made.cpu_period = _CPU_PERIOD_MICROSECONDS
+        resources.cpu_period = _CPU_PERIOD_MICROSECONDS
         quota = math.ceil(wanted.cpu_limit_millis * _CPU_PERIOD_MICROSECONDS / 1000)
-        made.cpu_quota = max(quota, _LEAST_QUOTA_MICROSECONDS)
+        resources.cpu_quota = max(quota, _MIN_QUOTA_MICROSECONDS)
     if wanted.memory_limit_bytes is not None:
-        made.memory_limit_in_bytes = wanted.memory_limit_bytes
+        resources.memory_limit_in_bytes = wanted.memory_limit_bytes
     if wanted.pids_limit is not None and Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        # CRI has no field for it; the names of cgroups v2 pass through, those of v1 have no way.
-        made.unified["pids.max"] = str(wanted.pids_limit)
-    return made
+        # CRI has no field for it. `unified` passes cgroup v2 settings through; v1 has no equivalent.
+        resources.unified["pids.max"] = str(wanted.pids_limit)
+    return resources
 
 
 def _security(sandbox: SandboxConfig, config: ContainerConfig) -> Any:
@@ -177,5 +177,5 @@ def _signal(config: ContainerConfig) -> int:
         raise InvalidContainerError(
             f"container {config.name!r} has the unknown stop signal {config.stop_signal!r}"
         )
-    # The usual one is left to the image, which may want another; daemons that do not know the field do the same.
+    # For SIGTERM, the default, the image's STOPSIGNAL applies, as with daemons that ignore the field.
     return 0 if name == "TERM" else _SIGNALS[name]

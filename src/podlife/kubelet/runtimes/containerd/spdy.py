@@ -1,8 +1,8 @@
 """A SPDY/3.1 connection to the streaming server of a CRI daemon: upgraded from HTTP, with streams in it.
 
-The client opens the streams, each with one header that says what it is for; data goes both ways and ends per direction.
-WebSocket would need less, but in no version of CRI's servers can a WebSocket say that the input has ended. There is no
-flow control: those servers have none, so a reader that stops reading holds up the whole connection.
+The client opens the streams, each with a header that names its type; each direction of a stream ends separately. It
+is not WebSocket, because CRI's WebSocket servers do not support the end of the input. Streaming servers have no flow
+control, so an unread stream blocks the whole connection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from podlife.kubelet.spdy import (
 )
 
 _CHUNK_BYTES = 32 * 1024
-# No frame of such a server is longer: it copies through buffers of 32 KiB.
+# Streaming servers send smaller frames: they copy through buffers of 32 KiB.
 _MAX_FRAME_BYTES = 1024 * 1024
 _MAX_RESPONSE_BYTES = 64 * 1024
 _CONNECT_SECONDS = 30.0
@@ -33,7 +33,7 @@ Receive = Callable[[bytes], None]
 
 
 class SpdyConnection:
-    """Made by `upgraded`. `pump` reads until the server has nothing more to say."""
+    """Created by `upgraded`. `pump` reads until all streams have ended."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -56,7 +56,7 @@ class SpdyConnection:
             await self._writer.drain()
 
     def post(self, stream_id: int, data: bytes, *, is_last: bool = False) -> None:
-        """A few bytes, without waiting."""
+        """Send a few bytes without waiting."""
         if not self._writer.is_closing():
             self._writer.write(self._frames.data(stream_id, data, is_last=is_last))
 
@@ -66,7 +66,7 @@ class SpdyConnection:
         await self._writer.drain()
 
     async def pump(self, may_go_on: asyncio.Event) -> None:
-        """Take what the server sends, while `may_go_on` is set. Every stream ends with it, however this returns."""
+        """Process the server's frames while `may_go_on` is set. On return, even by an error, every stream has ended."""
         reader = FrameReader(max_data_bytes=_MAX_FRAME_BYTES)
         try:
             while self._streams and (data := await self._read()):
@@ -80,7 +80,7 @@ class SpdyConnection:
                 self._end(stream_id)
 
     async def _read(self) -> bytes:
-        """Empty when the server has closed the connection."""
+        """Empty if the server closed the connection."""
         try:
             return await self._reader.read(_CHUNK_BYTES)
         except ConnectionError:
@@ -96,7 +96,7 @@ class SpdyConnection:
             case StreamReset():
                 self._end(frame.stream_id)
             case Ping() if frame.number % 2 == 0:
-                # The server's own; odd numbers answer a client's.
+                # Even numbers are the server's own pings; odd ones are replies.
                 self._writer.write(self._frames.ping(frame.number))
 
     def _end(self, stream_id: int) -> None:
@@ -106,7 +106,7 @@ class SpdyConnection:
 
 @asynccontextmanager
 async def upgraded(url: str, protocol: str) -> AsyncIterator[SpdyConnection]:
-    """Connect and change to SPDY, with the subprotocol that is asked for. Raises SpdyError or OSError."""
+    """Connect and upgrade to SPDY with the given subprotocol. Raises SpdyError or OSError."""
     target = urlsplit(url)
     if target.scheme != "http" or target.hostname is None:
         raise SpdyError(
@@ -137,9 +137,9 @@ async def _upgrade(
     ]
     writer.write("\r\n".join([*lines, "", ""]).encode())
     try:
-        answer = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        response = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         raise SpdyError("the server does not answer as HTTP does") from None
-    status = answer.split("\r\n", 1)[0]
+    status = response.split("\r\n", 1)[0]
     if " 101 " not in status:
         raise SpdyError(f"the server refuses: {status}")

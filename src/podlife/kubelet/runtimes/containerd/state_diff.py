@@ -1,8 +1,8 @@
 """The last observed state of the daemon, and the events between two observations.
 
-Changes are observed in several ways: by the runtime's own calls, by the daemon's events, by a list. All of them arrive
-here, so every event is emitted once and in order. States only move forward, and what is gone does not come back: an ID
-is never reused, so a late list changes nothing.
+Changes are observed by the runtime's own calls, by the daemon's events and by lists. All of them arrive here, so that
+every event is emitted once and in order. States only move forward, and a removed object never reappears: IDs are not
+reused, so a late list changes nothing.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import dataclass
 
 from podlife.kubelet.runtime import ContainerState, EventKind, RuntimeEvent, SandboxState
 
-# Far more than can be removed while one listing is on its way.
+# Far more than can be removed during one list call.
 _MAX_GONE = 10_000
 _ORDER = [ContainerState.CREATED, ContainerState.RUNNING, ContainerState.EXITED]
-_TOLD = {
+_EVENTS = {
     ContainerState.RUNNING: EventKind.CONTAINER_STARTED,
     ContainerState.EXITED: EventKind.CONTAINER_STOPPED,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class SeenSandbox:
+class ObservedSandbox:
     id: str
     pod_uid: str
     state: SandboxState
 
 
 @dataclass(frozen=True, slots=True)
-class SeenContainer:
+class ObservedContainer:
     id: str
     sandbox_id: str
     pod_uid: str
@@ -39,10 +39,10 @@ class SeenContainer:
 class StateDiff:
     def __init__(self, publish: Callable[[RuntimeEvent], None]) -> None:
         self._publish = publish
-        self._sandboxes: dict[str, SeenSandbox] = {}
-        self._containers: dict[str, SeenContainer] = {}
+        self._sandboxes: dict[str, ObservedSandbox] = {}
+        self._containers: dict[str, ObservedContainer] = {}
         self._starting: set[str] = set()
-        # In the order of their going; a dict, for its order.
+        # An ordered set, the oldest removal first.
         self._gone: dict[str, None] = {}
         self._is_filled = False
 
@@ -53,7 +53,7 @@ class StateDiff:
         return container_id in self._containers
 
     def has_ended(self, container_or_sandbox_id: str) -> bool:
-        """Also where it is not known, or not any more."""
+        """True for unknown and removed ones, too."""
         if (container := self._containers.get(container_or_sandbox_id)) is not None:
             return container.state is ContainerState.EXITED
         sandbox = self._sandboxes.get(container_or_sandbox_id)
@@ -63,90 +63,95 @@ class StateDiff:
         return [each.id for each in self._containers.values() if each.sandbox_id == sandbox_id]
 
     def known(self) -> frozenset[str]:
-        """To be taken before a listing begins: only what was known then can be missing from it."""
+        """Call it before a list: only IDs that were known then can be missing from the result."""
         return frozenset((*self._sandboxes, *self._containers))
 
     def relisted(
-        self, known: frozenset[str], sandboxes: Iterable[SeenSandbox], containers: Iterable[SeenContainer]
+        self,
+        known: frozenset[str],
+        sandboxes: Iterable[ObservedSandbox],
+        containers: Iterable[ObservedContainer],
     ) -> None:
-        """Take a whole listing. The first one is not told step by step: whoever listens already lists for himself."""
+        """Apply a complete list. The first one emits a single RELIST: subscribers list the details themselves."""
         publish = self._publish
         if not self._is_filled:
             self._publish = lambda _: None
         try:
-            self._take(known, list(sandboxes), list(containers))
+            self._apply(known, list(sandboxes), list(containers))
         finally:
             self._publish = publish
         if not self._is_filled:
             self._is_filled = True
             publish(RuntimeEvent(EventKind.RELIST))
 
-    def saw_sandbox(self, seen: SeenSandbox) -> None:
-        if seen.id in self._gone:
+    def observe_sandbox(self, observed: ObservedSandbox) -> None:
+        if observed.id in self._gone:
             return
-        before = self._sandboxes.get(seen.id)
+        before = self._sandboxes.get(observed.id)
         if before is None:
-            self._tell(EventKind.SANDBOX_STARTED, seen)
+            self._emit(EventKind.SANDBOX_STARTED, observed)
         elif before.state is SandboxState.NOT_READY:
             return
-        self._sandboxes[seen.id] = seen
-        if seen.state is SandboxState.NOT_READY:
-            self._tell(EventKind.SANDBOX_STOPPED, seen)
+        self._sandboxes[observed.id] = observed
+        if observed.state is SandboxState.NOT_READY:
+            self._emit(EventKind.SANDBOX_STOPPED, observed)
 
-    def saw_container(self, seen: SeenContainer) -> None:
-        if seen.id in self._gone or seen.state not in _ORDER:
+    def observe_container(self, observed: ObservedContainer) -> None:
+        if observed.id in self._gone or observed.state not in _ORDER:
             return
-        before = self._containers.get(seen.id)
+        before = self._containers.get(observed.id)
         if before is None:
-            self._tell(EventKind.CONTAINER_CREATED, seen)
-            before = SeenContainer(seen.id, seen.sandbox_id, seen.pod_uid, ContainerState.CREATED)
-            self._containers[seen.id] = before
-        # Whether it ever ran is not known before its start was answered.
-        if seen.id not in self._starting and _ORDER.index(seen.state) > _ORDER.index(before.state):
-            self._containers[seen.id] = seen
-            self._tell(_TOLD[seen.state], seen)
+            self._emit(EventKind.CONTAINER_CREATED, observed)
+            before = ObservedContainer(
+                observed.id, observed.sandbox_id, observed.pod_uid, ContainerState.CREATED
+            )
+            self._containers[observed.id] = before
+        # Until the start call returns it is unknown whether the container ever ran.
+        if observed.id not in self._starting and _ORDER.index(observed.state) > _ORDER.index(before.state):
+            self._containers[observed.id] = observed
+            self._emit(_EVENTS[observed.state], observed)
 
-    def starts(self, container_id: str) -> None:
-        """From here on its steps are held back, until `started` says how it began."""
+    def begin_start(self, container_id: str) -> None:
+        """Hold back its events until `finish_start` says whether it ran."""
         self._starting.add(container_id)
 
-    def started(self, container_id: str, *, it_runs: bool) -> None:
+    def finish_start(self, container_id: str, *, is_running: bool) -> None:
         self._starting.discard(container_id)
-        if it_runs and (before := self._containers.get(container_id)) is not None:
-            self.saw_container(
-                SeenContainer(before.id, before.sandbox_id, before.pod_uid, ContainerState.RUNNING)
+        if is_running and (before := self._containers.get(container_id)) is not None:
+            self.observe_container(
+                ObservedContainer(before.id, before.sandbox_id, before.pod_uid, ContainerState.RUNNING)
             )
 
     def sandbox_is_gone(self, sandbox_id: str) -> None:
-        seen = self._sandboxes.get(sandbox_id)
-        if seen is None:
+        observed = self._sandboxes.get(sandbox_id)
+        if observed is None:
             self._remember_gone(sandbox_id)
             return
-        if seen.state is SandboxState.READY:
-            self._tell(EventKind.SANDBOX_STOPPED, seen)
+        if observed.state is SandboxState.READY:
+            self._emit(EventKind.SANDBOX_STOPPED, observed)
         for container_id in self.containers_in(sandbox_id):
             self.container_is_gone(container_id)
         del self._sandboxes[sandbox_id]
         self._remember_gone(sandbox_id)
-        self._tell(EventKind.SANDBOX_REMOVED, seen)
+        self._emit(EventKind.SANDBOX_REMOVED, observed)
 
     def container_is_gone(self, container_id: str) -> None:
         self._starting.discard(container_id)
-        seen = self._containers.pop(container_id, None)
+        observed = self._containers.pop(container_id, None)
         self._remember_gone(container_id)
-        if seen is None:
+        if observed is None:
             return
-        if seen.state is ContainerState.RUNNING:
-            self._tell(EventKind.CONTAINER_STOPPED, seen)
-        self._tell(EventKind.CONTAINER_REMOVED, seen)
+        if observed.state is ContainerState.RUNNING:
+            self._emit(EventKind.CONTAINER_STOPPED, observed)
+        self._emit(EventKind.CONTAINER_REMOVED, observed)
 
-    def _take(
-        self, known: frozenset[str], sandboxes: list[SeenSandbox], containers: list[SeenContainer]
+    def _apply(
+        self, known: frozenset[str], sandboxes: list[ObservedSandbox], containers: list[ObservedContainer]
     ) -> None:
         for sandbox in sandboxes:
-            self.saw_sandbox(sandbox)
+            self.observe_sandbox(sandbox)
         for container in containers:
-            self.saw_container(container)
+            self.observe_container(container)
         listed = {each.id for each in sandboxes} | {each.id for each in containers}
         for missing in known - listed:
             if missing in self._containers:
@@ -160,9 +165,9 @@ class StateDiff:
         if len(self._gone) > _MAX_GONE:
             del self._gone[next(iter(self._gone))]
 
-    def _tell(self, kind: EventKind, seen: SeenSandbox | SeenContainer) -> None:
-        if isinstance(seen, SeenContainer):
-            event = RuntimeEvent(kind, seen.pod_uid, seen.sandbox_id, seen.id)
+    def _emit(self, kind: EventKind, observed: ObservedSandbox | ObservedContainer) -> None:
+        if isinstance(observed, ObservedContainer):
+            event = RuntimeEvent(kind, observed.pod_uid, observed.sandbox_id, observed.id)
         else:
-            event = RuntimeEvent(kind, seen.pod_uid, seen.id)
+            event = RuntimeEvent(kind, observed.pod_uid, observed.id)
         self._publish(event)

@@ -1,7 +1,7 @@
-"""What the daemon says of sandboxes and containers, in the seam's words; and the files of termination messages.
+"""Converts CRI statuses to the kubelet's, and manages the termination message files.
 
-Such a file is mounted into its container, which therefore cannot replace it: what is read here is always the file that
-was created here. Processes in the container may write to it; on the node no one else can.
+Such a file is mounted into its container, which can write to it but not replace it: the file read here is always the
+one created here. On the node only the kubelet can open it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
 )
 
-from .requests import NOTE, POD_UID, SANDBOX_ID, ContainerNote
-from .state_diff import SeenContainer, SeenSandbox
+from .requests import POD_UID, RECORD_ANNOTATION, SANDBOX_ID, ContainerRecord
+from .state_diff import ObservedContainer, ObservedSandbox
 
 log = logging.getLogger(__name__)
 
@@ -36,69 +36,69 @@ _CONTAINER_STATES = [
     ContainerState.UNKNOWN,
 ]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# What containerd says where it found a container's process gone and nobody to ask how it went.
+# containerd's reason if a process is gone and its exit code is lost.
 _UNKNOWN = "Unknown"
-# The most that a kubelet takes of one termination message.
-_MOST_BYTES = 4096
+# Upstream's limit of a termination message.
+_MAX_BYTES = 4096
 
 
 def container_state(number: int) -> ContainerState:
     return _CONTAINER_STATES[number] if number < len(_CONTAINER_STATES) else ContainerState.UNKNOWN
 
 
-def sandbox_status(told: Any) -> SandboxStatus | None:
-    """Of a `PodSandboxStatus` or a `PodSandbox`; None where the note is not one of ours."""
-    config = _note(told, SandboxConfig)
+def sandbox_status(raw: Any) -> SandboxStatus | None:
+    """Of a `PodSandboxStatus` or a `PodSandbox`; None without a valid record."""
+    config = _record(raw, SandboxConfig)
     if config is None:
         return None
-    network = getattr(told, "network", None)
+    network = getattr(raw, "network", None)
     ips = (network.ip, *(more.ip for more in network.additional_ips)) if network else ()
     return SandboxStatus(
-        told.id, config, _sandbox_state(told.state), _time(told.created_at), tuple(ip for ip in ips if ip)
+        raw.id, config, _sandbox_state(raw.state), _time(raw.created_at), tuple(ip for ip in ips if ip)
     )
 
 
-def container_status(told: Any) -> ContainerStatus | None:
+def container_status(raw: Any) -> ContainerStatus | None:
     """Of a `ContainerStatus` or a `Container`; reads the termination message of one that has exited."""
-    note = _note(told, ContainerNote)
-    if note is None:
+    record = _record(raw, ContainerRecord)
+    if record is None:
         return None
-    state = container_state(told.state)
-    # Not in a list.
-    started = getattr(told, "started_at", 0) if state is not ContainerState.CREATED else 0
+    state = container_state(raw.state)
+    # A list does not have it.
+    started = getattr(raw, "started_at", 0) if state is not ContainerState.CREATED else 0
     return ContainerStatus(
-        id=told.id,
-        sandbox_id=note.sandbox_id,
-        pod_uid=note.pod_uid,
-        config=note.config,
+        id=raw.id,
+        sandbox_id=record.sandbox_id,
+        pod_uid=record.pod_uid,
+        config=record.config,
         state=state,
-        created_at=_time(told.created_at),
-        image_ref=told.image_ref,
-        log_path=Path(note.log_path) if note.log_path else None,
+        created_at=_time(raw.created_at),
+        image_ref=raw.image_ref,
+        log_path=Path(record.log_path) if record.log_path else None,
         started_at=_time(started) if started else None,
-        **(_end(told, note) if state is ContainerState.EXITED else {}),
+        **(_end(raw, record) if state is ContainerState.EXITED else {}),
     )
 
 
-def seen_sandbox(told: Any) -> SeenSandbox:
-    return SeenSandbox(told.id, told.labels.get(POD_UID, ""), _sandbox_state(told.state))
+def observed_sandbox(raw: Any) -> ObservedSandbox:
+    return ObservedSandbox(raw.id, raw.labels.get(POD_UID, ""), _sandbox_state(raw.state))
 
 
-def seen_container(told: Any) -> SeenContainer:
-    labels = told.labels
-    return SeenContainer(
-        told.id, labels.get(SANDBOX_ID, ""), labels.get(POD_UID, ""), container_state(told.state)
+def observed_container(raw: Any) -> ObservedContainer:
+    labels = raw.labels
+    return ObservedContainer(
+        raw.id, labels.get(SANDBOX_ID, ""), labels.get(POD_UID, ""), container_state(raw.state)
     )
 
 
-def _end(told: Any, note: ContainerNote) -> dict[str, Any]:
+def _end(raw: Any, record: ContainerRecord) -> dict[str, Any]:
     return {
-        # The daemon notes the start when it is over; a short life may have ended by then.
-        "finished_at": _time(max(told.finished_at, told.started_at)),
-        "exit_code": told.exit_code,
-        "reason": "ContainerStatusUnknown" if told.reason == _UNKNOWN else told.reason,
-        "message": told.message,
-        "termination_message": read_message(note.termination_file),
+        # The daemon records the start time after the start call; a short-lived container may have ended before.
+        "finished_at": _time(max(raw.finished_at, raw.started_at)),
+        "exit_code": raw.exit_code,
+        "reason": "ContainerStatusUnknown" if raw.reason == _UNKNOWN else raw.reason,
+        "message": raw.message,
+        "termination_message": read_message(record.termination_file),
     }
 
 
@@ -110,43 +110,43 @@ def _time(nanoseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
-def _note(told: Any, kind: Any) -> Any:
+def _record(raw: Any, kind: Any) -> Any:
     try:
-        return msgspec.json.decode(told.annotations.get(NOTE, ""), type=kind)
+        return msgspec.json.decode(raw.annotations.get(RECORD_ANNOTATION, ""), type=kind)
     except msgspec.DecodeError as error:
-        log.warning("containerd has %s with our label and without a note of ours: %s", told.id, error)
+        log.warning("ignoring %s in containerd: it has our label, but no valid record: %s", raw.id, error)
         return None
 
 
-def termination_file(told: Any) -> str:
-    note = _note(told, ContainerNote)
-    return note.termination_file if note else ""
+def termination_file(raw: Any) -> str:
+    record = _record(raw, ContainerRecord)
+    return record.termination_file if record else ""
 
 
 def make_file(folder: Path) -> Path:
-    """A new empty file in the folder, for any user in a container."""
+    """Create an empty file that any user in a container can write to."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / secrets.token_hex(16)
     path.touch(mode=0o600)
-    # The folder keeps everybody else on the node away.
+    # The folder's mode protects it from other users of the node.
     path.chmod(0o666)
     return path
 
 
 def read_message(path: str) -> str:
-    """The end of what was written, empty where nothing was."""
+    """The tail of the file; empty if it cannot be read."""
     if not path:
         return ""
     try:
         with Path(path).open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _MOST_BYTES))
-            return file.read(_MOST_BYTES).decode(errors="replace")
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _MAX_BYTES))
+            return file.read(_MAX_BYTES).decode(errors="replace")
     except OSError:
         return ""
 
 
 def remove_others(folder: Path, keep: Iterable[str]) -> None:
-    """Forget the files of containers that are gone."""
+    """Delete the files of removed containers."""
     kept = set(keep)
     if not folder.is_dir():
         return

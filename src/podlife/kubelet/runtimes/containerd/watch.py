@@ -1,8 +1,8 @@
 """Watches the daemon for changes.
 
-By CRI's own events; by containerd's where the daemon is older; and by lists, frequent where there are no events and
-occasional where there are, since no event stream is known to be complete. An unreachable daemon is waited for. A list
-that fails changes nothing.
+It uses CRI's events, or containerd's own if the daemon is older, and lists: frequent without events, occasional with
+them, because no event stream is guaranteed to be complete. It reconnects to an unreachable daemon. A failed list
+changes nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 
 _RECONNECT_SECONDS = 0.2
 _SETTLED_SECONDS = 3.0
-# The daemon tells that a process ended before its CRI part knows: after this long the next listing will see it.
-_LOOKS = 40
-_LOOK_SECONDS = 0.025
+# containerd sends the exit event before its CRI plugin updates the state; after these checks the next list finds it.
+_EXIT_CHECKS = 40
+_CHECK_SECONDS = 0.025
 
 
 class DaemonWatch:
@@ -32,9 +32,9 @@ class DaemonWatch:
         self._client = client
         self._reader = reader
         self._settings = settings
-        # When the stream that is open now began, by the loop's time.
-        self._listens_since: float | None = None
-        self._list_again = asyncio.Event()
+        # When the current stream was opened, in loop time.
+        self._subscribed_since: float | None = None
+        self._relist_now = asyncio.Event()
         self._suspects: dict[str, int] = {}
         self._has_suspects = asyncio.Event()
 
@@ -43,78 +43,78 @@ class DaemonWatch:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._listen(), name="containerd events")
             tasks.create_task(self._list(), name="containerd relist")
-            tasks.create_task(self._look(), name="containerd looks")
+            tasks.create_task(self._check_suspects(), name="containerd checks")
 
-    def suspect(self, container_or_sandbox_id: str, *, looks: int = 1) -> None:
-        """Something happened to it: look soon, and if it still runs again, as many times."""
+    def suspect(self, container_or_sandbox_id: str, *, checks: int = 1) -> None:
+        """Check it soon, and up to `checks` times while it still runs."""
         left = self._suspects.get(container_or_sandbox_id, 0)
-        self._suspects[container_or_sandbox_id] = max(left, looks)
+        self._suspects[container_or_sandbox_id] = max(left, checks)
         self._has_suspects.set()
 
     async def _listen(self) -> None:
         while True:
             try:
-                await self._hear(self._client.container_events, looks=1)
+                await self._subscribe(self._client.container_events, checks=1)
             except NotOfferedError:
-                await self._hear_containerd()
+                await self._subscribe_containerd()
             except ContainerRuntimeError as error:
                 log.debug("containerd: %s", error)
             await asyncio.sleep(_RECONNECT_SECONDS)
 
-    async def _hear_containerd(self) -> None:
+    async def _subscribe_containerd(self) -> None:
         try:
-            await self._hear(self._client.task_exits, looks=_LOOKS)
+            await self._subscribe(self._client.task_exits, checks=_EXIT_CHECKS)
         except NotOfferedError:
-            # Another runtime that speaks CRI: its listings are all there is, until it is another one.
+            # Another CRI runtime: only lists work. Try again later, in case the daemon is replaced.
             await asyncio.sleep(self._settings.relist_when_told_seconds)
         except ContainerRuntimeError as error:
             log.debug("containerd: %s", error)
 
-    async def _hear(self, subscribe: Callable[[], AsyncGenerator[str, None]], *, looks: int) -> None:
-        # What happened before the subscription began is only in a listing.
-        self._list_again.set()
-        self._listens_since = asyncio.get_running_loop().time()
+    async def _subscribe(self, subscribe: Callable[[], AsyncGenerator[str, None]], *, checks: int) -> None:
+        # Only a list has the changes before the subscription.
+        self._relist_now.set()
+        self._subscribed_since = asyncio.get_running_loop().time()
         try:
             async with aclosing(subscribe()) as events:
-                async for changed in events:
-                    self.suspect(changed, looks=looks)
+                async for changed_id in events:
+                    self.suspect(changed_id, checks=checks)
         finally:
-            self._listens_since = None
+            self._subscribed_since = None
 
     async def _list(self) -> None:
         while True:
-            self._list_again.clear()
-            await _quietly(self._reader.relist())
-            await wait_until_set(self._list_again, seconds=self._seconds_to_the_next_listing())
+            self._relist_now.clear()
+            await _log_errors(self._reader.relist())
+            await wait_until_set(self._relist_now, seconds=self._relist_seconds())
 
-    def _seconds_to_the_next_listing(self) -> float:
-        """No daemon says when a subscription has begun: one that stays open for a while has."""
-        since = self._listens_since
+    def _relist_seconds(self) -> float:
+        """The daemon does not confirm a subscription; one that stays open for a while counts as established."""
+        since = self._subscribed_since
         if since is not None and asyncio.get_running_loop().time() - since > _SETTLED_SECONDS:
             return self._settings.relist_when_told_seconds
         return self._settings.relist_seconds
 
-    async def _look(self) -> None:
+    async def _check_suspects(self) -> None:
         while True:
             await self._has_suspects.wait()
             self._has_suspects.clear()
             while self._suspects:
                 for suspect in list(self._suspects):
-                    await self._look_once(suspect)
+                    await self._check(suspect)
                 if self._suspects:
-                    await asyncio.sleep(_LOOK_SECONDS)
+                    await asyncio.sleep(_CHECK_SECONDS)
 
-    async def _look_once(self, suspect: str) -> None:
+    async def _check(self, suspect: str) -> None:
         self._suspects[suspect] -= 1
         left = self._suspects[suspect]
-        ended = await _quietly(self._reader.look_at(suspect))
+        ended = await _log_errors(self._reader.refresh(suspect))
         if ended or left <= 0:
             self._suspects.pop(suspect, None)
 
 
-async def _quietly(look: Awaitable[bool | None]) -> bool | None:
+async def _log_errors(read: Awaitable[bool | None]) -> bool | None:
     try:
-        return await look
+        return await read
     except RuntimeUnavailableError as error:
         log.debug("containerd: %s", error)
     except ContainerRuntimeError as error:

@@ -47,33 +47,33 @@ async def test_a_socket_that_is_not_there_is_said_with_what_to_do(tmp_path: Path
     finally:
         await client.close()
     assert str(refused.value) == (
-        f"containerd does not answer at {tmp_path}/containerd.sock: there is no such socket; start it, or say where "
-        "it listens with --containerd-socket"
+        f"containerd does not answer at {tmp_path}/containerd.sock: socket does not exist; start containerd, "
+        "or set --containerd-socket"
     )
 
 
-async def test_an_order_goes_on_when_its_caller_has_left() -> None:
-    orders, done, go = PendingCalls(), [], asyncio.Event()
+async def test_a_call_continues_when_its_caller_is_cancelled() -> None:
+    calls, done, go = PendingCalls(), [], asyncio.Event()
 
-    async def order() -> None:
+    async def call() -> None:
         await go.wait()
         done.append("done")
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await orders.give(order(), "order", within="s")
+            await calls.run(call(), "call", within="s")
     go.set()
-    await orders.wait_for("s")
+    await calls.wait_for("s")
     assert done == ["done"]
 
 
-async def test_orders_elsewhere_are_not_waited_for() -> None:
-    orders, go = PendingCalls(), asyncio.Event()
+async def test_calls_of_other_sandboxes_do_not_delay_a_wait() -> None:
+    calls, go = PendingCalls(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(orders.give(go.wait(), "order", within="a"))
+        tasks.create_task(calls.run(go.wait(), "call", within="a"))
         await asyncio.sleep(0)
         async with asyncio.timeout(60):
-            await orders.wait_for("b")
+            await calls.wait_for("b")
         go.set()
 
 

@@ -1,4 +1,4 @@
-"""The daemon is heard by its best stream of events, and by listings: often where there is none."""
+"""The watch uses the best available event stream, and frequent lists if there is none."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from podlife.testing import virtual_time
 
 
 class Daemon:
-    """Streams as the test wants them, and what was looked at."""
+    """Serves the streams a test asks for, and records the checks."""
 
-    def __init__(self, *, cri: bool = False, containerd: bool = False, looks_until_ended: int = 1) -> None:
+    def __init__(self, *, cri: bool = False, containerd: bool = False, checks_until_ended: int = 1) -> None:
         self.cri, self.containerd = cri, containerd
         self.is_away = False
         self.events: asyncio.Queue[str | None] = asyncio.Queue()
         self.listings: list[float] = []
-        self.looks: list[str] = []
-        self.looks_until_ended = looks_until_ended
+        self.checks: list[str] = []
+        self.checks_until_ended = checks_until_ended
 
     def container_events(self) -> AsyncGenerator[str, None]:
         return self._stream(self.cri)
@@ -35,9 +35,9 @@ class Daemon:
         if self.is_away:
             raise RuntimeUnavailableError("away")
 
-    async def look_at(self, container_or_sandbox_id: str) -> bool:
-        self.looks.append(container_or_sandbox_id)
-        return len(self.looks) >= self.looks_until_ended
+    async def refresh(self, container_or_sandbox_id: str) -> bool:
+        self.checks.append(container_or_sandbox_id)
+        return len(self.checks) >= self.checks_until_ended
 
     async def _stream(self, is_offered: bool) -> AsyncGenerator[str, None]:
         if self.is_away:
@@ -73,27 +73,27 @@ async def test_with_events_everything_is_listed_seldom_once_the_stream_has_held(
 
 
 @virtual_time
-async def test_what_the_daemon_tells_is_looked_at_once_where_cri_tells_it() -> None:
-    daemon = Daemon(cri=True, looks_until_ended=1000)
+async def test_a_cri_event_causes_one_check() -> None:
+    daemon = Daemon(cri=True, checks_until_ended=1000)
     daemon.events.put_nowait("c")
     await watched(daemon, 5)
-    assert daemon.looks == ["c"]
+    assert daemon.checks == ["c"]
 
 
 @virtual_time
-async def test_an_end_that_cri_does_not_know_yet_is_looked_for_again_within_a_bound() -> None:
-    daemon = Daemon(containerd=True, looks_until_ended=5)
+async def test_an_end_that_cri_does_not_know_yet_is_checked_again_within_a_bound() -> None:
+    daemon = Daemon(containerd=True, checks_until_ended=5)
     daemon.events.put_nowait("c")
     await watched(daemon, 5)
-    assert daemon.looks == ["c"] * 5
-    daemon.looks, daemon.looks_until_ended = [], 1000
+    assert daemon.checks == ["c"] * 5
+    daemon.checks, daemon.checks_until_ended = [], 1000
     daemon.events.put_nowait("c")
     await watched(daemon, 5)
-    assert len(daemon.looks) == 40
+    assert len(daemon.checks) == 40
 
 
 @virtual_time
-async def test_a_daemon_that_went_away_is_listed_and_heard_again_when_it_is_back() -> None:
+async def test_after_a_restart_the_daemon_is_listed_and_subscribed_to_again() -> None:
     daemon = Daemon(containerd=True)
 
     async def go_and_come() -> None:
@@ -110,7 +110,7 @@ async def test_a_daemon_that_went_away_is_listed_and_heard_again_when_it_is_back
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(watched(daemon, 60))
         tasks.create_task(go_and_come())
-    assert daemon.looks == ["c"]
+    assert daemon.checks == ["c"]
 
 
 @virtual_time
