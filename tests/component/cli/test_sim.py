@@ -96,7 +96,7 @@ async def test_a_scenario_is_checked_before_anything_is_connected_to(tmp_path: P
     right.write_text("seed: 4\nnodes: [{at: 1m}]\n")
     for command in (("sim", "check", str(wrong)), ("sim", "--scenario", str(wrong), "--server", "http://x")):
         assert_one_line(
-            await podlife(*command), "wrong.yaml: line 2: pods[0].crsh is not known: did you mean crash?"
+            await podlife(*command), "wrong.yaml: line 2: unknown field pods[0].crsh: did you mean crash?"
         )
     result = await podlife("sim", "check", str(right))
     assert (result.code, result.out) == (0, "no mistakes: 1 rule for nodes; seed 4\n")

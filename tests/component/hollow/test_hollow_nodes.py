@@ -161,7 +161,7 @@ async def test_a_pod_with_a_wrong_annotation_is_told_so() -> None:
         await asyncio.sleep(5)
         waiting = (await status_of(client, "p"))["containerStatuses"][0]["state"]["waiting"]
         assert waiting["reason"] == "CreateContainerError"
-        assert "sim.podlife.dev/crsh is not known" in waiting["message"]
+        assert "unknown annotation sim.podlife.dev/crsh" in waiting["message"]
 
 
 async def renewed_at(client: Client, node: str) -> str:

@@ -1,11 +1,11 @@
-"""Hollow nodes: many simulated nodes in one process, and the scenario of what happens to them and to their pods.
+"""Hollow nodes: many simulated nodes in one process, and the scenario that scripts them and their pods.
 
     scenario = load_scenario(Path("scenario.yaml"))
     nodes = HollowNodes(client, HollowSettings(nodes=1000), SystemClock(), scenario)
     ... await nodes.run() ...
 
-`HollowNodes` runs the nodes and counts what becomes of pods; `scenario` says how pods behave and when nodes are away,
-the same way for the same seed; `generated_pods` creates and deletes the pods of a simulation that brings its own.
+`HollowNodes` runs the nodes and counts pods by phase; `scenario` defines how pods behave and when nodes are down,
+reproducibly for a seed; `generated_pods` creates and deletes the simulation's own pods.
 """
 
 from podlife.kubelet.hollow.generated_pods import create_pods, delete_nodes, delete_pods

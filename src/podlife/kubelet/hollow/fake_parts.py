@@ -1,4 +1,4 @@
-"""Fakes for what a hollow node does not need: no volumes are read, probes succeed, hooks do nothing but sleep."""
+"""Fakes for the parts that a hollow node does not need: probes succeed, hooks only sleep, objects are empty."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class NoProbes:
         return None
 
     def _ignored(self, *_: Any, **__: Any) -> None:
-        """Nobody is probed."""
+        """No container is probed."""
 
     set_result = add = status_changed = stop_for_termination = remove = keep_only = _ignored
 
 
 class HollowProbes(NoProbes):
-    """A container that runs is well."""
+    """Every probe of a running container succeeds."""
 
     def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
         return ProbeResult.SUCCESS
 
 
 class HollowHooks:
-    """Only a handler that sleeps takes time."""
+    """Runs sleep handlers; all others succeed at once."""
 
     async def run(
         self, pod: Pod, container: Container, container_id: str, handler: Mapping[str, Any], *, pod_ip: str
@@ -38,7 +38,7 @@ class HollowHooks:
 
 
 class NoObjects:
-    """Config maps and secrets are as empty as the containers that would read them."""
+    """Every config map and secret exists, with an empty value for every key."""
 
     async def config_map(self, namespace: str, name: str) -> Object | None:
         return {"data": _Anything()}
@@ -52,13 +52,13 @@ class NoObjects:
         return {}
 
     def _ignored(self, _: object) -> None:
-        """Nothing is asked for."""
+        """Nothing is cached."""
 
     register = unregister = _ignored
 
 
 class _Anything(dict[str, str]):
-    """Has whatever key is asked for, and none to go through."""
+    """Has every key, but iterates over none."""
 
     def __contains__(self, key: object) -> bool:
         return True
@@ -71,7 +71,7 @@ class _Anything(dict[str, str]):
 
 
 class NoMirrors:
-    """A simulated node has no pods of its own."""
+    """A hollow node has no static pods."""
 
     async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
         return None
@@ -82,4 +82,4 @@ class NoMirrors:
 
 class NoEvents:
     def event(self, regarding: Mapping[str, Any], type_: str, reason: str, message: str) -> None:
-        """Thousands of pods would tell the API server more of themselves than it is asked to hold."""
+        """Events are dropped: those of thousands of pods would flood the API server."""

@@ -1,7 +1,7 @@
-"""Pods that a simulation creates itself, bound to its nodes when they are created, and their removal.
+"""Creates the simulation's own pods, bound to its nodes, and deletes them.
 
-They carry the name of their run, so they are found and deleted however the run ended; nothing else is touched, and
-every delete carries a UID precondition.
+They are labelled with their run, so that they can be deleted even after a crash; nothing else is touched, and every
+delete carries a UID precondition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podlife.errors import ConflictError, NotFoundError
 
 RUN_LABEL = "sim.podlife.dev/run"
 _LEASE_NAMESPACE = "kube-node-lease"
-# The client's limiter decides how many requests are really under way; whoever waits there has not been created yet.
+# An upper bound: the client's limiter decides how many requests are in flight.
 _AT_ONCE = 32
 
 T = TypeVar("T")
@@ -28,13 +28,13 @@ async def create_pods(
     run: str,
     nodes: Sequence[str],
     count: int,
-    asked: Callable[[str, str], None],
+    requested: Callable[[str, str], None],
 ) -> None:
-    """`asked` is told of each, by namespace and name, right before it is created."""
+    """Calls `requested` with namespace and name right before each pod is created."""
 
     async def create(number: int) -> None:
         pod = _pod(f"{run}-{number}", run, nodes[number % len(nodes)])
-        asked(namespace, pod["metadata"]["name"])
+        requested(namespace, pod["metadata"]["name"])
         await client.create(PODS, pod, namespace, view=None)
 
     await _each(range(count), create)
@@ -48,7 +48,7 @@ def _pod(name: str, run: str, node: str) -> Object:
         "spec": {
             "nodeName": node,
             "containers": [{"name": "app", "image": "sim:1"}],
-            # It goes wherever it is put, and nobody in it speaks to the API server.
+            # It ignores taints, and needs no access to the API server.
             "tolerations": [{"operator": "Exists"}],
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
@@ -57,15 +57,15 @@ def _pod(name: str, run: str, node: str) -> Object:
 
 
 async def delete_pods(client: Client, namespace: str, run: str) -> int:
-    """All pods of a run, at once; answers how many there were."""
+    """Delete all pods of a run without grace period, and return their number."""
     selection = ListOptions(label_selector=f"{RUN_LABEL}={run}", metadata_only=True)
-    found = (await client.list_all(PODS, namespace, options=selection)).items
-    await _each(found, lambda pod: _delete(client, PODS, pod, namespace))
-    return len(found)
+    pods = (await client.list_all(PODS, namespace, options=selection)).items
+    await _each(pods, lambda pod: _delete(client, PODS, pod, namespace))
+    return len(pods)
 
 
 async def delete_nodes(client: Client, nodes: Iterable[tuple[str, str]]) -> None:
-    """Nodes by name and UID, and the leases that are theirs."""
+    """Delete nodes, given by name and UID, and their leases."""
     uids = dict(nodes)
     leases = (await client.list_all(LEASES, _LEASE_NAMESPACE)).items
     theirs = [each for each in leases if _owner(each) == uids.get(each["metadata"]["name"], "")]
@@ -85,7 +85,7 @@ async def _delete(client: Client, ref: Ref, obj: Object, namespace: str) -> None
     try:
         await client.delete(ref, metadata["name"], namespace, options=options, metadata_only=True)
     except (NotFoundError, ConflictError):
-        # Somebody else was faster, or it is another of that name: neither is ours any more.
+        # Already deleted, or replaced by another object of that name.
         return
 
 

@@ -1,8 +1,8 @@
-"""One hollow node: its simulated machine, and the kubelet on it, which can be silenced for a while.
+"""One hollow node: a simulated machine and its kubelet, which can be stopped for a while.
 
-The kubelet is the real one (`core`, `node_status`), with a simulated runtime and fakes for what would be costly and
-show nothing. Pods and the Node object are handed in by `HollowNodes`, which watches for all nodes at once. A status is
-patched against the pod as the watch has it: no node reads from the server what it wrote a moment ago.
+The kubelet is the real one (`core`, `node_status`), with a simulated runtime and fakes for expensive parts.
+`HollowNodes` watches pods and Node objects for all nodes and passes them in. A status is patched against the watched
+pod, which saves a GET per update.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ log = logging.getLogger(__name__)
 _PATCH_HEADERS = {"Content-Type": PatchType.STRATEGIC.value, "Accept": METADATA_ONLY}
 
 _STOP_SECONDS = 5.0
-# A simulated pod starts, and ends, in less than this, also where thousands come at once: it is told of once, and not
-# step by step, which a busy process would never get ahead of.
+# Simulated pods start and end within this time, even thousands at once. One status update then replaces one per step,
+# which a busy process could not keep up with.
 _SETTLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class SharedParts:
-    """What all hollow nodes share. `heartbeats` limits the requests about the nodes themselves."""
+    """Shared by all hollow nodes. `heartbeats` limits the rate of node status and lease updates."""
 
     client: Client
     clock: Clock
@@ -60,12 +60,12 @@ class SharedParts:
     scenario: Scenario
     membership: ClusterMembership
     identity: KubeletIdentity
-    # Whether pods that are deleted tell first how they ended.
+    # Whether the final status of a deleted pod is written before its removal.
     tells_ends: bool = True
 
 
 class _WatchedPods(ApiStatusClient):
-    """Reads pods as the watch has them."""
+    """Reads pods from the watch instead of the server."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client)
@@ -79,23 +79,23 @@ class _WatchedPods(ApiStatusClient):
             del self._by_name[pod.key]
 
     async def get(self, namespace: str, name: str) -> Object:
-        found = self._by_name.get((namespace, name))
-        if found is None:
+        pod = self._by_name.get((namespace, name))
+        if pod is None:
             raise NotFoundError(f'pods "{name}" not found')
-        return found
+        return pod
 
     async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
-        """What the server has taken it holds: of its answer only the metadata is new."""
+        """The patched status is known, so the server returns the metadata only."""
         path = PODS.path(namespace, name, "status")
         reply = await self._client.request("PATCH", path, body=patch, headers=_PATCH_HEADERS)
-        answer: Object = decode(reply.body, None, f"PATCH {path}")
+        updated: Object = decode(reply.body, None, f"PATCH {path}")
         known: Object = self._by_name.get((namespace, name)) or {}
         status = {**(known.get("status") or {}), **patch["status"]}
-        return {**known, "metadata": answer["metadata"], "status": status}
+        return {**known, "metadata": updated["metadata"], "status": status}
 
 
 class _HollowKubelet:
-    """One run of a node's kubelet."""
+    """One run of a node's kubelet, from start to stop."""
 
     def __init__(
         self, shared: SharedParts, world: SimWorld, settings: NodeSettings, facts: MachineFacts
@@ -158,7 +158,7 @@ class _HollowKubelet:
 
 
 class HollowNode:
-    """Constructing one starts nothing. What is put while its kubelet is silent the next kubelet finds."""
+    """Objects that arrive while the kubelet is stopped are passed to the next one."""
 
     def __init__(self, shared: SharedParts, settings: NodeSettings, facts: MachineFacts) -> None:
         self.settings = settings
@@ -174,7 +174,7 @@ class HollowNode:
             pulling=pulling_of(shared.scenario, settings.name),
             ips=settings.addresses,
         )
-        self._agent: _HollowKubelet | None = None
+        self._kubelet: _HollowKubelet | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -183,31 +183,31 @@ class HollowNode:
 
     @property
     def is_ready(self) -> bool:
-        """Registered, with its kubelet at work."""
-        return self._agent is not None and self._agent.reporter.registered.is_set()
+        """Registered, with a running kubelet."""
+        return self._kubelet is not None and self._kubelet.reporter.registered.is_set()
 
     @property
     def uid(self) -> str:
-        """That of its object on the server; "" while there is none."""
-        if self._agent is not None and self._agent.reporter.uid:
-            return self._agent.reporter.uid
+        """The UID of its Node object; "" while it has none."""
+        if self._kubelet is not None and self._kubelet.reporter.uid:
+            return self._kubelet.reporter.uid
         return "" if self.node is None else str(self.node["metadata"]["uid"])
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Put a kubelet to work, which goes on with what is there."""
+        """Start a kubelet, which takes over the existing pods."""
         facts = replace(self._facts, boot_id=f"{self.name}-{self._boots}")
-        self._agent = _HollowKubelet(self._shared, self._world, self.settings, facts)
+        self._kubelet = _HollowKubelet(self._shared, self._world, self.settings, facts)
         if self.node is not None:
-            self._agent.reporter.put(self.node)
+            self._kubelet.reporter.put(self.node)
         for pod in self._pods.values():
-            self._agent.put(pod)
+            self._kubelet.put(pod)
         if self._is_complete:
-            self._agent.core.sync_loop.api_pods.complete()
-        self._task = group.create_task(self._agent.run(), name=f"agent of node {self.name}")
+            self._kubelet.core.sync_loop.api_pods.complete()
+        self._task = group.create_task(self._kubelet.run(), name=f"kubelet of {self.name}")
 
     async def stop(self, *, is_machine: bool = False) -> None:
-        """Silence its kubelet; with the machine everything that runs on it ends as well."""
-        task, self._task, self._agent = self._task, None, None
+        """Stop its kubelet; with `is_machine` also power off the machine, which ends all containers."""
+        task, self._task, self._kubelet = self._task, None, None
         if task is not None:
             await cancel_and_wait(task, seconds=_STOP_SECONDS)
         if is_machine:
@@ -218,27 +218,27 @@ class HollowNode:
 
     def put_pod(self, pod: NodePod) -> None:
         self._pods[pod.uid] = pod
-        if self._agent is not None:
-            self._agent.put(pod)
+        if self._kubelet is not None:
+            self._kubelet.put(pod)
 
     def remove_pod(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)
-        if pod is not None and self._agent is not None:
-            self._agent.remove(pod)
+        if pod is not None and self._kubelet is not None:
+            self._kubelet.remove(pod)
 
     def complete(self) -> None:
-        """All its pods were put."""
+        """All pods of the first list were put."""
         self._is_complete = True
-        if self._agent is not None:
-            self._agent.core.sync_loop.api_pods.complete()
+        if self._kubelet is not None:
+            self._kubelet.core.sync_loop.api_pods.complete()
 
     def put_node(self, node: Object) -> None:
         self.node = node
-        if self._agent is not None:
-            self._agent.reporter.put(node)
+        if self._kubelet is not None:
+            self._kubelet.reporter.put(node)
 
     def remove_node(self, uid: str) -> None:
         if self.node is not None and self.node["metadata"]["uid"] == uid:
             self.node = None
-        if self._agent is not None:
-            self._agent.reporter.remove(uid)
+        if self._kubelet is not None:
+            self._kubelet.reporter.remove(uid)

@@ -4,8 +4,8 @@
     ... await nodes.run() ...
     nodes.tally
 
-Each node is a whole kubelet; they share what would cost each of them a connection. When `run` is cancelled nothing is
-removed from the server: that is left to the caller.
+Each node is a complete kubelet; all share one client and its connections. When `run` is cancelled, the objects on the
+server remain: the caller deletes them.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ class HollowSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, Any], ...] = ()
     tells_events: bool = False
-    # Off, a pod that is deleted goes without telling first how it ended: one request less for each.
+    # If False, deleted pods skip the final status update, which saves one request each.
     tells_ends: bool = True
-    # Where the identity of its kubelets is kept; without it a new process is another set of nodes.
+    # Holds the identity of the kubelets; without it a restarted process counts as other nodes.
     data: Path | None = None
 
 
 def percentile(values: array[float], part: float) -> float:
-    """The value that this part of all does not exceed; 0 where there is none."""
+    """The value that a share of `part` does not exceed; 0 without values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else 0.0
 
 
 class HollowProgress:
-    """What became of the pods: how many are in each phase, and how long they took to run.
+    """Counts pods by phase and measures how long each took to run.
 
-    Times are the event loop's. A pod's way to Running is counted once, from when it was asked for where that is
-    known, and otherwise from when it was first seen.
+    Times are the event loop's. The time to Running is measured once per pod, from its creation request if known,
+    otherwise from its first event.
     """
 
     def __init__(self) -> None:
@@ -79,10 +79,10 @@ class HollowProgress:
         self.gone = 0
         self.away = 0
         self.outages = 0
-        self._asked: dict[tuple[str, str], float] = {}
-        # Of each pod that is there: its phase and the restarts of its containers.
+        self._requested: dict[tuple[str, str], float] = {}
+        # The phase of each existing pod and its container restarts.
         self._pods: dict[str, tuple[str, int]] = {}
-        # Since when a pod that does not run yet is waited for.
+        # Start of the measurement for pods that are not running yet.
         self._since: dict[str, float] = {}
 
     @property
@@ -90,8 +90,8 @@ class HollowProgress:
         return len(self._pods)
 
     def ask(self, namespace: str, name: str, now: float) -> None:
-        """A pod of this name is about to be created."""
-        self._asked[namespace, name] = now
+        """Record that a pod of this name is about to be created."""
+        self._requested[namespace, name] = now
 
     def put(self, pod: Mapping[str, Any], now: float) -> None:
         metadata, status = pod["metadata"], pod.get("status") or {}
@@ -100,11 +100,11 @@ class HollowProgress:
         before = self._pods.get(uid)
         if before is None:
             self.seen += 1
-            asked = self._asked.pop((metadata["namespace"], metadata["name"]), None)
-            if asked is not None or phase != "Running":
-                self._since[uid] = now if asked is None else asked
+            requested = self._requested.pop((metadata["namespace"], metadata["name"]), None)
+            if requested is not None or phase != "Running":
+                self._since[uid] = now if requested is None else requested
         else:
-            self._leave(before[0])
+            self._uncount(before[0])
             self.restarts += max(restarts - before[1], 0)
         self.phases[phase] += 1
         self._pods[uid] = (phase, restarts)
@@ -115,17 +115,17 @@ class HollowProgress:
         before = self._pods.pop(uid, None)
         if before is not None:
             self.gone += 1
-            self._leave(before[0])
+            self._uncount(before[0])
             self._since.pop(uid, None)
 
-    def _leave(self, phase: str) -> None:
+    def _uncount(self, phase: str) -> None:
         self.phases[phase] -= 1
         if not self.phases[phase]:
             del self.phases[phase]
 
 
 class HollowNodes:
-    """`nodes` by name; `tally` of what became of their pods."""
+    """`nodes` by name; `tally` counts their pods."""
 
     def __init__(
         self, client: Client, settings: HollowSettings, clock: Clock, scenario: Scenario | None = None
@@ -146,23 +146,23 @@ class HollowNodes:
             KubeletIdentity(settings.data),
             tells_ends=settings.tells_ends,
         )
-        made = [_node(shared, settings, number) for number in range(settings.nodes)]
-        self.nodes: dict[str, HollowNode] = {each.name: each for each in made}
-        # A watch of a single node's pods is less than half of the work, for the server and for us.
-        only = made[0].name if len(made) == 1 else ""
+        nodes = [_node(shared, settings, number) for number in range(settings.nodes)]
+        self.nodes: dict[str, HollowNode] = {each.name: each for each in nodes}
+        # A watch of a single node's pods is less than half the work for server and client.
+        only = nodes[0].name if len(nodes) == 1 else ""
         selector = f"spec.nodeName={only}" if only else "spec.nodeName!="
-        self._pod_feed = SharedWatch(
+        self._pod_watch = SharedWatch(
             client,
             PODS,
-            self._take_pod,
+            self._on_pod,
             confirm=membership.check,
             wanted=lambda pod: _node_of(pod) in self.nodes,
             field_selector=selector,
         )
-        self._node_feed = SharedWatch(
+        self._node_watch = SharedWatch(
             client,
             NODES,
-            self._take_node,
+            self._on_node,
             confirm=membership.check,
             label_selector=f"{HOLLOW_LABEL}={settings.name}",
         )
@@ -172,39 +172,37 @@ class HollowNodes:
         return sum(each.is_ready for each in self.nodes.values())
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises what a server that refuses it says."""
+        """Run until cancelled. Raises the error if the server refuses the watch."""
         async with asyncio.TaskGroup() as group:
             if self._recorder is not None:
                 group.create_task(self._recorder.run(), name="events")
-            group.create_task(self._pod_feed.run(), name="pods of hollow nodes")
-            group.create_task(self._node_feed.run(), name="hollow nodes")
+            group.create_task(self._pod_watch.run(), name="pods of hollow nodes")
+            group.create_task(self._node_watch.run(), name="hollow nodes")
             group.create_task(self._complete(), name="first list of pods")
             for node in self.nodes.values():
                 node.start(group)
                 if next(self._scenario.outages(node.name), None) is not None:
-                    group.create_task(self._disturb(node, group), name=f"outages of {node.name}")
+                    group.create_task(self._run_outages(node, group), name=f"outages of {node.name}")
 
     async def _complete(self) -> None:
-        await self._pod_feed.synced.wait()
+        await self._pod_watch.synced.wait()
         for node in self.nodes.values():
             node.complete()
 
-    async def _disturb(self, node: HollowNode, group: asyncio.TaskGroup) -> None:
-        began = asyncio.get_running_loop().time()
+    async def _run_outages(self, node: HollowNode, group: asyncio.TaskGroup) -> None:
+        start = asyncio.get_running_loop().time()
         for outage in self._scenario.outages(node.name):
-            await _until(began + outage.begin)
+            await _until(start + outage.begin)
             self.tally.away += 1
             self.tally.outages += 1
             await node.stop(is_machine=outage.is_machine)
             if outage.end is None:
                 return
-            await _until(began + outage.end)
+            await _until(start + outage.end)
             self.tally.away -= 1
             node.start(group)
 
-    # What the watches bring
-
-    def _take_pod(self, type_: EventType, obj: Object) -> None:
+    def _on_pod(self, type_: EventType, obj: Object) -> None:
         node = self.nodes[_node_of(obj)]
         if type_ is EventType.DELETED:
             uid = obj["metadata"]["uid"]
@@ -214,7 +212,7 @@ class HollowNodes:
             self.tally.put(obj, asyncio.get_running_loop().time())
             node.put_pod(NodePod(obj))
 
-    def _take_node(self, type_: EventType, obj: Object) -> None:
+    def _on_node(self, type_: EventType, obj: Object) -> None:
         node = self.nodes.get(obj["metadata"]["name"])
         if node is None:
             return
@@ -225,7 +223,7 @@ class HollowNodes:
 
 
 def _node(shared: SharedParts, settings: HollowSettings, number: int) -> HollowNode:
-    # Each has an address of its own, from a range that is nobody's.
+    # A unique address from the shared address space of RFC 6598, which is not routed.
     address = f"100.{64 + (number >> 16)}.{(number >> 8) & 255}.{number & 255}"
     facts = MachineFacts(
         settings.cores,
@@ -252,5 +250,5 @@ def _node_of(pod: Object) -> str:
     return str((pod.get("spec") or {}).get("nodeName") or "")
 
 
-async def _until(moment: float) -> None:
-    await asyncio.sleep(max(0.0, moment - asyncio.get_running_loop().time()))
+async def _until(when: float) -> None:
+    await asyncio.sleep(max(0.0, when - asyncio.get_running_loop().time()))

@@ -1,7 +1,7 @@
-"""A simulation's scenario: how pods behave, what images do, when nodes are away.
+"""A simulation's scenario: how pods behave, how long images take to pull, when nodes are down.
 
-Data, and the random choices made from it. The seed of a choice is the scenario's seed with the name of its subject: the
-same scenario for the same names gives the same run, whatever other pods there are and in whatever order they come.
+Each random choice is seeded with the scenario's seed and the name of its subject. The same scenario and names therefore
+give the same run, regardless of other pods and of the order in which they arrive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podlife.api.selectors import EVERYTHING, LabelSelector
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A length of time: at least `seconds`, and up to `jitter_seconds` more."""
+    """A duration: `seconds` plus up to `jitter_seconds`."""
 
     seconds: float = 0.0
     jitter_seconds: float = 0.0
@@ -27,7 +27,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """`times` is how many of its runs end so; None is all of them."""
+    """The first `times` runs crash; None means all."""
 
     after: Wait = Wait()
     code: int = 1
@@ -37,7 +37,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """How a container ends when it is asked to; without `after` it has to be killed."""
+    """How a container exits on the stop signal; without `after` it has to be killed."""
 
     after: Wait | None = Wait()
     code: int = 143
@@ -45,7 +45,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Conduct:
-    """How a container behaves; what is None or empty is as ever: it starts at once, and runs until it is stopped."""
+    """How a container behaves. By default it starts at once and runs until it is stopped."""
 
     start: Wait | None = None
     crash: Crash | None = None
@@ -59,7 +59,7 @@ class Conduct:
 
 @dataclass(frozen=True, slots=True)
 class PodRule:
-    """Of the pods that it selects, a share behaves so: all containers of them, or those named."""
+    """Applies `conduct` to a share of the selected pods: to all their containers, or the named ones."""
 
     namespaces: tuple[str, ...] = ()
     labels: LabelSelector = EVERYTHING
@@ -70,7 +70,7 @@ class PodRule:
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """`name` is a pattern: * is any text. With an `error` the image cannot be pulled."""
+    """`name` is a shell pattern. With an `error` the pull fails."""
 
     name: str
     pull: Wait = Wait()
@@ -79,8 +79,8 @@ class ImageRule:
 
 @dataclass(frozen=True, slots=True)
 class NodeOutage:
-    """A node is away from one moment to another, in seconds of the simulation; None is for good. A machine that is
-    off has lost what ran on it; otherwise only its kubelet is silent."""
+    """A node is down from `begin` to `end`, in seconds of the simulation; None means for good. With `is_machine` its
+    containers are lost; otherwise only its kubelet is stopped."""
 
     begin: float
     end: float | None
@@ -89,7 +89,7 @@ class NodeOutage:
 
 @dataclass(frozen=True, slots=True)
 class NodeRule:
-    """A share of the nodes that its patterns name is away: once (`at`), or again and again (`every`, on average)."""
+    """A share of the matching nodes is down: once (`at`), or repeatedly (`every_seconds`, on average)."""
 
     names: tuple[str, ...] = ()
     share: float = 1.0
@@ -101,7 +101,7 @@ class NodeRule:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Of rules that fit, the first counts."""
+    """The first matching rule applies."""
 
     seed: int = 0
     pods: tuple[PodRule, ...] = ()
@@ -109,14 +109,14 @@ class Scenario:
     nodes: tuple[NodeRule, ...] = field(default=())
 
     def chance(self, *about: object) -> Random:
-        """Chance that belongs to these words alone."""
-        return Random(f"{self.seed}/{'/'.join(map(str, about))}")  # noqa: S311 - plays a part, guards nothing
+        """A random generator for this subject alone."""
+        return Random(f"{self.seed}/{'/'.join(map(str, about))}")  # noqa: S311 - a simulation, not security
 
     def image(self, name: str) -> ImageRule | None:
         return next((rule for rule in self.images if fnmatchcase(name, rule.name)), None)
 
     def outages(self, node: str) -> Iterator[NodeOutage]:
-        """When this node is away, one after the other; without end where it goes away again and again."""
+        """The outages of this node in order; an endless iterator if they repeat."""
         for number, rule in enumerate(self.nodes):
             chance = self.chance("node", number, node)
             is_named = not rule.names or any(fnmatchcase(node, name) for name in rule.names)

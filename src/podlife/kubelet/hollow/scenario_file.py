@@ -1,4 +1,4 @@
-"""A scenario as people write it, in YAML, and the same words as annotations of a pod.
+"""Parses a scenario file, and the same fields in annotations of a pod.
 
 seed: 7
 pods:
@@ -39,21 +39,21 @@ from .scenario_values import (
 )
 
 ANNOTATIONS = "sim.podlife.dev/"
-_MOST_BYTES = 1 << 20
-_MOST_TOLD = 20
-# Whoever may create pods may write them: none costs more than it should.
-_MOST_ANNOTATION = 1000
+_MAX_BYTES = 1 << 20
+_MAX_SHOWN = 20
+# Annotations come from any user who may create pods: limit the cost of parsing.
+_MAX_ANNOTATION = 1000
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Raises ConfigError: one line, with every mistake and where it is."""
+    """Raises ConfigError: one line, with every mistake and its line number."""
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    if len(data) > _MOST_BYTES:
-        raise ConfigError(f"{path} is larger than a scenario ever is: write at most {_MOST_BYTES >> 20} MiB")
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(f"{path} exceeds the maximum size of a scenario ({_MAX_BYTES >> 20} MiB)")
     try:
         return parse_scenario(data.decode())
     except UnicodeDecodeError:
@@ -68,28 +68,28 @@ def parse_scenario(text: str) -> Scenario:
     node = compose(text, notes, _invalid)
     values = {} if node is None else read_fields(notes, node, "", _SCENARIO)
     if notes.mistakes:
-        raise ConfigError(_told(sorted(notes.mistakes, key=lambda each: each.line)))
+        raise ConfigError(_joined(sorted(notes.mistakes, key=lambda each: each.line)))
     return Scenario(**values)
 
 
 def annotated(conduct: Conduct, annotations: Mapping[str, str], container: str) -> Conduct:
-    """The conduct with what the pod itself says of it; raises ConfigError, which names the annotation."""
+    """The conduct with the pod's annotations applied; raises ConfigError, which names the annotation."""
     own = {key: text for key, text in annotations.items() if key.startswith(ANNOTATIONS)}
     if not own:
         return conduct
     notes = Diagnostics()
     values: dict[str, Any] = {}
     for key, text in own.items():
-        word = key.removeprefix(ANNOTATIONS)
-        read = {**_CONDUCT, "containers": read_texts}.get(word)
+        field = key.removeprefix(ANNOTATIONS)
+        read = {**_CONDUCT, "containers": read_texts}.get(field)
         if read is None:
-            raise ConfigError(f"annotation {key} is not known: there is {', '.join(_CONDUCT)}")
-        if len(text) > _MOST_ANNOTATION:
-            raise ConfigError(f"annotation {key} is longer than {_MOST_ANNOTATION} letters: write less")
+            raise ConfigError(f"unknown annotation {key}: choose from {', '.join(_CONDUCT)}")
+        if len(text) > _MAX_ANNOTATION:
+            raise ConfigError(f"annotation {key} exceeds {_MAX_ANNOTATION} characters")
         if (node := compose(text, notes, _invalid)) is not None:
-            values[word] = read(notes, node, word)
+            values[field] = read(notes, node, field)
         if notes.mistakes:
-            # The line is of use where the text cannot be read as YAML.
+            # The line number only helps if the text is not valid YAML.
             first = notes.mistakes[0]
             raise ConfigError(f"annotation {key}: {first if node is None else first.text}")
     named = values.pop("containers", ())
@@ -97,26 +97,23 @@ def annotated(conduct: Conduct, annotations: Mapping[str, str], container: str) 
 
 
 def _invalid(error: Any) -> str:
-    reason = getattr(error, "problem", None) or " ".join(str(error).split()) or "it is too deep"
+    reason = getattr(error, "problem", None) or " ".join(str(error).split()) or "nested too deeply"
     return f"invalid YAML: {reason}"
 
 
-def _told(mistakes: list[Mistake]) -> str:
-    more = f"; and {len(mistakes) - _MOST_TOLD} more" if len(mistakes) > _MOST_TOLD else ""
-    return "; ".join(map(str, mistakes[:_MOST_TOLD])) + more
+def _joined(mistakes: list[Mistake]) -> str:
+    more = f"; and {len(mistakes) - _MAX_SHOWN} more" if len(mistakes) > _MAX_SHOWN else ""
+    return "; ".join(map(str, mistakes[:_MAX_SHOWN])) + more
 
 
 def _python(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key.replace("-", "_"): value for key, value in values.items()}
 
 
-# What stands at each key
-
-
 def _positive(notes: Diagnostics, node: YamlNode, path: str) -> float | None:
     seconds = read_seconds(notes, node, path)
     if seconds is not None and seconds <= 0:
-        notes.add(node, f"{path} must be longer than nothing")
+        notes.add(node, f"{path} must be greater than zero")
         return None
     return seconds
 
@@ -126,7 +123,7 @@ def _labels(notes: Diagnostics, node: YamlNode, path: str) -> LabelSelector | No
     try:
         return None if text is None else parse_label_selector(text)
     except ValueError as error:
-        notes.add(node, f"{path} is not a label selector: {error}")
+        notes.add(node, f"{path} is not a valid label selector: {error}")
         return None
 
 
@@ -224,7 +221,7 @@ def _nodes(notes: Diagnostics, node: YamlNode, path: str) -> tuple[NodeRule, ...
         before = len(notes.mistakes)
         values = read_fields(notes, each, where, _NODE)
         if len(notes.mistakes) == before and ("at" in values) == ("every" in values):
-            notes.add(each, f"{where} needs either at (once) or every (again and again)")
+            notes.add(each, f"{where} needs either at (once) or every (repeatedly)")
         return NodeRule(
             names=values.get("names", ()),
             share=values.get("share", 1.0),

@@ -1,4 +1,4 @@
-"""The values of a scenario, and how what is wrong with them is phrased."""
+"""Parses the values of a scenario, and phrases the errors in them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from podlife.api.yaml_fields import Diagnostics, Read, YamlNode, known_entries
 
 T = TypeVar("T")
 
-_MOST_SECONDS = 10 * 365 * 86_400.0
+_MAX_SECONDS = 10 * 365 * 86_400.0
 
 
 def read_fields(
     notes: Diagnostics, node: YamlNode, path: str, known: Mapping[str, Read], required: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The values of a mapping by their keys; without those that are wrong."""
+    """The values of a mapping by key, without the invalid ones."""
 
     def phrase(key_node: YamlNode, key: str, first_line: int) -> str:
         where = f"{path}.{key}" if path else key
         if first_line:
-            return f"{where} is there twice: leave one of them out"
+            return f"duplicate field {where}"
         close = difflib.get_close_matches(key, known, 1)
-        meant = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
-        return f"{where} is not known: {meant}"
+        meant = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+        return f"unknown field {where}: {meant}"
 
     if node.id != "mapping":
         notes.add(node, f"{path or 'this'} must be a mapping with {', '.join(known)}")
@@ -45,18 +45,18 @@ def read_fields(
 def read_items(
     notes: Diagnostics, node: YamlNode, path: str, read: Callable[[YamlNode, str], T | None]
 ) -> list[T]:
-    """What `read` makes of each item of a list."""
+    """Call `read` for each item of a list."""
     if node.id != "sequence":
         notes.add(node, f"{path} must be a list")
         return []
-    found = [read(each, f"{path}[{number}]") for number, each in enumerate(node.value)]
-    return [each for each in found if each is not None]
+    values = [read(each, f"{path}[{number}]") for number, each in enumerate(node.value)]
+    return [each for each in values if each is not None]
 
 
 def scalar(
     read: Callable[[str], T | None], expected: str
 ) -> Callable[[Diagnostics, YamlNode, str], T | None]:
-    """A `Read` of one value; `read` returns None for what is not `expected`."""
+    """A `Read` of one value; `read` returns None if it is not `expected`."""
 
     def checked(notes: Diagnostics, node: YamlNode, path: str) -> T | None:
         value = read(node.value) if node.id == "scalar" else None
@@ -67,15 +67,15 @@ def scalar(
     return checked
 
 
-def whole_number(least: int, most: int | None = None) -> Read:
+def whole_number(minimum: int, maximum: int | None = None) -> Read:
     def read(text: str) -> int | None:
         digits = text.removeprefix("-")
-        # More digits than this are beyond every bound, and slow to read.
+        # Longer numbers exceed every limit and are slow to parse.
         if not (digits.isascii() and digits.isdecimal() and len(digits) < 20):
             return None
-        return int(text) if least <= int(text) and (most is None or int(text) <= most) else None
+        return int(text) if minimum <= int(text) and (maximum is None or int(text) <= maximum) else None
 
-    bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
+    bounds = f"of {minimum} or more" if maximum is None else f"from {minimum} to {maximum}"
     return scalar(read, f"a whole number {bounds}")
 
 
@@ -89,18 +89,18 @@ def _share(text: str) -> float | None:
 
 def _seconds(text: str) -> float | None:
     is_number = re.fullmatch(NUMBER, text.strip()) is not None
-    found = float(text) if is_number else parse_duration_with_days(text.strip())
-    return found if found is not None and found <= _MOST_SECONDS else None
+    seconds = float(text) if is_number else parse_duration_with_days(text.strip())
+    return seconds if seconds is not None and seconds <= _MAX_SECONDS else None
 
 
-read_text = scalar(str, "a text")
+read_text = scalar(str, "a string")
 read_truth = scalar(lambda text: {"true": True, "false": False}.get(text.lower()), "true or false")
-read_share = scalar(_share, "a part of all: write 0.25 or 25%")
-read_seconds = scalar(_seconds, "a length of time: write 40s, 1m30s or 500ms")
+read_share = scalar(_share, "a share such as 0.25 or 25%")
+read_seconds = scalar(_seconds, "a duration such as 40s, 1m30s or 500ms")
 
 
 def read_texts(notes: Diagnostics, node: YamlNode, path: str) -> tuple[str, ...]:
-    """Several, or one without the brackets."""
+    """A list, or a single string."""
     if node.id == "scalar":
         return (str(node.value),)
     return tuple(read_items(notes, node, path, partial(read_text, notes)))

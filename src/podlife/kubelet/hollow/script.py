@@ -1,4 +1,4 @@
-"""Turns a scenario, and the annotations of pods, into what each simulated container does."""
+"""Derives the behaviour of each simulated container from the scenario and the pod's annotations."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from podlife.kubelet.runtimes.sim import Behaviour, Pulling, Script
 from .scenario import Conduct, PodRule, Scenario
 from .scenario_file import ANNOTATIONS, annotated
 
-_AS_EVER = Conduct()
-_ORDINARY = Behaviour()
+_DEFAULT_CONDUCT = Conduct()
+_DEFAULT_BEHAVIOUR = Behaviour()
 
 
 def script_of(scenario: Scenario) -> Script:
-    """What a pod says of itself (annotations) counts more than what the scenario says of it."""
+    """The pod's annotations take precedence over the scenario."""
 
     def script(sandbox: SandboxConfig, container: ContainerConfig) -> Behaviour:
         conduct = _conduct(scenario, sandbox, container.name)
@@ -23,16 +23,20 @@ def script_of(scenario: Scenario) -> Script:
                 conduct = annotated(conduct, sandbox.annotations, container.name)
             except ConfigError as error:
                 return Behaviour(refusal=str(error))
-        return _ORDINARY if conduct is _AS_EVER else _behaviour(scenario, conduct, sandbox, container)
+        return (
+            _DEFAULT_BEHAVIOUR
+            if conduct is _DEFAULT_CONDUCT
+            else _behaviour(scenario, conduct, sandbox, container)
+        )
 
     return script
 
 
 def pulling_of(scenario: Scenario, node: str) -> Pulling:
-    """How long an image takes on this node, and why it does not come."""
+    """Returns how long an image takes to pull on this node, and the error, if any."""
 
     def pulling(image: str) -> tuple[float, str]:
-        # Who writes a rule writes the image as the pod has it, with a tag or without.
+        # A rule may name the image as the pod does, without the default tag.
         rule = scenario.image(image) or scenario.image(image.removesuffix(":latest"))
         if rule is None:
             return 0.0, ""
@@ -43,15 +47,15 @@ def pulling_of(scenario: Scenario, node: str) -> Pulling:
 
 def _conduct(scenario: Scenario, sandbox: SandboxConfig, container: str) -> Conduct:
     for number, rule in enumerate(scenario.pods):
-        if _fits(rule, sandbox, container) and (
+        if _matches(rule, sandbox, container) and (
             rule.share >= 1.0
             or scenario.chance("pod", number, sandbox.namespace, sandbox.name).random() < rule.share
         ):
             return rule.conduct
-    return _AS_EVER
+    return _DEFAULT_CONDUCT
 
 
-def _fits(rule: PodRule, sandbox: SandboxConfig, container: str) -> bool:
+def _matches(rule: PodRule, sandbox: SandboxConfig, container: str) -> bool:
     return (
         (not rule.namespaces or sandbox.namespace in rule.namespaces)
         and (not rule.containers or container in rule.containers)

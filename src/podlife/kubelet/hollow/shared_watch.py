@@ -1,8 +1,8 @@
 """One watch of a resource for all hollow nodes: reports every object that is added, changed or deleted.
 
-After an interruption it resumes; where its resourceVersion has expired it lists again, and reports what is gone as
-deleted once the server is confirmed to be the same cluster's. It never gives up, and says when the first list is
-complete.
+After an interruption it resumes; if its resourceVersion has expired it lists again, confirms that the server still
+belongs to the same cluster, and reports missing objects as deleted. It retries indefinitely; `synced` is set after the
+first list.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, Unauthori
 
 log = logging.getLogger(__name__)
 
-_FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0
+_FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.5, 30.0
 
 
 class SharedWatch:
-    """`changed` is told of an object with its kind of change, without the record of who manages its fields, which is
-    half of it. Of objects that are not `wanted` nothing is kept and nothing told. `confirm` raises `PodlifeError` if
-    the server must not be believed."""
+    """Calls `changed` with each event's type and object, without managedFields, which are half of it. Objects that
+    are not `wanted` are ignored. `confirm` raises `PodlifeError` if the server must not be trusted."""
 
     def __init__(
         self,
@@ -48,11 +47,11 @@ class SharedWatch:
         self._options = WatchOptions(
             label_selector=label_selector, field_selector=field_selector, resume_seconds=math.inf
         )
-        # The newest of each as it was told of, to tell of its end with where that was missed.
+        # The last reported state of each object, to report a deletion that the watch missed.
         self._known: dict[str, Object] = {}
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises what no patience helps against: not known, or not allowed."""
+        """Run until cancelled. Raises UnauthorizedError or ForbiddenError before the first list, else retries."""
         delay = _FIRST_DELAY_SECONDS
         while True:
             try:
@@ -64,7 +63,7 @@ class SharedWatch:
                 delay = _FIRST_DELAY_SECONDS
             except PodlifeError as error:
                 log.warning("watch of %s failed, retrying: %s", self._ref, error)
-                delay = min(delay * 2, _MOST_DELAY_SECONDS)
+                delay = min(delay * 2, _MAX_DELAY_SECONDS)
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
 
     async def _follow(self) -> None:
@@ -73,24 +72,24 @@ class SharedWatch:
             async for event in events:
                 if not isinstance(event, Bookmark):
                     if listed is None:
-                        self._take(event.type, event.object)
+                        self._handle(event.type, event.object)
                     elif self._is_wanted(event.object):
                         listed.append(event.object)
                 elif event.is_synced and listed is not None:
                     await self._confirm()
-                    self._take_list(listed)
+                    self._handle_list(listed)
                     listed = None
 
-    def _take_list(self, listed: list[Object]) -> None:
+    def _handle_list(self, listed: list[Object]) -> None:
         unseen = dict(self._known)
         for obj in listed:
             unseen.pop(obj["metadata"]["uid"], None)
-            self._take(EventType.ADDED, obj)
+            self._handle(EventType.ADDED, obj)
         for gone in unseen.values():
-            self._take(EventType.DELETED, gone)
+            self._handle(EventType.DELETED, gone)
         self.synced.set()
 
-    def _take(self, type_: EventType, obj: Object) -> None:
+    def _handle(self, type_: EventType, obj: Object) -> None:
         if not self._is_wanted(obj):
             return
         metadata = obj["metadata"]

@@ -64,23 +64,23 @@ def test_a_container_that_runs_out_of_memory_ends_as_one_that_was_killed() -> No
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("pods:\n- strat: 2s\n", r"line 2: pods\[0\]\.strat is not known: did you mean start\?"),
-        ("pods:\n- start: 2s\n  start: 3s\n", r"line 3: pods\[0\]\.start is there twice"),
-        ("pods:\n-\n  start: soon\n", r"line 3: pods\[0\]\.start must be a length of time: write 40s"),
-        ("pods:\n- start: -2s\n", r"line 2: pods\[0\]\.start must be a length of time"),
+        ("pods:\n- strat: 2s\n", r"line 2: unknown field pods\[0\]\.strat: did you mean start\?"),
+        ("pods:\n- start: 2s\n  start: 3s\n", r"line 3: duplicate field pods\[0\]\.start"),
+        ("pods:\n-\n  start: soon\n", r"line 3: pods\[0\]\.start must be a duration such as 40s"),
+        ("pods:\n- start: -2s\n", r"line 2: pods\[0\]\.start must be a duration"),
         ("pods: [{crash: {code: 0}}]", r"pods\[0\]\.crash\.code must be a whole number from 1 to 255"),
         ("pods: [{crash: {code: 99999999999999999999999}}]", r"must be a whole number from 1 to 255"),
         ("pods: [{crash: {code: one}}]", r"must be a whole number from 1 to 255"),
-        ("pods: [{share: 120%}]", r"pods\[0\]\.share must be a part of all: write 0\.25 or 25%"),
-        ("pods: [{labels: 'a b'}]", r"pods\[0\]\.labels is not a label selector"),
+        ("pods: [{share: 120%}]", r"pods\[0\]\.share must be a share such as 0\.25 or 25%"),
+        ("pods: [{labels: 'a b'}]", r"pods\[0\]\.labels is not a valid label selector"),
         ("pods: {start: 2s}", r"pods must be a list"),
         ("pods: [2s]", r"pods\[0\] must be a mapping with namespaces, labels"),
-        ("pods: [{message: [a]}]", r"pods\[0\]\.message must be a text"),
+        ("pods: [{message: [a]}]", r"pods\[0\]\.message must be a string"),
         ("pods: [{crash: {out-of-memory: perhaps}}]", r"must be true or false"),
         ("images: [{error: no}]", r"line 1: images\[0\] needs name"),
         ("nodes: [{for: 1m}]", r"nodes\[0\] needs either at \(once\) or every"),
         ("nodes: [{at: 1m, every: 1m}]", r"nodes\[0\] needs either at \(once\) or every"),
-        ("nodes: [{every: 0}]", r"nodes\[0\]\.every must be longer than nothing"),
+        ("nodes: [{every: 0}]", r"nodes\[0\]\.every must be greater than zero"),
         ("nodes: [{at: 1s, what: both}]", r"must be agent \(silent\) or machine \(off\)"),
         ("[a]", r"line 1: this must be a mapping with seed, pods, images, nodes"),
         ("pods:\n  - a: [\n", r"line 3: invalid YAML"),
@@ -104,13 +104,13 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_told_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read .*: No such file"):
         load_scenario(tmp_path / "none")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="UTF-8"):
         load_scenario(tmp_path / "binary")
     (tmp_path / "large").write_bytes(b"#" * (2 << 20))
-    with pytest.raises(ConfigError, match="larger than"):
+    with pytest.raises(ConfigError, match="exceeds the maximum size"):
         load_scenario(tmp_path / "large")
 
 
@@ -129,10 +129,10 @@ def test_what_a_pod_says_of_some_containers_is_not_for_the_others() -> None:
 @pytest.mark.parametrize(
     ("annotation", "text", "told"),
     [
-        ("strat", "2s", r"annotation sim\.podlife\.dev/strat is not known: there is start, crash"),
-        ("start", "soon", r"annotation sim\.podlife\.dev/start: start must be a length of time"),
+        ("strat", "2s", r"unknown annotation sim\.podlife\.dev/strat: choose from start, crash"),
+        ("start", "soon", r"annotation sim\.podlife\.dev/start: start must be a duration"),
         ("crash", "{", r"annotation sim\.podlife\.dev/crash: .*invalid YAML"),
-        ("crash", "[" * 1001, r"annotation sim\.podlife\.dev/crash is longer than 1000 letters"),
+        ("crash", "[" * 1001, r"annotation sim\.podlife\.dev/crash exceeds 1000 characters"),
     ],
 )
 def test_an_annotation_that_says_nothing_sensible_is_told_by_its_name(
