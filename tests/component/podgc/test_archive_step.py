@@ -377,7 +377,7 @@ async def test_for_many_pods_of_a_namespace_its_events_are_read_once_and_everybo
 async def test_a_namespace_with_too_many_events_is_asked_about_pod_by_pod(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading_module, "_MOST_HELD", 50)
+    monkeypatch.setattr(reading_module, "_MAX_CACHED", 50)
     shelf, _ = archive_of(world)
     for number in range(61):
         await tell(world, await world.pod(f"web-{number}", phase="Failed"), "Failed", number)
@@ -437,7 +437,7 @@ async def test_a_pod_that_is_archived_again_keeps_the_logs_and_events_that_are_n
 async def test_the_end_of_a_log_is_kept_also_where_its_lines_are_more_than_is_read_of_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading_module, "_MOST_READ_BYTES", 10_000)
+    monkeypatch.setattr(reading_module, "_MAX_READ_BYTES", 10_000)
     shelf, node = archive_of(world)
     await world.pod("web", phase="Failed")
     node.logs["c", False] = b"".join(b"line %6d\n" % number for number in range(5000)) + b"the end\n"
@@ -472,8 +472,8 @@ async def test_events_that_somebody_made_large_are_kept_only_as_far_as_an_entry_
     world: World, monkeypatch: pytest.MonkeyPatch, often: int
 ) -> None:
     """Asked of the pod alone, and from what is held of its namespace."""
-    monkeypatch.setattr(reading_module, "_OFTEN", often)
-    monkeypatch.setattr(reading_module, "MOST_EVENT_BYTES", 10_000)
+    monkeypatch.setattr(reading_module, "_CACHE_REQUESTS", often)
+    monkeypatch.setattr(reading_module, "MAX_EVENT_BYTES", 10_000)
     shelf, _ = archive_of(world)
     pod = await world.pod("web", phase="Failed")
     for number in range(30):
@@ -488,8 +488,8 @@ async def test_events_that_somebody_made_large_are_kept_only_as_far_as_an_entry_
 async def test_a_namespace_whose_events_are_too_large_to_hold_is_asked_about_pod_by_pod(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading_module, "_OFTEN", 0)
-    monkeypatch.setattr(reading_module, "_MOST_HELD_BYTES", 100)
+    monkeypatch.setattr(reading_module, "_CACHE_REQUESTS", 0)
+    monkeypatch.setattr(reading_module, "_MAX_CACHED_BYTES", 100)
     shelf, _ = archive_of(world)
     await tell(world, await world.pod("web", phase="Failed"), "Failed")
     await step_of(world, shelf)(await victim_of(world, "web"))

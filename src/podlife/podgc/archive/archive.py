@@ -26,18 +26,18 @@ _LONGEST_NAME = 160
 
 
 class ArchiveError(PodlifeError):
-    """The archive cannot take or give an entry."""
+    """The archive cannot store or return an entry."""
 
 
 class Archive(Protocol):
     async def check(self) -> None:
-        """Raises ArchiveError where a `put` would surely fail; cheap, asked before anything is read for an entry."""
+        """Raises ArchiveError if a `put` is certain to fail; cheap, called before anything is read for an entry."""
 
     async def get(self, namespace: str, name: str, uid: str) -> Entry | None:
-        """What is kept of the pod already; None for nothing, or nothing that can be read. Raises ArchiveError."""
+        """The existing entry of the pod; None if it is missing or damaged. Raises ArchiveError."""
 
     async def put(self, entry: Entry) -> None:
-        """Keep the entry, in place of an older one of the same UID. Raises ArchiveError. Bounded in time."""
+        """Store the entry, replacing an older one of the same UID. Raises ArchiveError. Bounded in time."""
 
     async def close(self) -> None: ...
 
@@ -68,7 +68,7 @@ class EntryPath:
 def place_of(namespace: str, name: str, uid: str) -> EntryPath:
     """Raises ArchiveError for invalid names."""
     if check_dns_label(namespace) or check_dns_subdomain(name) or not _UID.fullmatch(uid):
-        raise ArchiveError("a pod whose namespace, name or UID is not one of Kubernetes' cannot be archived")
+        raise ArchiveError("cannot archive a pod with an invalid namespace, name or UID")
     return EntryPath(namespace, f"{stem_of(name)}_{uid}{_SUFFIX}")
 
 

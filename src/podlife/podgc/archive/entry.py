@@ -1,9 +1,9 @@
 """An archive entry: one pod, as JSON lines compressed with gzip.
 
-The first line is a header with all that a listing shows, so that a listing reads no more of an entry than its
-beginning. Then come the pod as the server held it, each of its events and each of its logs. A file that was cut short
-or damaged does not pass gzip's checksum and is `DamagedError`, never half an entry. The header is compressed by itself
-(to gzip one file may be several): so it has a checksum of its own, and a listing never shows a damaged one.
+The first line is a header with everything that a list shows, so that a list reads only the beginning of each entry. The
+pod as the server held it follows, then its events and its logs. A truncated or damaged file fails gzip's checksum and
+raises `DamagedError`; an entry is never returned in part. The header is a gzip member with its own checksum, so that a
+list never shows a damaged one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from podlife.api.codec import Object
 from podlife.errors import PodlifeError
 
 FORMAT = "podlife.dev/archive-v1"
-# More than any entry has; a larger file is something else, or meant to exhaust the memory.
-_MOST_BYTES = 64 << 20
-_MOST_HEADER_BYTES = 1 << 20
+# No entry is larger; a larger file is something else, or meant to exhaust memory.
+_MAX_BYTES = 64 << 20
+_MAX_HEADER_BYTES = 1 << 20
 _PIECE_BYTES = 4096
 # zlib's value for a gzip header and checksum.
 _GZIP = 31
@@ -100,14 +100,14 @@ def read_header(file: BinaryIO) -> Header:
 def decode_entry(data: bytes) -> Entry:
     """The whole entry. Raises DamagedError."""
     with gzip.GzipFile(fileobj=io.BytesIO(data), mode="rb") as file:
-        header = _decode_header(_checked(file.readline, _MOST_HEADER_BYTES))
-        rest = _checked(file.read, _MOST_BYTES + 1)
-    if len(rest) > _MOST_BYTES:
+        header = _decode_header(_checked(file.readline, _MAX_HEADER_BYTES))
+        rest = _checked(file.read, _MAX_BYTES + 1)
+    if len(rest) > _MAX_BYTES:
         raise DamagedError("it is larger than any entry")
-    return _gathered(header, _lines(rest.splitlines()))
+    return _assemble(header, _lines(rest.splitlines()))
 
 
-def _gathered(header: Header, lines: Iterable[_Line]) -> Entry:
+def _assemble(header: Header, lines: Iterable[_Line]) -> Entry:
     pod: Object | None = None
     events: list[Object] = []
     logs: list[Log] = []
@@ -134,7 +134,7 @@ def _decode_header(line: bytes) -> Header:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise DamagedError("its first line is not the header of an entry") from None
     if header.format != FORMAT:
-        raise DamagedError(f"it is of the format {header.format!r}, which this version does not know")
+        raise DamagedError(f"unknown format {header.format!r}")
     return header
 
 
@@ -146,17 +146,17 @@ def _header_line(file: BinaryIO) -> bytes:
         if not (piece := file.read(_PIECE_BYTES)):
             raise DamagedError("it was cut short")
         try:
-            line += unpacker.decompress(piece, _MOST_HEADER_BYTES)
+            line += unpacker.decompress(piece, _MAX_HEADER_BYTES)
         except zlib.error:
             raise DamagedError("it is damaged, or not compressed by gzip") from None
-        if len(line) >= _MOST_HEADER_BYTES:
+        if len(line) >= _MAX_HEADER_BYTES:
             break
     return line.partition(b"\n")[0]
 
 
-def _checked(read: Callable[[int], bytes], most: int) -> bytes:
+def _checked(read: Callable[[int], bytes], limit: int) -> bytes:
     try:
-        return read(most)
+        return read(limit)
     except EOFError:
         raise DamagedError("it was cut short") from None
     except (gzip.BadGzipFile, zlib.error):

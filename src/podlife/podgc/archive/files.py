@@ -27,15 +27,15 @@ _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 @dataclass(frozen=True, slots=True)
 class EntryFile:
-    """A file of an entry. `moment` is when the pod was archived."""
+    """A file of an entry. `modified_at` is when the pod was archived."""
 
     place: EntryPath
     bytes: int
-    moment: float
+    modified_at: float
 
 
 def found_in(root: int, namespace: str = "", *, unread: list[str] | None = None) -> Iterator[EntryFile]:
-    """All entries, or those of a namespace, except for what is removed meanwhile. Directories without read permission
+    """All entries, or those of a namespace; entries removed meanwhile are skipped. Directories without read permission
     are added to `unread`. Raises OSError for other failures."""
     for name in [namespace] if namespace else sorted(filter(is_namespace, _names(root))):
         try:
@@ -105,10 +105,10 @@ def open_entry(root: int, place: EntryPath) -> BinaryIO:
 
 def _stat_file(folder: int, name: str) -> os.stat_result | None:
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    return found if stat.S_ISREG(found.st_mode) else None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
 def remove(root: int, place: EntryPath) -> None:

@@ -3,7 +3,7 @@
 
 Guarantees:
 - An entry exists completely or not at all, even after a crash.
-- The total size never exceeds the limit, and no entry is removed before its time, however full the folder is.
+- The total size never exceeds the limit, and no entry is removed before it expires, however full the folder is.
 - Only files of entries are touched.
 
 Several processes may use one folder (see `ledger`). Entries are written to `.partial` first, so that the lock is held
@@ -44,10 +44,10 @@ from podlife.podgc.archive.files import (
 from podlife.podgc.archive.ledger import Holdings, Ledger
 
 # Minimum time between two scans for expired entries.
-_MOST_PRUNE_SECONDS = 60.0
+_MAX_PRUNE_SECONDS = 60.0
 _THREADS = 4
 # Longer than the wait for the lock: a disk that does not answer must not block the collector forever.
-_MOST_SECONDS = 60.0
+_MAX_SECONDS = 60.0
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class ArchiveLimits:
 
     @property
     def prune_seconds(self) -> float:
-        return min(_MOST_PRUNE_SECONDS, self.most_age_seconds / 10)
+        return min(_MAX_PRUNE_SECONDS, self.most_age_seconds / 10)
 
     def since(self, now: datetime) -> datetime | None:
         """Entries of this time or older are expired; None if entries never expire."""
@@ -79,11 +79,11 @@ class ArchiveFolder:
     def __init__(self, path: Path, limits: ArchiveLimits) -> None:
         self.path = path
         self.limits = limits
-        self._turn = threading.Lock()
+        self._thread_lock = threading.Lock()
 
     def open(self, now: datetime) -> None:
         """Create the folder if necessary, remove leftovers and expired entries, and count. Raises ArchiveError."""
-        with self._told():
+        with self._archive_errors():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._root() as root:
                 clear_partial(root)
@@ -91,14 +91,14 @@ class ArchiveFolder:
 
     def check(self, now: datetime) -> None:
         """Remove expired entries. Raises ArchiveError if the folder is full or cannot be used."""
-        with self._told(), self._root() as root, self._changing(root) as ledger:
+        with self._archive_errors(), self._root() as root, self._changing(root) as ledger:
             if ledger.may_prune(self.limits, now):
                 ledger.prune(self.limits.since(now), now)
             self._make_room(ledger, lambda: 1, now)
 
     def read(self, place: EntryPath) -> bytes | None:
         """The entry, or None. Raises ArchiveError."""
-        with self._told(), self._root() as root:
+        with self._archive_errors(), self._root() as root:
             try:
                 with open_entry(root, place) as file:
                     return file.read()
@@ -107,7 +107,7 @@ class ArchiveFolder:
 
     def put(self, place: EntryPath, data: bytes, now: datetime) -> None:
         """Store the entry durably. Raises ArchiveError."""
-        with self._told(), self._root() as root, written_aside(root, data, now) as partial:
+        with self._archive_errors(), self._root() as root, written_aside(root, data, now) as partial:
             with self._changing(root) as ledger:
 
                 def added() -> int:
@@ -115,24 +115,24 @@ class ArchiveFolder:
                     return len(data) - (old.st_size if old else 0)
 
                 self._make_room(ledger, added, now)
-                # Asked for again: making room may have removed the predecessor.
+                # Read again: making room may have removed the predecessor.
                 is_new, growth = stat_of(root, place) is None, added()
                 ledger.begin()
                 make_namespace_folder(root, place.namespace)
                 rename(root, partial, place)
-                ledger.add(growth, is_new=is_new, moment=now.timestamp())
+                ledger.add(growth, is_new=is_new, modified_at=now.timestamp())
             # After the lock is released: only the deletion of this pod has to wait for it.
             sync_namespace_folder(root, place.namespace)
 
     def prune(self, now: datetime, older_than: datetime | None = None) -> Pruned:
         """Remove entries older than that, or else expired ones, and count again. Raises ArchiveError."""
-        with self._told(), self._root() as root, self._changing(root) as ledger:
+        with self._archive_errors(), self._root() as root, self._changing(root) as ledger:
             return ledger.prune(older_than or self.limits.since(now), now)
 
     def count(self, since: datetime) -> tuple[int, int]:
         """Number and bytes of the entries of that time or older. Read-only. Raises ArchiveError."""
-        with self._told(), self._root() as root:
-            old = [found.bytes for found in found_in(root) if found.moment <= since.timestamp()]
+        with self._archive_errors(), self._root() as root:
+            old = [found.bytes for found in found_in(root) if found.modified_at <= since.timestamp()]
         return len(old), sum(old)
 
     def _make_room(self, ledger: _Change, added: Callable[[], int], now: datetime) -> None:
@@ -140,7 +140,7 @@ class ArchiveFolder:
         if self._has_room(ledger, added()):
             return
         # Files that were removed by hand are counted until the next scan.
-        if ledger.was_counted_before(now, _MOST_PRUNE_SECONDS):
+        if ledger.was_counted_before(now, _MAX_PRUNE_SECONDS):
             ledger.prune(self.limits.since(now), now)
         if not self._has_room(ledger, added()):
             raise self._full()
@@ -158,20 +158,20 @@ class ArchiveFolder:
 
     @contextmanager
     def _changing(self, root: int) -> Iterator[_Change]:
-        ledger = Ledger(root, turn=self._turn)
+        ledger = Ledger(root, thread_lock=self._thread_lock)
         with ledger.held() as known:
             change = _Change(root, ledger, known)
             try:
                 yield change
             except ArchiveError:
-                # Our own refusal: the numbers are right.
+                # A refusal: nothing was changed, the numbers are right.
                 change.end()
                 raise
             # After any other failure the next process counts again.
             change.end()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _archive_errors(self) -> Iterator[None]:
         """Turns OSError into ArchiveError with advice."""
         try:
             yield
@@ -197,25 +197,25 @@ class _Change:
     def __init__(self, root: int, ledger: Ledger, known: Holdings | None) -> None:
         self._root = root
         self._ledger = ledger
-        self._is_news = known is None
+        self._is_dirty = known is None
         self.holdings = known or _count(root)
 
     def begin(self) -> None:
         """Mark the numbers as unreliable until `end`."""
-        self._is_news = True
+        self._is_dirty = True
         self.holdings.is_changing = True
         self._ledger.write(self.holdings)
 
     def end(self) -> None:
-        if self._is_news:
+        if self._is_dirty:
             self.holdings.is_changing = False
             self._ledger.write(self.holdings)
 
-    def add(self, added: int, *, is_new: bool, moment: float) -> None:
+    def add(self, added: int, *, is_new: bool, modified_at: float) -> None:
         holdings = self.holdings
         holdings.bytes += added
         holdings.entries += is_new
-        holdings.oldest = moment if holdings.oldest is None else min(moment, holdings.oldest)
+        holdings.oldest = modified_at if holdings.oldest is None else min(modified_at, holdings.oldest)
 
     def may_prune(self, limits: ArchiveLimits, now: datetime) -> bool:
         """Whether an entry has expired, as far as is known, and the last scan was not just now."""
@@ -235,7 +235,7 @@ class _Change:
         kept = Holdings(counted_at=now.timestamp(), is_changing=True)
         removed: list[EntryFile] = []
         for found in found_in(self._root):
-            if since is not None and found.moment <= since.timestamp():
+            if since is not None and found.modified_at <= since.timestamp():
                 remove(self._root, found.place)
                 removed.append(found)
             else:
@@ -256,7 +256,9 @@ def _count(root: int) -> Holdings:
 def _add(holdings: Holdings, found: EntryFile) -> None:
     holdings.entries += 1
     holdings.bytes += found.bytes
-    holdings.oldest = found.moment if holdings.oldest is None else min(found.moment, holdings.oldest)
+    holdings.oldest = (
+        found.modified_at if holdings.oldest is None else min(found.modified_at, holdings.oldest)
+    )
 
 
 def _why(error: OSError) -> str:
@@ -305,11 +307,11 @@ class FolderArchive:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(_MOST_SECONDS):
+            async with asyncio.timeout(_MAX_SECONDS):
                 return await loop.run_in_executor(self._threads, work)
         except TimeoutError:
             raise ArchiveError(
-                f"cannot use archive {self.folder.path}: the disk has not answered for {_MOST_SECONDS:g} s"
+                f"cannot use archive {self.folder.path}: the disk has not answered for {_MAX_SECONDS:g} s"
             ) from None
 
 

@@ -1,6 +1,6 @@
 """The number and size of the entries in an archive folder, in a small file that is also its lock.
 
-So adding an entry does not require a scan. Changes hold the lock, an operating system lock that ends with its process.
+Adding an entry therefore needs no scan. Changes hold the lock, which the operating system releases with its process.
 During a change the file says so; a process that finds it in this state, or unreadable, counts the entries again, so a
 killed process leaves no wrong numbers behind.
 """
@@ -40,19 +40,19 @@ class Holdings(msgspec.Struct, rename="camel"):
 class Ledger:
     """`folder` is an open descriptor, which the caller closes."""
 
-    def __init__(self, folder: int, *, turn: threading.Lock, seconds: float = LOCK_SECONDS) -> None:
+    def __init__(self, folder: int, *, thread_lock: threading.Lock, seconds: float = LOCK_SECONDS) -> None:
         self._folder = folder
         # The operating system lock does not separate threads; this one does.
-        self._turn = turn
+        self._thread_lock = thread_lock
         self._seconds = seconds
         self._file = -1
 
     @contextmanager
     def held(self) -> Iterator[Holdings | None]:
-        """The holdings, while no one else may change the folder; None if they are not known. Raises ArchiveError if the
-        lock cannot be acquired."""
+        """Lock the folder and yield the holdings; None if they are unknown. Raises ArchiveError if the lock cannot be
+        acquired."""
         deadline = time.monotonic() + self._seconds
-        if not self._turn.acquire(timeout=self._seconds):
+        if not self._thread_lock.acquire(timeout=self._seconds):
             raise self._busy()
         try:
             self._file = self._locked(deadline)
@@ -61,7 +61,7 @@ class Ledger:
             finally:
                 os.close(self._file)
         finally:
-            self._turn.release()
+            self._thread_lock.release()
 
     def write(self, holdings: Holdings) -> None:
         """Only while the lock is held."""

@@ -1,4 +1,4 @@
-"""Reads what is archived of a pod: the pod, its events, and the end of each container's log. Read-only.
+"""Reads the archived parts of a pod: the object, its events, and the end of each container's log. Read-only.
 
 The pod and its events must be readable. A log may be missing, because the node is gone or the container never ran; the
 reason is recorded instead. Only missing permissions and an overloaded server raise. The logs of a pod share one
@@ -42,21 +42,21 @@ from podlife.lru import TtlCache
 from podlife.podgc.archive.entry import Log
 
 # Maximum read of one log at a time: the requested lines may have any length.
-_MOST_READ_BYTES = 8 << 20
+_MAX_READ_BYTES = 8 << 20
 _SILENT_SECONDS = 60.0
-_MOST_SILENT = 1000
+_MAX_SILENT = 1000
 _AT_ONCE = 4
-_MOST_REASON = 500
-_LOG_LINE = LimiterSettings(initial=64, least=64, most=64)
+_MAX_REASON = 500
+_LOG_LIMITER = LimiterSettings(initial=64, least=64, most=64)
 # Of one pod.
-MOST_EVENTS = 500
+MAX_EVENTS = 500
 # An event has about a kilobyte, but may have a megabyte.
-MOST_EVENT_BYTES = 4 << 20
+MAX_EVENT_BYTES = 4 << 20
 # Cached per namespace, undecoded.
-_MOST_HELD, _MOST_HELD_BYTES = 20_000, 40 << 20
+_MAX_CACHED, _MAX_CACHED_BYTES = 20_000, 40 << 20
 _PAGE = 2_000
 # After this many requests within this time, the whole namespace is listed and cached for the same time.
-_OFTEN, _SECONDS = 20, 10.0
+_CACHE_REQUESTS, _CACHE_SECONDS = 20, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class _Tail:
 
     @property
     def is_full(self) -> bool:
-        return self.bytes >= _MOST_READ_BYTES
+        return self.bytes >= _MAX_READ_BYTES
 
     def add(self, piece: bytes, share: int) -> None:
         self.bytes += len(piece)
@@ -101,9 +101,9 @@ class PodReader:
         self._events = PodEvents(self._client)
         # A separate limiter with a fixed size: a dead node is not a server problem, and must delay neither deletions
         # nor other logs. The step bounds the concurrency.
-        self._logs = client.with_timeout(settings.seconds, limiter=Limiter(_LOG_LINE))
+        self._logs = client.with_timeout(settings.seconds, limiter=Limiter(_LOG_LIMITER))
         self._settings = settings
-        self._silent = TtlCache[str, bool](_MOST_SILENT)
+        self._silent = TtlCache[str, bool](_MAX_SILENT)
 
     def withdraw(self) -> None:
         """Send no more requests; see `Client.withdraw`."""
@@ -112,8 +112,8 @@ class PodReader:
 
     async def pod(self, namespace: str, name: str) -> Object:
         """Raises NotFoundError if it does not exist."""
-        found: Object = await self._client.get(PODS, name, namespace)
-        return found
+        pod: Object = await self._client.get(PODS, name, namespace)
+        return pod
 
     async def events(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
         """The events of the pod with this UID, and whether some were left out."""
@@ -133,17 +133,17 @@ class PodReader:
     async def _read_all(self, pod: Object, node: str, wanted: Sequence[ContainerLog]) -> tuple[Log, ...]:
         share = max(1, self._settings.most_bytes // len(wanted))
         late = f"no answer within {self._settings.seconds:g} s"
-        found = {each: _without(each, late) for each in wanted}
+        logs = {each: _without(each, late) for each in wanted}
         waiting = iter(wanted)
-        has_heard = False
+        has_data = False
 
-        def hear() -> None:
-            nonlocal has_heard
-            has_heard = True
+        def on_data() -> None:
+            nonlocal has_data
+            has_data = True
 
         async def read() -> None:
             for each in waiting:
-                found[each] = await self._read(pod, each, share, hear)
+                logs[each] = await self._read(pod, each, share, on_data)
 
         try:
             async with asyncio.timeout(self._settings.seconds), asyncio.TaskGroup() as group:
@@ -151,20 +151,20 @@ class PodReader:
                     group.create_task(read())
         except TimeoutError:
             # One slow log does not mean a dead node: logs of its other pods may still be read.
-            if not has_heard:
+            if not has_data:
                 self._silent.keep(node, True, seconds=_SILENT_SECONDS)
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
-        return tuple(found.values())
+        return tuple(logs.values())
 
-    async def _read(self, pod: Object, wanted: ContainerLog, share: int, hear: Callable[[], None]) -> Log:
+    async def _read(self, pod: Object, wanted: ContainerLog, share: int, on_data: Callable[[], None]) -> Log:
         lines = self._settings.lines
         try:
-            found = await self._tail(pod, wanted, lines, share, hear)
-            while found.is_full and lines > 1:
+            tail = await self._tail(pod, wanted, lines, share, on_data)
+            while tail.is_full and lines > 1:
                 # At the size limit the server returns the beginning of the requested lines, but the end is wanted.
-                lines = max(1, min(lines // 2, found.lines * share // found.bytes))
-                found = await self._tail(pod, wanted, lines, share, hear)
+                lines = max(1, min(lines // 2, tail.lines * share // tail.bytes))
+                tail = await self._tail(pod, wanted, lines, share, on_data)
         except (ForbiddenError, UnauthorizedError, TooManyRequestsError, WithdrawnError):
             raise
         except PodlifeError as error:
@@ -173,24 +173,24 @@ class PodReader:
             container=wanted.container,
             kind=wanted.kind,  # type: ignore[arg-type]
             is_previous=wanted.is_previous,
-            text=found.end.decode(errors="replace"),
-            is_cut=found.bytes > len(found.end) or found.is_full or lines < self._settings.lines,
+            text=tail.end.decode(errors="replace"),
+            is_cut=tail.bytes > len(tail.end) or tail.is_full or lines < self._settings.lines,
         )
 
     async def _tail(
-        self, pod: Object, wanted: ContainerLog, lines: int, share: int, hear: Callable[[], None]
+        self, pod: Object, wanted: ContainerLog, lines: int, share: int, on_data: Callable[[], None]
     ) -> _Tail:
         options = LogOptions(
             container=wanted.container,
             previous=wanted.is_previous,
             tail_lines=lines,
-            limit_bytes=_MOST_READ_BYTES,
+            limit_bytes=_MAX_READ_BYTES,
         )
         metadata = pod["metadata"]
         tail = _Tail()
         async with aclosing(self._logs.logs(metadata["name"], metadata["namespace"], options)) as pieces:
             async for piece in pieces:
-                hear()
+                on_data()
                 tail.add(piece, share)
         return tail
 
@@ -228,22 +228,19 @@ def _without(wanted: ContainerLog, problem: str) -> Log:
 
 
 def _reason(error: PodlifeError) -> str:
-    text = " ".join(str(error).split())[:_MOST_REASON]
+    text = " ".join(str(error).split())[:_MAX_REASON]
     return f"{error.code} {text}" if isinstance(error, ApiError) else text
 
 
-# Events
-
-
-class _About(msgspec.Struct):
+class _Involved(msgspec.Struct):
     uid: str = ""
 
 
 class _Event(msgspec.Struct, rename="camel"):
-    involved_object: _About = msgspec.field(default_factory=_About)
+    involved_object: _Involved = msgspec.field(default_factory=_Involved)
 
 
-_about = msgspec.json.Decoder(_Event)
+_event = msgspec.json.Decoder(_Event)
 
 
 @dataclass(slots=True)
@@ -251,10 +248,10 @@ class _Namespace:
     """Number of requests since a time, and cached events by UID, if any."""
 
     since: float
-    asked: int = 0
+    requests: int = 0
     until: float = 0.0
     events: dict[str, list[msgspec.Raw]] | None = None
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class PodEvents:
@@ -266,26 +263,26 @@ class PodEvents:
         """The events of a pod, and whether some were left out."""
         now = asyncio.get_running_loop().time()
         known = self._namespace(namespace, now)
-        if known.asked > _OFTEN:
+        if known.requests > _CACHE_REQUESTS:
             # Concurrent callers share one list.
-            async with known.turn:
+            async with known.lock:
                 if known.until <= asyncio.get_running_loop().time():
                     await self._read(namespace, known)
         if known.events is None:
-            return await self._asked(namespace, uid)
+            return await self._list_one(namespace, uid)
         return _bounded(known.events.get(uid, ()))
 
     def _namespace(self, name: str, now: float) -> _Namespace:
         """Drops namespaces that were not requested lately."""
         for each, known in list(self._namespaces.items()):
-            if known.since + _SECONDS <= now and known.until <= now and not known.turn.locked():
+            if known.since + _CACHE_SECONDS <= now and known.until <= now and not known.lock.locked():
                 del self._namespaces[each]
         known = self._namespaces.setdefault(name, _Namespace(now))
-        known.asked += 1
+        known.requests += 1
         return known
 
-    async def _asked(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
-        options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=MOST_EVENTS)
+    async def _list_one(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
+        options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=MAX_EVENTS)
         page = await self._client.list(EVENTS, namespace, options=options, view=msgspec.Raw)
         events, has_more = _bounded(page.items)
         return events, has_more or bool(page.continue_token)
@@ -293,33 +290,33 @@ class PodEvents:
     async def _read(self, namespace: str, known: _Namespace) -> None:
         """Cache all events of the namespace, unless there are too many."""
         try:
-            known.events = await self._all(namespace)
+            known.events = await self._list_all(namespace)
         except ExpiredError:
             # Too many or too slow: request pod by pod.
             known.events = None
-        known.until = asyncio.get_running_loop().time() + _SECONDS
+        known.until = asyncio.get_running_loop().time() + _CACHE_SECONDS
 
-    async def _all(self, namespace: str) -> dict[str, list[msgspec.Raw]] | None:
-        found: dict[str, list[msgspec.Raw]] = {}
+    async def _list_all(self, namespace: str) -> dict[str, list[msgspec.Raw]] | None:
+        events: dict[str, list[msgspec.Raw]] = {}
         number = size = 0
         options = ListOptions(limit=_PAGE)
         async for page in self._client.pages(EVENTS, namespace, options=options, view=msgspec.Raw):
             number += len(page.items)
             size += sum(len(memoryview(event)) for event in page.items)
-            if number > _MOST_HELD or size > _MOST_HELD_BYTES:
+            if number > _MAX_CACHED or size > _MAX_CACHED_BYTES:
                 return None
             for event in page.items:
-                found.setdefault(_uid_of(event), []).append(event)
-        return found
+                events.setdefault(_uid_of(event), []).append(event)
+        return events
 
 
 def _bounded(events: Sequence[msgspec.Raw]) -> tuple[Sequence[Object], bool]:
     """The events kept of one pod, and whether some were left out."""
     kept: list[msgspec.Raw] = []
     size = 0
-    for event in events[:MOST_EVENTS]:
+    for event in events[:MAX_EVENTS]:
         size += len(memoryview(event))
-        if size > MOST_EVENT_BYTES:
+        if size > MAX_EVENT_BYTES:
             break
         kept.append(event)
     return [msgspec.json.decode(each, type=Object) for each in kept], len(kept) < len(events)
@@ -327,7 +324,7 @@ def _bounded(events: Sequence[msgspec.Raw]) -> tuple[Sequence[Object], bool]:
 
 def _uid_of(event: msgspec.Raw) -> str:
     try:
-        return _about.decode(event).involved_object.uid
+        return _event.decode(event).involved_object.uid
     except (msgspec.MsgspecError, UnicodeDecodeError):
         # An event without an object.
         return ""

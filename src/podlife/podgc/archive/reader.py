@@ -24,7 +24,7 @@ from podlife.podgc.archive.files import EntryFile, found_in, open_entry
 class ArchivedEntry:
     place: EntryPath
     bytes: int
-    moment: datetime
+    modified_at: datetime
     header: Header
 
 
@@ -50,22 +50,22 @@ class ArchiveReader(Protocol):
 
 
 async def find(
-    shelf: ArchiveReader, wanted: str, namespace: str = ""
+    reader: ArchiveReader, wanted: str, namespace: str = ""
 ) -> Sequence[ArchivedEntry | DamagedEntry]:
     """Entries of the pod with this name or UID, newest first; unreadable ones that may match come last."""
 
     def age_order(each: ArchivedEntry | DamagedEntry) -> float:
-        return each.moment.timestamp() if isinstance(each, ArchivedEntry) else 0.0
+        return each.modified_at.timestamp() if isinstance(each, ArchivedEntry) else 0.0
 
     for stem, uid in ((f"{stem_of(wanted)}_", ""), ("", wanted)):
-        async with aclosing(shelf.items(namespace, stem=stem, uid=uid)) as items:
-            found = [each async for each in items if _is_meant(each, wanted)]
-        if found:
-            return sorted(found, key=age_order, reverse=True)
+        async with aclosing(reader.items(namespace, stem=stem, uid=uid)) as items:
+            entries = [each async for each in items if _matches(each, wanted)]
+        if entries:
+            return sorted(entries, key=age_order, reverse=True)
     return []
 
 
-def _is_meant(each: ArchivedEntry | DamagedEntry, wanted: str) -> bool:
+def _matches(each: ArchivedEntry | DamagedEntry, wanted: str) -> bool:
     if each.place.uid == wanted or not each.place.file:
         return True
     return (
@@ -92,8 +92,8 @@ class FolderReader:
     ) -> AsyncGenerator[ArchivedEntry | DamagedEntry, None]:
         unread: list[str] = []
         for found in self._found(namespace, unread):
-            moment = datetime.fromtimestamp(found.moment, UTC)
-            if not found.place.is_of(stem, uid) or (since is not None and moment < since):
+            modified_at = datetime.fromtimestamp(found.modified_at, UTC)
+            if not found.place.is_of(stem, uid) or (since is not None and modified_at < since):
                 continue
             try:
                 with open_entry(self._root, found.place) as file:
@@ -106,7 +106,7 @@ class FolderReader:
             except OSError as error:
                 yield DamagedEntry(found.place, error.strerror or str(error))
             else:
-                yield ArchivedEntry(found.place, found.bytes, moment, header)
+                yield ArchivedEntry(found.place, found.bytes, modified_at, header)
         for name in unread:
             yield DamagedEntry(EntryPath(name, ""), os.strerror(errno.EACCES))
 

@@ -21,7 +21,7 @@ from podlife.podgc.archive.s3_client import MissingError, S3Client
 # Enough for the header of any entry.
 _HEADER_BYTES = 64 << 10
 _AT_ONCE = 16
-_MOST_PAGES = 10_000
+_MAX_PAGES = 10_000
 
 
 class S3Archive:
@@ -30,7 +30,7 @@ class S3Archive:
         self._prefix = prefix
 
     async def check(self) -> None:
-        """A bucket is never full; credentials may be missing."""
+        """Credentials may be missing; a bucket is never full."""
         await self._client.check()
 
     async def get(self, namespace: str, name: str, uid: str) -> Entry | None:
@@ -54,7 +54,7 @@ class S3Archive:
 class _Object:
     place: EntryPath
     bytes: int
-    moment: datetime
+    modified_at: datetime
 
 
 class S3Reader:
@@ -65,13 +65,13 @@ class S3Reader:
     async def items(
         self, namespace: str = "", *, since: datetime | None = None, stem: str = "", uid: str = ""
     ) -> AsyncGenerator[ArchivedEntry | DamagedEntry, None]:
-        found = [
+        objects = [
             each
             async for each in self._objects(namespace, stem)
-            if each.place.is_of(stem, uid) and (since is None or each.moment >= since)
+            if each.place.is_of(stem, uid) and (since is None or each.modified_at >= since)
         ]
-        for start in range(0, len(found), _AT_ONCE):
-            for item in await asyncio.gather(*map(self._item, found[start : start + _AT_ONCE])):
+        for start in range(0, len(objects), _AT_ONCE):
+            for item in await asyncio.gather(*map(self._item, objects[start : start + _AT_ONCE])):
                 yield item
 
     async def read(self, place: EntryPath) -> Entry:
@@ -83,13 +83,13 @@ class S3Reader:
     async def _item(self, each: _Object) -> ArchivedEntry | DamagedEntry:
         try:
             begin = await self._client.get(_key(self._prefix, str(each.place)), most_bytes=_HEADER_BYTES)
-            return ArchivedEntry(each.place, each.bytes, each.moment, read_header(io.BytesIO(begin)))
+            return ArchivedEntry(each.place, each.bytes, each.modified_at, read_header(io.BytesIO(begin)))
         except (DamagedError, ArchiveError) as error:
             return DamagedEntry(each.place, str(error))
 
     async def _objects(self, namespace: str, stem: str) -> AsyncGenerator[_Object, None]:
         prefix, token = _key(self._prefix, f"{namespace}/{stem}" if namespace else ""), ""
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             page = await self._client.list_page(prefix, token)
             for each in _objects_of(page, self._prefix):
                 yield each
@@ -104,7 +104,7 @@ def _key(prefix: str, rest: str) -> str:
 
 def _objects_of(page: Object, prefix: str) -> Iterator[_Object]:
     for each in page.get("Contents", ()):
-        path = each["Key"].removeprefix(f"{prefix}/" if prefix else "")
-        place = place_of_file(*path.split("/")) if path.count("/") == 1 else None
+        key = each["Key"].removeprefix(f"{prefix}/" if prefix else "")
+        place = place_of_file(*key.split("/")) if key.count("/") == 1 else None
         if place is not None:
             yield _Object(place, each["Size"], each["LastModified"])

@@ -5,7 +5,7 @@ retries, as configured by the environment and the files that AWS's own tools rea
 
 Guarantees:
 - A call returns within `seconds`, or raises ArchiveError with one line that does not depend on the object.
-- An answer in memory is bounded.
+- The size of a response in memory is bounded.
 - Redirects are not followed: an entry is only sent to the endpoint. Buckets of other AWS regions are found.
 """
 
@@ -37,24 +37,23 @@ except ImportError:
         "an archive in a bucket needs aiobotocore, which is not installed: install podlife[s3]"
     ) from None
 
-_MOST_ANSWER_BYTES = 64 << 20
+_MAX_RESPONSE_BYTES = 64 << 20
 _LISTED = {"Key", "Size", "LastModified"}
-_NO_S3 = "unexpected answer, not S3: check AWS_ENDPOINT_URL"
+_NOT_S3 = "unexpected answer, not S3: check AWS_ENDPOINT_URL"
 
-# Warnings repeat, with a traceback, what the error of the call says; debug messages contain the keys that are lent.
+# Warnings repeat the error of the call with a traceback; debug messages contain temporary credentials.
 for _name in ("aiobotocore", "botocore"):
     logging.getLogger(_name).setLevel(logging.ERROR)
 
 
 class MissingError(ArchiveError):
-    """The object does not exist, or these credentials may not see it; a bucket may answer both in the same way."""
+    """The object does not exist, or the credentials do not allow reading it; S3 may not distinguish the two."""
 
 
 class S3Client:
-    """Close it."""
+    """The caller closes it. `try_seconds` limits one attempt, `seconds` a call with all its retries."""
 
     def __init__(self, bucket: str, *, try_seconds: float = 15.0, seconds: float = 30.0) -> None:
-        """Time limits for what one attempt waits for, and for all of them."""
         self.bucket = bucket
         self._try_seconds = try_seconds
         self._seconds = seconds
@@ -67,31 +66,31 @@ class S3Client:
         await self._call("")
 
     async def put(self, key: str, data: bytes) -> None:
-        answer = await self._call("put_object", Key=key, Body=data, ContentType="application/gzip")
-        if "ETag" not in answer:
+        response = await self._call("put_object", Key=key, Body=data, ContentType="application/gzip")
+        if "ETag" not in response:
             # A web server that accepts everything would not have stored it.
-            raise self._error(_NO_S3)
+            raise self._error(_NOT_S3)
 
     async def get(self, key: str, *, most_bytes: int = 0) -> bytes:
         """The object, or its beginning. Raises MissingError."""
         part = {"Range": f"bytes=0-{most_bytes - 1}"} if most_bytes else {}
-        answer = await self._call("get_object", Key=key, **part)
-        body: _Answer = answer["Body"].raw_stream
+        response = await self._call("get_object", Key=key, **part)
+        body: _Response = response["Body"].raw_stream
         return await body.read()
 
     async def list_page(self, prefix: str, token: str) -> Object:
-        """The answer to ListObjectsV2, in which each object has a key, a size and a time."""
+        """The response to ListObjectsV2, in which each object has a key, a size and a time."""
         page: Object = await self._call(
             "list_objects_v2", Prefix=prefix, **({"ContinuationToken": token} if token else {})
         )
-        # The library turns any other document into an empty list.
+        # The library parses any other document as an empty list.
         is_list = "IsTruncated" in page and all(each.keys() >= _LISTED for each in page.get("Contents", ()))
         if not is_list:
-            raise self._error(_NO_S3)
+            raise self._error(_NOT_S3)
         return page
 
     async def close(self) -> None:
-        """It may be opened again by the next call."""
+        """The next call opens it again."""
         self._s3 = None
         await self._resources.aclose()
 
@@ -106,8 +105,8 @@ class S3Client:
             raise self._error(f"it has not answered within {self._seconds:g} s") from None
         except exceptions.ClientError as error:
             raise self._refusal(error) from None
-        except Exception as error:  # noqa: BLE001 - sources of credentials raise what they like
-            raise self._error(self._trouble(error)) from None
+        except Exception as error:  # noqa: BLE001 - credential providers raise arbitrary errors
+            raise self._error(self._reason(error)) from None
 
     async def _opened(self) -> Any:
         async with self._opening:
@@ -146,24 +145,24 @@ class S3Client:
         if error.operation_name not in ("PutObject", "GetObject", "ListObjectsV2"):
             return self._error(f"no credentials: {error.operation_name} answers {status} {code}")
         if code in ("", str(status)):
-            # The library makes it 500 if the server answered 200 with a document that is not XML.
+            # The library reports 500 if the server responded with 200 and a document that is not XML.
             return self._error(f"it answers {status} without an error code of S3: check AWS_ENDPOINT_URL")
         refusal = self._error(f"it answers {status} {code}{_ADVICE.get(status, '')}")
         is_missing = error.operation_name == "GetObject" and status in (403, 404)
         return MissingError(str(refusal)) if is_missing else refusal
 
-    def _trouble(self, error: Exception) -> str:
+    def _reason(self, error: Exception) -> str:
         cause = error.kwargs.get("error") if isinstance(error, exceptions.BotoCoreError) else None
         if isinstance(cause, ArchiveError):
             return str(cause)
         if isinstance(error, exceptions.ReadTimeoutError | exceptions.ConnectTimeoutError):
             return f"it has not answered within {self._try_seconds:g} s"
         if isinstance(error, exceptions.HTTPClientError | exceptions.ConnectionError):
-            # Without the path, which is another one for each object.
+            # Without the path, which differs for each object.
             where = "/".join(error.kwargs.get("endpoint_url", "the endpoint").split("/")[:3])
-            return f"it cannot be reached: {_why_not(cause)}; check {where} (AWS_ENDPOINT_URL)"
+            return f"it cannot be reached: {_connection_error(cause)}; check {where} (AWS_ENDPOINT_URL)"
         if isinstance(error, ResponseParserError) or type(error) in (ValueError, KeyError):
-            return _NO_S3
+            return _NOT_S3
         return " ".join(str(error).split()) or type(error).__name__
 
     def _error(self, why: str) -> ArchiveError:
@@ -180,7 +179,7 @@ _ADVICE = {
 
 def _new_session(try_seconds: float) -> Any:
     session = AioSession()
-    # botocore itself does not read AWS_REGION, which the other tools do.
+    # botocore does not read AWS_REGION; other AWS tools do.
     region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
     session.set_config_variable("region", region)
     config = AioConfig(
@@ -191,18 +190,18 @@ def _new_session(try_seconds: float) -> Any:
         http_session_cls=_HttpSession,
         # In a thread: it reads megabytes of JSON.
         warm_up_loader_caches=True,
-        # The signature covers the entry, so that no server has to know the checksums that AWS added later.
+        # The signature covers the entry, so the server need not support AWS's newer checksums.
         s3={"payload_signing_enabled": True},
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    # The default, so that it holds for requests for credentials too.
+    # As the default, so that it applies to credential requests, too.
     session.set_default_client_config(config)
     return session
 
 
 class _HttpSession(AIOHTTPSession):  # type: ignore[misc]  # it has no types
-    """aiobotocore's, which follows redirects and reads answers of any size. A test notices if this is not called."""
+    """aiobotocore's session follows redirects and reads responses of any size. A test fails if this is not used."""
 
     async def _get_session(self, proxy_url: str | None) -> _BoundedSession:
         return _BoundedSession(await super()._get_session(proxy_url))
@@ -212,19 +211,19 @@ class _BoundedSession:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def request(self, method: str, **options: Any) -> _Answer:
+    async def request(self, method: str, **options: Any) -> _Response:
         body = bytearray()
-        async with self._session.request(method, **options, allow_redirects=False) as answer:
-            async for piece in answer.content.iter_any():
+        async with self._session.request(method, **options, allow_redirects=False) as response:
+            async for piece in response.content.iter_any():
                 body += piece
-                if len(body) > _MOST_ANSWER_BYTES:
+                if len(body) > _MAX_RESPONSE_BYTES:
                     raise ArchiveError("its answer is larger than any entry")
-            return _Answer(str(answer.url), answer.status, answer.raw_headers, bytes(body))
+            return _Response(str(response.url), response.status, response.raw_headers, bytes(body))
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """What aiobotocore uses of an answer. Complete, so that a broken connection is an error of the request, which is
+class _Response:
+    """The part of a response that aiobotocore uses. The body is complete: a broken connection fails the request, which is
     retried."""
 
     url: str
@@ -239,7 +238,7 @@ class _Answer:
         """Called by the library when it drops a stream."""
 
 
-def _why_not(cause: object) -> str:
+def _connection_error(cause: object) -> str:
     # The library's message mentions ssl:default even without TLS.
     if isinstance(getattr(cause, "os_error", cause), ConnectionRefusedError):
         return "connection refused"

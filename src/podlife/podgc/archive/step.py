@@ -19,11 +19,11 @@ from podlife.clock import Clock
 from podlife.errors import ForbiddenError, NotFoundError
 from podlife.podgc.archive.archive import Archive, ArchiveError
 from podlife.podgc.archive.entry import Entry, Header, Log
-from podlife.podgc.archive.pod_reader import MOST_EVENT_BYTES, MOST_EVENTS, LogSettings, PodReader
+from podlife.podgc.archive.pod_reader import MAX_EVENT_BYTES, MAX_EVENTS, LogSettings, PodReader
 from podlife.podgc.plan import Victim
 from podlife.podgc.views import controller_title
 
-_MOST_AT_ONCE = 16
+_MAX_AT_ONCE = 16
 
 
 @dataclass(slots=True)
@@ -44,18 +44,18 @@ class ArchiveStep:
         self._reader = PodReader(client, settings or LogSettings())
         self._archive = archive
         self._clock = clock
-        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._slots = asyncio.Semaphore(_MAX_AT_ONCE)
 
     async def __call__(self, victim: Victim) -> str:
-        async with self._room:
+        async with self._slots:
             try:
-                await self._keep(victim)
+                await self._store(victim)
             except ArchiveError as error:
                 why = str(error)
             except ForbiddenError as error:
                 # Without the pod's name, so that the reason is the same for all pods.
-                said = str(error).rpartition(" is forbidden: ")[2]
-                why = f"cannot be archived: {said}; see deploy/gc/archive/rbac.yaml"
+                reason = str(error).rpartition(" is forbidden: ")[2]
+                why = f"cannot be archived: {reason}; see deploy/gc/archive/rbac.yaml"
             else:
                 return ""
         self.counts.refusals += 1
@@ -68,7 +68,7 @@ class ArchiveStep:
     async def close(self) -> None:
         await self._archive.close()
 
-    async def _keep(self, victim: Victim) -> None:
+    async def _store(self, victim: Victim) -> None:
         await self._archive.check()
         entry = await self._entry(victim)
         if entry is not None:
@@ -95,7 +95,7 @@ class ArchiveStep:
 
     def _header(self, victim: Victim, pod: Object, logs: Sequence[Log], problems: Sequence[str]) -> Header:
         metadata = pod["metadata"]
-        missing = (f"log of {_called(log)}: {log.problem}" for log in logs if log.problem)
+        missing = (f"log of {_title(log)}: {log.problem}" for log in logs if log.problem)
         return Header(
             namespace=metadata["namespace"],
             name=metadata["name"],
@@ -111,29 +111,29 @@ class ArchiveStep:
         )
 
 
-def _called(log: Log) -> str:
+def _title(log: Log) -> str:
     return f"{log.container} before its restart" if log.is_previous else log.container
 
 
 def joined_logs(old: Sequence[Log], new: Sequence[Log]) -> tuple[Log, ...]:
     """Each log once: the current one if it has text, else the previous one."""
-    known = {_whose(log): log for log in old if log.text}
-    kept = [log if log.text else known.get(_whose(log), log) for log in new]
-    seen = {_whose(log) for log in new}
-    return (*kept, *(log for whose, log in known.items() if whose not in seen))
+    known = {_key(log): log for log in old if log.text}
+    kept = [log if log.text else known.get(_key(log), log) for log in new]
+    seen = {_key(log) for log in new}
+    return (*kept, *(log for key, log in known.items() if key not in seen))
 
 
-def _whose(log: Log) -> tuple[str, str, bool]:
+def _key(log: Log) -> tuple[str, str, bool]:
     return log.kind, log.container, log.is_previous
 
 
 def joined_events(old: Sequence[Object], new: Sequence[Object]) -> list[Object]:
     """Each event once, as it is now; the latest if there are too many."""
     seen = {_name(event) for event in new}
-    found = [*(event for event in old if _name(event) not in seen), *new][-MOST_EVENTS:]
-    sizes = accumulate(len(encode(event)) for event in reversed(found))
-    number = sum(size <= MOST_EVENT_BYTES for size in sizes)
-    return found[len(found) - number :]
+    events = [*(event for event in old if _name(event) not in seen), *new][-MAX_EVENTS:]
+    sizes = accumulate(len(encode(event)) for event in reversed(events))
+    number = sum(size <= MAX_EVENT_BYTES for size in sizes)
+    return events[len(events) - number :]
 
 
 def _name(event: Object) -> str:

@@ -200,7 +200,7 @@ async def test_a_bucket_of_another_region_is_found(
 async def test_an_answer_without_end_is_not_read_to_it(
     server: S3Server, archive: S3Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_client, "_MOST_ANSWER_BYTES", 1 << 20)
+    monkeypatch.setattr(s3_client, "_MAX_RESPONSE_BYTES", 1 << 20)
 
     async def endless(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()

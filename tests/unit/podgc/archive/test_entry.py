@@ -169,7 +169,7 @@ def test_of_too_many_events_or_too_large_ones_the_latest_are_kept(monkeypatch: p
     old, new = [event(number) for number in range(499)], [event(number) for number in range(1000, 1010)]
     found = joined_events(old, new)
     assert (len(found), found[-10:]) == (500, new)
-    monkeypatch.setattr(joining_module, "MOST_EVENT_BYTES", 200)
+    monkeypatch.setattr(joining_module, "MAX_EVENT_BYTES", 200)
     found = joined_events(old, new)
     assert 0 < len(found) < 10
     assert found == new[-len(found) :]

@@ -90,7 +90,7 @@ def test_whatever_a_server_says_leads_nowhere_else(namespace: str, name: str, ui
     ],
 )
 def test_a_name_that_would_lead_out_of_the_archive_has_no_place(namespace: str, name: str, uid: str) -> None:
-    with pytest.raises(ArchiveError, match="cannot be archived"):
+    with pytest.raises(ArchiveError, match="cannot archive"):
         place_of(namespace, name, uid)
 
 
@@ -382,8 +382,8 @@ class Keeping(RuleBasedStateMachine):
     @invariant()
     def nothing_is_gone_before_its_time(self) -> None:
         names = set(files_in(self.path))
-        for place, moment in self.kept.items():
-            if (self.now - moment).total_seconds() < self.limits.most_age_seconds:
+        for place, stored_at in self.kept.items():
+            if (self.now - stored_at).total_seconds() < self.limits.most_age_seconds:
                 assert str(place) in names
 
 
