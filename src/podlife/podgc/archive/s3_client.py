@@ -223,8 +223,8 @@ class _BoundedSession:
 
 @dataclass(frozen=True, slots=True)
 class _Response:
-    """The part of a response that aiobotocore uses. The body is complete: a broken connection fails the request, which is
-    retried."""
+    """The part of a response that aiobotocore uses. The body is complete, so that a broken connection fails the
+    request, which is retried."""
 
     url: str
     status: int

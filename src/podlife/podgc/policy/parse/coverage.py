@@ -1,6 +1,6 @@
-"""Whether one selector matches every pod that another one matches, as far as the selectors tell.
+"""Decides whether one selector matches every pod that another one matches.
 
-True is certain, False may be wrong: a policy that is refused because of it is refused rightly.
+True is certain, False may be wrong: a policy is only refused for overlap that is certain.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ def pattern_covers(wide: str, narrow: str) -> bool:
     Wildcards in `narrow` are treated as characters that only wildcards match: * only by *, ? by both.
     """
     # Possible positions in `wide` after each character of `narrow`.
-    places = _after_stars(wide, {0})
-    for sign in narrow:
-        ahead = set()
-        for place in places:
-            if place == len(wide):
+    positions = _after_stars(wide, {0})
+    for character in narrow:
+        following = set()
+        for position in positions:
+            if position == len(wide):
                 continue
-            if wide[place] == "*":
-                ahead.add(place)
-            elif sign != "*" and wide[place] in ("?", sign):
-                ahead.add(place + 1)
-        places = _after_stars(wide, ahead)
-    return len(wide) in places
+            if wide[position] == "*":
+                following.add(position)
+            elif character != "*" and wide[position] in ("?", character):
+                following.add(position + 1)
+        positions = _after_stars(wide, following)
+    return len(wide) in positions
 
 
-def _after_stars(pattern: str, places: set[int]) -> set[int]:
-    found = set()
-    for start in places:
-        place = start
-        found.add(place)
-        while place < len(pattern) and pattern[place] == "*":
-            place += 1
-            found.add(place)
-    return found
+def _after_stars(pattern: str, positions: set[int]) -> set[int]:
+    reachable = set()
+    for start in positions:
+        position = start
+        reachable.add(position)
+        while position < len(pattern) and pattern[position] == "*":
+            position += 1
+            reachable.add(position)
+    return reachable
 
 
 def _names_cover(wide: Collection[str], narrow: Collection[str]) -> bool:

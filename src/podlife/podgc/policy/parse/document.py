@@ -52,20 +52,20 @@ def read_policy_file(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _whole(name, "not a regular file")
+                raise _file_error(name, "not a regular file")
             return file.read(MOST_BYTES + 1)
     except IsADirectoryError:
-        raise _whole(name, "is a directory") from None
+        raise _file_error(name, "is a directory") from None
     except OSError as error:
-        raise _whole(name, f"cannot read file: {error.strerror or error}") from None
+        raise _file_error(name, f"cannot read file: {error.strerror or error}") from None
     except ValueError as error:
-        raise _whole(shown(name), f"invalid file name: {error}") from None
+        raise _file_error(shown(name), f"invalid file name: {error}") from None
 
 
 def read_policy_bytes(data: bytes, name: str) -> Policy:
     """As `read_policy`, for the contents of a file."""
     if len(data) > MOST_BYTES:
-        raise _whole(name, f"file exceeds the maximum size ({MOST_BYTES >> 20} MiB)")
+        raise _file_error(name, f"file exceeds the maximum size ({MOST_BYTES >> 20} MiB)")
     try:
         document = data.decode()
     except UnicodeDecodeError as error:
@@ -79,7 +79,7 @@ def read_policy(document: str, name: str) -> Policy:
     """Parse a policy; `name` is its file name in messages. Raises PolicyError."""
     notes = Diagnostics()
     if len(document) > MOST_BYTES:
-        raise _whole(name, f"file exceeds the maximum size ({MOST_BYTES >> 20} MiB)")
+        raise _file_error(name, f"file exceeds the maximum size ({MOST_BYTES >> 20} MiB)")
     root = compose(document, notes)
     if isinstance(root, yaml.ScalarNode) and not root.value:
         root = None
@@ -91,7 +91,7 @@ def read_policy(document: str, name: str) -> Policy:
     return policy
 
 
-def _whole(name: str, text: str) -> PolicyError:
+def _file_error(name: str, text: str) -> PolicyError:
     return PolicyError(name, [Mistake(0, 0, text)])
 
 

@@ -50,11 +50,11 @@ def _read_zone(name: str) -> str:
             raise ValueError(name)
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidScalarError(f"invalid time zone {shown(name)}: {_zone_instead(name)}") from None
+        raise InvalidScalarError(f"invalid time zone {shown(name)}: {_suggest_zone(name)}") from None
     return name
 
 
-def _zone_instead(text: str) -> str:
+def _suggest_zone(text: str) -> str:
     known = zoneinfo.available_timezones()
     if not known:
         # Not even UTC is known then.

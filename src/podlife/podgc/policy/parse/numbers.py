@@ -29,13 +29,13 @@ from podlife.podgc.policy.parse.values import (
 SHARE_PATTERN = r"^(?!0*(?:\.0*)?%)(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?)%$"
 _CLOCK = r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"
 # Longer input gets no suggestion of its own.
-_MOST_SUGGESTED = 60
+_MAX_SUGGESTED = 60
 _DURATIONS = "40s, 1h30m or 7d"
 _DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 
 
-def read_integer(node: yaml.ScalarNode, least: int, why_least: str = "") -> int:
-    """An integer in decimal digits; `why_least` is what to do instead of a smaller value."""
+def read_integer(node: yaml.ScalarNode, minimum: int, why_minimum: str = "") -> int:
+    """An integer in decimal digits; `why_minimum` is what to do instead of a smaller value."""
     text = node.value
     if node.style is not None and _DIGITS.fullmatch(text):
         raise InvalidScalarError(f"expected an integer, got a string: write {text} without quotes")
@@ -43,15 +43,15 @@ def read_integer(node: yaml.ScalarNode, least: int, why_least: str = "") -> int:
         raise InvalidScalarError(
             f"invalid integer {shown(text)}: use decimal digits, for example {_plain(node)}"
         )
-    if int(text) < least:
-        why = f": {why_least}" if why_least else ""
-        raise InvalidScalarError(f"must be at least {least}, got {text}{why}")
+    if int(text) < minimum:
+        why = f": {why_minimum}" if why_minimum else ""
+        raise InvalidScalarError(f"must be at least {minimum}, got {text}{why}")
     return int(text)
 
 
-def integer(least: int, why_least: str = "") -> ValueType:
-    read = scalar(lambda node: read_integer(node, least, why_least), "an integer")
-    return ValueType(read, {"type": "integer", "minimum": least})
+def integer(minimum: int, why_minimum: str = "") -> ValueType:
+    read = scalar(lambda node: read_integer(node, minimum, why_minimum), "an integer")
+    return ValueType(read, {"type": "integer", "minimum": minimum})
 
 
 def _plain(node: yaml.ScalarNode) -> str:
@@ -72,14 +72,14 @@ def read_duration(node: yaml.ScalarNode) -> float:
     text = str(node.value)
     seconds = parse_duration_with_days(text)
     if seconds is None:
-        raise InvalidScalarError(f"invalid duration {shown(text)}: {_duration_instead(text)}")
+        raise InvalidScalarError(f"invalid duration {shown(text)}: {_suggest_duration(text)}")
     if seconds >= MAX_SECONDS:
         raise InvalidScalarError(f"duration {shown(text)} exceeds the maximum (106751d)")
     return seconds
 
 
-def _duration_instead(text: str) -> str:
-    if len(text) > _MOST_SUGGESTED:
+def _suggest_duration(text: str) -> str:
+    if len(text) > _MAX_SUGGESTED:
         return f"write {_DURATIONS}"
     if re.fullmatch(NUMBER, text):
         return f"missing unit, write {text}s, {text}m, {text}h or {text}d"
@@ -110,7 +110,7 @@ def _read_share(node: yaml.ScalarNode) -> float:
     if re.fullmatch(SHARE_PATTERN, text):
         return float(Decimal(text[:-1]) / 100)
     number = text.removesuffix("%").strip()
-    if not re.fullmatch(NUMBER, number) or len(number) > _MOST_SUGGESTED:
+    if not re.fullmatch(NUMBER, number) or len(number) > _MAX_SUGGESTED:
         raise InvalidScalarError(f"invalid percentage {shown(text)}: for example 50%")
     if Decimal(number) == 0:
         raise InvalidScalarError(

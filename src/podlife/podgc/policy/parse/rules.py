@@ -31,10 +31,10 @@ from podlife.podgc.policy.parse.values import (
     text_schema,
     write_fields,
 )
-from podlife.podgc.policy.parse.yaml_nodes import is_told
+from podlife.podgc.policy.parse.yaml_nodes import is_reported
 
 # Each rule is compared with each one before it.
-MOST_RULES = 1000
+MAX_RULES = 1000
 _LIMITS = ("keep", "ttlAfterFinished", "maxTerminating")
 _ENDED = ("Succeeded", "Failed")
 
@@ -52,8 +52,8 @@ def _read_name(name: str) -> str:
 
 def _read_exclude(notes: Diagnostics, node: YamlNode, path: str) -> tuple[Selector, ...] | None:
     if isinstance(node, yaml.SequenceNode):
-        found = read_list(notes, node, path, _read_excluded)
-        return None if found is None else tuple(found)
+        selectors = read_list(notes, node, path, _read_excluded)
+        return None if selectors is None else tuple(selectors)
     one = _read_excluded(notes, node, path)
     return None if one is None else (one,)
 
@@ -94,7 +94,7 @@ def _read_keep(notes: Diagnostics, node: YamlNode, path: str) -> Keep | None:
     found, values = read_fields(notes, node, path, _KEEP)
     if isinstance(node, yaml.MappingNode) and "count" not in found:
         notes.add(node, f"{path}: missing required field count: for example {{count: 5, per: owner}}")
-    if len(notes.mistakes) > before or is_told(node):
+    if len(notes.mistakes) > before or is_reported(node):
         return None
     # Without a count, `compose` has reported its error.
     return Keep(**{"count": 0, **values})
@@ -168,10 +168,10 @@ class Draft:
 
 
 def read_rules(notes: Diagnostics, node: YamlNode, path: str) -> list[Draft]:
-    if isinstance(node, yaml.SequenceNode) and len(node.value) > MOST_RULES:
+    if isinstance(node, yaml.SequenceNode) and len(node.value) > MAX_RULES:
         notes.add(
             node,
-            f"{path}: {len(node.value)} rules exceed the maximum ({MOST_RULES}): use patterns for many names",
+            f"{path}: {len(node.value)} rules exceed the maximum ({MAX_RULES}): use patterns for many names",
         )
         return []
     return read_list(notes, node, path, _read_rule) or []
@@ -184,7 +184,7 @@ def _read_rule(notes: Diagnostics, node: YamlNode, path: str) -> Draft:
         notes.add(node, f"{path}: missing required field name")
     draft = Draft(values.get("name", ""), node, values={key: value for key, (_, value) in found.items()})
     # A value may be missing because of an error that `compose` has reported.
-    if len(notes.mistakes) > before or is_told(node) or len(values) < len(found):
+    if len(notes.mistakes) > before or is_reported(node) or len(values) < len(found):
         return draft
     rule = Rule(**values, line=node.start_mark.line + 1)
     _check(notes, rule, {key: key_node for key, (key_node, _) in found.items()}, draft)

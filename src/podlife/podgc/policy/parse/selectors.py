@@ -34,11 +34,11 @@ from podlife.podgc.policy.parse.values import (
     text_schema,
     write_fields,
 )
-from podlife.podgc.policy.parse.yaml_nodes import is_told
+from podlife.podgc.policy.parse.yaml_nodes import is_reported
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _EMPTY = "omit it to match everything"
-_MOST_EXIT_CODE = 2**31 - 1
+_MAX_EXIT_CODE = 2**31 - 1
 
 # Kinds that own pods, and kinds that only own their owners.
 _OWNERS = (
@@ -90,8 +90,8 @@ def _as_text(node: yaml.MappingNode) -> str:
         if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
     ]
     joined = ",".join(pairs)
-    is_good = len(pairs) == len(node.value) and pairs and joined.isprintable() and len(joined) <= 100
-    return f'"{joined}"' if is_good else '"app=web"'
+    is_usable = len(pairs) == len(node.value) and pairs and joined.isprintable() and len(joined) <= 100
+    return f'"{joined}"' if is_usable else '"app=web"'
 
 
 def _contradiction(selector: LabelSelector) -> str | None:
@@ -115,56 +115,56 @@ def _contradiction(selector: LabelSelector) -> str | None:
 
 def _read_annotation(words: str) -> tuple[str, str | None]:
     """KEY, or KEY=VALUE."""
-    key, sign, value = words.partition("=")
+    key, equals, value = words.partition("=")
     if not key or check_label_key(key.lower()):
         raise InvalidScalarError(
             f"invalid annotation {shown(words)}: expected KEY or KEY=VALUE, for example example.com/hold=true"
         )
-    return key, value if sign else None
+    return key, value if equals else None
 
 
 LABELS = ValueType(_read_labels, reference("labels"), str)
 ANNOTATION = ValueType(
     text(_read_annotation),
     text_schema("KEY or KEY=VALUE.", r"^[^=\s]+(=[\s\S]*)?$"),
-    lambda found: found[0] if found[1] is None else "=".join(found),
+    lambda pair: pair[0] if pair[1] is None else "=".join(pair),
 )
 
 
 # Name patterns
 
 
-def _pattern(signs: str, most: int, check: Callable[[str], str], description: str) -> ValueType:
+def _pattern(characters: str, max_length: int, check: Callable[[str], str], description: str) -> ValueType:
     """A name with optional wildcards * and ?; `check` validates one that has none."""
 
     def read(name: str) -> str:
         wrong = ""
         if not name:
             wrong = "must not be empty"
-        elif len(name) > most:
-            wrong = f"must be no more than {most} characters"
-        elif not re.fullmatch(f"{signs}+", name):
-            wrong = _wrong_sign(name, f"{signs}+")
+        elif len(name) > max_length:
+            wrong = f"must be no more than {max_length} characters"
+        elif not re.fullmatch(f"{characters}+", name):
+            wrong = _wrong_character(name, f"{characters}+")
         elif not ("*" in name or "?" in name):
             wrong = check(name)
         if wrong:
             raise InvalidScalarError(f"invalid name or pattern {shown(name)}: {wrong}")
         return name
 
-    return ValueType(text(read), text_schema(description, f"^{signs}{{1,{most}}}$"))
+    return ValueType(text(read), text_schema(description, f"^{characters}{{1,{max_length}}}$"))
 
 
-def _wrong_sign(text: str, signs: str) -> str:
-    if ".*" in text and re.fullmatch(signs, plain := text.replace(".*", "*").strip("^$")):
+def _wrong_character(text: str, characters: str) -> str:
+    if ".*" in text and re.fullmatch(characters, plain := text.replace(".*", "*").strip("^$")):
         return f"regular expressions are not supported: write {plain}"
-    if re.fullmatch(signs, text.lower()):
+    if re.fullmatch(characters, text.lower()):
         return f"must be lower case: write {text.lower()}"
     if text.startswith("!"):
         return "negation is not supported: use exclude"
-    if any(sign in text for sign in "[]{}|"):
+    if any(character in text for character in "[]{}|"):
         return "only the wildcards * and ? are supported: write several names as several items"
-    sign = next(each for each in text if not re.fullmatch(signs, each))
-    return f"invalid character {sign!r}"
+    character = next(each for each in text if not re.fullmatch(characters, each))
+    return f"invalid character {character!r}"
 
 
 def _check_ends(check: Callable[[str], object]) -> Callable[[str], str]:
@@ -202,8 +202,8 @@ _REASON = _pattern(r"[^\s\[\]{}|^$!]", 128, lambda name: "", f"A reason; {_WILDC
 
 
 def _read_exit_code(node: yaml.ScalarNode) -> int:
-    code = read_integer(node, -_MOST_EXIT_CODE - 1)
-    if code > _MOST_EXIT_CODE:
+    code = read_integer(node, -_MAX_EXIT_CODE - 1)
+    if code > _MAX_EXIT_CODE:
         raise InvalidScalarError(f"invalid exit code {code}: expected 0 to 255")
     return code
 
@@ -232,18 +232,18 @@ def _read_namespaces(notes: Diagnostics, node: YamlNode, path: str) -> dict[str,
 def read_selector(notes: Diagnostics, node: YamlNode, path: str) -> Selector | None:
     before = len(notes.mistakes)
     _, values = read_fields(notes, node, path, SELECTOR)
-    if len(notes.mistakes) > before or is_told(node):
+    if len(notes.mistakes) > before or is_reported(node):
         return None
     namespaces = values.pop("namespaces", {})
     return Selector(**namespaces, **values)
 
 
 def _write_selector(selector: Selector) -> dict[str, Any]:
-    found = write_fields(SELECTOR, selector)
+    fields = write_fields(SELECTOR, selector)
     if selector.namespace_labels is None:
-        return found
-    found.pop("namespaces", None)
-    return {"namespaces": write_fields(_NAMESPACES, selector), **found}
+        return fields
+    fields.pop("namespaces", None)
+    return {"namespaces": write_fields(_NAMESPACES, selector), **fields}
 
 
 SELECTOR: Fields = {

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import yaml
 
 from podlife.api.yaml_fields import Diagnostics, Read, YamlNode, known_entries
-from podlife.podgc.policy.parse.yaml_nodes import is_told
+from podlife.podgc.policy.parse.yaml_nodes import is_reported
 
 T = TypeVar("T")
 Schema = dict[str, Any]
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 # Minimum similarity to suggest a known word (weekday is not Wed), and minimum length of a common prefix.
-_LIKENESS, _SHORTEST = 0.65, 3
+_MIN_SIMILARITY, _MIN_PREFIX = 0.65, 3
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -55,8 +55,8 @@ class Field:
     def schema(self) -> Schema:
         described = {"description": self.description} if self.description else {}
         is_reference = "$ref" in self.type.schema
-        found = self.type.schema | described if is_reference else described | self.type.schema
-        return found if self.default is None else {**found, "default": self.default}
+        schema = self.type.schema | described if is_reference else described | self.type.schema
+        return schema if self.default is None else {**schema, "default": self.default}
 
 
 Fields = Mapping[str, Field]
@@ -65,7 +65,7 @@ Fields = Mapping[str, Field]
 
 def shown(text: str) -> str:
     """The input, quoted and shortened."""
-    short = text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
+    short = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
     return repr(short)
 
 
@@ -141,9 +141,9 @@ def read_list(notes: Diagnostics, node: YamlNode, path: str, read: Read, empty: 
     if not node.value and empty:
         notes.add(node, f"{path}: must not be empty: {empty}")
         return None
-    found = [read(notes, each, f"{path}[{number}]") for number, each in enumerate(node.value)]
-    good = [each for each in found if each is not None]
-    return good if len(good) == len(found) else None
+    items = [read(notes, each, f"{path}[{number}]") for number, each in enumerate(node.value)]
+    valid = [each for each in items if each is not None]
+    return valid if len(valid) == len(items) else None
 
 
 def list_of(
@@ -152,14 +152,14 @@ def list_of(
     """`empty` as in `read_list`."""
 
     def read(notes: Diagnostics, node: YamlNode, path: str) -> Collection[Any] | None:
-        found = read_list(notes, node, path, item.read, empty)
-        return None if found is None else collect(found)
+        items = read_list(notes, node, path, item.read, empty)
+        return None if items is None else collect(items)
 
     def write(values: Collection[Any]) -> list[Any]:
         return [item.write(each) for each in (values if isinstance(values, tuple) else sorted(values))]
 
-    least = {"minItems": 1} if empty else {}
-    return ValueType(read, {"type": "array", "items": item.schema, **least}, write)
+    minimum = {"minItems": 1} if empty else {}
+    return ValueType(read, {"type": "array", "items": item.schema, **minimum}, write)
 
 
 # Scalars
@@ -172,7 +172,7 @@ def scalar(
     InvalidScalarError."""
 
     def checked(notes: Diagnostics, node: YamlNode, path: str) -> T | None:
-        if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null" or is_told(node):
+        if not isinstance(node, yaml.ScalarNode) or kind_of(node) == "null" or is_reported(node):
             wrong_kind(notes, node, path, expected, instead, empty=empty)
             return None
         try:
@@ -206,7 +206,7 @@ def text_schema(description: str = "", pattern: str = r"\S") -> Schema:
 def known_word(word: str, words: Collection[str]) -> str:
     """Raises InvalidScalarError unless the word is one of these."""
     if word not in words:
-        raise InvalidScalarError(f"unknown value {shown(word)}: {_meant(word, words)}")
+        raise InvalidScalarError(f"unknown value {shown(word)}: {_suggestion(word, words)}")
     return word
 
 
@@ -241,7 +241,7 @@ def wrong_kind(
 ) -> None:
     """Reports a value that is missing or of another kind than `expected`; `instead` is what to write, `empty` what to
     set if there is no value."""
-    if is_told(node):
+    if is_reported(node):
         return
     if isinstance(node, yaml.ScalarNode) and kind_of(node) == "null":
         notes.add(node, f"{path or 'policy'} is empty: set {empty or instead or expected}, or omit it")
@@ -263,29 +263,31 @@ def kind_of(node: yaml.ScalarNode) -> str:
 def _is_word(node: YamlNode) -> bool:
     if not isinstance(node, yaml.ScalarNode) or kind_of(node) != "str":
         return False
-    return bool(node.value.isprintable() and len(node.value) <= _MOST_SHOWN)
+    return bool(node.value.isprintable() and len(node.value) <= _MAX_SHOWN)
 
 
 def _joined(path: str, key: str) -> str:
-    word = key if key.isprintable() and 0 < len(key) <= _MOST_SHOWN else shown(key)
+    word = key if key.isprintable() and 0 < len(key) <= _MAX_SHOWN else shown(key)
     return f"{path}.{word}" if path else word
 
 
 def _unknown(path: str, key: str, known: Collection[str]) -> str:
     if key == "<<":
         return "merge keys (<<) are not supported: write out the values"
-    return f"unknown field {path}: {_meant(key, known)}"
+    return f"unknown field {path}: {_suggestion(key, known)}"
 
 
-def _is_begun(one: str, other: str) -> bool:
+def _is_prefix(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _meant(word: str, known: Collection[str]) -> str:
+def _suggestion(word: str, known: Collection[str]) -> str:
     """Suggests the most similar word, or the only one with the same prefix, or all of them."""
     folded = {each.lower(): each for each in known}
-    asked = word.lower()[:_MOST_SHOWN]
-    close = difflib.get_close_matches(asked, folded, 1, _LIKENESS)
-    begun = [each for each in folded if min(len(asked), len(each)) >= _SHORTEST and _is_begun(asked, each)]
-    close = close or (begun if len(begun) == 1 else [])
+    lower = word.lower()[:_MAX_SHOWN]
+    close = difflib.get_close_matches(lower, folded, 1, _MIN_SIMILARITY)
+    prefixed = [
+        each for each in folded if min(len(lower), len(each)) >= _MIN_PREFIX and _is_prefix(lower, each)
+    ]
+    close = close or (prefixed if len(prefixed) == 1 else [])
     return f"did you mean {folded[close[0]]}?" if close else f"expected one of {', '.join(known)}"

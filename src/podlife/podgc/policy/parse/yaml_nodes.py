@@ -15,13 +15,13 @@ from podlife.api import yaml_fields
 from podlife.api.yaml_fields import Diagnostics, Mistake, YamlNode
 from podlife.errors import ConfigError
 
-MOST_TOLD = 20
+MAX_SHOWN = 20
 # Deeper than any policy, and far below the recursion limit.
-_MOST_DEPTH = 20
+_MAX_DEPTH = 20
 # More than any policy has, and parsed within seconds: a running collector parses its policy too.
-_MOST_VALUES = 50_000
+_MAX_VALUES = 50_000
 # The tag of a value whose error was reported by `compose`.
-_TOLD = "podlife/told"
+_REPORTED = "podlife/reported"
 
 
 class PolicyError(ConfigError):
@@ -31,15 +31,15 @@ class PolicyError(ConfigError):
         self.name = name
         # The same error is reported once per location.
         self.mistakes = tuple(sorted(set(mistakes)))
-        lines = [mistake.at(name) for mistake in self.mistakes[:MOST_TOLD]]
-        if (more := len(self.mistakes) - MOST_TOLD) > 0:
+        lines = [mistake.at(name) for mistake in self.mistakes[:MAX_SHOWN]]
+        if (more := len(self.mistakes) - MAX_SHOWN) > 0:
             lines.append(f"{name}: and {more} more {'error' if more == 1 else 'errors'}")
         super().__init__("\n".join(lines))
 
 
-def is_told(node: YamlNode) -> bool:
+def is_reported(node: YamlNode) -> bool:
     """Whether an error of this value was reported already."""
-    return bool(node.tag == _TOLD)
+    return bool(node.tag == _REPORTED)
 
 
 def compose(text: str, notes: Diagnostics) -> YamlNode | None:
@@ -47,8 +47,8 @@ def compose(text: str, notes: Diagnostics) -> YamlNode | None:
     return yaml_fields.compose(text, notes, _problem, lambda stream: _Loader(stream, notes))
 
 
-class _RefusedError(yaml.MarkedYAMLError):
-    """Refused here, not by PyYAML. The problem is phrased for the author of the file."""
+class _UnsupportedError(yaml.MarkedYAMLError):
+    """Raised here, not by PyYAML; `problem` is phrased for the author of the file."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -63,7 +63,7 @@ class _Loader(yaml.SafeLoader):
             before = data[: match.start()]
             line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
             mark = yaml.Mark("", match.start(), line, column, None, 0)
-            raise _RefusedError(None, None, f"invalid character U+{ord(match[0]):04X}: remove it", mark)
+            raise _UnsupportedError(None, None, f"invalid character U+{ord(match[0]):04X}: remove it", mark)
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -71,7 +71,7 @@ class _Loader(yaml.SafeLoader):
             self._notes.at(
                 event.start_mark, f"aliases are not supported: replace *{event.anchor} with its value"
             )
-            return yaml.ScalarNode(_TOLD, "", event.start_mark, event.end_mark)
+            return yaml.ScalarNode(_REPORTED, "", event.start_mark, event.end_mark)
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if event.tag is not None:
             self._notes.at(event.start_mark, f"tag {_short(event.tag)!r} is not supported: remove it")
@@ -80,12 +80,12 @@ class _Loader(yaml.SafeLoader):
         event.anchor = None
         self._depth += 1
         self._values += 1
-        if self._depth > _MOST_DEPTH:
-            text = f"nesting exceeds the maximum depth of {_MOST_DEPTH}"
-            raise _RefusedError(None, None, text, event.start_mark)
-        if self._values > _MOST_VALUES:
-            text = f"policy exceeds the maximum of {_MOST_VALUES} values"
-            raise _RefusedError(None, None, text, event.start_mark)
+        if self._depth > _MAX_DEPTH:
+            text = f"nesting exceeds the maximum depth of {_MAX_DEPTH}"
+            raise _UnsupportedError(None, None, text, event.start_mark)
+        if self._values > _MAX_VALUES:
+            text = f"policy exceeds the maximum of {_MAX_VALUES} values"
+            raise _UnsupportedError(None, None, text, event.start_mark)
         try:
             return super().compose_node(parent, index)
         finally:
@@ -104,7 +104,7 @@ def _short(text: str) -> str:
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
     problem = " ".join(str(error.problem or error.context or "parse error").split())
-    if isinstance(error, _RefusedError):
+    if isinstance(error, _UnsupportedError):
         return problem
     if "'\\t'" in problem:
         return "invalid YAML: tab character: indent with spaces"
