@@ -125,7 +125,7 @@ async def test_what_the_page_tells_to_type_keeps_and_shows_what_was_deleted(
     manifest, logs, one_log, events, explained = await reader.type_all(shows)
     assert f"podlife archive show {before['metadata']['uid']} --archive {home}/pods" in explained
     assert "terminated: 2 terminated pods, 1 may stay; the oldest go first\n" in manifest
-    assert "Could not be had" not in manifest
+    assert "Missing:" not in manifest
     assert "exitCode: 3" in manifest
     assert logs == "==> setup (init) <==\nready\n\n==> main <==\nreport-7 failed: no more rows\n"
     assert one_log == "report-7 failed: no more rows\n"

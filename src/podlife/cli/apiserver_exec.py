@@ -1,10 +1,10 @@
-"""From `podlife apiserver` to the process that serves: prepares the data directory, then replaces itself.
+"""Prepares the data directory for `podlife apiserver`, then executes the server process.
 
-Parsing a command line and signing certificates need libraries that a server would carry for its whole life, a third of
-its memory. So both happen first, and then the process executes this module again, with its settings as JSON.
+The libraries that parse the command line and sign certificates would take a third of the server's memory. So both
+happen first, and then the process executes this module again with its settings as JSON.
 
-A signal in between would leave a temporary directory, and the credentials in it, behind. So signals are held back from
-before it is made, across the exec too, until the server can act on them.
+A signal in between would leave a temporary directory with credentials behind. So signals are blocked before it is
+created, and across the exec, until the server handles them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def serve(settings: ApiServerSettings) -> NoReturn:
-    """Prepare the data directory and become the server; raises ConfigError when the directory cannot be used."""
+    """Prepare the data directory and become the server; raises ConfigError if the directory cannot be used."""
     import shutil
     import tempfile
 
@@ -43,37 +43,37 @@ def serve(settings: ApiServerSettings) -> NoReturn:
         raise
     sys.stdout.flush()
     sys.stderr.flush()
-    # -P: the working directory may be anybody's; no code is to be found there.
-    given = json.dumps(asdict(settings) | {"data": str(settings.data)})
-    arguments = [sys.executable, "-P", "-m", "podlife.cli.apiserver_exec", given]
-    os.execve(sys.executable, arguments, _environment())  # noqa: S606 - ourselves, with arguments of our own
+    # -P: do not import from the working directory, which other users may control.
+    encoded = json.dumps(asdict(settings) | {"data": str(settings.data)})
+    arguments = [sys.executable, "-P", "-m", "podlife.cli.apiserver_exec", encoded]
+    os.execve(sys.executable, arguments, _environment())  # noqa: S606 - this program, with its own arguments
 
 
 def _environment() -> dict[str, str]:
-    """The HTTP library reads all of the system's CAs when it is imported, a fifth of the start time. The server trusts
-    its own CA alone, so it is shown none of them. Python's own allocator returns an arena only when all of it is free,
-    which after a burst of large requests is never; the C library returns pages (`podlife.memory`)."""
+    """The HTTP library reads the system's CAs on import, a fifth of the start time. The server trusts only its own CA,
+    so they are hidden from it. Python's allocator frees an arena only when all of it is unused, which never happens
+    after a burst of large requests; the C library frees pages (`podlife.memory`)."""
     environment = os.environ | {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
     return {"PYTHONMALLOC": "malloc"} | environment
 
 
 def prepare(settings: ApiServerSettings, data: Path) -> None:
-    """Create what a server needs in its data directory; raises ConfigError when it cannot be used."""
+    """Create the server's files in its data directory; raises ConfigError if it cannot be used."""
     from podlife.apiserver.identities import prepare_identities
     from podlife.apiserver.storage.data_dir import DataDir
     from podlife.clock import SystemClock
     from podlife.localcluster.bootstrap_token import BootstrapToken
     from podlife.localcluster.state_dir import StateDir
 
-    # No other process may use the directory meanwhile; the server claims it again for as long as it runs.
+    # No other process may use the directory meanwhile; the server claims it again while it runs.
     claim = DataDir(data)
     claim.claim()
     try:
-        # Before the identities: a directory that has them and no store has lost its store.
+        # Before the identities: a directory with identities but without a store has lost its store.
         claim.prepare(in_memory=settings.in_memory)
         holder = StateDir(data).holder()
         if holder is None or not holder.is_alive:
-            # A token of a killed `podlife up` was to end with that.
+            # The token of a killed `podlife up` must not outlive it.
             BootstrapToken(data).revoke()
         prepare_identities(settings, data, SystemClock())
     except OSError as error:
@@ -99,8 +99,8 @@ Ctrl-C stops it."""
 def _run() -> None:
     from podlife.daemons.apiserver import run_process
 
-    given = json.loads(sys.argv[1])
-    settings = ApiServerSettings(**given | {"data": Path(given["data"]), "names": tuple(given["names"])})
+    fields = json.loads(sys.argv[1])
+    settings = ApiServerSettings(**fields | {"data": Path(fields["data"]), "names": tuple(fields["names"])})
     run_process(settings, lambda serving: print(_welcome(serving, settings), flush=True))
 
 

@@ -1,4 +1,4 @@
-"""The tree of commands. A command imports what it runs only when it runs."""
+"""The tree of commands. A command imports its implementation only when it runs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ app = typer.Typer(
     help="The whole life of a Kubernetes pod.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Plain text: panels cut the names of long options on a narrow terminal, and cost a tenth of a second.
+    # Plain text: rich panels truncate long option names on a narrow terminal, and take 0.1 s.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# In the order in which a user meets them; `-h` lists commands first, then groups of commands.
+# In the order of a user's first steps; `-h` lists commands first, then groups.
 app.command(cls=GoCommand)(up.up)
 app.command()(up.down)
 app.command()(up.status)

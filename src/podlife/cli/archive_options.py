@@ -1,5 +1,4 @@
-"""The options of an archive: where to (a directory, or a bucket and a prefix), how much, for how long; and the step
-that follows from them."""
+"""Options of an archive: its location (a directory, or a bucket and prefix), size and retention."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from podlife.podgc.archive import Archive, ArchiveReader, ArchiveStep, LogSettings
 
 ARCHIVE_ENV, ARCHIVE_METAVAR = "PODLIFE_ARCHIVE", "FOLDER|s3://BUCKET/PREFIX"
-_MOST_LINES = 100_000
+_MAX_LINES = 100_000
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
@@ -74,7 +73,7 @@ class ArchiveTarget:
 def parse_target(text: str) -> ArchiveTarget:
     """Raises BadParameter."""
     if not text:
-        raise typer.BadParameter("--archive is empty: name a folder, or write s3://BUCKET/PREFIX")
+        raise typer.BadParameter("--archive is empty: expected a folder or s3://BUCKET/PREFIX")
     scheme, mark, rest = text.partition("://")
     if not mark:
         if text.strip() != text:
@@ -96,7 +95,7 @@ def parse_target(text: str) -> ArchiveTarget:
 
 
 def _parse_size(text: str | int) -> int:
-    """Bytes, from what Kubernetes reads as a quantity: 1Gi, 500M."""
+    """Bytes, from a Kubernetes quantity such as 1Gi or 500M."""
     from podlife.api.quantity import NANOS, parse_nanos
 
     if not isinstance(text, str):
@@ -121,7 +120,7 @@ class Archiving:
     log_lines: int
 
     def open(self, clock: Clock) -> Archive:
-        """The archive, ready for entries. Waits for the disk. Raises PodlifeError when it cannot be used."""
+        """Open the archive; blocks on disk access. Raises PodlifeError if it cannot be used."""
         from podlife.podgc.archive import ArchiveLimits, FolderArchive
 
         if self.target.bucket:
@@ -145,14 +144,14 @@ class Archiving:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOptions:
-    """What is kept of a pod before it is deleted; without --archive, nothing."""
+    """Archive pods before deletion; off without --archive."""
 
-    # None is not said; said and empty, as a script's variable may be, must not delete what was to be kept.
+    # None is the default; an empty value, such as an unset variable, must not disable archiving.
     archive: Annotated[
         str | None,
         option(
             ARCHIVE_METAVAR,
-            "Keep manifest, events and the end of the logs there before a pod is deleted; else it stays.",
+            "Archive manifest, events and the end of the logs before a pod is deleted; on failure it stays.",
             envvar=ARCHIVE_ENV,
         ),
     ] = None
@@ -160,7 +159,7 @@ class ArchiveOptions:
         int | None,
         option(
             "SIZE",
-            "How large the folder may become; when it is full, pods stay.",
+            "Maximum size of the folder; when it is full, pods stay.",
             parser=_parse_size,
             show_default="1Gi",
         ),
@@ -168,7 +167,7 @@ class ArchiveOptions:
     archive_max_age: Annotated[
         float | None,
         duration_option(
-            "Remove entries of the folder that are older, and none that is younger; 0 keeps all of them.",
+            "Remove entries of the folder after this time, and none earlier; 0 keeps all.",
             "720h",
             parser=parse_age,
         ),
@@ -176,31 +175,29 @@ class ArchiveOptions:
     archive_log_lines: Annotated[
         int | None,
         number_option(
-            "How many lines of each container's log are kept, within 1Mi a pod; 0 keeps none.",
+            "Maximum number of lines per container log, within 1Mi per pod; 0 keeps none.",
             0,
-            _MOST_LINES,
+            _MAX_LINES,
             show_default="100",
         ),
     ] = None
 
     def archiving(self) -> Archiving | None:
-        """What was asked for, None for nothing; raises BadParameter when it contradicts itself. Nothing is opened."""
+        """None without an archive; raises BadParameter for contradicting options. Opens nothing."""
         given = {
             "--archive-max-size": self.archive_max_size,
             "--archive-max-age": self.archive_max_age,
             "--archive-log-lines": self.archive_log_lines,
         }
-        said = [name for name, value in given.items() if value is not None]
+        set_options = [name for name, value in given.items() if value is not None]
         if self.archive is None:
-            if said:
-                raise typer.BadParameter(
-                    f"{said[0]} says nothing without an archive: name one with --archive"
-                )
+            if set_options:
+                raise typer.BadParameter(f"{set_options[0]} requires --archive")
             return None
         target = parse_target(self.archive)
-        if target.bucket and (for_folders := [name for name in said if name != "--archive-log-lines"]):
+        if target.bucket and (for_folders := [name for name in set_options if name != "--archive-log-lines"]):
             raise typer.BadParameter(
-                f"{for_folders[0]} is for a folder: what stays in a bucket, and how long, is said by its lifecycle rule"
+                f"{for_folders[0]} applies to folders only: use a lifecycle rule of the bucket"
             )
         return Archiving(
             target,

@@ -1,7 +1,7 @@
 """Shell completion: names from the server, from a running `podlife up`, and fixed words.
 
-A shell that hangs is worse than one that offers nothing: an error, or an answer that takes too long, completes nothing
-and prints nothing. Nothing is imported before a shell asks.
+A hanging shell is worse than no completion: errors and timeouts complete nothing and print nothing. Modules are
+imported only when a shell requests a completion.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 Completer = Callable[[typer.Context, str], list[str]]
 
-_MOST_SECONDS = 2.0
-_MOST_NAMES = 500
+_TIMEOUT_SECONDS = 2.0
+_MAX_NAMES = 500
 
 
 def _of_server(kind: str) -> Completer:
-    """Names of objects; the kind is that of a reference in `podlife.client`."""
+    """Completes names of objects; `kind` is the name of a reference in `podlife.client`."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         from podlife import client
@@ -47,7 +47,7 @@ def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def controllers(ctx: typer.Context, incomplete: str) -> list[str]:
-    """After the commas of what is typed already."""
+    """Completes the last name of a comma-separated list."""
     from podlife.daemons.catalog import known_controllers
 
     before, comma, _ = incomplete.rpartition(",")
@@ -60,10 +60,10 @@ def _names(ctx: typer.Context, ref: Ref) -> list[str]:
 
     from podlife.cli.connection import ConnectionOptions, load_connection
 
-    given = {each.name: ctx.params.get(each.name) for each in fields(ConnectionOptions)}
+    flags = {each.name: ctx.params.get(each.name) for each in fields(ConnectionOptions)}
     try:
         connection = load_connection(
-            ConnectionOptions(**{name: value for name, value in given.items() if value is not None})
+            ConnectionOptions(**{name: value for name, value in flags.items() if value is not None})
         )
         namespace = (ctx.params.get("namespace") or connection.namespace) if ref.namespaced else ""
         return asyncio.run(_list(connection, ref, namespace))
@@ -77,9 +77,7 @@ async def _list(connection: Any, ref: Ref, namespace: str) -> list[str]:
     from podlife.api.views import MetadataOnly
     from podlife.client import Client, ListOptions
 
-    async with asyncio.timeout(_MOST_SECONDS):
-        async with Client.connect(connection, timeout_seconds=_MOST_SECONDS) as client:
-            page = await client.list(
-                ref, namespace, options=ListOptions(limit=_MOST_NAMES), view=MetadataOnly
-            )
+    async with asyncio.timeout(_TIMEOUT_SECONDS):
+        async with Client.connect(connection, timeout_seconds=_TIMEOUT_SECONDS) as client:
+            page = await client.list(ref, namespace, options=ListOptions(limit=_MAX_NAMES), view=MetadataOnly)
     return sorted(each.metadata.name for each in page.items)

@@ -24,10 +24,10 @@ def _complete_from_kubeconfig(section: str) -> Completer:
         from podlife.errors import PodlifeError
 
         try:
-            found = Kubeconfig.find(ctx.params.get("kubeconfig") or "", os.environ)
+            config = Kubeconfig.find(ctx.params.get("kubeconfig") or "", os.environ)
         except PodlifeError:
             return []
-        return sorted(getattr(found, section)) if found is not None else []
+        return sorted(getattr(config, section)) if config is not None else []
 
     return complete
 
@@ -38,18 +38,18 @@ def _of_kubeconfig(section: str, help_: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """Which server, and as which user; what is left out comes from the kubeconfig or the pod's service account."""
+    """Server and user; defaults come from the kubeconfig or the pod's service account."""
 
     kubeconfig: Annotated[str, option("FILE", "The kubeconfig to use.", show_default="$KUBECONFIG")] = ""
     context: Annotated[str, _of_kubeconfig("contexts", "The context of the kubeconfig.")] = ""
     server: Annotated[str, option("URL", "The address of the API server.", "-s", "--server")] = ""
     cluster: Annotated[
-        str, _of_kubeconfig("clusters", "The cluster of the kubeconfig, in place of the context's.")
+        str, _of_kubeconfig("clusters", "The cluster of the kubeconfig, overriding the context's.")
     ] = ""
-    user: Annotated[
-        str, _of_kubeconfig("users", "The user of the kubeconfig, in place of the context's.")
-    ] = ""
-    token: Annotated[str, option("TOKEN", "A bearer token to prove who you are.")] = ""
+    user: Annotated[str, _of_kubeconfig("users", "The user of the kubeconfig, overriding the context's.")] = (
+        ""
+    )
+    token: Annotated[str, option("TOKEN", "Bearer token for authentication.")] = ""
     certificate_authority: Annotated[str, option("FILE", "CA bundle file.")] = ""
     client_certificate: Annotated[str, option("FILE", "Client certificate file for TLS.")] = ""
     client_key: Annotated[str, option("FILE", "Client key file for TLS.")] = ""
@@ -57,7 +57,7 @@ class ConnectionOptions:
         str, option("NAME", "Name to expect in the server's certificate; default: its host name.")
     ] = ""
     insecure_skip_tls_verify: Annotated[
-        bool, typer.Option("--insecure-skip-tls-verify", help="Trust any certificate of the server's.")
+        bool, typer.Option("--insecure-skip-tls-verify", help="Do not verify the server's certificate.")
     ] = False
     request_as: Annotated[str, option("USER", "Act as this user.", "--as")] = ""
     request_as_uid: Annotated[str, option("UID", "UID to act as, with --as.", "--as-uid")] = ""
@@ -66,7 +66,7 @@ class ConnectionOptions:
     ] = None
     request_timeout: Annotated[
         float,
-        duration_option("How long one request may take, all its tries together.", "1m", parser=parse_timeout),
+        duration_option("Maximum time of one request, including retries.", "1m", parser=parse_timeout),
     ] = 0.0
 
     @property
@@ -75,13 +75,13 @@ class ConnectionOptions:
 
 
 def load_connection(options: ConnectionOptions) -> Connection:
-    """Where to connect, and as which user; raises ConfigError. Nothing is sent."""
+    """The server and credentials; raises ConfigError. Sends nothing."""
     from podlife.client import Flags, load
 
-    given = {each.name: getattr(options, each.name) for each in fields(options)}
-    del given["request_timeout"]
+    flags = {each.name: getattr(options, each.name) for each in fields(options)}
+    del flags["request_timeout"]
     try:
-        return load(Flags(**given | {"request_as_groups": tuple(options.request_as_groups or ())}))
+        return load(Flags(**flags | {"request_as_groups": tuple(options.request_as_groups or ())}))
     except NoServerError as error:
         raise _with_running_clusters(error) from None
 
@@ -90,9 +90,9 @@ def _with_running_clusters(error: NoServerError) -> NoServerError:
     """A user with a running `podlife up` most likely means that cluster."""
     from podlife.localcluster.state_dir import running_state_dirs
 
-    found = [shlex.quote(str(each.kubeconfig)) for each in running_state_dirs()]
-    hint = " or ".join(f"export KUBECONFIG={each}" for each in found)
-    return NoServerError(f"{error}; for the running `podlife up`: {hint}") if found else error
+    running = [shlex.quote(str(each.kubeconfig)) for each in running_state_dirs()]
+    hint = " or ".join(f"export KUBECONFIG={each}" for each in running)
+    return NoServerError(f"{error}; for the running `podlife up`: {hint}") if running else error
 
 
 def connected(

@@ -1,4 +1,4 @@
-"""Examples at the end of the help of every command, by the words that call it."""
+"""Examples at the end of each command's help, by command path."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def add_examples(app: typer.Typer, path: str = "") -> None:
-    """To every command below the app that has some."""
+    """Add the examples to every command below the app."""
     for command in app.registered_commands:
         function = getattr(command.callback, "__name__", "")
         name = command.name or function.replace("_", "-")
@@ -71,5 +71,5 @@ def add_examples(app: typer.Typer, path: str = "") -> None:
 
 def _epilog(path: str) -> str | None:
     examples = EXAMPLES.get(path)
-    # The mark keeps the lines as they are.
+    # After \b, click keeps the line breaks of a paragraph.
     return "\b\nExamples:\n" + "\n".join(f"  {each}" for each in examples) if examples else None

@@ -1,4 +1,4 @@
-"""Exceptions of a command as exit codes and at most one line on standard error."""
+"""Turns exceptions of a command into exit codes and at most one line on standard error."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _explain(error: Exception) -> int:
 
         traceback.print_exc()
     elif isinstance(error, PodlifeError):
-        _say(_one_line(error))
+        _report(_one_line(error))
     else:
-        _say(f"unexpected {type(error).__name__}: {_one_line(error)} (set PODLIFE_DEBUG=1 to see where)")
+        _report(f"unexpected {type(error).__name__}: {_one_line(error)} (set PODLIFE_DEBUG=1 to see where)")
     return 1
 
 
-def _say(line: str) -> None:
-    # A process that has not imported it has no log.
+def _report(line: str) -> None:
+    # If the module is not loaded, the process has no log.
     logs = sys.modules.get("podlife.daemons.logs")
     if logs is None or not logs.log_the_end(line):
         print(f"podlife: {line}", file=sys.stderr)
@@ -47,6 +47,6 @@ def _one_line(error: Exception) -> str:
 
 
 def _leave_quietly() -> None:
-    """The reader of standard output is gone; exit without a complaint about that."""
+    """Standard output is closed; exit without an error message."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)

@@ -21,7 +21,7 @@ def _run_command() -> None:
     try:
         code = app(prog_name=_program_name(sys.argv[0]), standalone_mode=False)
     except typer.Abort:
-        # Some versions of the library turn an interruption into this.
+        # Some versions of typer raise this on Ctrl-C.
         sys.exit(130)
     except Exception as error:
         from podlife.cli.usage_errors import UsageError, describe_usage_error
@@ -34,5 +34,5 @@ def _run_command() -> None:
 
 
 def _program_name(path: str) -> str:
-    """As the user typed it: kubectl finds its plug-ins by their file's name."""
+    """As the user typed it: kubectl finds plug-ins by their file name."""
     return "kubectl podlife" if Path(path).name.startswith("kubectl-") else "podlife"

@@ -1,4 +1,4 @@
-"""The options that choose namespaces, as kubectl has them: one (-n), or every one (-A)."""
+"""kubectl's namespace options: -n for one, -A for all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PodNamespaceOption = Annotated[
     str | None, namespace_option("The namespace of the pod.", show_default="that of the context")
 ]
 EveryNamespaceOption = Annotated[
-    bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace, as without -n.")
+    bool, typer.Option("-A", "--all-namespaces", help="Pods of all namespaces, the default.")
 ]
 
 
@@ -30,7 +30,7 @@ def checked_namespace(namespace: str | None, *, is_everywhere: bool = False) -> 
 
     if namespace is None:
         return ""
-    # The variable of a script that is not set must not mean every pod there is.
+    # An unset variable in a script must not select every pod.
     if not namespace:
         raise typer.BadParameter("-n is empty: name a namespace, or leave it out for all of them")
     if is_everywhere:

@@ -1,7 +1,7 @@
-"""What the options of several commands share: groups of options, and parsers for the values that kubectl's users type.
+"""Shared by the options of several commands: groups of options, and parsers for values in kubectl's formats.
 
-A parameter of a command whose type is a dataclass stands for all of its fields, each an option of its own. So the flags
-of a connection are declared once, however many commands connect.
+A command parameter whose type is a dataclass stands for one option per field. So the connection flags, for example, are
+declared once for all commands.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0"
 
 
 class GoCommand(TyperCommand):
-    """A command whose boolean flags accept a value, as those of Kubernetes' own programs do: --leader-elect=false is
+    """A command whose boolean flags accept a value, as in Kubernetes' own programs: --leader-elect=false is
     --no-leader-elect."""
 
     # Any: which class it is depends on the version of typer.
@@ -47,10 +47,10 @@ class GoCommand(TyperCommand):
 
 
 class RootGroup(TyperGroup):
-    """The group above all commands: it rejects empty arguments, whatever the command and option.
+    """The root of all commands; it rejects empty arguments of every command and option.
 
-    An empty argument is hardly ever typed. It is what a script passes when a variable is not set, and to a command an
-    empty name is the same as none: `--node "$NODE"` would ask for the credentials of the admin."""
+    A script passes an empty argument when a variable is not set, and a command treats an empty name as none:
+    `--node "$NODE"` would return the admin's credentials."""
 
     # Any: which class it is depends on the version of typer.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -76,8 +76,8 @@ def _refuse_empty_words(ctx: Any, args: list[str]) -> None:
 
 def _switched(ctx: Any, text: str, switches: dict[str, TyperOption]) -> list[str]:
     """A flag with a value as the equivalent arguments; anything else unchanged."""
-    name, sign, value = text.partition("=")
-    if not sign or name not in switches or not name.startswith("--"):
+    name, equals, value = text.partition("=")
+    if not equals or name not in switches or not name.startswith("--"):
         return [text]
     is_on = parse_boolean(value)
     if is_on is None:
@@ -123,14 +123,14 @@ def _options_of(group: type[Any]) -> list[inspect.Parameter]:
 
 
 def parse_duration(text: str | float) -> float:
-    """Seconds, from what Go reads as a duration: 40s, 1m30s, 500ms, 0."""
+    """Seconds, from a Go duration: 40s, 1m30s, 500ms, 0."""
     from podlife.api.durations import MAX_SECONDS, parse_go_duration
 
     if not isinstance(text, str):
         return text  # a default, which is in seconds already
     seconds = parse_go_duration(text)
     if seconds is None:
-        # Policies have days; Go's durations end with hours.
+        # Policies support days; the largest unit of Go durations is the hour.
         days = re.fullmatch(r"([0-9]{1,5})([dw])", text)
         hours = f"{int(days[1]) * (24 if days[2] == 'd' else 168)}h" if days else ""
         raise typer.BadParameter(f"invalid duration {text!r}: expected {hours or '40s, 1m30s or 500ms'}")
@@ -167,17 +167,23 @@ def _parse_runtime(text: str) -> str:
     return text
 
 
-def whole_number(least: int | None = None, most: int | None = None) -> Callable[[str | int], int]:
-    """What reads a whole number between two bounds, or beyond the one that is left out."""
-    at_least = "" if least is None else f" from {least}" if most is not None else f" of {least} or more"
-    bounds = at_least + ("" if most is None else f" to {most}")
+def whole_number(minimum: int | None = None, maximum: int | None = None) -> Callable[[str | int], int]:
+    """A parser for whole numbers within the given bounds."""
+    at_least = (
+        "" if minimum is None else f" from {minimum}" if maximum is not None else f" of {minimum} or more"
+    )
+    bounds = at_least + ("" if maximum is None else f" to {maximum}")
 
     def parse(text: str | int) -> int:
         try:
             number = int(text)
         except ValueError:
             number = None
-        if number is None or (least is not None and number < least) or (most is not None and number > most):
+        if (
+            number is None
+            or (minimum is not None and number < minimum)
+            or (maximum is not None and number > maximum)
+        ):
             raise typer.BadParameter(f"invalid value {text!r}: expected a whole number{bounds}")
         return number
 
@@ -185,12 +191,12 @@ def whole_number(least: int | None = None, most: int | None = None) -> Callable[
 
 
 def parse_boolean(text: str) -> bool | None:
-    """What Go reads as a boolean; None for anything else."""
+    """A Go boolean; None for anything else."""
     return _BOOLEANS.get(text.lower())
 
 
 def words(given: list[str] | None) -> list[str]:
-    """The words of an option that takes several, comma-separated or repeated."""
+    """The values of an option that is comma-separated or repeated."""
     return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
 
 
@@ -208,7 +214,7 @@ def parse_address(text: str) -> tuple[str, int]:
 def _parse_verbosity(text: str | int) -> int:
     if not isinstance(text, str):
         return text
-    # kubectl's users type -v=4, and the parser takes the equals sign for a part of the value.
+    # For -v=4, kubectl's form, the parser includes the equals sign in the value.
     number = text.removeprefix("=")
     if not number.isdecimal():
         raise typer.BadParameter(f"invalid log level {text!r}: expected a whole number; 0 logs the least")
@@ -222,11 +228,8 @@ def one_of(*words: str) -> Completer:
     return complete
 
 
-# Declarations
-
-
 def command_group(help_: str, **settings: Any) -> typer.Typer:
-    """A group of commands, which shows its help when it is called alone."""
+    """A group of commands; without a subcommand it shows its help."""
     return typer.Typer(help=help_, no_args_is_help=True, rich_markup_mode=None, **settings)
 
 
@@ -242,12 +245,14 @@ def duration_option(
     return typer.Option(*names, metavar="DURATION", parser=parser, show_default=shown, help=help_)
 
 
-def number_option(help_: str, least: int | None = None, most: int | None = None, **settings: Any) -> Any:
-    return typer.Option(help=help_, parser=whole_number(least, most), **{"metavar": "NUMBER", **settings})
+def number_option(help_: str, minimum: int | None = None, maximum: int | None = None, **settings: Any) -> Any:
+    return typer.Option(
+        help=help_, parser=whole_number(minimum, maximum), **{"metavar": "NUMBER", **settings}
+    )
 
 
-def format_option(*formats: str, help_: str = "How to show it.") -> Any:
-    """How a command shows what it has found: `-o`, with these words."""
+def format_option(*formats: str, help_: str = "Output format.") -> Any:
+    """The `-o` option with these formats."""
 
     def parse(text: str) -> str:
         if text not in formats:
@@ -261,14 +266,14 @@ ListenOption = Annotated[
     str,
     option(
         "HOST:PORT",
-        "Where to serve /metrics, /healthz and /readyz; :PORT is every address of the machine; off when left out.",
+        "Address to serve /metrics, /healthz and /readyz on; :PORT listens on all addresses; default: off.",
     ),
 ]
 VerbosityOption = Annotated[
     int,
     option(
         "LEVEL",
-        "How much to log: 0 what was done, 1 also why and each step of it, 4 also what the libraries say.",
+        "Log level: 0 for actions, 1 with reasons and steps, 4 with messages of libraries.",
         "-v",
         "--v",
         parser=_parse_verbosity,
@@ -279,7 +284,7 @@ RuntimeOption = Annotated[
     str,
     option(
         "|".join(RUNTIMES),
-        "What runs containers: processes of this machine, containerd, or nothing at all.",
+        "Container runtime: local processes, containerd, or simulated containers.",
         parser=_parse_runtime,
         autocompletion=one_of(*RUNTIMES),
     ),
@@ -290,33 +295,31 @@ RuntimeOption = Annotated[
 class ElectionOptions:
     """The names are kube-controller-manager's."""
 
-    leader_elect: Annotated[
-        bool, typer.Option(help="Work only while this one holds the lease; without it, at once.")
-    ] = True
+    leader_elect: Annotated[bool, typer.Option(help="Work only while this process holds the lease.")] = True
     leader_elect_lease_duration: Annotated[
-        float, duration_option("How long others wait after they last saw the lease renewed.", "15s")
+        float, duration_option("Time that candidates wait after the last observed renewal.", "15s")
     ] = 15.0
     leader_elect_renew_deadline: Annotated[
-        float, duration_option("How long the holder tries to renew before it stops working.", "10s")
+        float, duration_option("Time that the leader tries to renew before it stops working.", "10s")
     ] = 10.0
-    leader_elect_retry_period: Annotated[float, duration_option("How long between two tries.", "2s")] = 2.0
+    leader_elect_retry_period: Annotated[float, duration_option("Time between two attempts.", "2s")] = 2.0
     leader_elect_resource_name: Annotated[str, option("NAME", "The name of the lease.")] = "podlife-gc"
     leader_elect_resource_namespace: Annotated[
         str, option("NAME", "The namespace of the lease.", show_default="the pod's own, or kube-system")
     ] = ""
     leader_elect_identity: Annotated[
-        str, option("NAME", "What this one calls itself.", show_default="HOST_UUID")
+        str, option("NAME", "Identity used in leader election.", show_default="HOST_UUID")
     ] = ""
 
     def settings(self) -> ElectionSettings | None:
-        """None without leader election; raises BadParameter when two processes could hold the lease at once."""
+        """None without leader election; raises BadParameter if two processes could hold the lease at once."""
         lease, renew = self.leader_elect_lease_duration, self.leader_elect_renew_deadline
         retry = self.leader_elect_retry_period
         if lease <= renew:
             raise typer.BadParameter(
                 "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline"
             )
-        # The factor is client-go's: a retry comes up to that much later.
+        # client-go's jitter factor: a retry may come that much later.
         if renew <= retry * 1.2:
             raise typer.BadParameter(
                 "--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period"

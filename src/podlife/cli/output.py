@@ -1,7 +1,7 @@
-"""Text for people and for programs: what the output of all commands has in common.
+"""Output formats that all commands share, for people and programs.
 
-Messages, names and reasons come from anybody who may write them into the cluster. A terminal would execute control
-sequences in them, and a line break in them would look like a line of ours: `printable` makes them safe.
+Messages, names and reasons come from any user of the cluster. A terminal would execute control sequences in them, and a
+line break would look like a line of podlife's output: `printable` makes them safe.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ STRUCTURED = ("json", "yaml")
 
 
 def structured(facts: Any, output: str) -> str:
-    """As one of `STRUCTURED`, in whole lines."""
+    """Format as JSON or YAML, in whole lines."""
     if output == "json":
         return as_json(facts)
     import json
@@ -26,7 +26,7 @@ def structured(facts: Any, output: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    # Commands that show their help load this module, and need no JSON.
+    # `-h` loads this module, but needs no JSON.
     import json
 
     return json.dumps(value, indent=2) + "\n"
@@ -46,7 +46,7 @@ def counted(number: int, noun: str = "pod", plural: str = "") -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Whole lines, aligned as kubectl aligns: columns are as wide as their longest cell, the last one is not padded."""
+    """Whole lines, aligned as by kubectl: a column is as wide as its longest cell, the last one is not padded."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) + 3 for column in zip(*rows, strict=True)]
     lines = ("".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
@@ -57,7 +57,7 @@ def printable(text: str) -> str:
     """One line: printable characters as they are, the others as Python escapes them."""
     if text.isprintable():
         return text
-    return "".join(_shown(letter) for letter in text)
+    return "".join(_escaped(character) for character in text)
 
 
 def printable_lines(text: str) -> str:
@@ -65,7 +65,7 @@ def printable_lines(text: str) -> str:
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
-def _shown(letter: str) -> str:
-    if letter.isprintable():
-        return letter
-    return " " if letter.isspace() else letter.encode("unicode_escape").decode()
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if character.isspace() else character.encode("unicode_escape").decode()

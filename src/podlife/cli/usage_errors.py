@@ -1,7 +1,7 @@
-"""Wrong usage of a command as one line: what was wrong, with what, and what to do.
+"""Formats a usage error as one line: what was wrong, with which input, and what to do.
 
-The library that parses the command line has messages of several lines, which change with its version. It exports few of
-its exceptions, so they are distinguished by class names that have been stable for long.
+The messages of the command line library have several lines and vary by version. It exports few of its exceptions, so
+they are distinguished by class name, which is stable.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def describe_usage_error(error: Any) -> str:
 
 
 def _text(kind: str, error: Any) -> tuple[str, bool]:
-    """What was wrong, and whether the text says what to do, as our own messages do."""
+    """The error text, and whether it already says what to do, as our own messages do."""
     message = str(error.message or "").rstrip(".")
     if kind == "NoSuchOption":
         close = " or ".join(_close_options(error))
@@ -46,12 +46,12 @@ def _text(kind: str, error: Any) -> tuple[str, bool]:
     if message.startswith("No such command"):
         # "… 'x'. Did you mean 'y'?" becomes one sentence.
         return message.replace("No such", "unknown", 1).replace(". Did you", ": did you", 1), False
-    # Raised by podlife itself, or of a class that is not known yet.
+    # Raised by podlife itself, or of an unknown class.
     return message, kind == "UsageError"
 
 
 def _close_options(error: Any) -> list[str]:
-    """At most two options that may have been meant: similar as a whole, or with a similar word in them."""
+    """Up to two similar options: similar as a whole, or with a similar word."""
     known = [
         name
         for option in (error.ctx.command.get_params(error.ctx) if error.ctx is not None else ())
@@ -70,5 +70,5 @@ def _name(parameter: Any) -> str:
         return "something"
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name)
-    # A one-letter option has no long form that is typed.
+    # A one-letter option has no long form.
     return str(min((name for name in parameter.opts if len(name) > 3), default=parameter.opts[0]))

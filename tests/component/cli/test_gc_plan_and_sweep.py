@@ -223,7 +223,7 @@ async def test_interrupted_it_finishes_the_calls_under_way_and_tells_what_was_do
         result = await sweep.end(number)
     assert result.code == 130
     assert result.out.startswith("1 pod deleted (1 terminated)")
-    assert "interrupted: 1 pod left; started again, it goes on" in result.err
+    assert "interrupted: 1 pod left; run it again to continue" in result.err
     assert await states.names() == {"b", "orphan"}
 
 
@@ -238,7 +238,7 @@ async def test_interrupted_when_all_is_done_it_claims_nothing_to_be_left(
         result = await sweep.end(signal.SIGINT)
     assert result.code == 130
     assert result.out.startswith("1 pod deleted (1 terminated)")
-    assert result.err == "podlife: interrupted when nothing was left to do\n"
+    assert result.err == "podlife: interrupted after all work was done\n"
 
 
 async def test_interrupted_twice_it_ends_at_once_and_tells_what_it_knows(
@@ -251,7 +251,7 @@ async def test_interrupted_twice_it_ends_at_once_and_tells_what_it_knows(
         terminal.interrupt()
         await terminal.wait_for("Stopping")
         terminal.interrupt()
-        await terminal.wait_for("interrupted twice: calls on the wire were given up")
+        await terminal.wait_for("interrupted twice: requests in flight were abandoned")
         assert await terminal.exit_code() == 130
     assert "1 pod deleted (1 terminated)" in terminal.shown
 

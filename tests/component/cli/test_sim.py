@@ -41,7 +41,7 @@ async def test_nodes_and_pods_come_and_what_was_made_is_gone_at_the_end(
         result = await running.end()
     assert result.code == 0, result.err
     assert "3 nodes are ready" in result.err
-    assert re.search(r"12 pods came to run: created to Running p50 \d+\.\d\d s, p99 \d+\.\d\d s", result.out)
+    assert re.search(r"12 pods started: created to Running p50 \d+\.\d\d s, p99 \d+\.\d\d s", result.out)
     assert await names(client) == (0, 0, 0)
 
 
@@ -63,7 +63,7 @@ async def test_on_a_terminal_one_line_shows_how_far_it_is(server: Server) -> Non
     async with on_terminal("sim", "--pods=5", *server.admin) as terminal:
         await terminal.wait_for("nodes: 1 of 1 ready; pods: 5 Running")
         terminal.interrupt()
-        await terminal.wait_for("5 pods came to run")
+        await terminal.wait_for("5 pods started")
         assert await terminal.exit_code() == 0
 
 
@@ -99,13 +99,13 @@ async def test_a_scenario_is_checked_before_anything_is_connected_to(tmp_path: P
             await podlife(*command), "wrong.yaml: line 2: unknown field pods[0].crsh: did you mean crash?"
         )
     result = await podlife("sim", "check", str(right))
-    assert (result.code, result.out) == (0, "no mistakes: 1 rule for nodes; seed 4\n")
+    assert (result.code, result.out) == (0, "valid: 1 rule for nodes; seed 4\n")
 
 
 async def test_more_pods_than_the_nodes_take_are_refused_with_one_line() -> None:
     result = await podlife("sim", "--pods=500", "--server", "http://x")
     assert result.code == 2
-    assert "--pods 500 is more than --nodes 1 with --max-pods 110 take" in result.err
+    assert "--pods 500 exceeds the capacity of --nodes 1 with --max-pods 110" in result.err
 
 
 @virtual_time
@@ -124,4 +124,4 @@ async def test_pods_that_take_long_to_create_do_not_make_it_take_longer(
         settings = SimulationSettings(pods=100, duration_seconds=3.0)
         await Simulation(client, settings, ConsoleReporter(settings)).run()
         assert asyncio.get_running_loop().time() - began < 10
-    assert "32 of 100 pods were asked for within 3s" in capsys.readouterr().err
+    assert "only 32 of 100 pods created within 3s" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from podlife.cli.commands.gc.held_pods import format_held, told_of
+from podlife.cli.commands.gc.held_pods import format_held, removal_lines
 from podlife.client import EVENTS, JOBS, NAMESPACES, PODS, PatchType
 from podlife.daemons.gc import PodGarbageCollector
 from podlife.podgc import Settings
@@ -332,7 +332,7 @@ async def test_a_round_waits_for_the_quarantine_and_takes_what_it_may(world: Wor
     began = now()
     result = await rounded(world)
     assert now() - began >= 40
-    assert list(told_of(result)) == [f"{ONE} taken off pod default/p"]
+    assert list(removal_lines(result)) == [f"{ONE} taken off pod default/p"]
     assert result.is_complete
     assert await world.left() == ["q", "r"]
 

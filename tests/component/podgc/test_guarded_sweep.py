@@ -9,7 +9,7 @@ from typing import Any
 
 from podlife.cli.commands.gc.output import Shown, format_plan, plan_as_dict
 from podlife.cli.commands.gc.progress import describe
-from podlife.cli.commands.gc.summary import Result, tell
+from podlife.cli.commands.gc.summary import Result, summarize
 from podlife.client import NAMESPACES, PODS, Connection
 from podlife.podgc import Outcome, Progress, Settings
 from podlife.podgc.namespace_annotations import FORCE_UNTIL
@@ -42,7 +42,7 @@ async def test_a_sweep_waits_for_room_in_the_minute_where_that_is_short(world: W
     assert summary.is_complete
     assert await world.left() == ["p011"]
     assert 120 <= now() < 122
-    assert "No more may go in a minute: 6 pods wait 60 s" in map(describe, seen)
+    assert "Rate limit reached: 6 pods wait 60 s" in map(describe, seen)
 
 
 @in_cluster
@@ -50,11 +50,11 @@ async def test_a_sweep_that_would_wait_long_ends_and_tells_what_is_left(world: W
     await ended(world, 30)
     result = Result(has_begun=True)
     how = settings(per_minute=5)
-    session = GcSession(world.client, how, clock=world.clock, phases=[Deletions(result.note)])
+    session = GcSession(world.client, how, clock=world.clock, phases=[Deletions(result.record)])
     result.summary = await session.execute()
     assert now() < 1
     assert len(await world.left()) == 25
-    told = tell(result, Connection("https://example"))
+    told = summarize(result, Connection("https://example"))
     [problem] = told.problems
     assert problem == (
         "24 pods held back (default/p005, default/p006, default/p007, …): at most 5 pods go in a minute; "

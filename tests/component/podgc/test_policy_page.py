@@ -100,13 +100,13 @@ def typed(reader: Reader, block: str) -> str:
 def test_the_page_from_top_to_bottom(reader: Reader) -> None:
     check, plan, act, take, hold = blocks()
     now = (a_day_later() + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert typed(reader, check) == f"policy.yaml: good: 2 rules\n{blocks('text')[0]}"
+    assert typed(reader, check) == f"policy.yaml: valid: 2 rules\n{blocks('text')[0]}"
     shown = typed(reader, plan)
     assert "NAMESPACE   NAME      RULE      REASON" in shown
     assert typed(reader, "podlife gc policy test policy.yaml -o list").splitlines() == GONE
     typed(reader, take.replace(NOW, now))
     assert (reader.home / "expected.txt").read_text().splitlines() == GONE
-    assert "As expected.txt says: 3 pods would go." in typed(reader, hold.replace(NOW, now))
+    assert "As expected by expected.txt: 3 pods would be deleted." in typed(reader, hold.replace(NOW, now))
     sweep, run = act.splitlines()
     assert "3 pods deleted" in typed(reader, sweep)
     left = typed(reader, "kubectl get pods -A -o name")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from podlife.cli.commands.gc.summary import Result, tell
+from podlife.cli.commands.gc.summary import Result, summarize
 from podlife.client import NAMESPACES, PODS, Connection, DeleteOptions, Limiter, LimiterSettings
 from podlife.podgc import Action, Deletions, GcSession, Outcome, Progress, Reason, Selection, Settings, Victim
 from podlife.wire import Request, Response
@@ -94,7 +94,7 @@ async def test_pods_of_a_node_that_could_not_be_looked_for_stay_and_the_sweep_is
     assert await world.left() == ["alive", "orphan", "young"]
     assert not summary.is_complete
     assert set(summary.unknown_nodes) == {GONE_NODE}
-    told = tell(Result(summary, has_begun=True), Connection("https://example"))
+    told = summarize(Result(summary, has_begun=True), Connection("https://example"))
     [problem] = told.problems
     assert problem.startswith(f"cannot get node {GONE_NODE}, keeping its pods: ")
     assert told.code == 1
@@ -347,12 +347,14 @@ async def test_a_sweep_leaves_what_a_step_keeps_unmarked_and_is_not_complete(wor
     result = Result(has_begun=True)
     doubt = Doubt("a", "unscheduled")
     how = Settings(threshold=1)
-    session = GcSession(world.client, how, clock=world.clock, phases=[Deletions(result.note)], steps=[doubt])
+    session = GcSession(
+        world.client, how, clock=world.clock, phases=[Deletions(result.record)], steps=[doubt]
+    )
     result.summary = summary = await session.execute()
     assert await world.left() == ["a", "c", "unscheduled"]
     assert world.patched() == []
     assert (summary.outcomes[Outcome.KEPT], summary.is_complete) == (2, False)
-    told = tell(result, Connection("https://example"))
+    told = summarize(result, Connection("https://example"))
     assert told.problems == ["2 pods not deleted (default/a, default/unscheduled): the shelf is full"]
     assert told.code == 1
 

@@ -99,7 +99,7 @@ async def test_the_page_from_top_to_bottom(client: Client, shell: Shell) -> None
     await ended(client, "dns", namespace="kube-system")
     assert shell.type(look).count("web-") == 4
     shown = shell.type(say)
-    assert "policy.yaml: good: 3 rules; it only observes" in shown
+    assert "policy.yaml: valid: 3 rules; observe-only" in shown
     assert len(re.findall(r"^shop +web-\d +evicted +expired", shown, re.MULTILINE)) == 4
     assert "dns" not in shown
     shown = shell.type(label)

@@ -157,7 +157,7 @@ def test_importing_podlife_loads_nothing_else() -> None:
         ),
         (
             ["apiserver", "kubeconfig", "--node", "a", "--user", "b"],
-            "a node has a name and group of its own: leave out --user and --group",
+            "--user and --group cannot be combined with --node",
         ),
         (
             ["apiserver", "--memory", "--port", "0", "--name", "no host"],

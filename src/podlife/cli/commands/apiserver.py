@@ -1,4 +1,4 @@
-"""`podlife apiserver`: serve, and maintain the data of a server."""
+"""`podlife apiserver`: runs a server, and maintains its data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ app = typer.Typer(
 
 
 def parse_folder(text: str) -> Path:
-    """Absolute: it is shown to users in other directories too."""
+    """Absolute, because it is shown to users in other directories."""
     return Path(text).expanduser().absolute()
 
 
@@ -44,7 +44,7 @@ DataOption = Annotated[
 
 
 def parse_path(text: str) -> str:
-    """Absolute: the server may run in another directory. Also called with the default, which is empty."""
+    """Absolute, because the server may run in another directory. Also called with the default, which is empty."""
     return text if text in ("", STDOUT) else str(Path(text).expanduser().absolute())
 
 
@@ -61,7 +61,7 @@ PolicyFileOption = Annotated[
     str,
     option(
         "FILE",
-        "Audit policy (audit.k8s.io/v1): which requests are recorded, and how much of them.",
+        "Audit policy file (audit.k8s.io/v1): which requests to record, and at which level.",
         parser=parse_path,
         show_default="writes only",
     ),
@@ -70,17 +70,17 @@ MaxSizeOption = Annotated[
     int, number_option("Size at which the audit log is rotated.", 1, 1 << 20, metavar="MB")
 ]
 MaxAgeOption = Annotated[
-    int, number_option("Days to keep rotated audit logs; 0 for any time.", 0, metavar="N")
+    int, number_option("Days to keep rotated audit logs; 0 for no limit.", 0, metavar="N")
 ]
 MaxBackupOption = Annotated[int, number_option("Rotated audit logs to keep; 0 for all.", 0, metavar="N")]
 
 
 @app.callback()
-def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the command
+def apiserver(  # noqa: PLR0913, PLR0917 - one parameter per option
     context: typer.Context,
     data: DataOption = None,
     memory: Annotated[
-        bool, typer.Option("--memory", help="Keep objects in memory only: they end with the process.")
+        bool, typer.Option("--memory", help="Keep objects in memory only; they are lost on exit.")
     ] = False,
     port: Annotated[
         int, number_option("Port to listen on; 0 for any free one.", 0, 65_535, metavar="PORT")
@@ -88,9 +88,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     bind: Annotated[str, option("ADDRESS", "Address to listen on.")] = "127.0.0.1",
     name: Annotated[
         list[str] | None,
-        option(
-            "HOST", "Another name or address clients reach this server by (repeatable).", parser=parse_host
-        ),
+        option("HOST", "Additional host name or address of this server (repeatable).", parser=parse_host),
     ] = None,
     default_not_ready_toleration_seconds: Annotated[
         int, number_option("How long pods stay on a node that is not ready.", 0, metavar="N")
@@ -107,7 +105,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     audit_log_maxage: MaxAgeOption = 0,
     audit_log_maxbackup: MaxBackupOption = 10,
 ) -> None:
-    """Serve the Kubernetes API for kubectl and every client library, on this machine alone."""
+    """Serve the Kubernetes API for kubectl and any client library, on this machine only."""
     if context.invoked_subcommand is not None:
         _refuse_options_of_the_server(context)
         return
@@ -147,7 +145,7 @@ def check_audit(log_path: str | None, policy_file: str) -> None:
 
 
 def _refuse_options_of_the_server(context: typer.Context) -> None:
-    """A command that ignores where the user pointed to is worse than one that does nothing."""
+    """Subcommands have their own flags; ignoring --data, for example, would use the wrong folder."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if source is not None and source.name != "DEFAULT":
@@ -155,7 +153,7 @@ def _refuse_options_of_the_server(context: typer.Context) -> None:
             context.fail(f"{option} before {command!r} is not for {command!r}: its flags must follow it")
 
 
-@app.command(short_help="Make a kubeconfig for a node or a user, or show the admin's.")
+@app.command(short_help="Create a kubeconfig for a node or a user, or show the admin's.")
 def kubeconfig(
     data: DataOption = None,
     node: Annotated[str | None, option("NAME", "For the node of this name.")] = None,
@@ -163,11 +161,11 @@ def kubeconfig(
     group: Annotated[list[str] | None, option("NAME", "A group of the user (repeatable).")] = None,
     output: Annotated[Path | None, option("FILE", "Write to this file.", "-o", "--output")] = None,
 ) -> None:
-    """Make a kubeconfig with a new client certificate for a node or a user; without either, show the admin's."""
+    """Create a kubeconfig with a new client certificate for a node or a user; without either, show the admin's."""
     from podlife.daemons.kubeconfigs import make_kubeconfig
 
     if node is not None and (user is not None or group):
-        raise typer.BadParameter("a node has a name and group of its own: leave out --user and --group")
+        raise typer.BadParameter("--user and --group cannot be combined with --node")
     text = make_kubeconfig(data or _default_folder(), node=node, user=user, groups=tuple(group or ()))
     if output is None:
         sys.stdout.write(text)
@@ -177,7 +175,7 @@ def kubeconfig(
     try:
         write_private(output, text.encode())
     except OSError as error:
-        raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
+        raise ConfigError(f"cannot write {output}: {error.strerror}") from error
 
 
 @app.command()
@@ -185,9 +183,9 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
     data: DataOption = None,
 ) -> None:
-    """Copy the objects into one file, also while the server runs.
+    """Copy the objects into one file, even while the server runs.
 
-    Certificates and tokens are not in it: who has the file has the objects, not the server's identity."""
+    It has no certificates and tokens: the file gives access to the objects, not to the server's identity."""
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.backup(data or _default_folder(), target)
@@ -196,20 +194,20 @@ def backup(
 
 @app.command()
 def restore(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="What `backup` wrote.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `backup`.")],
     data: DataOption = None,
 ) -> None:
     """Fill a data folder from a backup: an empty one, or one whose store is damaged or lost.
 
-    What is left of a damaged store is moved aside. Certificates and tokens of the folder stay; in a new folder the
-    server makes its own, and kubeconfigs have to be made again."""
+    A damaged store is moved aside. Certificates and tokens of the folder stay; in a new folder the server creates its
+    own, and kubeconfigs must be created again."""
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.restore(source, data or _default_folder())
     restored = counted(report.records, "object")
-    print(f"{restored} restored to {report.folder}, which goes on at revision {report.revision}.")
+    print(f"{restored} restored to {report.folder} at revision {report.revision}.")
     if report.remains is not None:
-        print(f"What was there before is in {report.remains}.")
+        print(f"The previous store was moved to {report.remains}.")
 
 
 @app.command()
@@ -217,10 +215,10 @@ def salvage(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write.")],
     data: DataOption = None,
 ) -> None:
-    """Write a backup of what is sound in a damaged store, for `restore`.
+    """Write a backup of the intact objects of a damaged store, for `restore`.
 
-    Every lost change is a line on standard error. To a server that is started on the result those objects do not
-    exist: nodes stop their pods, controllers delete what they owned."""
+    Every lost change is a line on standard error. For a server started with the result, those objects do not exist:
+    nodes stop their pods, controllers delete their dependents."""
     from podlife.apiserver.storage.maintenance import salvage as save
 
     folder = data or _default_folder()
@@ -229,15 +227,15 @@ def salvage(
         print(each, file=sys.stderr)
     print(
         f"{counted(report.records, 'object')} saved to {report.path}, {counted(len(report.lost), 'change')} lost. "
-        f"`podlife apiserver restore {report.path} --data {folder}` puts them in place of the damaged store."
+        f"`podlife apiserver restore {report.path} --data {folder}` replaces the damaged store with them."
     )
 
 
 @app.command()
 def check(data: DataOption = None) -> None:
-    """Look whether everything that is stored is sound.
+    """Check the integrity of the stored objects.
 
-    The exit code is 1 if not; every problem is a line on standard error."""
+    The exit code is 1 if it fails; every problem is a line on standard error."""
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.check(data or _default_folder())

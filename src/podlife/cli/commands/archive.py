@@ -1,4 +1,4 @@
-"""`podlife archive`: shows what was kept of pods before they were deleted."""
+"""`podlife archive`: shows pods that were archived before their deletion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podlife.cli.archive_options import ARCHIVE_ENV, ARCHIVE_METAVAR, ArchiveTar
 from podlife.cli.namespaces import EveryNamespaceOption, OneNamespaceOption, checked_namespace
 from podlife.cli.options import GoCommand, command_group, duration_option, format_option, option, with_groups
 
-app = command_group("What was kept of pods before they were deleted: manifest, events, the end of the logs.")
+app = command_group("Show pods archived before deletion: manifest, events, the end of the logs.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class WhereOptions:
         str | None,
         option(
             ARCHIVE_METAVAR,
-            "Where the archive is.",
+            "Location of the archive.",
             envvar=ARCHIVE_ENV,
             show_default="~/.local/state/podlife/archive",
         ),
@@ -40,11 +40,11 @@ def list_(
     namespace: OneNamespaceOption = None,
     all_namespaces: EveryNamespaceOption = False,
     since: Annotated[
-        float | None, option("DURATION", "Only what was archived within this time.", parser=parse_age)
+        float | None, option("DURATION", "Only entries archived within this time.", parser=parse_age)
     ] = None,
     output: Annotated[str, format_option("table", "json", "name")] = "table",
 ) -> None:
-    """List what there is, the newest first."""
+    """List entries, the newest first."""
     from podlife.cli.commands.archive_output import show_list
 
     wanted = checked_namespace(namespace, is_everywhere=all_namespaces)
@@ -56,17 +56,15 @@ class PartOptions:
     """Which part of an entry; the manifest by default."""
 
     logs: Annotated[bool, typer.Option("--logs", help="Show the end of its logs.")] = False
-    container: Annotated[str, option("NAME", "With --logs, only of this container.", "-c", "--container")] = (
-        ""
-    )
+    container: Annotated[str, option("NAME", "With --logs, only this container.", "-c", "--container")] = ""
     events: Annotated[bool, typer.Option("--events", help="Show its events.")] = False
 
     def part(self) -> str:
         """Raises BadParameter."""
         if self.logs and self.events:
-            raise typer.BadParameter("--logs and --events exclude each other: ask for one after the other")
+            raise typer.BadParameter("--logs and --events exclude each other")
         if self.container and not self.logs:
-            raise typer.BadParameter("-c chooses among logs: say --logs too")
+            raise typer.BadParameter("-c requires --logs")
         return "logs" if self.logs else "events" if self.events else "pod"
 
 
@@ -78,11 +76,11 @@ def show(
     where: WhereOptions,
     namespace: OneNamespaceOption = None,
     show_managed_fields: Annotated[
-        bool, typer.Option("--show-managed-fields", help="Show in the manifest who managed which field.")
+        bool, typer.Option("--show-managed-fields", help="Keep managedFields in the manifest.")
     ] = False,
     output: Annotated[str | None, format_option("yaml", "json")] = None,
 ) -> None:
-    """Show the manifest of a pod as it was, its events or its logs; of several pods of one name, the newest."""
+    """Show the archived manifest, events or logs of a pod; the newest if several pods had the name."""
     from podlife.cli.commands.archive_output import EntryView, show_entry
 
     view = EntryView(parts.part(), parts.container, output or "", has_managed_fields=show_managed_fields)
@@ -96,16 +94,16 @@ def prune(
     older_than: Annotated[
         float, duration_option("Remove entries older than this.", "720h", parser=parse_age)
     ] = 720 * 3600.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many there are.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print how many would be removed.")] = False,
 ) -> None:
-    """Remove what is too old from the folder, at once and without asking."""
+    """Remove old entries from the folder, without confirmation."""
     from podlife.cli.commands.archive_output import prune_folder
 
     sys.exit(prune_folder(where.target(), older_than, is_dry_run=dry_run))
 
 
 def _checked_pod(text: str, namespace: str) -> tuple[str, str]:
-    """Name and namespace. As `list -o name` shows it, default/pod/web, or as kubectl does, pod/web."""
+    """Name and namespace, from default/pod/web, as in `list -o name`, or pod/web, as in kubectl."""
     from podlife.api.names import check_dns_subdomain
 
     *where, name = text.split("/")
@@ -114,7 +112,5 @@ def _checked_pod(text: str, namespace: str) -> tuple[str, str]:
             raise typer.BadParameter(f"{text!r} is not in namespace {namespace}: leave out -n")
         namespace = checked_namespace(where[0] or None)
     elif where not in ([], ["pod"]) or check_dns_subdomain(name.lower()):
-        raise typer.BadParameter(
-            f"{text!r} is neither a name nor a UID of a pod: `podlife archive list` shows both"
-        )
+        raise typer.BadParameter(f"invalid pod name or UID {text!r}: see `podlife archive list`")
     return name, namespace

@@ -1,4 +1,4 @@
-"""What `podlife archive list`, `show` and `prune` print. A damaged entry is reported, and the others are shown."""
+"""Output of `podlife archive list`, `show` and `prune`. Damaged entries are reported, the others shown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EntryView:
 
 
 def show_list(target: ArchiveTarget, namespace: str, since_seconds: float | None, output: str) -> int:
-    """The exit code: 1 when an entry is damaged."""
+    """Returns the exit code: 1 if an entry is damaged."""
     now = SystemClock().now()
     since = None if since_seconds is None else now - timedelta(seconds=since_seconds)
 
@@ -44,7 +44,7 @@ def show_list(target: ArchiveTarget, namespace: str, since_seconds: float | None
     items = [each for each in found if isinstance(each, ArchivedEntry)]
     items.sort(key=lambda each: each.header.archived_at, reverse=True)
     sys.stdout.write(format_items(items, output, now))
-    return _tell_damaged(target, found)
+    return _report_damaged(target, found)
 
 
 def show_entry(target: ArchiveTarget, wanted: str, namespace: str, view: EntryView) -> int:
@@ -59,7 +59,7 @@ def show_entry(target: ArchiveTarget, wanted: str, namespace: str, view: EntryVi
         uids = ", ".join(each.header.uid for each in others[:3]) + (", …" if len(others) > 3 else "")
         print(f"podlife: this is the newest of {len(others) + 1}; by their UIDs: {uids}", file=sys.stderr)
     sys.stdout.write(_formatted(entry, view))
-    return _tell_damaged(target, found)
+    return _report_damaged(target, found)
 
 
 def _chosen(
@@ -68,12 +68,12 @@ def _chosen(
     items = [each for each in found if isinstance(each, ArchivedEntry)]
     namespaces = sorted({each.header.namespace for each in items})
     if len(namespaces) > 1:
-        raise ConfigError(f"{wanted} is in several namespaces, {', '.join(namespaces)}: say which with -n")
+        raise ConfigError(f"{wanted} is in several namespaces, {', '.join(namespaces)}: choose one with -n")
     if items:
         return items[0]
     if found and isinstance(found[0], DamagedEntry):
-        raise ConfigError(f"the entry {target}/{found[0].place} cannot be shown: {found[0].why}")
-    raise ConfigError(f"{wanted} is not in the archive {target}: `podlife archive list` shows what is")
+        raise ConfigError(f"cannot show entry {target}/{found[0].place}: {found[0].why}")
+    raise ConfigError(f"{wanted} not found in archive {target}: see `podlife archive list`")
 
 
 def _formatted(entry: Entry, view: EntryView) -> str:
@@ -83,23 +83,21 @@ def _formatted(entry: Entry, view: EntryView) -> str:
         return format_pod(entry, view.output or "yaml", has_managed_fields=view.has_managed_fields)
     logs = [log for log in entry.logs if view.container in ("", log.container)]
     if not logs and view.container:
-        names = ", ".join(sorted({log.container for log in entry.logs})) or "none at all"
+        names = ", ".join(sorted({log.container for log in entry.logs})) or "none"
         raise ConfigError(f"container {view.container} has no log; choose from {names}")
     return format_logs(logs, view.output, is_terminal=sys.stdout.isatty())
 
 
-def _tell_damaged(target: ArchiveTarget, found: Sequence[ArchivedEntry | DamagedEntry]) -> int:
+def _report_damaged(target: ArchiveTarget, found: Sequence[ArchivedEntry | DamagedEntry]) -> int:
     damaged = [each for each in found if isinstance(each, DamagedEntry)]
     for each in damaged:
-        print(f"podlife: the entry {target}/{each.place} cannot be read: {each.why}", file=sys.stderr)
+        print(f"podlife: cannot read entry {target}/{each.place}: {each.why}", file=sys.stderr)
     return 1 if damaged else 0
 
 
 def prune_folder(target: ArchiveTarget, older_than_seconds: float, *, is_dry_run: bool) -> int:
     if target.bucket:
-        raise ConfigError(
-            f"what stays in {target}, and how long, is said by the lifecycle rule of its bucket"
-        )
+        raise ConfigError(f"cannot prune {target}: use a lifecycle rule of the bucket")
     now = SystemClock().now()
     since = now - timedelta(seconds=older_than_seconds)
     if not target.folder.is_dir():
@@ -110,12 +108,9 @@ def prune_folder(target: ArchiveTarget, older_than_seconds: float, *, is_dry_run
         print(f"{counted(number, 'entry', 'entries')} ({format_size(size)}) would be removed.")
         return 0
     pruned = folder.prune(now, since)
-    said = f"{counted(pruned.removed, 'entry', 'entries')} removed ({format_size(pruned.removed_bytes)})"
-    print(f"{said}, {pruned.entries} left ({format_size(pruned.bytes)}).")
+    removed = f"{counted(pruned.removed, 'entry', 'entries')} removed ({format_size(pruned.removed_bytes)})"
+    print(f"{removed}, {pruned.entries} left ({format_size(pruned.bytes)}).")
     return 0
-
-
-# As text. Pure: the time is an argument.
 
 
 def format_items(items: Sequence[ArchivedEntry], output: str, now: datetime) -> str:
@@ -124,7 +119,7 @@ def format_items(items: Sequence[ArchivedEntry], output: str, now: datetime) -> 
     if output == "json":
         return as_json([{**msgspec.to_builtins(each.header), "bytes": each.bytes} for each in items])
     if not items:
-        return "Nothing is in the archive, or nothing of what was asked for.\n"
+        return "No entries found.\n"
     titles = ("NAMESPACE", "NAME", "ARCHIVED", "REASON", "PHASE", "NODE", "SIZE", "UID")
     return table([titles, *(_row(each, now) for each in items)])
 
@@ -144,33 +139,33 @@ def _row(item: ArchivedEntry, now: datetime) -> tuple[str, ...]:
 
 
 def format_pod(entry: Entry, output: str, *, has_managed_fields: bool = False) -> str:
-    """The manifest; as YAML with what is known of its end before it, in comments."""
-    pod = entry.pod if has_managed_fields else _without_managers(entry.pod)
+    """The manifest; YAML starts with comments on why and when the pod was archived."""
+    pod = entry.pod if has_managed_fields else _without_managed_fields(entry.pod)
     if output == "json":
         return as_json(pod)
-    return "".join(f"# {printable(line)}\n" for line in _remarks(entry)) + as_yaml(pod)
+    return "".join(f"# {printable(line)}\n" for line in _comments(entry)) + as_yaml(pod)
 
 
-def _remarks(entry: Entry) -> Iterator[str]:
+def _comments(entry: Entry) -> Iterator[str]:
     header = entry.header
     rule = f" (rule {header.rule})" if header.rule else ""
     why = f", {header.reason}{rule}: {header.why}" if header.reason else ""
     yield " ".join(f"Archived at {format_time(header.archived_at)}{why}".split())
     events, logs = counted(len(entry.events), "event"), counted(len(entry.logs), "log")
-    yield f"{events} (--events) and {logs} (--logs) beside it."
+    yield f"Also archived: {events} (--events) and {logs} (--logs)."
     for problem in header.problems:
-        yield " ".join(f"Could not be had: {problem}".split())
+        yield " ".join(f"Missing: {problem}".split())
 
 
 def format_events(entry: Entry, output: str) -> str:
-    """As kubectl lists them, the oldest first."""
+    """In kubectl's format, the oldest first."""
     events = sorted(entry.events, key=_when)
     if output == "json":
         return as_json(events)
     if output == "yaml":
         return as_yaml(events)
     if not events:
-        return "No event is known of it.\n"
+        return "No events found.\n"
     rows = [("TIME", "TYPE", "REASON", "FROM", "COUNT", "MESSAGE")]
     rows += [
         (
@@ -187,8 +182,8 @@ def format_events(entry: Entry, output: str) -> str:
 
 
 def _when(event: Object) -> str:
-    found = event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp")
-    return str(found or (event.get("metadata") or {}).get("creationTimestamp") or "-")
+    time = event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp")
+    return str(time or (event.get("metadata") or {}).get("creationTimestamp") or "-")
 
 
 def format_logs(logs: Sequence[Log], output: str, *, is_terminal: bool = False) -> str:
@@ -197,24 +192,24 @@ def format_logs(logs: Sequence[Log], output: str, *, is_terminal: bool = False) 
         plain = [msgspec.to_builtins(log) for log in logs]
         return as_json(plain) if output == "json" else as_yaml(plain)
     if not logs:
-        return "No log was kept of it.\n"
+        return "No logs found.\n"
     if len(logs) == 1 and not logs[0].problem:
-        return _ended(logs[0].text, is_terminal)
-    return "\n".join(f"==> {_title(log)} <==\n{_ended(log.text, is_terminal)}" for log in logs)
+        return _terminated(logs[0].text, is_terminal)
+    return "\n".join(f"==> {_title(log)} <==\n{_terminated(log.text, is_terminal)}" for log in logs)
 
 
 def _title(log: Log) -> str:
     name = f"{log.container} ({log.kind})" if log.kind != "main" else log.container
     name += ", before its restart" if log.is_previous else ""
-    name += ", its end only" if log.is_cut else ""
+    name += ", truncated" if log.is_cut else ""
     return printable(f"{name}: {' '.join(log.problem.split())}" if log.problem else name)
 
 
-def _ended(text: str, is_terminal: bool) -> str:
+def _terminated(text: str, is_terminal: bool) -> str:
     text = printable_lines(text) if is_terminal else text
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
-def _without_managers(pod: Object) -> Object:
+def _without_managed_fields(pod: Object) -> Object:
     metadata = {name: value for name, value in (pod.get("metadata") or {}).items() if name != "managedFields"}
     return {**pod, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""`podlife controllers`: Kubernetes' own controllers, any of them, against any API server."""
+"""`podlife controllers`: runs Kubernetes' controllers against any API server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ControllersElection(ElectionOptions):
 
 
 def _syncs(of: str) -> Any:
-    return number_option(f"How many {of} are worked on at once.", 1)
+    return number_option(f"Number of {of} synced concurrently.", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,22 @@ class SyncOptions:
     concurrent_replicaset_syncs: Annotated[int, _syncs("ReplicaSets")] = 5
     concurrent_statefulset_syncs: Annotated[int, _syncs("StatefulSets")] = 5
     concurrent_job_syncs: Annotated[int, _syncs("Jobs")] = 5
-    concurrent_ttl_after_finished_syncs: Annotated[int, _syncs("Jobs that are over")] = 5
+    concurrent_ttl_after_finished_syncs: Annotated[int, _syncs("finished Jobs")] = 5
     concurrent_daemonset_syncs: Annotated[int, _syncs("DaemonSets")] = 2
     concurrent_deployment_syncs: Annotated[int, _syncs("Deployments")] = 5
     concurrent_gc_syncs: Annotated[int, _syncs("owned objects")] = 20
     terminated_pod_gc_threshold: Annotated[
-        int, number_option("How many terminated pods may stay in the cluster; 0 or less keeps all of them.")
+        int, number_option("Maximum number of terminated pods in the cluster; 0 or less keeps all.")
     ] = 12_500
     pod_gc_quarantine: Annotated[
-        float, quarantine_option("How long a node must be gone before the pods on it are collected.")
+        float, quarantine_option("How long a node must be gone before its pods are collected.")
     ] = 40.0
-    scheduler_name: Annotated[
-        str, option("NAME", "The scheduler schedules the pods that ask for one of this name.")
-    ] = "default-scheduler"
+    scheduler_name: Annotated[str, option("NAME", "Schedule the pods with this schedulerName.")] = (
+        "default-scheduler"
+    )
 
     def of(self, name: str) -> dict[str, int | float | str]:
-        """What the controller of this name is made with."""
+        """The keyword arguments of the controller with this name."""
         if name == "scheduler":
             return {"scheduler_name": self.scheduler_name}
         if name == "pod-garbage-collector-controller":
@@ -81,13 +81,13 @@ class SyncOptions:
 
 @app.command(cls=GoCommand)
 @with_groups
-def run(  # noqa: PLR0913 - groups of flags, each of its own part
+def run(  # noqa: PLR0913 - one parameter per group of flags
     controllers: Annotated[
         list[str] | None,
         option(
             "NAMES",
-            "Which: names (see `podlife controllers list`), * for all but the scheduler and "
-            "out-of-service, -name for all but that (with commas, or repeated).",
+            "Controllers to run (see `podlife controllers list`): * for all but scheduler and "
+            "out-of-service, -NAME to exclude one (comma-separated or repeated).",
             show_default="*",
             autocompletion=completions.controllers,
         ),
@@ -101,10 +101,10 @@ def run(  # noqa: PLR0913 - groups of flags, each of its own part
     listen: ListenOption = "",
     v: VerbosityOption = 0,
 ) -> None:
-    """Run controllers. Ctrl-C or SIGTERM ends them after the calls that are under way."""
+    """Run controllers. Ctrl-C or SIGTERM stops them after requests in flight."""
     from podlife.daemons.catalog import choose
 
-    # Wrong options are reported before anything is loaded or connected to.
+    # Invalid options are reported before anything is loaded or connected.
     try:
         chosen = choose(["*"] if controllers is None else words(controllers))
     except ConfigError as error:
@@ -126,9 +126,9 @@ def run(  # noqa: PLR0913 - groups of flags, each of its own part
 
 @app.command(name="list")
 def list_controllers(
-    names: Annotated[bool, typer.Option("--names", help="Only the names, one a line.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="Print only the names, one per line.")] = False,
 ) -> None:
-    """Show the controllers there are."""
+    """List the available controllers."""
     from podlife.cli.output import table
     from podlife.daemons.catalog import known_controllers
 

@@ -1,4 +1,4 @@
-"""`podlife node`: this machine as a node of a cluster."""
+"""`podlife node`: runs this machine as a node of a cluster."""
 
 from __future__ import annotations
 
@@ -61,58 +61,57 @@ class NodeOptions:
         ),
     ] = None
     static_pods: Annotated[
-        Path | None, option("DIR", "Run the pods of the manifests in this folder.", parser=parse_folder)
+        Path | None,
+        option("DIR", "Run the pod manifests in this folder as static pods.", parser=parse_folder),
     ] = None
     listen: Annotated[
         str,
         option(
             "HOST:PORT",
-            "Where to serve logs, exec and metrics; port 0 is any free one.",
+            "Address to serve logs, exec and metrics on; port 0 is any free one.",
             show_default="the node's address, port 10250",
         ),
     ] = ""
     node_ip: Annotated[
         str, option("ADDRESS", "The node's address (default: the one the server sees).", parser=_parse_ip)
     ] = ""
-    max_pods: Annotated[int, number_option("How many pods the node takes.", 1)] = 110
+    max_pods: Annotated[int, number_option("Maximum number of pods.", 1)] = 110
     labels: Annotated[
         list[str] | None,
-        option("KEY=VALUE", "Labels of the node (with commas, or repeated).", "--labels", "--node-labels"),
+        option("KEY=VALUE", "Labels of the node (comma-separated or repeated).", "--labels", "--node-labels"),
     ] = None
     register_with_taints: Annotated[
         list[str] | None,
-        option("KEY=VALUE:EFFECT", "Taints that the node is registered with (with commas, or repeated)."),
+        option("KEY=VALUE:EFFECT", "Taints to register the node with (comma-separated or repeated)."),
     ] = None
-    containerd_socket: Annotated[Path, option("FILE", "Where containerd listens.", parser=parse_folder)] = (
-        Path("/run/containerd/containerd.sock")
+    containerd_socket: Annotated[Path, option("FILE", "Socket of containerd.", parser=parse_folder)] = Path(
+        "/run/containerd/containerd.sock"
     )
     node_lease_duration_seconds: Annotated[
-        int, number_option("For how long the node's lease holds; it is renewed after a quarter of that.", 1)
+        int, number_option("Duration of the node's lease; it is renewed after a quarter of it.", 1)
     ] = 40
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over",
-            help="Serve the node even if another agent renews its lease; that agent ends, and its pods run on.",
+            help="Take the node over from an agent that renews its lease; that one exits, its pods keep running.",
         ),
     ] = False
     join: Annotated[
         str,
         option(
             "FILE|URL",
-            "Join a cluster: by the join file of `podlife up`, or by its URL with --token and --ca-hash.",
+            "Join a cluster by the join file of `podlife up`, or by its URL with --token and --ca-hash.",
         ),
     ] = ""
-    ca_hash: Annotated[
-        str, option("sha256:HASH", "The hash of the public key of the authority that the server must have.")
-    ] = ""
+    ca_hash: Annotated[str, option("sha256:HASH", "Expected hash of the public key of the server's CA.")] = ""
 
 
 def _parse_label(text: str) -> tuple[str, str]:
     from podlife.api.names import check_label_key, check_label_value
 
-    key, sign, value = text.partition("=")
-    if not sign or check_label_key(key) or check_label_value(value):
+    key, equals, value = text.partition("=")
+    if not equals or check_label_key(key) or check_label_value(value):
         raise typer.BadParameter(f"invalid --labels value {text!r}: expected KEY=VALUE, such as disk=ssd")
     return key, value
 
@@ -120,8 +119,8 @@ def _parse_label(text: str) -> tuple[str, str]:
 def _parse_taint(text: str) -> dict[str, str]:
     from podlife.api.names import check_label_key, check_label_value
 
-    what, _, effect = text.rpartition(":")
-    key, _, value = what.partition("=")
+    label, _, effect = text.rpartition(":")
+    key, _, value = label.partition("=")
     if effect not in _EFFECTS or check_label_key(key) or check_label_value(value):
         raise typer.BadParameter(
             f"invalid taint {text!r}: expected KEY=VALUE:EFFECT, with an effect of {', '.join(_EFFECTS)}"
@@ -131,7 +130,7 @@ def _parse_taint(text: str) -> dict[str, str]:
 
 @with_groups
 def node(*, options: NodeOptions, connection: ConnectionOptions, v: VerbosityOption = 0) -> None:
-    """Be a node of a cluster, and run its pods. Ctrl-C or SIGTERM ends the node's agent; its pods run on."""
+    """Run this machine as a node of a cluster. Ctrl-C or SIGTERM stops the node's agent; pods keep running."""
     from podlife.daemons.xdg import default_data_dir
 
     name = options.name or _parse_name(socket.gethostname().lower())
@@ -140,7 +139,7 @@ def node(*, options: NodeOptions, connection: ConnectionOptions, v: VerbosityOpt
     labels = dict(_parse_label(each) for each in words(options.labels))
     taints = tuple(_parse_taint(each) for each in words(options.register_with_taints))
     if options.ca_hash and not options.join:
-        raise typer.BadParameter("--ca-hash is for a node that joins: add --join URL, or leave it out")
+        raise typer.BadParameter("--ca-hash requires --join URL")
     if options.join:
         connection = _joined(name, data, options, connection)
     from podlife.daemons import event_loop
@@ -168,7 +167,7 @@ def node(*, options: NodeOptions, connection: ConnectionOptions, v: VerbosityOpt
 
 
 def _joined(name: str, data: Path, options: NodeOptions, connection: ConnectionOptions) -> ConnectionOptions:
-    """How to connect as this node; raises PodlifeError when the cluster refuses it."""
+    """The connection as this node; raises PodlifeError if the cluster refuses it."""
     from podlife.daemons import event_loop, join
 
     settings = join.JoinSettings(

@@ -1,4 +1,4 @@
-"""The flags of the node health controllers, under kube-controller-manager's names."""
+"""Flags of the node health controllers, with kube-controller-manager's names."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def _time(text: str | float) -> float:
     return seconds
 
 
-def _number(what: str, most: float) -> Callable[[str | float], float]:
+def _number(what: str, maximum: float) -> Callable[[str | float], float]:
     def parse(text: str | float) -> float:
         try:
-            found = float(text)
+            number = float(text)
         except ValueError:
-            found = math.nan
-        if not 0 <= found <= most:
+            number = math.nan
+        if not 0 <= number <= maximum:
             raise typer.BadParameter(f"invalid value {text!r}: expected {what}, such as 0.1")
-        return found
+        return number
 
     return parse
 
@@ -47,29 +47,27 @@ _share = _number("a share between 0 and 1", 1)
 class NodeHealthOptions:
     """The names are kube-controller-manager's."""
 
-    node_monitor_period: Annotated[float, _wait("How long between two looks at all nodes.", "5s")] = 5.0
+    node_monitor_period: Annotated[float, _wait("Period of the check of all nodes.", "5s")] = 5.0
     node_monitor_grace_period: Annotated[
-        float, _wait("How long a node may be silent before it is shown as not ready.", "40s")
+        float, _wait("Time without heartbeats after which a node is marked not ready.", "40s")
     ] = 40.0
     node_startup_grace_period: Annotated[
-        float, _wait("The same for a node that has never said anything.", "1m")
+        float, _wait("The same for a node that has never sent a heartbeat.", "1m")
     ] = 60.0
     node_eviction_rate: Annotated[
-        float, option("NUMBER", "How many silent nodes of a zone are evicted in a second.", parser=_rate)
+        float, option("NUMBER", "Unreachable nodes of a zone to evict per second.", parser=_rate)
     ] = 0.1
     secondary_node_eviction_rate: Annotated[
         float, option("NUMBER", "The same in a large zone that is partly down.", parser=_rate)
     ] = 0.01
     large_cluster_size_threshold: Annotated[
         int,
-        number_option(
-            "A zone with more nodes is large; in a smaller one that is partly down no pod is evicted.", 0
-        ),
+        number_option("Zones with more nodes are large; smaller ones that are partly down evict no pods.", 0),
     ] = 50
     unhealthy_zone_threshold: Annotated[
         float,
         option(
-            "NUMBER", "From which share of its nodes, and at least 3, a zone is partly down.", parser=_share
+            "NUMBER", "Share of not ready nodes, at least 3, from which a zone is partly down.", parser=_share
         ),
     ] = 0.55
 

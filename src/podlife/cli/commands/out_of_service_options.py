@@ -1,7 +1,7 @@
-"""The flags of the out-of-service controller, and the fence checks made from them.
+"""Flags of the out-of-service controller, and the fence checks created from them.
 
-Wrong flags are reported before anything is loaded or connected to: above all a missing fence check, without which no
-node may be declared dead.
+Invalid flags are reported before anything is loaded or connected, above all a missing fence check: without one no node
+may be declared dead.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from podlife.cli.options import duration_option, option, parse_duration
 if TYPE_CHECKING:
     from podlife.nodehealth.out_of_service import FenceCheck, Portion
 
-# The longest pause between two passes over all nodes.
-_MOST_PERIOD_SECONDS = 5.0
+# Maximum time between two passes over all nodes.
+_MAX_PERIOD_SECONDS = 5.0
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")
 
 
-def _time(least: float) -> Callable[[str | float], float]:
+def _time(minimum: float) -> Callable[[str | float], float]:
     def parse(text: str | float) -> float:
         seconds = parse_duration(text)
-        if seconds < least:
-            raise typer.BadParameter(f"duration must be at least {least:g}s: {text!r}")
+        if seconds < minimum:
+            raise typer.BadParameter(f"duration must be at least {minimum:g}s: {text!r}")
         return seconds
 
     return parse
@@ -42,17 +42,17 @@ def _percent(text: str) -> float | None:
     return None if match is None or float(match[1]) > 100 else float(match[1])
 
 
-def _text(is_fit: Callable[[str], bool], expected: str) -> Callable[[str], str]:
+def _text(is_valid: Callable[[str], bool], expected: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        if not is_fit(text):
+        if not is_valid(text):
             raise typer.BadParameter(f"invalid value {text!r}: expected {expected}")
         return text
 
     return parse
 
 
-def _is_number(text: str, least: int = 0) -> bool:
-    return _NUMBER.fullmatch(text) is not None and int(text) >= least
+def _is_number(text: str, minimum: int = 0) -> bool:
+    return _NUMBER.fullmatch(text) is not None and int(text) >= minimum
 
 
 _share = _text(
@@ -64,7 +64,7 @@ _share_or_number = _text(
     "a share or a number of nodes, such as 50% or 3",
 )
 _all_or_number = _text(
-    lambda text: text == "all" or _is_number(text, least=1),
+    lambda text: text == "all" or _is_number(text, minimum=1),
     "all or a number of fence checks, 1 or more",
 )
 
@@ -74,7 +74,7 @@ class OutOfServiceOptions:
     out_of_service_after: Annotated[
         float,
         duration_option(
-            "out-of-service: how long a node is not ready, and its agent silent, before fence checks are asked.",
+            "out-of-service: how long a node must be not ready, without heartbeats, before fence checks run.",
             "5m",
             parser=_time(1),
         ),
@@ -83,7 +83,7 @@ class OutOfServiceOptions:
         str,
         option(
             "SHARE",
-            "How many of the nodes may be out of service at once, at least one; if more are dead, no node is tainted.",
+            "Maximum share of nodes out of service at once, at least one; if more are dead, no node is tainted.",
             parser=_share,
         ),
     ] = "10%"
@@ -91,49 +91,47 @@ class OutOfServiceOptions:
         str,
         option(
             "SHARE|NUMBER",
-            "How many of the nodes have to be ready; if fewer are, no node is tainted.",
+            "Minimum of ready nodes; with fewer, no node is tainted.",
             parser=_share_or_number,
         ),
     ] = "50%"
     out_of_service_cool_down: Annotated[
         float,
-        duration_option("How long a node that has come back is left alone.", "10m", parser=_time(0)),
+        duration_option("How long a recovered node is not tainted again.", "10m", parser=_time(0)),
     ] = 600.0
     out_of_service_control_plane: Annotated[
-        bool, typer.Option("--out-of-service-control-plane", help="Nodes of the control plane, too.")
+        bool, typer.Option("--out-of-service-control-plane", help="Include control plane nodes.")
     ] = False
     out_of_service_dry_run: Annotated[
-        bool, typer.Option("--out-of-service-dry-run", help="Only tell what would be done to nodes.")
+        bool, typer.Option("--out-of-service-dry-run", help="Only report what would be done to nodes.")
     ] = False
     fence_command: Annotated[
         list[str] | None,
         option(
             "COMMAND",
-            "A program that ends with 0 if the machine is dead; given NAME UID PROVIDER-ID IPS (may be repeated).",
+            "Program that exits with 0 if the machine is dead; arguments: NAME UID PROVIDER-ID IPS (repeatable).",
         ),
     ] = None
     fence_webhook: Annotated[
-        list[str] | None, option("URL", 'Asked with a POST, answers {"dead": true} (may be repeated).')
+        list[str] | None, option("URL", 'URL that answers a POST with {"dead": true} (repeatable).')
     ] = None
     fence_provider_gone: Annotated[
         list[str] | None,
-        option(
-            "COMMAND", "A program that is given a providerID and prints gone or exists (may be repeated)."
-        ),
+        option("COMMAND", "Program that prints gone or exists for a providerID (repeatable)."),
     ] = None
     fence_require: Annotated[
-        str, option("NUMBER|all", "How many fence checks have to confirm it.", parser=_all_or_number)
+        str, option("NUMBER|all", "Number of fence checks that must confirm it.", parser=_all_or_number)
     ] = "all"
     fence_timeout: Annotated[
         float,
         duration_option(
-            "How long a fence check may take; one that takes longer has confirmed nothing.",
+            "Time limit of a fence check; on timeout it has confirmed nothing.",
             "10s",
             parser=_time(0.1),
         ),
     ] = 10.0
     fence_every: Annotated[
-        float, duration_option("No node is asked about more often than this.", "30s", parser=_time(1))
+        float, duration_option("Minimum time between two fence checks of a node.", "30s", parser=_time(1))
     ] = 30.0
 
     @property
@@ -149,17 +147,17 @@ class OutOfServiceOptions:
         if OUT_OF_SERVICE not in names:
             if self._count:
                 raise typer.BadParameter(
-                    f"fence checks are given, and nobody asks them: add {OUT_OF_SERVICE} to --controllers"
+                    f"fence checks have no effect without {OUT_OF_SERVICE}: add it to --controllers"
                 )
             return
         if not self._count:
             raise typer.BadParameter(
-                f"{OUT_OF_SERVICE} needs a fence check, since a node that is silent is not dead: give --fence-command, "
+                f"{OUT_OF_SERVICE} requires a fence check, because a silent node may be alive: set --fence-command, "
                 "--fence-webhook or --fence-provider-gone"
             )
         if self.fence_require != "all" and int(self.fence_require) > self._count:
             raise typer.BadParameter(
-                f"--fence-require {self.fence_require} is more than there are: {self._count} fence checks are given"
+                f"--fence-require {self.fence_require} exceeds the number of fence checks ({self._count})"
             )
         for text in self.fence_command or ():
             _check_program("--fence-command", text)
@@ -186,7 +184,7 @@ class OutOfServiceOptions:
             require=None if self.fence_require == "all" else int(self.fence_require),
             fence_every_seconds=self.fence_every,
             fence_timeout_seconds=self.fence_timeout,
-            period_seconds=min(_MOST_PERIOD_SECONDS, self.out_of_service_after / 4),
+            period_seconds=min(_MAX_PERIOD_SECONDS, self.out_of_service_after / 4),
         )
         return {"settings": settings, "checks": self._checks()}
 
@@ -208,9 +206,7 @@ def _check_program(flag: str, text: str) -> None:
     try:
         argv = shlex.split(text)
     except ValueError as error:
-        raise typer.BadParameter(
-            f"{flag} {text!r} cannot be taken apart ({error}): check its quotes"
-        ) from None
+        raise typer.BadParameter(f"invalid {flag} value {text!r}: {error}") from None
     if not argv:
         raise typer.BadParameter(f"{flag} is empty: expected a program and its arguments")
     if shutil.which(argv[0]) is None:
@@ -220,11 +216,11 @@ def _check_program(flag: str, text: str) -> None:
 def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
-        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_fit = False
-    if not is_fit:
-        # Without the rest: there may be a secret in it.
+        is_valid = False
+    if not is_valid:
+        # Without the query, which may contain a secret.
         raise typer.BadParameter(
             f"invalid --fence-webhook URL {url.partition('?')[0]!r}: expected https://HOST/PATH"
         )

@@ -1,4 +1,4 @@
-"""`podlife sim`: simulated nodes and pods by the thousand, for any API server."""
+"""`podlife sim`: thousands of simulated nodes and pods, for any API server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ app = typer.Typer(rich_markup_mode=None)
 def _parse_name(text: str) -> str:
     from podlife.api.names import check_dns_label
 
-    # A number and a dash are put behind it.
+    # A dash and a number are appended to it.
     if check_dns_label(text) or len(text) > 50:
         raise typer.BadParameter(
             f"invalid name for nodes {text!r}: use up to 50 lower case letters, digits and -"
@@ -35,34 +35,32 @@ def _parse_name(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SimOptions:
-    nodes: Annotated[int, number_option("How many nodes to be.", 1, 100_000)] = 1
+    nodes: Annotated[int, number_option("Number of nodes to simulate.", 1, 100_000)] = 1
     pods: Annotated[
         int,
-        number_option("How many pods to create on them; more may come from anywhere else.", 0, 10_000_000),
+        number_option("Number of pods to create on them, in addition to pods from elsewhere.", 0, 10_000_000),
     ] = 0
-    scenario: Annotated[
-        Path | None, option("FILE", "What is to happen: slow starts, crashes, nodes that stop.")
-    ] = None
+    scenario: Annotated[Path | None, option("FILE", "Scenario file: slow starts, crashes, node outages.")] = (
+        None
+    )
     duration: Annotated[
         float,
         duration_option(
-            "For how long; the clock runs from when all nodes are ready.",
+            "Duration of the simulation, measured once all nodes are ready.",
             "until Ctrl-C",
             parser=parse_timeout,
         ),
     ] = 0.0
-    name: Annotated[
-        str, option("NAME", "What the nodes are named after: NAME-0, NAME-1 …", parser=_parse_name)
-    ] = "sim"
-    namespace: Annotated[str, namespace_option("Where to create pods.")] = "default"
-    max_pods: Annotated[int, number_option("How many pods a node takes.", 1)] = 110
-    events: Annotated[bool, typer.Option("--events", help="Send the events of a real node too.")] = False
+    name: Annotated[str, option("NAME", "Prefix of the node names: NAME-0, NAME-1 …", parser=_parse_name)] = (
+        "sim"
+    )
+    namespace: Annotated[str, namespace_option("Namespace to create pods in.")] = "default"
+    max_pods: Annotated[int, number_option("Maximum number of pods per node.", 1)] = 110
+    events: Annotated[bool, typer.Option("--events", help="Send the events of real nodes, too.")] = False
     quick_ends: Annotated[
-        bool, typer.Option("--quick-ends", help="Remove deleted pods without telling first how they ended.")
+        bool, typer.Option("--quick-ends", help="Remove deleted pods without a final status update.")
     ] = False
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Leave the nodes and pods that were made when it ends.")
-    ] = False
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the created nodes and pods on exit.")] = False
 
 
 @app.callback(invoke_without_command=True)
@@ -70,14 +68,13 @@ class SimOptions:
 def sim(
     ctx: typer.Context, *, options: SimOptions, connection: ConnectionOptions, v: VerbosityOption = 0
 ) -> None:
-    """Be many nodes at once, whose pods only pretend to run. Ctrl-C, or the end of --duration, ends it, and takes
-    away what it has made."""
+    """Simulate many nodes whose pods only pretend to run. On Ctrl-C, or after --duration, it deletes the nodes and pods
+    that it created."""
     if ctx.invoked_subcommand is not None:
         return
     if options.pods > options.nodes * options.max_pods:
         raise typer.BadParameter(
-            f"--pods {options.pods} is more than --nodes {options.nodes} with --max-pods {options.max_pods} take: "
-            "ask for fewer pods, or for more of the others"
+            f"--pods {options.pods} exceeds the capacity of --nodes {options.nodes} with --max-pods {options.max_pods}"
         )
     import logging
 
@@ -90,7 +87,7 @@ def sim(
     loaded = load_connection(connection)
     set_up_logs(v)
     if not v:
-        # Thousands of nodes and pods would each log what they do.
+        # Thousands of nodes and pods would flood the log.
         logging.getLogger("podlife").setLevel(logging.CRITICAL)
         logging.getLogger("podlife.kubelet.hollow").setLevel(logging.WARNING)
     simulated = simulation.SimulationSettings(
@@ -115,7 +112,7 @@ def sim(
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario.", show_default=False)],
 ) -> None:
-    """Look for mistakes in a scenario, and say what would happen."""
+    """Validate a scenario and summarize it."""
     from podlife.cli.commands.sim_output import describe_scenario
     from podlife.kubelet.hollow import load_scenario
 

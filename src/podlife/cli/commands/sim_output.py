@@ -1,5 +1,4 @@
-"""What `podlife sim` shows: how far it is, on one line of a terminal or now and then on one of its own, and what came
-of it."""
+"""Output of `podlife sim`: progress, on one line of a terminal or as periodic lines, and a summary."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from podlife.cli.output import counted
 from podlife.daemons.simulation import SimulationSettings
 from podlife.kubelet.hollow import HollowNodes, HollowProgress, Scenario, percentile
 
-# Back to the beginning of a terminal's line, and nothing on it.
+# Clears the current line of a terminal.
 _CLEAR = "\r\x1b[K"
 _TERMINAL_SECONDS, _LINE_SECONDS = 0.25, 10.0
 
@@ -23,7 +22,7 @@ class ConsoleReporter:
         self._settings = settings
 
     async def show_progress(self, fleet: HollowNodes) -> None:
-        """Run until cancelled. On anything but a terminal, print only what has changed, and not often."""
+        """Run until cancelled. Without a terminal, print only changes, and rarely."""
         is_terminal = sys.stderr.isatty()
         last = ""
         try:
@@ -43,23 +42,23 @@ class ConsoleReporter:
 
     def nodes_ready(self) -> None:
         nodes = self._settings.nodes
-        _say(f"{counted(nodes, 'node')} {'is' if nodes == 1 else 'are'} ready")
+        _print(f"{counted(nodes, 'node')} {'is' if nodes == 1 else 'are'} ready")
 
     def pods_created(self) -> None:
-        _say(f"{counted(self._settings.pods, 'pod')} created in namespace {self._settings.namespace}")
+        _print(f"{counted(self._settings.pods, 'pod')} created in namespace {self._settings.namespace}")
 
     def out_of_time(self, created: int) -> None:
-        _say(
-            f"{created} of {counted(self._settings.pods, 'pod')} were asked for within "
-            f"{format_duration(self._settings.duration_seconds)}: give --duration more time"
+        _print(
+            f"only {created} of {counted(self._settings.pods, 'pod')} created within "
+            f"{format_duration(self._settings.duration_seconds)}: increase --duration"
         )
 
     def cleaning_up(self) -> None:
-        _say("taking away what was made; Ctrl-C once more leaves it there")
+        _print("deleting the created nodes and pods; press Ctrl-C again to keep them")
 
     def left_behind(self, reason: str, run_name: str) -> None:
-        _say(
-            f"not everything was taken away: {reason}; pods of this run have the label "
+        _print(
+            f"cleanup incomplete: {reason}; pods of this run have the label "
             f"sim.podlife.dev/run={run_name}, nodes sim.podlife.dev/fleet={self._settings.name}"
         )
 
@@ -67,8 +66,8 @@ class ConsoleReporter:
         print(summary_of(fleet.tally, self._settings.nodes, created, seconds), flush=True)
 
 
-def _say(line: str) -> None:
-    # On a terminal the progress is on the line where this one goes.
+def _print(line: str) -> None:
+    # Overwrites the progress line of a terminal.
     print(f"{_CLEAR if sys.stderr.isatty() else ''}{line}", file=sys.stderr, flush=True)
 
 
@@ -76,13 +75,13 @@ def state_of(fleet: HollowNodes) -> str:
     tally = fleet.tally
     parts = [f"nodes: {fleet.ready} of {len(fleet.nodes)} ready"]
     if tally.away:
-        parts.append(f"{tally.away} away")
+        parts.append(f"{tally.away} down")
     phases = ", ".join(f"{count} {phase}" for phase, count in sorted(tally.phases.items()))
     parts.append(f"pods: {phases or 'none'}")
     if tally.restarts:
         parts.append(counted(tally.restarts, "restart"))
     if tally.gone:
-        parts.append(f"{tally.gone} gone")
+        parts.append(f"{tally.gone} deleted")
     return "; ".join(parts)
 
 
@@ -91,16 +90,17 @@ def summary_of(tally: HollowProgress, nodes: int, created: int, seconds: float) 
     started = tally.start_seconds
     if len(started):
         lines.append(
-            f"{counted(len(started), 'pod')} came to run: created to Running p50 {percentile(started, 0.5):.2f} s, "
+            f"{counted(len(started), 'pod')} started: created to Running p50 {percentile(started, 0.5):.2f} s, "
             f"p99 {percentile(started, 0.99):.2f} s, longest {max(started):.2f} s"
         )
     if tally.restarts or tally.outages:
-        outages = f"nodes were away {tally.outages} times" if tally.outages != 1 else "a node was away once"
-        lines.append(f"{counted(tally.restarts, 'restart')} of containers; {outages}")
+        lines.append(
+            f"{counted(tally.restarts, 'container restart')}; {counted(tally.outages, 'node outage')}"
+        )
     return "\n".join(lines)
 
 
 def describe_scenario(scenario: Scenario) -> str:
     rules = {"pods": scenario.pods, "images": scenario.images, "nodes": scenario.nodes}
-    told = [f"{counted(len(each), 'rule')} for {of}" for of, each in rules.items() if each]
-    return f"no mistakes: {', '.join(told) or 'nothing happens'}; seed {scenario.seed}"
+    counts = [f"{counted(len(each), 'rule')} for {of}" for of, each in rules.items() if each]
+    return f"valid: {', '.join(counts) or 'no rules'}; seed {scenario.seed}"

@@ -84,18 +84,18 @@ def test_every_flag_reaches_the_controller() -> None:
     [
         (
             [],
-            "out-of-service needs a fence check, since a node that is silent is not dead: give --fence-command",
+            "out-of-service requires a fence check, because a silent node may be alive: set --fence-command",
         ),
         (
             ["--fence-command=true", "--fence-require=2"],
-            "--fence-require 2 is more than there are: 1 fence checks",
+            "--fence-require 2 exceeds the number of fence checks (1)",
         ),
         (
             ["--fence-require=some"],
             "--fence-require: invalid value 'some': expected all or a number of fence checks",
         ),
         (["--fence-require=0"], "invalid value '0': expected all or a number"),
-        (["--fence-command=true 'x"], "cannot be taken apart (No closing quotation): check its quotes"),
+        (["--fence-command=true 'x"], 'invalid --fence-command value "true \'x": No closing quotation'),
         (["--fence-command=no-such-fence"], "--fence-command: program 'no-such-fence' not found"),
         (["--fence-provider-gone=no-such-fence"], "--fence-provider-gone: program"),
         (["--fence-webhook=fence.example"], "invalid --fence-webhook URL 'fence.example'"),
@@ -125,7 +125,9 @@ def test_a_flag_that_cannot_be_is_one_line(refused: Refused, flags: list[str], l
 
 
 def test_fence_checks_that_nobody_would_ask_are_a_mistake(refused: Refused) -> None:
-    assert "add out-of-service to --controllers" in refused("controllers", "run", "--fence-command=true")
+    assert "without out-of-service: add it to --controllers" in refused(
+        "controllers", "run", "--fence-command=true"
+    )
 
 
 def test_up_says_how_it_is_run_beside_it(refused: Refused) -> None:

@@ -1,4 +1,4 @@
-"""`podlife gc`: find, explain and remove the pods that nobody else finishes."""
+"""`podlife gc`: finds, explains and removes leftover pods."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def sweep(
     connection: ConnectionOptions,
     how: SweepOptions,
 ) -> None:
-    """Delete once what `podlife gc plan` shows. Exit code 0 only when all of it worked."""
+    """Delete once what `podlife gc plan` shows. Exit code 0 only if everything succeeded."""
     chosen, archiving, removed = selection.selection(), archive.archiving(), finalizers.names()
     settings = replace(guards.on(policy.flags()), policy=policy.policy_file())
     if how.dry_run or (settings.guards is not None and settings.guards.is_observing):
@@ -86,9 +86,7 @@ def sweep(
 class RunOptions:
     period: Annotated[
         float,
-        duration_option(
-            "Look at everything again this long after the last look; what changes is seen at once.", "20s"
-        ),
+        duration_option("Time between full passes; changes are handled at once.", "20s"),
     ] = 20.0
     listen: ListenOption = ""
     v: VerbosityOption = 0
@@ -105,7 +103,7 @@ def run(
     connection: ConnectionOptions,
     how: RunOptions,
 ) -> None:
-    """Collect for as long as it runs. Ctrl-C or SIGTERM ends it after the calls that are under way."""
+    """Collect continuously. Ctrl-C or SIGTERM stops it after requests in flight."""
     from podlife.clock import SystemClock
     from podlife.daemons import event_loop, gc
     from podlife.daemons.logs import set_up_logs
@@ -115,7 +113,7 @@ def run(
     flags = guards.on(policy.flags(period=check_period(how.period)))
     collector = replace(flags, policy=policy.policy_file())
     elected, archiving, removed = election.settings(), archive.archiving(), finalizers.names()
-    # The archive is opened before anything is connected to.
+    # Open the archive before connecting.
     archived = None if archiving is None else gc.PodArchive(archiving.open(SystemClock()), archiving.logs)
     service = ServiceSettings(load_connection(connection), elected, address, connection.timeout_seconds)
     set_up_logs(how.v)

@@ -1,4 +1,4 @@
-"""`podlife gc finalizers`: which pods finalizers hold, by whom and since when; and taking chosen ones off."""
+"""`podlife gc finalizers`: shows pods held by finalizers, and removes chosen finalizers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from podlife.cli.namespaces import (
 from podlife.cli.options import GoCommand, format_option, option, with_groups, words
 
 app = typer.Typer(
-    help="Show pods that were deleted and are held by finalizers, longest first; take chosen ones off.",
+    help="Show deleted pods that finalizers hold, longest first; remove chosen finalizers.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
@@ -32,7 +32,7 @@ class FinalizerOptions:
         list[str] | None,
         option(
             "NAME",
-            "Take this finalizer off pods that were deleted and whose node is gone (with commas, or repeated).",
+            "Remove this finalizer from deleted pods whose node is gone (comma-separated or repeated).",
             show_default="none",
         ),
     ] = None
@@ -43,7 +43,7 @@ class FinalizerOptions:
 
 
 def checked_finalizers(given: list[str] | None, option: str) -> frozenset[str]:
-    """By their whole names. Raises BadParameter for what cannot be one."""
+    """The full names. Raises BadParameter for invalid ones."""
     from podlife.api.names import check_label_key
 
     names = words(given)
@@ -66,8 +66,8 @@ def finalizers(
     all_namespaces: EveryNamespaceOption = False,
     output: Annotated[str, format_option("table", "json")] = "table",
 ) -> None:
-    """Show pods that were deleted, whose grace is over, and that only finalizers hold: which, since when, set by whom,
-    and whether their node is there. Only reads."""
+    """Show deleted pods past their grace period that only finalizers hold: which ones, since when, set by whom, and
+    whether the node exists. Read-only."""
     wanted = checked_namespace(namespace, is_everywhere=all_namespaces)
     if ctx.invoked_subcommand is not None:
         if wanted or all_namespaces or connection != ConnectionOptions():
@@ -84,18 +84,16 @@ class RemovalOptions:
         list[str] | None,
         option(
             "FINALIZER",
-            "What may be taken off, by its whole name (with commas, or repeated); nothing else is.",
+            "Full name of a finalizer that may be removed (comma-separated or repeated).",
         ),
     ] = None
     namespace: Annotated[
         str | None, namespace_option("The namespace of the pods.", show_default="that of the context")
     ] = None
-    quarantine: Annotated[float, quarantine_option("How long their node must be gone before.")] = 40.0
+    quarantine: Annotated[float, quarantine_option("How long their node must be gone.")] = 40.0
     policy: PolicyFileOption = None
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Take them off without asking.")] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be taken off, and what not.")
-    ] = False
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Remove them without asking.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False
 
 
 @app.command(cls=GoCommand)
@@ -106,18 +104,16 @@ def remove(
     archive: ArchiveOptions,
     connection: ConnectionOptions,
 ) -> None:
-    """Take chosen finalizers off pods that were deleted and whose node is gone. Exit code 0 only when all of it worked.
+    """Remove chosen finalizers from deleted pods whose node is gone. Exit code 0 only if everything succeeded.
 
-    Whoever set a finalizer wanted something done first: that is left undone."""
+    The clean-up that a finalizer was set for is skipped."""
     from podlife.api.names import check_dns_subdomain
     from podlife.cli.commands.gc.held_pods import Wanted, run_removal
     from podlife.podgc import Settings
 
     allowed = checked_finalizers(removal.allow, "--allow")
     if not allowed:
-        raise typer.BadParameter(
-            "name what may be taken off with --allow: `podlife gc finalizers` shows them"
-        )
+        raise typer.BadParameter("--allow is required: `podlife gc finalizers` shows the finalizers")
     pods = tuple(dict.fromkeys(name.removeprefix("pod/") for name in names))
     for name in pods:
         if problems := check_dns_subdomain(name):

@@ -1,5 +1,5 @@
-"""Pods that finalizers hold. `podlife gc finalizers` shows them; `podlife gc finalizers remove` asks, waits for the
-quarantine, takes finalizers off, and reports the outcome."""
+"""Pods held by finalizers. `podlife gc finalizers` shows them; `podlife gc finalizers remove` confirms, waits for the
+quarantine, removes finalizers, and reports the outcome."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _INTERRUPTED = 130
 
 
 def show_held(options: ConnectionOptions, namespace: str, output: str) -> None:
-    """Raises PodlifeError when it cannot be read."""
+    """Raises PodlifeError if pods cannot be listed."""
     connection, clock = load_connection(options), SystemClock()
 
     async def read() -> list[HeldPod]:
@@ -54,13 +54,13 @@ def format_held(held: Sequence[HeldPod], output: str, now: datetime, namespace: 
     for pod in held:
         node = "<none>" if pod.node_state is NodeState.NONE else f"{pod.node} ({pod.node_state})"
         for number, each in enumerate(pod.finalizers):
-            # A pod's own columns stand once.
+            # The pod's columns are filled in its first row only.
             own = (pod.namespace, pod.name, _age(pod.since, now), node) if number == 0 else ("",) * 4
             written = "<unknown>" if each.set_at is None else f"{_age(each.set_at, now)} ago"
             rows.append((*own, each.name, each.manager or "<unknown>", written))
     gone = sum(pod.node_state is NodeState.GONE for pod in held)
-    told = f"{counted(len(held))} held by finalizers, {gone} of them of nodes that are gone."
-    return f"{table(rows)}\n{told}\n"
+    total = f"{counted(len(held))} held by finalizers, {gone} of them of nodes that are gone."
+    return f"{table(rows)}\n{total}\n"
 
 
 def _age(since: datetime, now: datetime) -> str:
@@ -95,14 +95,14 @@ class Wanted:
     allowed: frozenset[str]
     quarantine_seconds: float
     is_dry: bool
-    # What protects pods, and when anything may be done at all.
+    # Protected pods and deletion windows.
     settings: Settings
 
 
 def run_removal(
     options: ConnectionOptions, wanted: Wanted, archiving: Archiving | None, *, is_confirmed: bool
 ) -> int:
-    """The exit code. Raises PodlifeError when it cannot even begin."""
+    """Returns the exit code. Raises PodlifeError if it cannot start."""
     prepare_to_ask(is_confirmed=is_confirmed or wanted.is_dry)
     connection = load_connection(options)
     archive = archiving.open(SystemClock()) if archiving and not wanted.is_dry else None
@@ -123,9 +123,9 @@ def run_removal(
             print("Nothing was taken off.")
             return 1
     except KeyboardInterrupt:
-        print("podlife: interrupted: what was not told of was not taken off", file=sys.stderr)
+        print("podlife: interrupted: only reported finalizers were taken off", file=sys.stderr)
         return _INTERRUPTED
-    for line in told_of(result, is_dry=wanted.is_dry):
+    for line in removal_lines(result, is_dry=wanted.is_dry):
         print(printable(line))
     problems = [
         f"no pod {namespace}/{name} is held by a finalizer: `podlife gc finalizers` shows which are, -n names another "
@@ -167,18 +167,18 @@ async def _removed(
         remover = FinalizerRemover(
             client, clock, wanted.allowed, lambda: wanted.settings, steps=steps, is_dry=wanted.is_dry
         )
-        # A look changes nothing and needs no quarantine: that would only make people wait.
+        # A dry run changes nothing and needs no quarantine.
         seconds = 0.0 if wanted.is_dry else wanted.quarantine_seconds
-        once = FinalizerRound(client, clock, remover, quarantine_seconds=seconds)
-        await once.begin()
-        with loop.stopped_by_signals(once.stop):
-            result = await once.run(pods, None if wanted.is_dry else report)
+        round_ = FinalizerRound(client, clock, remover, quarantine_seconds=seconds)
+        await round_.begin()
+        with loop.stopped_by_signals(round_.stop):
+            result = await round_.run(pods, None if wanted.is_dry else report)
         await recorder.flush(seconds=_FLUSH_SECONDS)
         return result
 
 
-def told_of(result: FinalizerSummary, *, is_dry: bool = False) -> Iterator[str]:
-    """What was done, a line for each pod."""
+def removal_lines(result: FinalizerSummary, *, is_dry: bool = False) -> Iterator[str]:
+    """The outcome, a line per pod."""
     for taken in result.done:
         if taken.is_gone:
             yield f"pod {taken.key} is gone already"

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 def prepare_to_ask(*, is_confirmed: bool) -> None:
-    """Raises ConfigError without a terminal to ask on. From here on errors are not logged: the report at the end has
-    them."""
+    """Raises ConfigError without a terminal to ask on. Disables the log: the final report has all errors."""
     if not is_confirmed and not sys.stdin.isatty():
         raise ConfigError("confirmation needs a terminal: use --yes, or --dry-run to look first")
     logging.getLogger("podlife").addHandler(logging.NullHandler())

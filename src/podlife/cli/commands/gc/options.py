@@ -1,4 +1,4 @@
-"""The options of `podlife gc`, and what is wrong with them: said before anything is connected to."""
+"""Options of `podlife gc`. Invalid ones are reported before anything is connected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from podlife.podgc import Selection, Settings
     from podlife.podgc.policy import Policy
 
-# As in podlife.podgc, which a command that only shows its help does not load; a test holds them together.
+# As in podlife.podgc, which is too slow to load for `-h`; a test compares them.
 REASONS = ("terminated", "out-of-service", "orphaned", "unscheduled")
 GATES = {
     "JobPodReplacementPolicy": "job_pod_replacement_policy",
@@ -42,7 +42,7 @@ PolicyFileOption = Annotated[
     Path | None,
     option(
         "FILE",
-        "Rules, protections and guards; `podlife gc policy` is about such files.",
+        "Policy file with rules, protections and guards; see `podlife gc policy`.",
         envvar="PODLIFE_GC_POLICY",
         parser=_parse_policy,
         show_default="upstream's",
@@ -51,7 +51,7 @@ PolicyFileOption = Annotated[
 
 
 def given_policy(path: Path | None) -> Policy | None:
-    """What the file says; when it is no policy, all that is wrong with it is told, and that is the end."""
+    """Load the policy file; if it is invalid, print all errors and exit."""
     if path is None:
         return None
     from podlife.podgc import PolicyError, load_policy
@@ -59,14 +59,14 @@ def given_policy(path: Path | None) -> Policy | None:
     try:
         return load_policy(path)
     except PolicyError as error:
-        # A line for each mistake, as compilers have them: editors and build logs lead to the place.
+        # One line per error in the format of compilers, which editors and CI understand.
         print(error, file=sys.stderr)
         raise typer.Exit(1) from None
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """Which of the pods that are to be collected; which those are is always decided over the whole cluster."""
+    """Restricts the deletion; the plan is always made for the whole cluster."""
 
     namespace: OneNamespaceOption = None
     all_namespaces: EveryNamespaceOption = False
@@ -75,20 +75,20 @@ class SelectionOptions:
     )
 
     def selection(self) -> Selection:
-        """Which pods are meant; raises BadParameter when that contradicts itself or cannot be read."""
+        """Raises BadParameter for invalid or contradicting options."""
         from podlife.api.selectors import parse_label_selector
         from podlife.podgc import Selection
 
         namespace = checked_namespace(self.namespace, is_everywhere=self.all_namespaces)
         if self.selector is None:
             return Selection(namespace)
-        # As with an empty namespace: it must not mean every pod there is.
+        # As with an empty namespace: it must not select every pod.
         if not self.selector.strip():
             raise typer.BadParameter("-l is empty: name labels, or leave it out for all pods")
         try:
             parse_label_selector(self.selector)
         except ValueError as error:
-            raise typer.BadParameter(f"-l {self.selector!r} cannot be read: {error}") from None
+            raise typer.BadParameter(f"invalid label selector {self.selector!r}: {error}") from None
         return Selection(namespace, self.selector)
 
 
@@ -96,7 +96,7 @@ class SelectionOptions:
 class PolicyOptions:
     policy: PolicyFileOption = None
     terminated_pod_gc_threshold: Annotated[
-        int, number_option("How many terminated pods may stay in the cluster; 0 or less keeps all of them.")
+        int, number_option("Maximum number of terminated pods in the cluster; 0 or less keeps all.")
     ] = 12_500
     quarantine: Annotated[
         float, quarantine_option("How long a node must be gone before its pods are collected.")
@@ -105,7 +105,7 @@ class PolicyOptions:
         list[str] | None,
         option(
             "REASONS",
-            f"What to collect, of {', '.join(REASONS)} (with commas, or repeated).",
+            f"Reasons to collect: {', '.join(REASONS)} (comma-separated or repeated).",
             show_default="all",
         ),
     ] = None
@@ -113,7 +113,7 @@ class PolicyOptions:
         list[str] | None,
         option(
             "GATE=BOOL",
-            f"Older behaviour, of {', '.join(GATES)} (with commas, or repeated).",
+            f"Upstream feature gates: {', '.join(GATES)} (comma-separated or repeated).",
             show_default="all true",
         ),
     ] = None
@@ -122,18 +122,20 @@ class PolicyOptions:
         return given_policy(self.policy)
 
     def settings(self, *, period: float = 20.0) -> Settings:
-        """What the collector decides by; raises BadParameter."""
+        """The settings from flags and policy file; raises BadParameter."""
         return replace(self.flags(period=period), policy=self.policy_file())
 
     def flags(self, *, period: float = 20.0) -> Settings:
-        """What the flags say alone, without the file; raises BadParameter."""
+        """The settings from the flags alone; raises BadParameter."""
         from podlife.podgc import FeatureGates, Reason, Settings
 
         reasons = REASONS if self.collect is None else words(self.collect)
         if not reasons:
-            raise typer.BadParameter(f"--collect is empty: there are {', '.join(REASONS)}")
+            raise typer.BadParameter(f"--collect is empty; choose from {', '.join(REASONS)}")
         if unknown := sorted(set(reasons) - set(REASONS)):
-            raise typer.BadParameter(f"--collect knows no {unknown[0]!r}: there are {', '.join(REASONS)}")
+            raise typer.BadParameter(
+                f"unknown --collect value {unknown[0]!r}; choose from {', '.join(REASONS)}"
+            )
         return Settings(
             threshold=self.terminated_pod_gc_threshold,
             period_seconds=period,
@@ -144,12 +146,12 @@ class PolicyOptions:
 
 
 def _gates(given: list[str] | None) -> dict[str, bool]:
-    """The switches by the names that podlife.podgc has for them."""
+    """Feature gates by their attribute in podlife.podgc."""
     gates = {}
     for word in words(given):
         name, _, value = word.partition("=")
         if name not in GATES:
-            raise typer.BadParameter(f"--feature-gates knows no {name!r}: there are {', '.join(GATES)}")
+            raise typer.BadParameter(f"unknown feature gate {name!r}; choose from {', '.join(GATES)}")
         if (is_on := parse_boolean(value)) is None:
             raise typer.BadParameter(f"--feature-gates {word!r} must be {name}=true or {name}=false")
         gates[GATES[name]] = is_on
@@ -164,28 +166,26 @@ def check_period(seconds: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions:
-    """Guards beside those of a policy, or without one."""
+    """Guards in addition to those of a policy."""
 
     max_per_minute: Annotated[
         int | None,
         number_option(
-            "Never delete more pods than this in a minute, nor more than the policy allows.",
+            "Maximum number of pods to delete per minute, in addition to the policy's limit.",
             1,
-            show_default="no bound",
+            show_default="no limit",
         ),
     ] = None
     observe: Annotated[
-        bool, typer.Option("--observe", help="Decide and tell everything, change nothing.")
+        bool, typer.Option("--observe", help="Only report what would be deleted; change nothing.")
     ] = False
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Go on where the policy's share of a namespace or of the cluster would stop it."
-        ),
+        typer.Option("--force", help="Ignore the policy's limits on the share of a namespace or cluster."),
     ] = False
 
     def on(self, flags: Settings) -> Settings:
-        """The settings with these; with nothing said they are as they were."""
+        """The settings with these guards added."""
         if self.max_per_minute is None and not self.observe:
             return replace(flags, is_forced=self.force)
         from podlife.podgc.policy.model import Guards

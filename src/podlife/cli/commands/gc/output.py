@@ -1,4 +1,4 @@
-"""What the collector has decided, as text: for people, and for programs. Pure: it is given the plan and the time."""
+"""Formats a plan, for people and programs. Pure: plan and time are arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Shown:
 
 
 def format_plan(plan: Plan, output: str, now: datetime, shown: Shown | None = None) -> str:
-    """The plan in one of the formats of `-o`; each of them is whole lines."""
+    """The plan in one of the formats of `-o`, in whole lines."""
     shown = shown or Shown()
     if output == "name":
         return "".join(f"{_name(victim.pod, bool(shown.namespace))}\n" for victim in plan.victims)
@@ -38,7 +38,7 @@ def format_plan(plan: Plan, output: str, now: datetime, shown: Shown | None = No
         return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
     is_wide = output == "wide"
     victims = _victims(plan, now, shown, is_wide=is_wide)
-    # What rules let go later is counted over all pods, whoever was chosen.
+    # Upcoming deletions are counted over all pods, regardless of the selection.
     where = " in every namespace" if shown.namespace else ""
     later = _later(plan.later, plan.upcoming, where)
     waiting = _waiting(plan.waiting, now)
@@ -47,19 +47,19 @@ def format_plan(plan: Plan, output: str, now: datetime, shown: Shown | None = No
 
 
 def reasons_of(victims: Iterable[Victim]) -> str:
-    """How many for which reason, in the order in which they are looked at, whoever comes first here."""
+    """The number of victims per reason, in the order in which the collector evaluates reasons."""
     counts = Counter(victim.reason for victim in victims)
     return ", ".join(f"{counts[reason]} {reason}" for reason in (*Reason, *RuleReason) if counts[reason])
 
 
 def _name(pod: Pod, is_one_namespace: bool) -> str:
-    # With one namespace it is what kubectl takes back; with several a name alone would mean another pod.
+    # Within one namespace, kubectl accepts it as an argument; otherwise the name alone would be ambiguous.
     name = f"pod/{pod.metadata.name}"
     return name if is_one_namespace else f"{pod.metadata.namespace}/{name}"
 
 
 def where_of(namespace: str) -> str:
-    """Ends a sentence such as "No pod is stuck …"."""
+    """The end of a sentence such as "No pod is stuck …"."""
     return f"in namespace {namespace}" if namespace else "in any namespace"
 
 
@@ -134,7 +134,7 @@ def _held(held: Sequence[Pod], now: datetime) -> str:
         metadata = pod.metadata
         since = _since(metadata.deletion_timestamp, now)
         rows.append([f"{metadata.namespace}/{metadata.name}", since, ",".join(metadata.finalizers)])
-    rest = f"{counted(len(held))} deleted already: whoever set the finalizer must take it off."
+    rest = f"{counted(len(held))} already deleted: the controller that set the finalizer must remove it."
     return f"{table(rows)}\n{rest}\n"
 
 
@@ -147,7 +147,7 @@ def _held_back(held_back: Sequence[HeldBack], *, is_wide: bool) -> str:
         until = f", until {format_time(refusal.until)}" if refusal.until else ""
         lines.append(f"  {counted(len(item.victims))} by {refusal.guard}{until}: {refusal.why}")
         lines.append(f"    lifted by {refusal.remedy}")
-        # Whoever is to lift it has to see whom that concerns; what is only observed stands in the table.
+        # Shows which pods lifting the guard concerns; observed ones are in the table.
         if is_wide and not _is_observed(item):
             lines += [f"    {pod.key}" for pod in item.pods]
     return "\n".join(map(printable, lines)) + "\n"
@@ -162,7 +162,7 @@ def _since(moment: datetime | None, now: datetime) -> str:
 
 
 def plan_as_dict(plan: Plan) -> dict[str, Any]:
-    """What only a policy can say is only there with one."""
+    """Keys that depend on a policy are only present with one."""
     return {
         "victims": [_victim_as_dict(victim) for victim in plan.victims],
         "later": [

@@ -1,4 +1,4 @@
-"""`podlife gc policy`: look for mistakes in a policy, show it in full, try it out before anything is deleted."""
+"""`podlife gc policy`: checks a policy, shows it in full, and tests it without deleting anything."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ app = command_group("Check, show and try out a policy of the collector.")
 
 
 def _file_name(text: str) -> str:
-    # A variable of a script that is not set; without a file it would be another policy, or nothing would be compared.
+    # An unset variable in a script must not select the default policy, or skip the comparison.
     if not text:
         raise typer.BadParameter("the name of the file is empty: name a file, or leave it out")
     return text
@@ -29,7 +29,7 @@ FileArgument = Annotated[
     typer.Argument(
         metavar="[FILE]",
         parser=_file_name,
-        help="A policy, in place of --policy; - is standard input.",
+        help="A policy file, overriding --policy; - is standard input.",
         show_default=False,
     ),
 ]
@@ -43,7 +43,7 @@ def check(
         typer.Argument(metavar="FILE...", help="Policies; - is standard input.", show_default=False),
     ],
 ) -> None:
-    """Look for mistakes. Each is a line FILE:LINE:COLUMN on standard error, and the exit code is 1."""
+    """Validate policies. Each error is a line FILE:LINE:COLUMN on standard error; the exit code is 1."""
     from podlife.cli.commands.gc.policy_show import check_policies
 
     sys.exit(check_policies(files))
@@ -56,7 +56,7 @@ def show(
     file: FileArgument = None,
     output: Annotated[str, format_option("text", "yaml", "json")] = "text",
 ) -> None:
-    """Show the policy in force with all that it does not say: what is left out of the file, and the flags."""
+    """Show the effective policy, including defaults and flags."""
     from podlife.cli.commands.gc.policy_show import show_policy
 
     sys.exit(show_policy(policy, file or "", output))
@@ -72,22 +72,24 @@ def try_out(
         list[str] | None,
         option(
             "FILE",
-            "What `kubectl get pods,nodes,namespaces -A -o json` prints; - is standard input. Repeatable.",
+            "Output of `kubectl get pods,nodes,namespaces -A -o json`; - is standard input (repeatable).",
             show_default="those of the cluster",
         ),
     ] = None,
-    now: Annotated[str, option("TIME", "At what time, as 2030-01-01T00:00:00Z.", show_default="now")] = "",
+    now: Annotated[
+        str, option("TIME", "Time to evaluate at, such as 2030-01-01T00:00:00Z.", show_default="now")
+    ] = "",
     expect: Annotated[
         str | None,
         option(
             "FILE",
-            "Lines NAMESPACE/NAME RULE, as -o list prints them: show only what differs, and end with 1 if "
-            "something does.",
+            "Expected lines NAMESPACE/NAME RULE, as printed by -o list: show only differences, and exit "
+            "with 1 if there are any.",
             parser=_file_name,
         ),
     ] = None,
     output: Annotated[
-        str, format_option(*_PLAN_FORMATS, help_="How to show it; list is for --expect.")
+        str, format_option(*_PLAN_FORMATS, help_="Output format; list is for --expect.")
     ] = "table",
 ) -> None:
     """Show what the policy would delete, and by which rule. Changes nothing."""

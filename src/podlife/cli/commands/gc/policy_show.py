@@ -1,4 +1,4 @@
-"""What `podlife gc policy check`, `show` and `schema` print. Nothing is connected to."""
+"""Output of `podlife gc policy check`, `show` and `schema`. They connect to nothing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _STANDARD_INPUT = "-"
 
 
 def read_given(name: str) -> Policy:
-    """The policy in a file, or with - on standard input; raises PolicyError."""
+    """The policy in a file, or on standard input for -; raises PolicyError."""
     if name != _STANDARD_INPUT:
         return load_policy(Path(name))
     return read_policy_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>")
 
 
 def check_policies(names: Sequence[str]) -> int:
-    """A line for each file that is right, and for each mistake in those that are not; gives the exit code."""
+    """Print a line for each valid file, and for each error in the others; returns the exit code."""
     code = 0
     for name in names:
         try:
@@ -64,4 +64,4 @@ def show_schema() -> None:
 def _counted(policy: Policy) -> str:
     off = sum(not rule.is_on for rule in policy.rules)
     rules = counted(len(policy.rules), "rule") + (f", {off} of them off" if off else "")
-    return f"good: {rules}" + ("; it only observes" if policy.guards.is_observing else "")
+    return f"valid: {rules}" + ("; observe-only" if policy.guards.is_observing else "")

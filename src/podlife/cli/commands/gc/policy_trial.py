@@ -1,7 +1,7 @@
-"""`podlife gc policy test`: what a policy would do, to the pods of a cluster or of a file, at a time that can be given.
+"""`podlife gc policy test`: shows what a policy would do to the pods of a cluster or a file at a given time.
 
-With pods from a file and a time it depends on nothing else, and can be held against a list of what is expected: so a
-policy can be tested wherever its file is kept. Nothing is ever changed.
+With pods from a file and a fixed time the result is reproducible and can be compared with an expected list, so that a
+policy can be tested in CI. It never changes anything.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from podlife.podgc.session import candidates
 
 Object = dict[str, Any]
 
-_MOST_BYTES = 1 << 30
-# What is read slowly is not read for ever.
-_MOST_YAML_BYTES = 1 << 24
+_MAX_BYTES = 1 << 30
+# YAML is slow to parse.
+_MAX_YAML_BYTES = 1 << 24
 _KINDS = ("Pod", "Node", "Namespace")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    # A file; "" is that of the flags.
+    # A file; "" for the one of the flags.
     policy: str
-    # Files; none is the cluster.
+    # Files; empty for the cluster.
     pods: Sequence[str]
-    # None is the time of this machine.
+    # None for the current time.
     now: datetime | None
-    # A file; "" is to show the plan.
+    # A file; "" to show the plan.
     expected: str
     output: str
 
 
 def run_trial(trial: Trial, options: PolicyOptions, connection: ConnectionOptions) -> int:
-    """Print the plan, or how it differs from what was expected; gives the exit code. Raises PodlifeError."""
+    """Print the plan, or its differences from the expected one; returns the exit code. Raises PodlifeError."""
     try:
         policy = read_given(trial.policy) if trial.policy else options.policy_file()
     except PolicyError as error:
@@ -77,11 +77,8 @@ def run_trial(trial: Trial, options: PolicyOptions, connection: ConnectionOption
 
 
 def _lines(plan: Plan) -> dict[str, str]:
-    """The rule behind each victim, by NAMESPACE/NAME; guards say how many of them go at a time, and not which."""
+    """The rule of each victim by NAMESPACE/NAME. Guards do not matter: they limit how many go at a time, not which."""
     return {victim.pod.key: victim.rule for victim in plan.victims}
-
-
-# Where pods come from
 
 
 def _from_cluster(options: ConnectionOptions, settings: Settings, now: datetime) -> Plan:
@@ -99,27 +96,23 @@ def _from_files(names: Sequence[str], settings: Settings, now: datetime) -> Plan
     for name in names:
         for kind, item in _objects(_read(name), name):
             if kind in found:
-                # One that is in two files is one.
+                # An object may be in several files.
                 found[kind][_key(item)] = item
     objects = {kind: list(items.values()) for kind, items in found.items()}
     if not objects["Pod"]:
         raise ConfigError(
-            f"{', '.join(names)}: there are no pods: write what `kubectl get pods -A -o json` prints"
+            f"{', '.join(names)}: no pods found: expected the output of `kubectl get pods -A -o json`"
         )
     nodes, namespaces = objects["Node"] or None, objects["Namespace"] or None
     where = ", ".join(names)
     if nodes is None:
-        _tell(f"there are no nodes in {where}: those that pods name are taken to be there, and ready")
+        _warn(f"no nodes in {where}: assuming that the nodes of all pods exist and are ready")
     if namespaces is None:
-        _tell(
-            f"there are no namespaces in {where}: those that pods name are taken to be there, without labels"
-        )
+        _warn(f"no namespaces in {where}: assuming that those of all pods exist, without labels")
     try:
         index = index_of(settings, objects["Pod"], nodes, namespaces, now)
     except msgspec.ValidationError as error:
-        raise ConfigError(
-            f"{', '.join(names)}: one of the objects is not as a server gives it: {error}"
-        ) from None
+        raise ConfigError(f"{', '.join(names)}: invalid object: {error}") from None
     return due_now(replace(plan_of(index, settings, 0.0), census=census_of(index)), settings)
 
 
@@ -129,33 +122,33 @@ def _key(item: Object) -> tuple[str, ...]:
     return tuple(str(fields.get(field) or "") for field in ("namespace", "name"))
 
 
-def _tell(text: str) -> None:
+def _warn(text: str) -> None:
     print(f"podlife: {text}", file=sys.stderr)
 
 
 def _read(name: str) -> bytes:
     try:
         if name == "-":
-            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:
             with Path(name).open("rb") as file:
-                data = file.read(_MOST_BYTES + 1)
+                data = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(data) > _MOST_BYTES:
-        raise ConfigError(f"{name} is larger than {_MOST_BYTES >> 30} GiB: give fewer pods")
+        raise ConfigError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(f"{name} exceeds the maximum size ({_MAX_BYTES >> 30} GiB)")
     return data
 
 
 def _objects(data: bytes, name: str) -> Iterable[tuple[str, Object]]:
-    """Kind and object of each in the file: a list of any kind, or one object."""
+    """Kind and object of each item of a file, which is a list of any kind or one object."""
     top = _decode(data, name)
     if not isinstance(top, dict):
-        raise ConfigError(f"{name} has no objects: write what `kubectl get pods -A -o json` prints")
+        raise ConfigError(f"{name} has no objects: expected the output of `kubectl get pods -A -o json`")
     if "items" not in top:
         return [(str(top.get("kind", "")), top)]
     items = top["items"] if isinstance(top["items"], list) else []
-    # The items of a PodList do not say what they are.
+    # The items of a PodList have no kind.
     kind = str(top.get("kind", "")).removesuffix("List")
     return [(str(item.get("kind") or kind), item) for item in items if isinstance(item, dict)]
 
@@ -165,7 +158,7 @@ def _decode(data: bytes, name: str) -> Any:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         why = str(error)
-    if len(data) <= _MOST_YAML_BYTES and data.lstrip()[:1] not in (b"{", b"["):
+    if len(data) <= _MAX_YAML_BYTES and data.lstrip()[:1] not in (b"{", b"["):
         try:
             return msgspec.json.decode(yaml_to_json(data))
         except (ValueError, RecursionError) as error:
@@ -173,11 +166,8 @@ def _decode(data: bytes, name: str) -> Any:
     raise ConfigError(f"{name} is neither JSON nor YAML: {' '.join(why.split())}") from None
 
 
-# What was expected
-
-
 def read_expected(name: str) -> dict[str, str]:
-    """The rule by NAMESPACE/NAME, "" where any is meant; raises ConfigError."""
+    """The rule by NAMESPACE/NAME, "" for any; raises ConfigError."""
     expected: dict[str, str] = {}
     try:
         text = _read(name).decode()
@@ -189,17 +179,15 @@ def read_expected(name: str) -> dict[str, str]:
             continue
         place = f"{name}:{number}:1"
         if len(words) > 2 or words[0].count("/") != 1:
-            raise ConfigError(
-                f"{place}: invalid line {line.strip()!r}: expected NAMESPACE/NAME, and a RULE where it matters"
-            )
+            raise ConfigError(f"{place}: invalid line {line.strip()!r}: expected NAMESPACE/NAME [RULE]")
         if words[0] in expected:
-            raise ConfigError(f"{place}: {words[0]} is there twice: leave one of them out")
+            raise ConfigError(f"{place}: duplicate pod {words[0]}")
         expected[words[0]] = words[1] if len(words) == 2 else ""
     return expected
 
 
 def _compare(found: dict[str, str], expected: dict[str, str], name: str) -> int:
-    """Print what is not as it was expected to be, as lines of a difference."""
+    """Print the differences in diff format."""
     wrong = 0
     for pod in sorted(found.keys() | expected.keys()):
         rule, wanted = found.get(pod), expected.get(pod)
@@ -212,9 +200,9 @@ def _compare(found: dict[str, str], expected: dict[str, str], name: str) -> int:
             print(f"+ {pod} {rule}".rstrip())
     if wrong:
         print(
-            f"podlife: {counted(wrong)} not as {name} says: - is expected, + is what would go",
+            f"podlife: {counted(wrong)} differ from {name}: - is expected, + would be deleted",
             file=sys.stderr,
         )
         return 1
-    print(f"As {name} says: {counted(len(found))} would go.")
+    print(f"As expected by {name}: {counted(len(found))} would be deleted.")
     return 0

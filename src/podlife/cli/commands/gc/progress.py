@@ -1,4 +1,4 @@
-"""How far a sweep is: a bar with rate and time left on a terminal; anywhere else a line for each long wait."""
+"""Progress of a sweep: a bar with rate and time left on a terminal; otherwise a line for each long wait."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from time import perf_counter
 from podlife.cli.output import counted
 from podlife.podgc.summary import Progress
 
-# Whoever reads a build log wonders no earlier why nothing happens.
+# Shorter waits need no explanation in a build log.
 _LONG_SECONDS = 5.0
 
 
 @contextmanager
 def shown_progress() -> Iterator[Callable[[Progress], None]]:
-    """What to call with every progress, for as long as the block lasts."""
+    """Yields the function to call with every progress."""
     if not sys.stderr.isatty():
-        yield told_waits(lambda line: print(f"podlife: {line}", file=sys.stderr, flush=True))
+        yield report_waits(lambda line: print(f"podlife: {line}", file=sys.stderr, flush=True))
         return
     from rich import progress as rich
     from rich.console import Console
@@ -34,14 +34,14 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
     )
     started = perf_counter()
     with bar:
-        task = bar.add_task("Looking", total=None, count="", rate="")
+        task = bar.add_task("Listing", total=None, count="", rate="")
 
         def show(progress: Progress) -> None:
             rate = f"{progress.done / max(perf_counter() - started, 0.001):.0f}/s" if progress.done else ""
             bar.update(
                 task,
                 description=describe(progress),
-                # A bar without an end moves to and fro: something is waited for, and nothing counted yet.
+                # Without a total the bar pulses: it waits, and has no count yet.
                 total=progress.total or None,
                 completed=progress.done,
                 count=f"{progress.done}/{progress.total}" if progress.total else "",
@@ -51,26 +51,26 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def told_waits(say: Callable[[str], None]) -> Callable[[Progress], None]:
-    """Says once of each kind of wait what is waited for, if it is long."""
-    told: set[bool] = set()
+def report_waits(report: Callable[[str], None]) -> Callable[[Progress], None]:
+    """Reports each kind of long wait once."""
+    reported: set[bool] = set()
 
     def show(progress: Progress) -> None:
         is_long = progress.waiting_seconds >= _LONG_SECONDS and not progress.is_stopping
-        if is_long and progress.is_minute not in told:
-            told.add(progress.is_minute)
-            say(describe(progress))
+        if is_long and progress.is_minute not in reported:
+            reported.add(progress.is_minute)
+            report(describe(progress))
 
     return show
 
 
 def describe(progress: Progress) -> str:
-    """What it does at this moment, or waits for."""
+    """What the sweep currently does or waits for."""
     if progress.is_stopping:
-        return "Stopping after the calls on the wire"
+        return "Stopping after requests in flight"
     if progress.waiting_seconds > 0:
         pods = counted(progress.waiting_pods)
         if progress.is_minute:
-            return f"No more may go in a minute: {pods} wait {progress.waiting_seconds:.0f} s"
+            return f"Rate limit reached: {pods} wait {progress.waiting_seconds:.0f} s"
         return f"Quarantine of {pods} ends in {progress.waiting_seconds:.0f} s"
     return "Deleting"

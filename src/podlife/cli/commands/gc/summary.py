@@ -1,7 +1,7 @@
-"""What came of a sweep, as text and as an exit code. Pure: it is given the result, and prints nothing.
+"""The result of a sweep, as text and exit code. Pure: it prints nothing.
 
-The exit code is 0 only when all that was to go is gone or only waits for a finalizer, 1 when something could not be
-deleted, 130 after Ctrl-C whatever was done before it.
+The exit code is 0 only if every planned pod is gone or only held by a finalizer, 1 if a pod could not be deleted, and
+130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from podlife.podgc.removal import Outcome, Removal
 from podlife.podgc.summary import Summary
 
 INTERRUPTED = 130
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 @dataclass(slots=True)
 class Result:
-    """Filled while the sweep runs, so that it can be told of whenever it ends."""
+    """Filled while the sweep runs, so that it can be reported even after an interruption."""
 
     summary: Summary = field(default_factory=Summary)
     deleted: list[Victim] = field(default_factory=list)
-    # What still holds whom: pods whose deletion was taken, and pods that were deleted before and marked now.
+    # Pods by the finalizers that hold them: accepted deletions, and pods deleted earlier and marked Failed now.
     held: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
     marked: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
-    # Why pods stay that a step before the deletion kept.
+    # Pods kept by a pre-delete step, by reason.
     kept: dict[str, list[str]] = field(default_factory=dict)
     seconds: float = 0.0
     has_begun: bool = False
     is_interrupted: bool = False
-    # Interrupted once more while calls were still on the wire: what came of them is not known.
+    # Interrupted twice: the outcome of requests in flight is unknown.
     is_cut: bool = False
 
-    def note(self, victim: Victim, removal: Removal) -> None:
+    def record(self, victim: Victim, removal: Removal) -> None:
         if removal.outcome is Outcome.DELETED:
             self.deleted.append(victim)
         elif removal.outcome is Outcome.HELD:
@@ -51,21 +51,21 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """`said` is for standard output, `problems` for standard error, a line each."""
+class SweepReport:
+    """`lines` go to standard output, `problems` to standard error."""
 
-    said: list[str]
+    lines: list[str]
     problems: list[str]
     code: int
 
 
-def tell(result: Result, connection: Connection, shown: Shown | None = None) -> Telling:
+def summarize(result: Result, connection: Connection, shown: Shown | None = None) -> SweepReport:
     if not result.has_begun:
-        return Telling([], ["interrupted: nothing was deleted"], INTERRUPTED)
+        return SweepReport([], ["interrupted: nothing was deleted"], INTERRUPTED)
     problems = list(_problems(result, connection))
     is_done = not problems and result.summary.is_complete
     code = INTERRUPTED if result.is_interrupted else 0 if is_done else 1
-    return Telling([_headline(result, shown or Shown()), *_besides(result)], problems, code)
+    return SweepReport([_headline(result, shown or Shown()), *_besides(result)], problems, code)
 
 
 def _headline(result: Result, shown: Shown) -> str:
@@ -83,7 +83,7 @@ def _headline(result: Result, shown: Shown) -> str:
             return "Nothing was deleted."
         few = below_threshold(result.summary.terminated, shown.settings)
         return f"Nothing to collect {where_of(shown.namespace)}.{few}"
-    # Where it waited for a quarantine, the time tells nothing of its speed.
+    # After a wait for a quarantine the rate would be meaningless.
     rate = "" if result.summary.has_waited else f", {number / max(result.seconds, 0.001):.0f} a second"
     return f"{counted(number)} deleted ({reasons_of(result.deleted)}) in {result.seconds:.1f} s{rate}."
 
@@ -112,7 +112,7 @@ def _problems(result: Result, connection: Connection) -> Iterator[str]:
     summary = result.summary
     by_cause: dict[str, list[str]] = {}
     for failure in summary.failures:
-        # What fails for many of them fails alike, but for the pod that each request names.
+        # Group equal errors, which differ only in the pod's name.
         own = f"/pods/{failure.victim.pod.metadata.name}"
         cause = _cause(failure.error, connection).replace(own, "/pods/…")
         by_cause.setdefault(cause, []).append(failure.victim.pod.key)
@@ -129,18 +129,18 @@ def _problems(result: Result, connection: Connection) -> Iterator[str]:
     if changed := summary.outcomes[Outcome.CHANGED]:
         yield f"{counted(changed)} changed meanwhile and not deleted: sweep again"
     if result.is_cut:
-        yield "interrupted twice: calls on the wire were given up, some may still be carried out; sweep again"
+        yield "interrupted twice: requests in flight were abandoned and may still take effect; sweep again"
     elif result.is_interrupted:
         left = summary.left
         yield (
-            f"interrupted: {counted(left)} left; started again, it goes on"
+            f"interrupted: {counted(left)} left; run it again to continue"
             if left
-            else "interrupted when nothing was left to do"
+            else "interrupted after all work was done"
         )
 
 
 def _named(keys: list[str]) -> str:
-    return ", ".join(keys[:_MOST_NAMED]) + (", …" if len(keys) > _MOST_NAMED else "")
+    return ", ".join(keys[:_MAX_NAMED]) + (", …" if len(keys) > _MAX_NAMED else "")
 
 
 def _cause(error: PodlifeError, connection: Connection) -> str:

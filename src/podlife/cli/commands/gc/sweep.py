@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.cli.archive_options import Archiving
-from podlife.cli.commands.gc.held_pods import problems_of, told_of
+from podlife.cli.commands.gc.held_pods import problems_of, removal_lines
 from podlife.cli.commands.gc.once import archiving_steps, is_agreed, prepare_to_ask, recording
 from podlife.cli.commands.gc.output import Shown, format_plan, reasons_of
 from podlife.cli.commands.gc.progress import shown_progress
-from podlife.cli.commands.gc.summary import Result, tell
+from podlife.cli.commands.gc.summary import Result, summarize
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.cli.output import counted, printable
 from podlife.client import Client, Connection, WithdrawnError
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from podlife.podgc.archive import Archive, ArchiveStep
 
 # A confirmation prompt should fit on one screen.
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 # Maximum time to send the events, normally and after Ctrl-C.
 _FLUSH_SECONDS, _SHORT_FLUSH_SECONDS = 5.0, 1.0
 
@@ -84,7 +84,7 @@ class _Reports:
     recorder: Recorder
 
     def removal(self, victim: Victim, removal: Removal) -> None:
-        self.result.note(victim, removal)
+        self.result.record(victim, removal)
         if (event := event_about(victim, removal)) is not None:
             self.recorder.event(event[0], "Normal", "PodGarbageCollected", event[1])
         if removal.outcome is Outcome.KEPT:
@@ -130,13 +130,13 @@ def run_sweep(
 
 def _render(result: Result, sweep: _Sweep) -> int:
     """Print the results; returns the exit code."""
-    told = tell(result, sweep.connection, Shown(sweep.settings, sweep.selection.namespace))
+    report = summarize(result, sweep.connection, Shown(sweep.settings, sweep.selection.namespace))
     finalizers = result.summary.finalizers
-    for line in (*told.said, *told_of(finalizers)):
+    for line in (*report.lines, *removal_lines(finalizers)):
         print(printable(line))
-    for problem in (*told.problems, *problems_of(finalizers, sweep.connection)):
+    for problem in (*report.problems, *problems_of(finalizers, sweep.connection)):
         print(printable(f"podlife: {problem}"), file=sys.stderr)
-    return told.code
+    return report.code
 
 
 async def _planned(sweep: _Sweep) -> Plan:
@@ -146,7 +146,7 @@ async def _planned(sweep: _Sweep) -> Plan:
 
 def _show(plan: Plan, sweep: _Sweep) -> bool:
     """Show what would be deleted; returns whether there is anything to confirm."""
-    few = replace(plan, victims=plan.victims[:_MOST_SHOWN])
+    few = replace(plan, victims=plan.victims[:_MAX_SHOWN])
     shown = Shown(sweep.settings, sweep.selection.namespace)
     sys.stdout.write(format_plan(few, "table", SystemClock().now(), shown))
     if more := len(plan.victims) - len(few.victims):
@@ -161,11 +161,11 @@ def _confirm(plan: Plan, sweep: _Sweep) -> bool:
         parts.append(f"up to {waiting} more as the minute has room")
     if later:
         parts.append(f"{counted(later)} after quarantine")
-    asked = [f"Delete {' and '.join(parts)}"] if parts else []
+    actions = [f"Delete {' and '.join(parts)}"] if parts else []
     if plan.finalizers:
         names = ", ".join(sorted(sweep.finalizers))
-        asked.append(f"take {names} off {counted(len(plan.finalizers))} of nodes that are gone")
-    question = ", and ".join(asked)
+        actions.append(f"take {names} off {counted(len(plan.finalizers))} of nodes that are gone")
+    question = ", and ".join(actions)
     return is_agreed(f"{question[0].upper()}{question[1:]}?")
 
 

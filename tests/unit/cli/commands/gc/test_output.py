@@ -60,7 +60,7 @@ in 40s   1      orphaned   node n2 is missing
 HELD       FOR     BY FINALIZER
 ns/stuck   1m30s   example/hold
 
-1 pod deleted already: whoever set the finalizer must take it off.
+1 pod already deleted: the controller that set the finalizer must remove it.
 """
     )
 

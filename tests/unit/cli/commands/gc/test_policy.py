@@ -48,7 +48,7 @@ def run(*arguments: str | Path, given: str = "") -> tuple[int, str, str]:
 def test_good_files_have_a_line_each_and_bad_ones_a_line_for_each_mistake(good: Path, bad: Path) -> None:
     code, said, complained = run("check", good, bad, "-", given=HEAD + "guards: {observeOnly: true}\n")
     assert code == 1
-    assert said == f"{good}: good: 1 rule\n-: good: 0 rules; it only observes\n"
+    assert said == f"{good}: valid: 1 rule\n-: valid: 0 rules; observe-only\n"
     first, second = complained.splitlines()
     assert first == f"{bad}:3:1: unknown field rule: did you mean rules?"
     assert second.startswith(f"{bad}:4:19: guards.perPass: must be at least 1, got 0: ")
@@ -66,7 +66,7 @@ def test_what_comes_in_on_standard_input_is_called_so() -> None:
 
 def test_rules_that_are_off_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "p.yaml", RULE.replace("name: failed", "name: failed, enabled: false"))
-    assert run("check", path)[1] == f"{path}: good: 1 rule, 1 of them off\n"
+    assert run("check", path)[1] == f"{path}: valid: 1 rule, 1 of them off\n"
 
 
 def test_a_policy_is_shown_in_words_and_in_full(good: Path, tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_the_name_of_a_variable_that_is_not_set_is_no_other_policy_and_no_succes
 def test_what_is_not_in_the_file_is_told_and_taken_to_be_there(good: Path, pods: Path) -> None:
     complained = run("test", good, "--pods", pods, *NOW)[2]
     assert complained.splitlines() == [
-        f"podlife: there are no nodes in {pods}: those that pods name are taken to be there, and ready",
-        f"podlife: there are no namespaces in {pods}: those that pods name are taken to be there, without labels",
+        f"podlife: no nodes in {pods}: assuming that the nodes of all pods exist and are ready",
+        f"podlife: no namespaces in {pods}: assuming that those of all pods exist, without labels",
     ]
 
 
@@ -227,7 +227,10 @@ def expecting(text: str, tmp_path: Path, good: Path, pods: Path) -> tuple[int, s
 def test_what_is_as_expected_ends_with_0(tmp_path: Path, good: Path, pods: Path) -> None:
     listed = run("test", good, "--pods", pods, *NOW, "-o", "list")[1]
     for text in (listed, "# by any rule\n\nteam/old   # the one of yesterday\n"):
-        assert expecting(text, tmp_path, good, pods) == (0, "As expected.txt says: 1 pod would go.\n")
+        assert expecting(text, tmp_path, good, pods) == (
+            0,
+            "As expected by expected.txt: 1 pod would be deleted.\n",
+        )
 
 
 def test_what_is_not_as_expected_is_shown_and_ends_with_1(tmp_path: Path, good: Path, pods: Path) -> None:
@@ -241,9 +244,9 @@ def test_what_is_not_as_expected_is_shown_and_ends_with_1(tmp_path: Path, good: 
     [
         (
             "a b c\n",
-            "expected.txt:1:1: invalid line 'a b c': expected NAMESPACE/NAME, and a RULE where it matters",
+            "expected.txt:1:1: invalid line 'a b c': expected NAMESPACE/NAME [RULE]",
         ),
-        ("\nteam/a\nteam/a x\n", "expected.txt:3:1: team/a is there twice: leave one of them out"),
+        ("\nteam/a\nteam/a x\n", "expected.txt:3:1: duplicate pod team/a"),
     ],
 )
 def test_an_expectation_that_cannot_be_read_is_one_line(
@@ -257,12 +260,12 @@ def test_an_expectation_that_cannot_be_read_is_one_line(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "has no objects: write what `kubectl get pods -A -o json` prints"),
+        ("", "has no objects: expected the output of `kubectl get pods -A -o json`"),
         ("[", "is neither JSON nor YAML: "),
-        ('{"items": []}', "there are no pods: write what `kubectl get pods -A -o json` prints"),
-        ('{"kind": "Pod", "metadata": {"name": 3}}', "one of the objects is not as a server gives it: "),
-        ('{"kind": "Pod"}', "one of the objects is not as a server gives it: "),
-        ('{"kind": "List", "items": [3]}', "there are no pods: "),
+        ('{"items": []}', "no pods found: expected the output of `kubectl get pods -A -o json`"),
+        ('{"kind": "Pod", "metadata": {"name": 3}}', "invalid object: "),
+        ('{"kind": "Pod"}', "invalid object: "),
+        ('{"kind": "List", "items": [3]}', "no pods found: "),
     ],
 )
 def test_pods_that_cannot_be_read_are_one_line(text: str, told: str, good: Path) -> None:

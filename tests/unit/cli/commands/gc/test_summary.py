@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from podlife.cli.commands.gc.progress import describe, told_waits
-from podlife.cli.commands.gc.summary import Result, tell
+from podlife.cli.commands.gc.progress import describe, report_waits
+from podlife.cli.commands.gc.summary import Result, summarize
 from podlife.client import Connection
 from podlife.errors import ForbiddenError, PodlifeError, UnreachableError
 from podlife.podgc import Reason
@@ -27,7 +27,7 @@ def victim(name: str, *finalizers: str) -> Victim:
 def result(*removals: tuple[str, Removal], **more: object) -> Result:
     made = Result(seconds=2.0, has_begun=True, **more)  # type: ignore[arg-type]
     for name, removal in removals:
-        made.note(victim(name), removal)
+        made.record(victim(name), removal)
         made.summary.outcomes[removal.outcome] += 1
     return made
 
@@ -36,8 +36,8 @@ DELETED = Removal(Outcome.DELETED)
 
 
 def test_all_done_is_a_count_a_time_and_success() -> None:
-    told = tell(result(("a", DELETED), ("b", DELETED)), CONNECTION)
-    assert (told.said, told.problems, told.code) == (
+    report = summarize(result(("a", DELETED), ("b", DELETED)), CONNECTION)
+    assert (report.lines, report.problems, report.code) == (
         ["2 pods deleted (2 terminated) in 2.0 s, 1 a second."],
         [],
         0,
@@ -46,30 +46,30 @@ def test_all_done_is_a_count_a_time_and_success() -> None:
 
 def test_held_pods_are_told_by_their_finalizer_and_are_no_failure() -> None:
     held = [(f"p{number}", Removal(Outcome.HELD, finalizers=("x/hold",))) for number in range(5)]
-    told = tell(result(*held, ("q", Removal(Outcome.HELD, finalizers=("y/hold",)))), CONNECTION)
-    assert told.said == [
+    report = summarize(result(*held, ("q", Removal(Outcome.HELD, finalizers=("y/hold",)))), CONNECTION)
+    assert report.lines == [
         "Nothing was deleted.",
         "  5 pods held by x/hold (ns/p0, ns/p1, ns/p2, …): gone when that is taken off",
         "  1 pod held by y/hold (ns/q): gone when that is taken off",
     ]
-    assert (told.problems, told.code) == ([], 0)
+    assert (report.problems, report.code) == ([], 0)
 
 
 @pytest.mark.parametrize(
     ("left", "line"),
     [
-        (3, "interrupted: 3 pods left; started again, it goes on"),
-        (0, "interrupted when nothing was left to do"),
+        (3, "interrupted: 3 pods left; run it again to continue"),
+        (0, "interrupted after all work was done"),
     ],
 )
 def test_interrupted_it_tells_what_is_left(left: int, line: str) -> None:
-    told = tell(result(("a", DELETED), summary=Summary(left=left), is_interrupted=True), CONNECTION)
-    assert (told.problems, told.code) == ([line], 130)
+    report = summarize(result(("a", DELETED), summary=Summary(left=left), is_interrupted=True), CONNECTION)
+    assert (report.problems, report.code) == ([line], 130)
 
 
 def test_interrupted_before_it_began_nothing_was_deleted() -> None:
-    told = tell(Result(is_interrupted=True, is_cut=True), CONNECTION)
-    assert (told.said, told.problems, told.code) == ([], ["interrupted: nothing was deleted"], 130)
+    report = summarize(Result(is_interrupted=True, is_cut=True), CONNECTION)
+    assert (report.lines, report.problems, report.code) == ([], ["interrupted: nothing was deleted"], 130)
 
 
 FORBIDDEN = (
@@ -95,10 +95,10 @@ FORBIDDEN = (
 )
 def test_what_fails_alike_is_one_line(error_of: Callable[[str], PodlifeError], cause: str) -> None:
     failures = [Failure(victim(name), error_of(name)) for name in ("a", "b")]
-    told = tell(result(summary=Summary(failures=failures)), CONNECTION)
-    assert told.said == ["Nothing was deleted."]
-    assert told.problems == [f"2 pods not deleted (ns/a, ns/b): {cause}"]
-    assert told.code == 1
+    report = summarize(result(summary=Summary(failures=failures)), CONNECTION)
+    assert report.lines == ["Nothing was deleted."]
+    assert report.problems == [f"2 pods not deleted (ns/a, ns/b): {cause}"]
+    assert report.code == 1
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_fails_alike_is_one_line(error_of: Callable[[str], PodlifeError], c
     [
         (Progress(total=2), "Deleting"),
         (Progress(waiting_seconds=38.2, waiting_pods=3), "Quarantine of 3 pods ends in 38 s"),
-        (Progress(waiting_seconds=38.2, is_stopping=True), "Stopping after the calls on the wire"),
+        (Progress(waiting_seconds=38.2, is_stopping=True), "Stopping after requests in flight"),
     ],
 )
 def test_the_bar_says_what_it_waits_for(progress: Progress, text: str) -> None:
@@ -114,8 +114,8 @@ def test_the_bar_says_what_it_waits_for(progress: Progress, text: str) -> None:
 
 
 def test_where_there_is_no_terminal_each_kind_of_long_wait_is_told_once() -> None:
-    said: list[str] = []
-    show = told_waits(said.append)
+    lines: list[str] = []
+    show = report_waits(lines.append)
     for progress in (
         Progress(waiting_seconds=1, waiting_pods=2),
         Progress(waiting_seconds=40, waiting_pods=2),
@@ -124,7 +124,7 @@ def test_where_there_is_no_terminal_each_kind_of_long_wait_is_told_once() -> Non
         Progress(3, 3),
     ):
         show(progress)
-    assert said == ["Quarantine of 2 pods ends in 40 s", "No more may go in a minute: 4 pods wait 60 s"]
+    assert lines == ["Quarantine of 2 pods ends in 40 s", "Rate limit reached: 4 pods wait 60 s"]
 
 
 def test_pods_that_wait_for_their_owner_are_told_and_are_no_failure() -> None:
@@ -132,9 +132,9 @@ def test_pods_that_wait_for_their_owner_are_told_and_are_no_failure() -> None:
     waiting = tuple(
         WaitingVictim(victim(name), "Job sum has not counted it yet", until) for name in ("a", "b")
     )
-    told = tell(Result(Summary(waiting=waiting), has_begun=True), CONNECTION)
-    assert told.said == [
+    report = summarize(Result(Summary(waiting=waiting), has_begun=True), CONNECTION)
+    assert report.lines == [
         "Nothing to collect in any namespace.",
         "  2 pods not to go before the owner has seen the end (ns/a, ns/b): Job sum has not counted it yet",
     ]
-    assert (told.problems, told.code) == ([], 0)
+    assert (report.problems, report.code) == ([], 0)
