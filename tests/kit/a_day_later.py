@@ -1,6 +1,7 @@
-"""Commands that run a day later than they do: no pod has ended before it was made, and a server says when that was.
+"""Runs commands with a clock that is a day ahead.
 
-So a test makes its pods now, with an end that is up to a day away, and what it runs sees them after it.
+The server sets creation timestamps, and a pod cannot end before its creation. So a test creates pods now that end
+within a day, and the command sees them as ended.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from podlife.clock import SystemClock
 
 _DAY = timedelta(days=1)
-# Read by every Python that starts, before its program.
+# Python imports it on startup, before the program.
 _SITE = """
 from datetime import timedelta
 from podlife.clock import SystemClock
@@ -28,6 +29,6 @@ def a_day_later() -> datetime:
 
 
 def environment_of(folder: Path) -> dict[str, str]:
-    """What gives a program the clock; the folder is for nothing else."""
+    """Environment variables that give a program this clock; `folder` must be used for nothing else."""
     (folder / "sitecustomize.py").write_text(_SITE)
     return {"PYTHONPATH": str(folder)}

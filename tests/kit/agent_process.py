@@ -1,4 +1,4 @@
-"""A node's agent as a process of its own."""
+"""The agent of a node (`podlife node`) as a process."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ class AgentProcess(ComponentProcess):
 
 
 def running_agent(folder: Path, kubeconfig: Path, *flags: str) -> AbstractContextManager[AgentProcess]:
-    """An agent whose node is registered, and that is gone when the block is left. Its pods are for the test to end."""
+    """A registered node agent, killed when the block is left. The test has to end its pods."""
     return running(AgentProcess(folder, kubeconfig, *flags))

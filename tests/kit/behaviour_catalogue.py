@@ -1,4 +1,4 @@
-"""The behaviour rules of docs/behaviour, as tests look them up."""
+"""Looks up the behaviour rules of docs/behaviour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def pages() -> list[Path]:
 
 @cache
 def rules() -> tuple[str, ...]:
-    """The names of all rules, in the order of the pages; twice where one is defined twice."""
+    """The names of all rules in the order of the pages, including duplicates."""
     return tuple(rule for page in pages() for rule in _RULE.findall(page.read_text(encoding="utf-8")))
 
 
@@ -29,13 +29,13 @@ def families() -> frozenset[str]:
 
 @cache
 def groups() -> frozenset[str]:
-    """Names without a letter that stand for all rules which differ in it: RS-06 for RS-06a, RS-06b …"""
+    """Names without a letter that stand for all rules with one: RS-06 for RS-06a, RS-06b …"""
     return frozenset(rule[:-1] for rule in rules() if rule[-1].isalpha())
 
 
 @cache
 def not_covered() -> frozenset[str]:
-    """Rules that the index lists, with a reason, as covered by no test."""
+    """Rules that the index lists as not covered by a test, with a reason."""
     section = (CATALOGUE / "README.md").read_text(encoding="utf-8").split("## Not covered by a test")[1]
     return frozenset(_NOT_COVERED.findall(section))
 

@@ -1,4 +1,4 @@
-"""A component of podlife as a user runs it: a process that tests stop, kill and start again on the same data."""
+"""A component of podlife as a process that tests stop, kill and restart on the same data."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ P = TypeVar("P", bound="ComponentProcess")
 
 
 class ComponentProcess(ABC):
-    """The same component from one start to the next, as far as its clients can tell."""
+    """To its clients it is the same component after each restart."""
 
     _stop_signal = signal.SIGTERM
 
     def __init__(self, folder: Path, name: str, ready: str) -> None:
-        """`ready` is what it prints when it serves."""
+        """`ready` is the text it prints when it is ready."""
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / f"{name}.log"
         self._ready = ready.encode()
@@ -35,7 +35,7 @@ class ComponentProcess(ABC):
     @property
     @abstractmethod
     def arguments(self) -> list[str]:
-        """Of `podlife`."""
+        """The arguments of `podlife`."""
 
     @property
     def command(self) -> list[str]:
@@ -55,14 +55,14 @@ class ComponentProcess(ABC):
         return self.log.read_text()
 
     def begin(self) -> None:
-        """Start it and do not wait."""
+        """Start it without waiting."""
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
             )
 
     def start(self) -> None:
-        """Start it; returns when it serves."""
+        """Start it and wait until it is ready."""
         self.begin()
         try:
             until_blocking(self._is_ready, seconds=START_SECONDS)
@@ -78,24 +78,24 @@ class ComponentProcess(ABC):
         self._process.send_signal(number)
 
     def wait(self, *, seconds: float = START_SECONDS) -> int:
-        """Its exit code."""
+        """Wait for its exit code."""
         assert self._process is not None
         return self._process.wait(seconds)
 
     def kill(self) -> None:
-        """As `kill -9`: it gets no chance to put anything away."""
+        """As `kill -9`: it cannot clean up."""
         self.signal(signal.SIGKILL)
         self.wait(seconds=END_SECONDS)
 
     def stop(self) -> int:
-        """As a user stops it; its exit code."""
+        """Stop it as a user does, and return its exit code."""
         self.signal(self._stop_signal)
         return self.wait()
 
 
 @contextmanager
 def running(process: P) -> Iterator[P]:
-    """Started, and gone when the block is left."""
+    """Start it, and kill it when the block is left."""
     try:
         process.start()
         yield process

@@ -1,7 +1,7 @@
-"""An API server in the test's own process, and a client's way to it that can be made as bad as a test needs.
+"""An API server in the test's process, and a client whose requests a test can disturb.
 
-No socket, no thread: together with `@virtual_time` whole hours pass in a moment, and the server's clock and
-the loop's go together.
+It uses no sockets and threads: under `@virtual_time` hours pass in an instant, and the server's clock follows the
+loop's.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from podlife.testing import LoopClock
 from podlife.wire import Handler, Peer, Request, Response
 
 Disturbance = Callable[[Request, Handler], Awaitable[Response]]
-"""Stands in the way of a request: passes it on, late or not at all, or answers instead."""
+"""Intercepts a request: forwards it, delays it, drops it, or responds itself."""
 
 
 async def start() -> ApiHandler:
-    """A server with nothing in it but the namespaces every cluster has."""
+    """A server with only the system namespaces."""
     handler = assemble(MemoryStore(), clock=LoopClock(), authenticator=Authenticator())
     await create_system_namespaces(handler.registry, ADMIN)
     return handler
@@ -33,11 +33,11 @@ async def start() -> ApiHandler:
 def connect(handler: Handler, disturb: Disturbance | None = None, *, timeout_seconds: float = 60.0) -> Client:
     """An administrator's client."""
 
-    async def on_the_way(request: Request) -> Response:
+    async def intercepted(request: Request) -> Response:
         return await (handler(request) if disturb is None else disturb(request, handler))
 
     peer = Peer("admin", ("system:masters",))
-    return Client(InProcessTransport(on_the_way, peer=peer), timeout_seconds=timeout_seconds)
+    return Client(InProcessTransport(intercepted, peer=peer), timeout_seconds=timeout_seconds)
 
 
 def refusal(code: int, reason: str = "", *, details: dict[str, Any] | None = None) -> Response:

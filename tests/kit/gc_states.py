@@ -1,4 +1,4 @@
-"""Pods in every state that the collector knows, made on any API server through its own API."""
+"""Creates pods in every state that the collector handles, on any API server."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 class States:
-    """Makes nodes and pods in one namespace; nodes are named after it, so that namespaces do not meet."""
+    """Creates nodes and pods in one namespace; it prefixes node names, so that namespaces do not interfere."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self.client = client
         self.namespace = namespace
 
     async def begin(self) -> None:
-        """The namespace, a node that lives and one that is out of service."""
+        """Create the namespace, a ready node and one that is out of service."""
         with contextlib.suppress(AlreadyExistsError):
             await self.client.create(NAMESPACES, {"metadata": {"name": self.namespace}})
         await self.node("alive")
@@ -47,7 +47,7 @@ class States:
         reason: str = "",
         **metadata: Any,
     ) -> Object:
-        """A pod on the node of this name (which need not be there), or on none, in this phase."""
+        """A pod in this phase, on the node of this name, which need not exist, or on none."""
         spec: Object = {
             "containers": [{"name": "main", "image": "example/none"}],
             "terminationGracePeriodSeconds": 3600,
@@ -80,7 +80,7 @@ class States:
             await self.delete(name)
 
     async def unscheduled(self, *names: str) -> None:
-        """A pod without a node is gone at once when it is deleted, unless a finalizer holds it."""
+        """Deleting a pod without a node removes it at once, unless a finalizer holds it."""
         for name in names:
             await self.pod(name, node="", phase="Pending", finalizers=[FINALIZER])
             await self.delete(name)
@@ -94,11 +94,11 @@ class States:
         return {pod["metadata"]["name"] for pod in page.items}
 
     async def get(self, name: str) -> Object:
-        found: Object = await self.client.get(PODS, name, self.namespace)
-        return found
+        pod: Object = await self.client.get(PODS, name, self.namespace)
+        return pod
 
     async def end(self) -> None:
-        """Take everything away again: pods with their finalizers, and the nodes."""
+        """Delete everything: pods with their finalizers, and the nodes."""
         for name in await self.names():
             with contextlib.suppress(NotFoundError):
                 await self.client.patch(PODS, name, {"metadata": {"finalizers": None}}, self.namespace)

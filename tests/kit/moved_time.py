@@ -1,7 +1,7 @@
-"""Deadlines over real sockets and processes, met when a test says so.
+"""Lets the time of a real event loop pass, for deadlines over real sockets and processes.
 
-A short deadline of a real loop is met too early on a machine that is busy, and a long one nobody wants to wait for. So
-tests give long ones, see that everything has come as far as is meant, and let the time pass.
+A short deadline expires too early on a busy machine, and a long one makes tests slow. So tests set long deadlines, wait
+until everything is in the expected state, and then advance the loop's time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _passed: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary
 
 
 def pass_time(seconds: float) -> None:
-    """The running loop's time goes on by so much at once. Not uvloop's, which keeps its own."""
+    """Advance the running loop's time. Does not work with uvloop, which keeps its own."""
     loop = asyncio.get_running_loop()
     if loop not in _passed:
         own = loop.time
@@ -26,8 +26,8 @@ def pass_time(seconds: float) -> None:
 
 
 async def use_up(seconds: float, task: asyncio.Task[Any]) -> None:
-    """Until a task has ended that has so much time, also where that begins only after what the test could see."""
-    # Mostly it has begun by now; where it has not, the time passes for nobody, and once more.
+    """Wait until a task with this deadline has ended, even if its deadline starts later than the test can observe."""
+    # Usually the deadline has started by now; otherwise time passes once more.
     await asyncio.wait((task,), timeout=0.1)
     while not task.done():
         pass_time(seconds)
@@ -35,7 +35,7 @@ async def use_up(seconds: float, task: asyncio.Task[Any]) -> None:
 
 
 async def heard(writer: asyncio.StreamWriter) -> None:
-    """Until what was written has arrived, and whoever reads it in this loop has had time to."""
+    """Wait until the written data has arrived and readers in this loop have had time to process it."""
     link = writer.get_extra_info("socket").fileno()
     async with asyncio.timeout(60):
         while struct.unpack("i", fcntl.ioctl(link, termios.TIOCOUTQ, bytes(4))) != (0,):

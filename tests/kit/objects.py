@@ -1,4 +1,4 @@
-"""Objects as the API has them, and the views that components read them into."""
+"""API objects, and conversion to the views of components."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def pod(
     status: Object | None = None,
     **spec: Any,
 ) -> Object:
-    """Of one container, unless some are given; other keywords go into its spec."""
-    made: Object = {
+    """With one default container unless some are passed; other keywords go into its spec."""
+    obj: Object = {
         "metadata": {"name": name, **(metadata or {})},
         "spec": {"containers": list(containers) or [container()], **spec},
     }
-    return made if status is None else {**made, "status": status}
+    return obj if status is None else {**obj, "status": status}
 
 
 def stored(obj: Object, namespace: str = "default", **metadata: Any) -> Object:
-    """As a server gives it: with its namespace and a UID, by default `uid-NAME`."""
+    """As returned by a server: with its namespace and a UID, by default `uid-NAME`."""
     own = {"namespace": namespace, "uid": f"uid-{obj['metadata']['name']}", **obj["metadata"], **metadata}
     return {**obj, "metadata": own}
 
@@ -68,10 +68,10 @@ def ended(exit_code: int = 0, at: datetime | None = None, *, name: str = "main",
 
 
 def read(obj: Object, view: type[V]) -> V:
-    """What a component reads of it."""
+    """Convert to a component's view."""
     return msgspec.convert(obj, view, strict=False)
 
 
 def ago(now: datetime, **how_long: float) -> str:
-    """A timestamp of the API, so long before now: `ago(NOW, minutes=5)`."""
+    """An API timestamp before `now`: `ago(NOW, minutes=5)`."""
     return format_time(now - timedelta(**how_long))

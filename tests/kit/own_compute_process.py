@@ -1,4 +1,4 @@
-"""The program of `docs/own-compute.md` as a user runs it: saved to a file, in a process of its own."""
+"""Runs the program of `docs/own-compute.md` as a user does: saved to a file, as a process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ assert JOINED in PAGE
 
 @contextmanager
 def running_page(folder: Path, kubeconfig: Path) -> Iterator[Path]:
-    """Its output, once it has said that it has joined."""
+    """Yields its output file once the node has joined."""
     program, output = folder / "my_node.py", folder / "output"
     program.write_text("\n\n".join(blocks()))
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}

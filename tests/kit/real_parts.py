@@ -1,8 +1,8 @@
-"""Starts and stops the real parts: etcd, kube-apiserver, kube-controller-manager, kubectl, and our server.
+"""Starts and stops the real parts: etcd, kube-apiserver, kube-controller-manager, kubectl, and podlife's server.
 
-Everything listens on free loopback ports, keeps its files in a folder of the caller's and is ended when its
-`with` block is left, however that happens. A part that does not get ready in time raises with the end of its
-log. Nothing here knows pytest: the benchmarks and the schema generator start the same parts.
+Every part listens on free loopback ports, keeps its files in the caller's folder and is stopped when its `with` block
+is left, even by an exception. A part that is not ready in time raises with the end of its log. This module does not
+depend on pytest: the benchmarks and the schema generator use it, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import yaml
 from tests.kit.real_pki import Pki
 
 ROOT = Path(__file__).resolve().parents[2]
-# How long anything may take: much longer than it does, since a machine may be busy with something else.
+# Time limits, generous because the machine may be busy.
 READY_SECONDS = 180.0
 END_SECONDS = 60.0
 
@@ -44,10 +44,10 @@ TOKENS = {
     "node-a": ("node-a-token", "system:node:node-a", "system:nodes"),
     "node-b": ("node-b-token", "system:node:node-b", "system:nodes"),
 }
-"""Who may speak to the servers: token, user and group by the name that a test gives."""
+"""Token, user and group of the servers' users, by their name in tests."""
 
 
-# As our own server: nobody is anonymous, but for the health of the server.
+# As in podlife's server: anonymous requests are only allowed for health checks.
 _ANONYMOUS_HEALTH = """\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
@@ -58,15 +58,15 @@ anonymous:
 
 
 class MissingPartError(Exception):
-    """A real part is not on this machine."""
+    """A real part is not installed."""
 
 
 class NotReadyError(Exception):
-    """A part did not get ready in time; the text holds the end of its log."""
+    """A part was not ready in time; the message has the end of its log."""
 
 
 def tools() -> ModuleType:
-    """`tools/real_parts.py`, which is a program and in no package."""
+    """`tools/real_parts.py`, which is a script outside of any package."""
     spec = importlib.util.spec_from_file_location("podlife_real_parts", ROOT / "tools" / "real_parts.py")
     assert spec is not None
     assert spec.loader is not None
@@ -76,16 +76,16 @@ def tools() -> ModuleType:
 
 
 def part(name: str) -> Path:
-    """The program of that name, where `tools/real_parts.py` finds it; raises MissingPartError."""
-    found: Path | None = tools().find(name)
-    if found is None:
+    """The path of a program, as found by `tools/real_parts.py`; raises MissingPartError."""
+    program: Path | None = tools().find(name)
+    if program is None:
         raise MissingPartError(f"{name} is missing: run `make real-parts`, or set KUBEBUILDER_ASSETS")
-    return found
+    return program
 
 
 @dataclass(frozen=True)
 class Server:
-    """An API server that answers. `kubeconfig` is the admin's; `log` is what it has said."""
+    """A running API server. `kubeconfig` is the admin's; `log` is its output."""
 
     host: str
     port: int
@@ -104,7 +104,7 @@ class Server:
         return f"https://{self.host}:{self.port}"
 
     def compact(self, revision: str) -> None:
-        """Forget the history before a revision, as time does."""
+        """Compact etcd's history before a revision."""
         body = json.dumps({"revision": revision, "physical": True}).encode()
         request = urllib.request.Request(f"{self.etcd_url}/v3/kv/compaction", body)
         urllib.request.urlopen(request, timeout=END_SECONDS).close()
@@ -139,7 +139,7 @@ def write_kubeconfig(path: Path, server: Server, user: Mapping[str, object]) -> 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a test may want otherwise of kube-apiserver."""
+    """Settings of kube-apiserver that tests override."""
 
     flags: Sequence[str] = ()
     etcd_flags: Sequence[str] = ()
@@ -150,13 +150,13 @@ class Settings:
 
 @contextmanager
 def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[Server]:
-    """kube-apiserver with an etcd of its own, ready to answer; RBAC, tokens and client certificates."""
+    """A ready kube-apiserver with its own etcd; RBAC, tokens and client certificates."""
     settings = settings or Settings()
     program = part("kube-apiserver")
     folder.mkdir(parents=True, exist_ok=True)
     pki = Pki(folder / "pki")
     certificate, key = pki.issue_server()
-    agent_certificate, agent_key = pki.issue_client("kube-apiserver-kubelet-client", "system:masters")
+    kubelet_certificate, kubelet_key = pki.issue_client("kube-apiserver-kubelet-client", "system:masters")
     token_file = folder / "tokens.csv"
     write_token_file(token_file, settings.tokens)
     authentication = folder / "authentication.yaml"
@@ -171,8 +171,8 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--client-ca-file={pki.ca_file}",
-            f"--kubelet-client-certificate={agent_certificate}",
-            f"--kubelet-client-key={agent_key}",
+            f"--kubelet-client-certificate={kubelet_certificate}",
+            f"--kubelet-client-key={kubelet_key}",
             f"--token-auth-file={token_file}",
             f"--authentication-config={authentication}",
             "--authorization-mode=Node,RBAC",
@@ -182,7 +182,7 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
             f"--service-account-key-file={pki.service_account_key}",
             f"--service-account-signing-key-file={pki.service_account_key}",
             "--service-cluster-ip-range=10.0.0.0/24",
-            # The address of this server may not lie on loopback in the endpoints that it keeps of itself.
+            # The endpoints that the server maintains for itself must not have a loopback address.
             "--endpoint-reconciler-type=none",
             *settings.flags,
         ]
@@ -229,7 +229,7 @@ def _etcd(folder: Path, flags: Sequence[str]) -> Iterator[tuple[str, int]]:
         *flags,
     ]
     with _process(command, log) as process:
-        _wait_until(lambda: _answers(f"{client}/health"), process, log, READY_SECONDS)
+        _wait_until(lambda: _responds(f"{client}/health"), process, log, READY_SECONDS)
         yield client, process.pid
 
 
@@ -237,9 +237,9 @@ def _etcd(folder: Path, flags: Sequence[str]) -> Iterator[tuple[str, int]]:
 def controller_manager(
     folder: Path, server: Server, controllers: Sequence[str], *flags: str
 ) -> Iterator[Path]:
-    """kube-controller-manager with just these controllers, against any API server; gives its log.
+    """kube-controller-manager with only these controllers, against any API server; yields its log.
 
-    It speaks JSON, so that a server which does not offer protobuf can be its server too."""
+    It uses JSON, so that it works with servers that do not support protobuf."""
     with controller_manager_process(folder, server, controllers, *flags):
         yield folder / "kube-controller-manager.log"
 
@@ -248,7 +248,7 @@ def controller_manager(
 def controller_manager_process(
     folder: Path, server: Server, controllers: Sequence[str], *flags: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The same; gives its process."""
+    """The same; yields its process."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "kube-controller-manager.log"
     port = free_port()
@@ -267,13 +267,13 @@ def controller_manager_process(
         *flags,
     ]
     with _process(command, log) as process:
-        _wait_until(lambda: _answers(f"https://127.0.0.1:{port}/healthz"), process, log, READY_SECONDS)
+        _wait_until(lambda: _responds(f"https://127.0.0.1:{port}/healthz"), process, log, READY_SECONDS)
         yield process
 
 
 @contextmanager
 def podlife_apiserver(folder: Path, *flags: str) -> Iterator[Server]:
-    """Our own server, as a user starts it, with the same tokens as kube-apiserver has."""
+    """podlife's server, as a user starts it, with the same tokens as kube-apiserver."""
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = folder / "podlife-apiserver.log"
@@ -284,7 +284,7 @@ def podlife_apiserver(folder: Path, *flags: str) -> Iterator[Server]:
         _wait_until(kubeconfig.exists, process, log, READY_SECONDS)
         server = _own_server(folder, port, process.pid, log, kubeconfig)
         _wait_until(lambda: is_ready(server), process, log, READY_SECONDS)
-        # Kept by the server's first start, and read again when it changes.
+        # The first start writes the file, and the server reloads it on change.
         write_token_file(data / "tokens.csv", TOKENS, keep=True)
         yield server
 
@@ -296,7 +296,7 @@ def _own_server(folder: Path, port: int, pid: int, log: Path, kubeconfig: Path) 
 
 
 def write_token_file(path: Path, tokens: Mapping[str, tuple[str, str, str]], *, keep: bool = False) -> None:
-    """The csv that kube-apiserver reads: token, user, uid and groups."""
+    """The CSV file of kube-apiserver's --token-auth-file: token, user, uid and groups."""
     old = path.read_text() if keep and path.exists() else ""
     lines = [f'{token},{user},{user},"{group}"\n' for token, user, group in tokens.values()]
     path.touch(mode=0o600)
@@ -306,7 +306,7 @@ def write_token_file(path: Path, tokens: Mapping[str, tuple[str, str, str]], *, 
 def run_kubectl(
     *arguments: str, kubeconfig: Path, stdin: str | None = None, seconds: float = READY_SECONDS
 ) -> subprocess.CompletedProcess[str]:
-    """kubectl with a home of its own beside the kubeconfig, so that no cache is shared between servers."""
+    """kubectl with its own home next to the kubeconfig, so that servers do not share a cache."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
     return subprocess.run(
         [str(part("kubectl")), *arguments],
@@ -320,45 +320,45 @@ def run_kubectl(
 
 
 def free_port() -> int:
-    """A port on loopback that nobody has, and that nobody gets by chance before its server has bound it.
+    """A free loopback port that no other process gets by chance before its server binds it.
 
-    So none of those that the kernel itself gives away: any connection of anybody's might get it meanwhile, and one that
-    is made to it while nobody listens might get it for its own end, and so reach itself."""
+    It is not in the kernel's ephemeral range: any outgoing connection might get such a port, and a connection to it
+    without a listener might even connect to itself."""
     while True:
-        # Not the numbers of `random`: those are the same in all processes that have the same seed.
+        # Not `random`, which gives the same numbers to all processes with the same seed.
         port = secrets.choice(_ports())
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        if port not in _given:
-            _given.add(port)
+        if port not in _used_ports:
+            _used_ports.add(port)
             return port
 
 
-_given: set[int] = set()
+_used_ports: set[int] = set()
 
 
 def _ports() -> range:
     try:
-        first_of_the_kernel = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+        first_ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except OSError:
-        first_of_the_kernel = 32_768
-    return range(10_000, max(first_of_the_kernel, 15_000))
+        first_ephemeral = 32_768
+    return range(10_000, max(first_ephemeral, 15_000))
 
 
 def is_ready(server: Server) -> bool:
-    return server.ca_file.exists() and _answers(f"{server.url}/readyz")
+    return server.ca_file.exists() and _responds(f"{server.url}/readyz")
 
 
-def _answers(url: str) -> bool:
+def _responds(url: str) -> bool:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        with urllib.request.urlopen(url, timeout=10, context=context) as answer:
-            return bool(answer.status == 200)
+        with urllib.request.urlopen(url, timeout=10, context=context) as response:
+            return bool(response.status == 200)
     except (OSError, http.client.HTTPException):
         return False
 
@@ -383,7 +383,7 @@ def tail(log: Path, lines: int = 30) -> str:
 def _process(
     command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    # A session of its own: Ctrl-C reaches the tests alone, and they end their parts in the right order.
+    # Its own session, so that Ctrl-C reaches only the tests, which stop their parts in order.
     with log.open("wb") as output:
         process = subprocess.Popen(
             list(command),
@@ -392,7 +392,7 @@ def _process(
             stderr=subprocess.STDOUT,
             env={**os.environ, **(environment or {})},
             start_new_session=True,
-            preexec_fn=_end_with_parent(),  # noqa: PLW1509 - asks the kernel one thing, takes no lock
+            preexec_fn=_end_with_parent(),  # noqa: PLW1509 - one system call, takes no lock
         )
     try:
         yield process
@@ -411,18 +411,18 @@ def _end(process: subprocess.Popen[bytes], seconds: float = END_SECONDS) -> None
 
 
 def _end_with_parent() -> Callable[[], None] | None:
-    """On Linux a part ends even when the tests are killed outright.
+    """On Linux, end a part even if the tests are killed.
 
-    The kernel watches the thread that forked, so only the main thread may ask for it."""
+    The kernel watches the forking thread, so only the main thread may use it."""
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return None
     prctl = ctypes.CDLL(None).prctl
     set_parent_death_signal = 1
 
-    def ask() -> None:
+    def set_signal() -> None:
         prctl(set_parent_death_signal, signal.SIGKILL)
 
-    return ask
+    return set_signal
 
 
 def remove_quietly(folder: Path) -> None:

@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# Long past, so that a clock that is a little off cannot make a certificate "not yet valid".
+# Long ago, so that clock skew cannot make a certificate "not yet valid".
 VALID_FROM = datetime(2020, 1, 1, tzinfo=UTC)
 VALID_UNTIL = VALID_FROM + timedelta(days=36500)
 
 
 class Pki:
-    """Files in one folder; keys are readable by their owner alone."""
+    """Files in one folder; keys are readable by their owner only."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ class Pki:
         return self._issue("server", builder, key)
 
     def issue_client(self, user: str, *groups: str) -> tuple[Path, Path]:
-        """Certificate and key that prove to be `user` in `groups`."""
+        """Certificate and key of `user` in `groups`."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(_name(user, *groups), key).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False

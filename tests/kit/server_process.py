@@ -1,7 +1,6 @@
-"""The embedded API server as a process of its own.
+"""The embedded API server as a process.
 
-It keeps its port and its data folder from one start to the next, so that what clients hold (the kubeconfig, a watch's
-last revision) means the same server afterwards.
+It keeps its port and data folder across restarts, so that clients' kubeconfigs and watch revisions stay valid.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class ServerProcess(ComponentProcess):
         return token
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Another command on the same data, as `podlife apiserver check`."""
+        """Run another command on the same data, such as `podlife apiserver check`."""
         return subprocess.run(
             [sys.executable, "-m", "podlife", "apiserver", *command, "--data", str(self.data)],
             capture_output=True,
@@ -71,5 +70,5 @@ class ServerProcess(ComponentProcess):
 
 
 def running_server(folder: Path, *flags: str) -> AbstractContextManager[ServerProcess]:
-    """A server that serves, and is gone when the block is left."""
+    """A running server, killed when the block is left."""
     return running(ServerProcess(folder, *flags))

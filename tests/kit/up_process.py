@@ -1,4 +1,4 @@
-"""`podlife up` as a user runs it: a process that tests stop, kill and start again on the same folder."""
+"""`podlife up` as a process that tests stop, kill and restart on the same folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.kit.real_parts import free_port, tail
 def podlife(
     *arguments: str, seconds: float = START_SECONDS, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Any other command, to its end."""
+    """Run another command and wait for it."""
     return subprocess.run(
         [sys.executable, "-m", "podlife", *arguments],
         stdin=subprocess.DEVNULL,
@@ -52,17 +52,17 @@ class UpProcess(ComponentProcess):
     def status(self) -> dict[str, Any]:
         done = podlife("status", "-o", "json", "--data", str(self.data))
         assert done.returncode == 0, done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+        status: dict[str, Any] = json.loads(done.stdout)
+        return status
 
     def part(self, name: str) -> dict[str, Any]:
-        """One of its components, without a command's way to it."""
-        [found] = [each for each in self.parts() if each["name"] == name]
-        return found
+        """One of its components, read from the control socket, without starting a command."""
+        [part] = [each for each in self.parts() if each["name"] == name]
+        return part
 
     def parts(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = ask(StateDir(self.data), {"do": "status"})["parts"]
-        return found
+        parts: list[dict[str, Any]] = ask(StateDir(self.data), {"do": "status"})["parts"]
+        return parts
 
     def logs(self) -> str:
         return "\n".join(f"{each.name}:\n{tail(each)}" for each in sorted((self.data / "logs").iterdir()))
@@ -70,7 +70,7 @@ class UpProcess(ComponentProcess):
 
 @contextmanager
 def running_up(folder: Path, *flags: str) -> Iterator[UpProcess]:
-    """A cluster that is up, and gone with its pods when the block is left."""
+    """A running cluster, removed with its pods when the block is left."""
     up = UpProcess(folder, *flags)
     try:
         up.start()

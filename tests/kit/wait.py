@@ -12,21 +12,21 @@ _POLL_SECONDS = 0.02
 
 
 async def until(holds: Callable[[], Any], what: str = "", *, seconds: float = 120.0) -> Any:
-    """Until it holds, and what it said then. It may be a coroutine function, and say anything that is true."""
+    """Wait until `holds`, which may be a coroutine function, returns a true value, and return that."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
-        answer = holds()
-        if inspect.isawaitable(answer):
-            answer = await answer
-        if answer:
-            return answer
+        result = holds()
+        if inspect.isawaitable(result):
+            result = await result
+        if result:
+            return result
         assert loop.time() < deadline, what or f"not so within {seconds:g} s"
         await asyncio.sleep(_POLL_SECONDS)
 
 
 def until_blocking(holds: Callable[[], Any], what: str = "", *, seconds: float = 180.0) -> None:
-    """The same for a test that waits for other processes only."""
+    """The same for a test without an event loop."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, what or f"not so within {seconds:g} s"

@@ -1,4 +1,4 @@
-"""Tests under virtual time that are handed a world, which is there as long as they run."""
+"""Runs tests under virtual time, in a world that is opened for each test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Test = Callable[..., Coroutine[Any, Any, None]]
 def in_world(
     make: Callable[[], AbstractAsyncContextManager[Any]], name: str = "world"
 ) -> Callable[[Test], Callable[..., None]]:
-    """A decorator: the test runs under virtual time, with what `make` opens in its parameter of this name."""
+    """Decorator: run the test under virtual time, and pass what `make` opens as the parameter `name`."""
 
     def decorate(test: Test) -> Callable[..., None]:
         @functools.wraps(test)
@@ -24,7 +24,7 @@ def in_world(
             async with make() as world:
                 await test(**{name: world}, **fixtures)
 
-        # What is opened here is no fixture for pytest to look for.
+        # Hides the parameter from pytest, which would look for a fixture.
         own = inspect.signature(test)
         others = [each for each in own.parameters.values() if each.name != name]
         run.__signature__ = own.replace(parameters=others)  # type: ignore[attr-defined]
