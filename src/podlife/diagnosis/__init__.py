@@ -1,7 +1,7 @@
 """Explains pods and nodes of a live cluster, by the rules of the components that will act on them.
 
-`explain` is pure and knows no other component; here it gets the rules of the pod collector, its policy and taint
-eviction, and a client to read with. Nothing is written.
+`explain` is pure and does not import other components; here it gets the rules of the pod collector, its policy and
+taint eviction, and a client to read with. Nothing is written.
 """
 
 from podlife.diagnosis.look import (

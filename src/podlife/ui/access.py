@@ -94,7 +94,7 @@ class Access:
         )
 
     def refusal_of(self, method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
-        """Why the request must not be served, whoever sent it; the cookie is another question."""
+        """Why the request must not be served, with or without the cookie."""
         host = headers.get("Host", "")
         if not self._is_own_host(host):
             return Refusal(

@@ -1,7 +1,7 @@
 """The last frames of a stream, numbered, so that a reader that was cut off can go on where it was.
 
 Readers hold cursors, not queues: a frame is kept once for all of them, and the journal is bounded in frames and bytes.
-A reader that falls out of it is told so, and starts again from everything.
+A reader that falls behind it starts again from everything.
 """
 
 from __future__ import annotations

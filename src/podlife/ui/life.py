@@ -24,6 +24,9 @@ _SLACK_MS = 2_000
 # Two predictions with the same distance from their own now are one that moves along.
 _DRIFT_MS = 1_500
 
+# Within a second, which is what Kubernetes' times have.
+_ORDER = {"created": 0, "delete": 2, "prestop": 3, "term": 4, "kill": 5, "ended": 6, "gone": 7}
+
 Mark = tuple[int, str, str, str]
 Segment = tuple[int, str]
 
@@ -88,8 +91,7 @@ class Life(msgspec.Struct, kw_only=True):
         fresh = [mark for mark in dict.fromkeys(found) if mark not in known]
         if not fresh:
             return
-        # In the order in which they were told where times are equal: those of Kubernetes have seconds.
-        self.marks = sorted((*self.marks, *fresh), key=lambda mark: mark[0])
+        self.marks = sorted((*self.marks, *fresh), key=lambda mark: (mark[0], _ORDER.get(mark[1], 1)))
         if len(self.marks) > MOST_MARKS:
             self.marks = [self.marks[0], *self.marks[1 - MOST_MARKS :]]
 

@@ -271,7 +271,7 @@ class Lives:
             entry.wake_at = 0
             is_foreseen = entry.foresight.next_time(entry.life, at - 1) == at
             if isinstance(entry.life, NodeLife) and not is_foreseen:
-                # Leases are renewed all the time: only a node that has become silent is looked at again.
+                # Leases are renewed all the time: only a node that has become silent is computed again.
                 if not self._note_silence(entry.life.name, now):
                     self._set_alarm(entry, now)
             else:

@@ -111,7 +111,7 @@ class _Now(msgspec.Struct):
 
 
 class Recording:
-    """A recorded history as a feed. Raises ConfigError for a file that is no recording."""
+    """A recorded history as a feed. Raises ConfigError for any other file."""
 
     def __init__(self, path: Path) -> None:
         self.journal = Journal()
@@ -139,7 +139,7 @@ class Recording:
         return encoded_chunks(list(self._lives), self._lives.get)
 
     def _read(self, path: Path) -> str:
-        """Why the file could not be read to its end; "" if it was."""
+        """Why reading stopped early; "" if the file is complete."""
         try:
             with gzip.open(path, "rb") as file:
                 while line := file.readline(_MOST_LINE):
@@ -161,7 +161,7 @@ class Recording:
                     return f"its format is version {version}, this podlife knows {VERSION}"
                 self._now = max(self._now, self._hello.now)
             elif self._hello is None:
-                return "it is no recording of podlife ui"
+                return "not a recording of podlife ui"
             elif found.event == "lives":
                 for each in msgspec.json.decode(found.data, type=list[msgspec.Raw]):
                     self._put(each)
@@ -172,7 +172,7 @@ class Recording:
         return "" if len(self._lives) <= _MOST_LIVES else f"it has more than {_MOST_LIVES} lives"
 
     def _put(self, raw: msgspec.Raw) -> None:
-        """Decoded, so that nothing reaches the page that is no life."""
+        """Decoded, so that only valid lives reach the page."""
         kind = msgspec.json.decode(raw, type=_Kind).kind
         life: Life = msgspec.json.decode(raw, type=NodeLife if kind == "node" else PodLife)
         self._lives[life.uid] = life

@@ -189,8 +189,11 @@ class PageServer:
             raise _HttpError(403, "this page only shows: start it with --allow-actions to sweep from it")
         if (request.content_length or _MOST_BODY + 1) > _MOST_BODY:
             raise _HttpError(413, "the body is too large, or has no length")
-        async with asyncio.timeout(_WRITE_SECONDS):
-            body = await request.read()
+        try:
+            async with asyncio.timeout(_WRITE_SECONDS):
+                body = await request.read()
+        except TimeoutError:
+            raise _HttpError(408, "the body did not arrive in time") from None
         try:
             asked = msgspec.json.decode(body, type=_Sweep)
         except (msgspec.DecodeError, UnicodeDecodeError):

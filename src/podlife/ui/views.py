@@ -20,7 +20,7 @@ _decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 def _decode(raw: msgspec.Raw) -> Object:
-    """Empty for what is no object: a strange pod is shown as far as it can be."""
+    """Empty for anything but an object: a strange pod is shown as far as it can be."""
     try:
         return _decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

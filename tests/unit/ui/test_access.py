@@ -47,7 +47,9 @@ def test_beyond_loopback_addresses_are_answered_and_foreign_names_are_not() -> N
     assert status_of(access=wide, Host="evil.example") == 421
 
 
-@pytest.mark.parametrize("origin", ["null", "http://evil.example", "https://127.0.0.1:8480", "http://127.0.0.1:9"])
+@pytest.mark.parametrize(
+    "origin", ["null", "http://evil.example", "https://127.0.0.1:8480", "http://127.0.0.1:9"]
+)
 def test_another_origin_is_refused(origin: str) -> None:
     assert status_of(Origin=origin) == 403
     assert status_of("POST", "/api/sweep", Origin=origin) == 403
@@ -72,7 +74,14 @@ def test_other_methods_are_refused(method: str) -> None:
 
 def test_the_cookie_is_recognised_among_others_and_nothing_else_is() -> None:
     assert HERE.is_known({"Cookie": "a=b; podlife-ui-8480=s3cret"})
-    for cookie in ("", "podlife-ui-8480=", "podlife-ui-8480=t0ken", "podlife-ui-1=s3cret", "\x00", "=" * 9000):
+    for cookie in (
+        "",
+        "podlife-ui-8480=",
+        "podlife-ui-8480=t0ken",
+        "podlife-ui-1=s3cret",
+        "\x00",
+        "=" * 9000,
+    ):
         assert not HERE.is_known({"Cookie": cookie})
 
 

@@ -44,7 +44,14 @@ async def test_one_frame_beyond_the_bound_is_not_kept_and_the_next_one_is() -> N
 async def test_an_id_of_the_future_of_another_process_or_no_id_at_all_starts_again() -> None:
     journal = published(Journal(), 3)
     assert journal.number_of(journal.id_of(2)) == 2
-    for id_ in ("", "x", Journal().id_of(2), journal.id_of(4), journal.id_of(2) + "0" * 5000, journal.id_of(-1)):
+    for id_ in (
+        "",
+        "x",
+        Journal().id_of(2),
+        journal.id_of(4),
+        journal.id_of(2) + "0" * 5000,
+        journal.id_of(-1),
+    ):
         assert journal.number_of(id_) is None
 
 

@@ -158,7 +158,9 @@ def test_a_deletion_is_marked_step_by_step(world: World) -> None:
     assert (life.state, life.deleted, life.grace) == ("terminating", ms(), 30)
     for name in ("main", "side"):
         path = f"spec.containers{{{name}}}"
-        world.lives.put_event(an_event("Killing", f"Stopping container {name}", minutes=-0.02, fieldPath=path))
+        world.lives.put_event(
+            an_event("Killing", f"Stopping container {name}", minutes=-0.02, fieldPath=path)
+        )
     world.pass_to(at(seconds=31))
     world.gone(pod, at(seconds=32))
     steps = [kind for kind in kinds(life) if kind in ("delete", "prestop", "term", "kill", "gone")]
@@ -344,7 +346,9 @@ def test_marks_are_bounded_and_keep_the_beginning(world: World) -> None:
     assert kinds(life)[0] == "created"
 
 
-def test_ended_lives_are_forgotten_by_number_and_by_age(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_lives_are_forgotten_by_number_and_by_age(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lives_module, "MOST_ENDED", 2)
     for number in range(4):
         world.pod(ready_pod(uid=f"u-{number}"))

@@ -109,7 +109,9 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
 
 
 async def test_forgotten_lives_stay_in_a_replay(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.gz", frame("hello", HELLO), frame("lives", [life("a")]), frame("forget", ["a"]))
+    path = write(
+        tmp_path / "r.gz", frame("hello", HELLO), frame("lives", [life("a")]), frame("forget", ["a"])
+    )
     assert [each["uid"] for each in shown(Recording(path))] == ["a"]
 
 
@@ -135,7 +137,13 @@ async def test_a_file_that_was_cut_off_is_shown_up_to_there(tmp_path: Path) -> N
     ],
 )
 async def test_a_line_that_is_no_frame_ends_what_is_shown(tmp_path: Path, bad: bytes) -> None:
-    path = write(tmp_path / "r.gz", frame("hello", HELLO), frame("lives", [life("a")]), bad, frame("lives", [life("b")]))
+    path = write(
+        tmp_path / "r.gz",
+        frame("hello", HELLO),
+        frame("lives", [life("a")]),
+        bad,
+        frame("lives", [life("b")]),
+    )
     recording = Recording(path)
     assert [each["uid"] for each in shown(recording)] == ["a"]
     assert len(recording.hello()["missing"]) == 1
@@ -148,7 +156,7 @@ async def test_a_line_that_is_no_frame_ends_what_is_shown(tmp_path: Path, bad: b
         (b"", "empty"),
         (gzip.compress(b""), "empty"),
         (gzip.compress(b"hello\n"), "cannot be read"),
-        (gzip.compress(b'{"event":"lives","data":[]}\n'), "no recording"),
+        (gzip.compress(b'{"event":"lives","data":[]}\n'), "not a recording"),
         (gzip.compress(b'{"event":"hello","data":{"version":2}}\n'), "version 2"),
     ],
 )
@@ -165,7 +173,9 @@ async def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_life_is_encoded_as_the_page_reads_it(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.gz", frame("hello", HELLO), frame("lives", [life("a", marks=[[1, "event", "x", ""]])]))
+    path = write(
+        tmp_path / "r.gz", frame("hello", HELLO), frame("lives", [life("a", marks=[[1, "event", "x", ""]])])
+    )
     [found] = shown(Recording(path))
     names = {field.encode_name for field in msgspec.structs.fields(PodLife)}
     assert set(found) == names
