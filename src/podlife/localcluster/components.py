@@ -1,5 +1,5 @@
 """What each component of a local cluster runs in its process: the API server, the controllers, a node, many simulated
-nodes, and the shutdown of the pods of a node.
+nodes, the shutdown of the pods of a node, and the page.
 
 A component receives its order as plain data, reports to its supervisor when it is ready, and ends on SIGTERM.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shlex
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from podlife.kubelet.hollow import HollowNodes
 
 APISERVER, CONTROLLERS, NODE = "apiserver", "controllers", "node"
-HOLLOW_NODES, POD_SHUTDOWN = "hollow-nodes", "pod-shutdown"
+HOLLOW_NODES, POD_SHUTDOWN, UI = "hollow-nodes", "pod-shutdown", "ui"
 # The only controllers of the cluster: after a restart they hold their own lease, and need not wait for it to expire.
 _IDENTITY = "podlife-up"
 _STOP_SECONDS = 5.0
@@ -173,10 +174,31 @@ def _run_pod_shutdown(order: Message, link: SupervisorLink) -> None:
     event_loop.run(shut_down_node(runtime_settings(order), order["address"], order["grace_seconds"], link))
 
 
+def _run_ui(order: Message, link: SupervisorLink) -> None:
+    # Imported here and not preloaded: nobody else needs it, and the cluster does not wait for it.
+    from podlife.daemons import ui
+    from podlife.podgc import Settings
+    from podlife.ui.cluster_api import ClusterSettings
+
+    collector = Settings(threshold=order["threshold"], quarantine_seconds=order["quarantine_seconds"])
+    flags = shlex.quote(f"--kubeconfig={order['kubeconfig']}")
+    settings = ui.UiSettings(
+        _connection(order),
+        port=order["port"],
+        token=order["token"],
+        cluster=ClusterSettings(collector, kubectl_flags=flags),
+    )
+    set_up_logs(order["verbosity"])
+    event_loop.run(
+        ui.run(settings, on_ready=lambda url: link.send({"ready": url}), shutdown=stopped_by_signals)
+    )
+
+
 COMPONENTS: Mapping[str, ComponentMain] = {
     APISERVER: _run_apiserver,
     CONTROLLERS: _run_controllers,
     NODE: _run_node,
     HOLLOW_NODES: _run_hollow_nodes,
     POD_SHUTDOWN: _run_pod_shutdown,
+    UI: _run_ui,
 }

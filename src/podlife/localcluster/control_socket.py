@@ -49,7 +49,7 @@ async def _answer(cluster: LocalCluster, order: dict[str, Any]) -> dict[str, Any
     try:
         match order.get("do"):
             case "status":
-                return {"parts": describe_components(cluster)}
+                return {"parts": describe_components(cluster), "page": cluster.page}
             case "stop":
                 is_new = not cluster.is_stopped(order["node"])
                 await cluster.stop_node(order["node"])

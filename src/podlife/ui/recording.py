@@ -13,6 +13,7 @@ import logging
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class Recorder:
     def __init__(self, path: Path, most_bytes: int = _MOST_BYTES) -> None:
         self._path = path
         self._most_bytes = most_bytes
+        self._number = 0
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
@@ -49,32 +51,38 @@ class Recorder:
     async def run(self, feed: Feed) -> None:
         """Record until cancelled, or until the disk or the bound is full."""
         try:
-            while not await self._record(feed):
-                log.warning("recording to %s fell behind, writing everything again", self._path)
+            await self._write_all(feed)
+            while self._file.tell() < self._most_bytes:
+                self._gzip.flush()
+                self._file.flush()
+                await asyncio.sleep(_FLUSH_SECONDS)
+                if not self._write_news(feed):
+                    log.warning("recording to %s fell behind, writing everything again", self._path)
+                    await self._write_all(feed)
+            log.warning("recording to %s ended: it has %d MiB", self._path, self._most_bytes >> 20)
+        except asyncio.CancelledError:
+            with suppress(OSError):
+                self._write_news(feed)
+            raise
         except OSError as error:
             log.warning("recording to %s ended: %s", self._path, error.strerror)
         finally:
             self._close()
 
-    async def _record(self, feed: Feed) -> bool:
-        """Everything, then what changes. Whether it has ended for good, and not because it fell behind."""
-        number = feed.journal.last
+    async def _write_all(self, feed: Feed) -> None:
+        self._number = feed.journal.last
         self._write("hello", msgspec.json.encode(feed.hello()))
         for chunk in feed.chunks():
             self._write("lives", chunk)
             await asyncio.sleep(0)
-        while self._file.tell() < self._most_bytes:
-            self._gzip.flush()
-            self._file.flush()
-            await asyncio.sleep(_FLUSH_SECONDS)
-            frames = feed.journal.since(number)
-            if frames is None:
-                return False
-            for frame in frames:
-                self._write(frame.event, frame.data)
-            number += len(frames)
-        log.warning("recording to %s ended: it has %d MiB", self._path, self._most_bytes >> 20)
-        return True
+
+    def _write_news(self, feed: Feed) -> bool:
+        """Whether all frames since the last call were there."""
+        frames = feed.journal.since(self._number)
+        for frame in frames or ():
+            self._write(frame.event, frame.data)
+            self._number = frame.number
+        return frames is not None
 
     def _write(self, event: str, data: bytes) -> None:
         self._gzip.write(b'{"event":"%s","data":%s}\n' % (event.encode(), data))
