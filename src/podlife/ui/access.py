@@ -56,7 +56,11 @@ class Access:
     port: int
     is_tls: bool = False
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    secret: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @property
+    def secret(self) -> str:
+        """The value of the cookie. It follows from the token: open pages outlive a restart that keeps the token."""
+        return hmac.digest(self.token.encode(), b"cookie of podlife ui", "sha256").hex()
 
     @property
     def scheme(self) -> str:

@@ -19,8 +19,8 @@ from podlife.explain import Happening, UpcomingAction
 
 MOST_MARKS, MOST_SEGMENTS, MOST_PREDICTIONS = 60, 60, 20
 _MOST_TEXT = 300
-# How late an actor may be before its prediction counts as missed.
-_SLACK_MS = 2_000
+# How late an actor may be before its prediction counts as missed; one that was due at once has a collector's period.
+_SLACK_MS, _AT_ONCE_MS = 2_000, 30_000
 # Two predictions with the same distance from their own now are one that moves along.
 _DRIFT_MS = 1_500
 
@@ -49,6 +49,12 @@ class Prediction(msgspec.Struct, gc=False):
     at: int | None = None
     until: int | None = None
     state: str = "due"
+
+    @property
+    def missed_at(self) -> int | None:
+        if self.at is None:
+            return None
+        return self.at + (_SLACK_MS if self.at > self.since else _AT_ONCE_MS) + 1
 
 
 class Owner(msgspec.Struct, frozen=True, gc=False):
@@ -169,8 +175,7 @@ class Foresight:
                 known.at, self._set_at[known.who, known.what] = at, now
         elif at != known.at:
             known.at, self._set_at[known.who, known.what] = at, now
-        is_missed = known.at is not None and now > known.at + _SLACK_MS
-        known.state = "missed" if is_missed else "due"
+        known.state = "missed" if known.missed_at is not None and now >= known.missed_at else "due"
 
     def _close(self, known: Prediction, facts: Facts, now: int) -> None:
         is_due = known.at is not None and now >= known.at - _SLACK_MS // 2
@@ -185,11 +190,8 @@ class Foresight:
     @staticmethod
     def next_time(life: Life, now: int) -> int | None:
         """When an open prediction is due or becomes missed."""
-        times = [
-            each.at if now < each.at else each.at + _SLACK_MS + 1
-            for each in life.next
-            if each.until is None and each.at is not None and each.at + _SLACK_MS >= now
-        ]
+        opened = [each for each in life.next if each.until is None]
+        times = [at for each in opened for at in (each.at, each.missed_at) if at is not None and at > now]
         return min(times, default=None)
 
 

@@ -149,7 +149,7 @@ class PageServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path, is_post = request.path, request.method == "POST"
-        if is_post != (path == "/api/sweep"):
+        if is_post != (path == "/api/sweep") or request.method == "HEAD":
             raise _HttpError(405 if path.startswith("/api/") else 404, "method not allowed")
         if path == "/api/stream":
             return await self._stream(request)

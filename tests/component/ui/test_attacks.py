@@ -101,7 +101,9 @@ async def test_other_methods_are_refused(tmp_path: Path, method: str) -> None:
     async with opened(tmp_path) as (browser, _):
         for path in ("/", "/api/plan", "/api/sweep", "/static/main.js"):
             assert b" 405 " in (await raw(browser, f"{method} {path} HTTP/1.1")).splitlines()[0]
-        assert b" 405 " in (await raw(browser, "GET /api/sweep HTTP/1.1")).splitlines()[0]
+        for head in ("GET /api/sweep", "HEAD /api/stream", "POST /api/plan"):
+            answer = await raw(browser, f"{head} HTTP/1.1\r\nOrigin: {browser.url}")
+            assert b" 405 " in answer.splitlines()[0]
 
 
 async def test_heads_and_bodies_are_bounded(tmp_path: Path) -> None:

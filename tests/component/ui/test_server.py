@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 
+from podlife.cli.archive_options import ArchiveTarget
 from podlife.client import PODS, DeleteOptions
+from podlife.clock import SystemClock
+from podlife.daemons.gc import PodArchive
 from podlife.errors import NotFoundError
 from podlife.podgc import Settings
+from podlife.podgc.archive import ArchiveLimits, FolderArchive, LogSettings
 from podlife.ui import server
 from podlife.ui.cluster_api import ClusterSettings
 from podlife.ui.journal import Journal
@@ -170,6 +174,28 @@ async def test_a_plan_is_shown_and_swept_only_with_its_digest(tmp_path: Path) ->
             await client.get(PODS, "a-old", "default")
         # What was confirmed is done: the digest is of no more use.
         assert (await browser.post("/api/sweep", {"digest": plan["digest"], "confirm": "yes"}))[0] == 409
+
+
+async def test_what_is_swept_is_archived_and_shown_from_the_archive(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    archive = FolderArchive(folder, ArchiveLimits(), clock=SystemClock())
+    archive.open()
+    settings = ClusterSettings(
+        Settings(threshold=1), ArchiveTarget(folder), PodArchive(archive, LogSettings(lines=0)).step
+    )
+    async with opened(tmp_path, settings=settings, allows_actions=True) as (browser, client):
+        for name in ("a-old", "b-new"):
+            await ended(client, name)
+        assert (await browser.get("/api/pods/default/a-old/archive"))[0] == 404
+        _, plan = await browser.get("/api/plan")
+        uid = plan["now"][0]["uid"]
+        status, _ = await browser.post("/api/sweep", {"digest": plan["digest"], "confirm": "yes"})
+        assert status == 200
+        for query in ("", f"?uid={uid}"):
+            status, entry = await browser.get(f"/api/pods/default/a-old/archive{query}")
+            assert (status, entry["header"]["uid"], entry["pod"]["metadata"]["name"]) == (200, uid, "a-old")
+        _, found = await browser.get("/api/pods/default/a-old/explain")
+        assert any("archived before its deletion" in each["what"] for each in found["timeline"])
 
 
 async def test_a_page_without_actions_sweeps_nothing(tmp_path: Path) -> None:

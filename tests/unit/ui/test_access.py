@@ -6,7 +6,7 @@ import pytest
 
 from podlife.ui.access import Access, is_loopback
 
-HERE = Access("127.0.0.1", 8480, token="t0ken", secret="s3cret")
+HERE = Access("127.0.0.1", 8480, token="t0ken")
 HOST = {"Host": "127.0.0.1:8480"}
 
 
@@ -73,16 +73,21 @@ def test_other_methods_are_refused(method: str) -> None:
 
 
 def test_the_cookie_is_recognised_among_others_and_nothing_else_is() -> None:
-    assert HERE.is_known({"Cookie": "a=b; podlife-ui-8480=s3cret"})
+    assert HERE.is_known({"Cookie": f"a=b; podlife-ui-8480={HERE.secret}"})
     for cookie in (
         "",
         "podlife-ui-8480=",
         "podlife-ui-8480=t0ken",
-        "podlife-ui-1=s3cret",
+        f"podlife-ui-1={HERE.secret}",
         "\x00",
         "=" * 9000,
     ):
         assert not HERE.is_known({"Cookie": cookie})
+
+
+def test_the_cookie_follows_from_the_token_and_does_not_tell_it() -> None:
+    assert Access("h", 1, token="t0ken").secret == HERE.secret != Access("h", 1).secret
+    assert "t0ken" not in HERE.cookie
 
 
 def test_the_cookie_is_kept_from_scripts_and_other_sites() -> None:

@@ -256,6 +256,16 @@ def test_an_eviction_that_does_not_come_is_missed(world: World) -> None:
     assert open_predictions(life) == [("taint eviction", "missed")]
 
 
+def test_what_is_due_at_once_is_not_missed_at_once(world: World) -> None:
+    life = world.pod(ready_pod())
+    taint = {"key": "maintenance", "effect": "NoExecute", "timeAdded": ago(minutes=5)}
+    world.node(a_node(taints=[taint]))
+    world.pass_to(at(seconds=10))
+    assert open_predictions(life) == [("taint eviction", "due")]
+    world.pass_to(at(seconds=31))
+    assert open_predictions(life) == [("taint eviction", "missed")]
+
+
 def test_a_prediction_relative_to_now_does_not_move_along_with_every_look(world: World) -> None:
     pod = a_pod(spec={"nodeName": "lost"}, status=ready_pod()["status"])
     life = world.pod(pod)
