@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,23 +14,19 @@ from podlife.client import Client, Connection
 from podlife.clock import Clock, SystemClock
 from podlife.daemons.connection import connected
 from podlife.daemons.event_loop import Shutdown, never_stopped
-from podlife.diagnosis import PolicyVerdicts, acting_rules
-from podlife.errors import ConfigError, PodlifeError
+from podlife.diagnosis import acting_rules
+from podlife.errors import ConfigError
 from podlife.ui.access import Access, is_loopback
 from podlife.ui.cluster_api import ClusterApi, ClusterSettings
 from podlife.ui.feed import Feed, LiveFeed
 from podlife.ui.lives import Lives
 from podlife.ui.observer import Observer
+from podlife.ui.policy import follow_policy
 from podlife.ui.recording import Recorder, Recording
 from podlife.ui.server import STATIC, PageServer
 
-log = logging.getLogger(__name__)
-
 PORT = 8480
 _RIGHTS = "the role view, with nodes and leases,"
-# A policy's verdicts depend on all pods: they are read again at this interval.
-_POLICY_SECONDS = 60.0
-_ENDED_STATES = ("succeeded", "failed", "terminating", "held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +103,12 @@ async def _observing(settings: UiSettings, client: Client, clock: Clock) -> Asyn
         if recorder is not None:
             tasks.append(group.create_task(recorder.run(feed), name="recorder"))
         if collector.policy is not None:
-            tasks.append(group.create_task(_judge(settings, client, clock, lives), name="policy"))
+            tasks.append(group.create_task(follow_policy(client, clock, collector, lives), name="policy"))
         try:
             yield feed
         finally:
             for task in tasks:
                 task.cancel()
-
-
-async def _judge(settings: UiSettings, client: Client, clock: Clock, lives: Lives) -> None:
-    """Keep what the policy says of pods up to date."""
-    collector = settings.cluster.collector
-    while True:
-        verdicts = PolicyVerdicts(client, clock, collector)
-        try:
-            await verdicts.read()
-        except PodlifeError as error:
-            log.info("cannot read pods for the policy: %s", error)
-        else:
-            lives.rules = acting_rules(collector, verdicts)
-            lives.touch(*_ENDED_STATES)
-        await asyncio.sleep(_POLICY_SECONDS)
 
 
 async def _serve(

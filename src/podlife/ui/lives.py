@@ -36,6 +36,7 @@ _MOST_EVENTS = 8
 # Ages of a state at which `explain` loses its patience, and of a lease at which the node counts as silent.
 _PATIENCE_MS = (16_000, 31_000)
 _SILENT_MS = 40_500
+_ENDED = ("succeeded", "failed", "terminating", "held")
 _GONE = Facts(is_gone=True, is_deleted=True, has_ended=True, is_node_ready=False)
 
 
@@ -71,6 +72,8 @@ class Lives:
         self._dirty: dict[str, None] = {}
         self._changed: dict[str, None] = {}
         self._forgotten: list[str] = []
+        # How often a pod has ended, was deleted or is gone.
+        self.ends = 0
         self._alarms: list[tuple[int, str]] = []
 
     # What was seen
@@ -214,10 +217,11 @@ class Lives:
         if entry.events:
             world = replace(world, events={life.uid: entry.events})
         if isinstance(life, PodLife):
-            before = life.node
+            before, state = life.node, life.state
             found, facts = draw_pod(life, obj, world, entry.seen_at), pod_facts(obj, world)
             if before != life.node:
                 self._on_node.setdefault(life.node, set()).add(life.uid)
+            self.ends += life.state != state and life.state in _ENDED
         else:
             assert isinstance(life, NodeLife)
             found, facts = draw_node(life, obj, world, entry.seen_at), Facts(is_node_ready=is_ready(obj))
@@ -237,6 +241,7 @@ class Lives:
             others.discard(life.uid)
             if not others:
                 del self._on_node[life.node]
+        self.ends += 1
         self._dirty.pop(life.uid, None)
         del self._entries[life.uid]
         self._ended[life.uid] = life

@@ -10,11 +10,14 @@ from typing import Any
 
 from podlife.client import DEPLOYMENTS, PODS, DeleteOptions
 from podlife.diagnosis import acting_rules
-from podlife.testing import Behaviour, Cluster, FaultInjection, virtual_time
+from podlife.podgc import Settings, read_policy
+from podlife.testing import Behaviour, Cluster, FaultInjection, pod_gc, virtual_time
+from podlife.testing.controllers import chosen
 from podlife.ui.feed import LiveFeed
 from podlife.ui.life import Life, NodeLife, PodLife
 from podlife.ui.lives import Lives
 from podlife.ui.observer import Observer
+from podlife.ui.policy import follow_policy
 from tests.component.stories.objects import workload
 
 
@@ -109,6 +112,32 @@ async def test_a_dead_node_its_silence_its_taint_and_the_evictions_that_follow()
         second = seen.pod("web")
         assert (second.uid != first.uid, second.state) == (True, "ready")
         assert second.node != first.node
+
+
+POLICY = """\
+apiVersion: podlife.dev/v1
+kind: PodGCPolicy
+rules: [{name: done, select: {phase: [Succeeded]}, ttlAfterFinished: 2m}]
+"""
+
+
+@virtual_time
+async def test_a_rule_of_the_policy_is_predicted_and_the_collector_acts_by_it() -> None:
+    settings = Settings(policy=read_policy(POLICY, "policy"))
+    makes = {**chosen(("scheduler",)), "podlife-gc": pod_gc(settings)}
+    async with Cluster(1, makes) as cluster, observed(cluster) as seen, asyncio.TaskGroup() as group:
+        task = group.create_task(follow_policy(cluster.client, cluster.clock, settings, seen.lives))
+        cluster.behave(Behaviour(run_seconds=10))
+        await cluster.client.create(PODS, a_pod("job", restartPolicy="Never"), "default")
+        await cluster.advance(seconds=25)
+        life = seen.pod("job")
+        [deletion] = [each for each in life.next if each.at is not None]
+        assert (life.state, deletion.who, "rule done" in deletion.what) == ("succeeded", "podlife gc", True)
+        ended_at = life.segs[-1][0]
+        assert abs((deletion.at or 0) - ended_at - 120_000) < 2_000
+        await cluster.advance(seconds=120)
+        assert (deletion.state, life.stage) == ("happened", "gone")
+        task.cancel()
 
 
 @virtual_time
