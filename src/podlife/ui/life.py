@@ -127,16 +127,19 @@ class Facts:
     has_ended: bool = False
     is_running: bool = False
     is_node_ready: bool = True
+    is_node_tainted: bool = False
 
 
 # By the first word of what an actor does, as `explain` says it. A kill before its time is not one: it ended by itself.
+# Only an agent that is there ends a pod.
 _OUTCOMES: dict[str, Callable[[Facts, bool], bool]] = {
     "deletes": lambda facts, is_due: facts.is_gone or facts.is_deleted,
     "kills": lambda facts, is_due: is_due and (facts.is_gone or not facts.is_running),
-    "ends": lambda facts, is_due: facts.is_gone or facts.has_ended,
+    "ends": lambda facts, is_due: facts.is_node_ready and (facts.is_gone or facts.has_ended),
     "starts": lambda facts, is_due: facts.is_running,
     "tries": lambda facts, is_due: facts.is_running,
     "marks": lambda facts, is_due: not facts.is_node_ready,
+    "taints": lambda facts, is_due: facts.is_node_tainted,
     "makes": lambda facts, is_due: facts.is_node_ready,
 }
 

@@ -23,10 +23,16 @@ from podlife.explain import (
     hooked,
     told_by,
 )
-from podlife.explain.cluster_snapshot import is_ready
 from podlife.explain.objects import moment, spec, text
-from podlife.ui.life import Facts, Foresight, Life, NodeLife, PodLife, milliseconds
-from podlife.ui.portraits import conditions_of, draw_node, draw_pod, pod_facts, what_pods_depend_on
+from podlife.ui.life import Foresight, Life, NodeLife, PodLife, milliseconds
+from podlife.ui.portraits import (
+    conditions_of,
+    draw_node,
+    draw_pod,
+    node_facts,
+    pod_facts,
+    what_pods_depend_on,
+)
 from podlife.ui.views import SeenNode, SeenPod
 
 MOST_ENDED = 5_000
@@ -37,7 +43,6 @@ _MOST_EVENTS = 8
 _PATIENCE_MS = (16_000, 31_000)
 _SILENT_MS = 40_500
 _ENDED = ("succeeded", "failed", "terminating", "held")
-_GONE = Facts(is_gone=True, is_deleted=True, has_ended=True, is_node_ready=False)
 
 
 @dataclass(slots=True)
@@ -224,10 +229,12 @@ class Lives:
             self.ends += life.state != state and life.state in _ENDED
         else:
             assert isinstance(life, NodeLife)
-            found, facts = draw_node(life, obj, world, entry.seen_at), Facts(is_node_ready=is_ready(obj))
+            found, facts = draw_node(life, obj, world, entry.seen_at), node_facts(obj)
             (self._silent.add if world.is_silent(obj) else self._silent.discard)(life.name)
-        entry.foresight.update(life, () if is_gone else _coming(found), _GONE if is_gone else facts, now)
-        if not is_gone:
+        if is_gone:
+            entry.foresight.update(life, (), replace(facts, is_gone=True), now)
+        else:
+            entry.foresight.update(life, _coming(found), facts, now)
             self._set_alarm(entry, now)
         self._changed[life.uid] = None
 

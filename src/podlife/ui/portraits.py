@@ -70,9 +70,11 @@ def draw_node(life: NodeLife, node: Object, world: ClusterSnapshot, seen_at: int
     found = explain_node(world, node)
     state = {"True": "ready", "False": "not-ready"}.get(text(condition(node, "Ready"), "status"), "unknown")
     if not life.segs:
-        since = condition_since(node, "Ready")
-        life.enter("not-ready" if state == "ready" else "ready", life.start)
-        life.enter(state, life.start if since is None else milliseconds(since))
+        turned_at = condition_since(node, "Ready")
+        since = life.start if turned_at is None else milliseconds(turned_at)
+        if since > life.start:
+            life.enter("not-ready" if state == "ready" else "ready", life.start)
+        life.enter(state, since)
     life.enter("silent" if state == "ready" and world.is_silent(node) else state, seen_at)
     taints = [_taint(each) for each in taints_of(node)]
     life.mark((*found.timeline, *_taint_changes(life.taints, node, world.now)))
@@ -98,6 +100,10 @@ def pod_facts(pod: Object, world: ClusterSnapshot) -> Facts:
         is_running=bool(_running(pod)),
         is_node_ready=node is not None and is_ready(node),
     )
+
+
+def node_facts(node: Object) -> Facts:
+    return Facts(is_node_ready=is_ready(node), is_node_tainted=bool(taints_of(node)))
 
 
 def conditions_of(node: Object) -> dict[str, str]:

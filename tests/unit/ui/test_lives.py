@@ -219,6 +219,29 @@ def test_a_kill_that_does_not_come_is_missed_until_it_comes(world: World) -> Non
     assert (kill.state, kill.until) == ("happened", ms(seconds=50))
 
 
+def test_what_another_actor_has_done_is_withdrawn(world: World) -> None:
+    world.node(a_node("Unknown"))
+    pod = ready_pod(**deleted(30, seconds=60))
+    life = world.pod(pod)
+    assert open_predictions(life) == [("the node's agent", "due")]
+    # The agent is not there: somebody else has removed it.
+    world.gone(pod, at(seconds=5))
+    assert [each.state for each in life.next] == ["withdrawn"]
+
+
+def test_a_node_that_is_tainted_as_foreseen(world: World) -> None:
+    life = world.node(a_node("Unknown"), at(seconds=1))
+    taint = {
+        "key": "node.kubernetes.io/unreachable",
+        "effect": "NoExecute",
+        "timeAdded": format_time(at(seconds=2)),
+    }
+    world.node(a_node("Unknown", taints=[taint]), at(seconds=2))
+    assert [each.state for each in life.next if each.what.startswith("taints")] == ["happened"]
+    world.node(a_node("True"), at(seconds=9))
+    assert {each.state for each in life.next} == {"happened"}
+
+
 def tainted(world: World, now: datetime = NOW) -> None:
     taint = {"key": "maintenance", "effect": "NoExecute", "timeAdded": format_time(now)}
     world.node(a_node(taints=[taint]), now)
