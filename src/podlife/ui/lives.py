@@ -31,6 +31,7 @@ from podlife.ui.portraits import (
     draw_pod,
     node_facts,
     pod_facts,
+    unseen_kill,
     what_pods_depend_on,
 )
 from podlife.ui.views import SeenNode, SeenPod
@@ -242,6 +243,8 @@ class Lives:
         """Gone, with all that its last state tells."""
         life = entry.life
         self._compute(entry, self._world(now), is_gone=True)
+        if isinstance(life, PodLife):
+            life.mark(unseen_kill(life, entry.seen.as_object(), now))
         life.mark((Happening(now, "gone", kind="gone"),))
         life.to, life.stage, life.waits, life.stuck = max(milliseconds(now), life.start), "gone", "", ""
         if isinstance(life, PodLife) and (others := self._on_node.get(life.node)) is not None:

@@ -31,6 +31,8 @@ from podlife.explain.objects import (
 )
 from podlife.ui.life import Facts, NodeLife, Owner, PodLife, brief, milliseconds
 
+# How soon after the end of the grace an agent kills and removes a pod; later it was not there.
+_KILL_SECONDS = 5.0
 _STATES = {
     "waiting for a node": "pending",
     "initialising": "init",
@@ -61,7 +63,7 @@ def draw_pod(life: PodLife, pod: Object, world: ClusterSnapshot, seen_at: int) -
     asked_at = deleted_at(pod)
     life.deleted = None if asked_at is None else milliseconds(asked_at)
     life.grace = metadata(pod).get("deletionGracePeriodSeconds")
-    life.mark((*found.timeline, *_kill(pod, world)))
+    life.mark(found.timeline)
     _judge(life, found)
     return found
 
@@ -71,7 +73,7 @@ def draw_node(life: NodeLife, node: Object, world: ClusterSnapshot, seen_at: int
     state = {"True": "ready", "False": "not-ready"}.get(text(condition(node, "Ready"), "status"), "unknown")
     if not life.segs:
         turned_at = condition_since(node, "Ready")
-        since = life.start if turned_at is None else milliseconds(turned_at)
+        since = life.start if turned_at is None else max(life.start, milliseconds(turned_at))
         if since > life.start:
             life.enter("not-ready" if state == "ready" else "ready", life.start)
         life.enter(state, since)
@@ -90,6 +92,15 @@ def draw_node(life: NodeLife, node: Object, world: ClusterSnapshot, seen_at: int
 def _judge(life: PodLife | NodeLife, found: Explanation) -> None:
     life.stage, life.waits = found.stage, brief(found.causes[0].text) if found.causes else ""
     life.stuck = next((cause.name for cause in found.causes if cause.is_stuck), "")
+
+
+def unseen_kill(life: PodLife, pod: Object, now: datetime) -> Iterator[Happening]:
+    """Of a pod that is gone: what still ran when its grace ended was killed, even if nobody has reported it."""
+    ends_at, running = grace_ends_at(pod), _running(pod)
+    if ends_at is None or now < ends_at or not running or any(mark[1] == "kill" for mark in life.marks):
+        return
+    at = ends_at if (now - ends_at).total_seconds() < _KILL_SECONDS else now
+    yield Happening(at, f"the grace is over: {', '.join(running)} is killed", kind="kill")
 
 
 def pod_facts(pod: Object, world: ClusterSnapshot) -> Facts:
@@ -160,15 +171,6 @@ def _started_at(pod: Object) -> datetime | None:
 
 def _running(pod: Object) -> list[str]:
     return [text(each, "name") for each, _ in all_statuses(pod) if (each.get("state") or {}).get("running")]
-
-
-def _kill(pod: Object, world: ClusterSnapshot) -> Iterator[Happening]:
-    """What still runs at the end of the grace is killed, if the node's agent is there."""
-    ends_at, node = grace_ends_at(pod), world.node_of(pod)
-    if ends_at is None or node is None or not is_ready(node) or world.is_silent(node):
-        return
-    if world.now >= ends_at and (running := _running(pod)):
-        yield Happening(ends_at, f"the grace is over: {', '.join(running)} is killed", kind="kill")
 
 
 def _taint(taint: Object) -> str:
