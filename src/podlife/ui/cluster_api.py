@@ -9,27 +9,29 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.client import NODES, PODS, Client, LogOptions, Ref
+from podlife.client import Client, LogOptions, Ref
 from podlife.clock import Clock, add_seconds
 from podlife.diagnosis import ArchiveSource, look_at_node, look_at_pod, with_archived, with_kubectl_flags
 from podlife.errors import ApiError, NotFoundError, PodlifeError
 from podlife.events import Recorder
 from podlife.explain import as_dict
-from podlife.podgc import Deletions, GcSession, Outcome, Plan, Removal, Settings, Victim
+from podlife.podgc import Deletions, GcSession, Outcome, Plan, Removal, Selection, Settings, Victim
 from podlife.podgc.archive import ArchiveStep
 from podlife.podgc.archive.reader import ArchivedEntry, find
 from podlife.podgc.removal import event_about, regarding_pod
 from podlife.podgc.views import Pod
 from podlife.ui.life import milliseconds
+
+T = TypeVar("T")
 
 MOST_LOG_LINES = 5_000
 _MOST_LOG_BYTES = 1 << 20
@@ -52,6 +54,8 @@ class ClusterSettings:
     collector: Settings = field(default_factory=Settings)
     archive: ArchiveSource | None = None
     make_step: Callable[[Client, Clock], ArchiveStep] | None = None
+    # The namespace of plans and sweeps; empty for all.
+    namespace: str = ""
     # Flags that suggested commands need to reach this cluster.
     kubectl_flags: str = ""
 
@@ -73,11 +77,11 @@ class ClusterApi:
         """Raises NotFoundError for a pod whose name another one has now."""
         settings = self._settings
         async with self._explaining:
-            found = await look_at_pod(self._client, self._clock, namespace, name, self._policy_settings())
+            found = await look_at_pod(self._client, self._clock, namespace, name, settings.collector)
             if uid and found.uid and found.uid != uid:
                 raise NotFoundError(f"the pod is gone: another one is called {namespace}/{name} now")
             if not found.uid and settings.archive is not None:
-                found = await with_archived(found, settings.archive, self._clock)
+                found = await _in_thread(with_archived(found, settings.archive, self._clock))
         return as_dict(with_kubectl_flags(found, settings.kubectl_flags))
 
     async def explain_node(self, name: str) -> dict[str, Any]:
@@ -85,21 +89,12 @@ class ClusterApi:
             found = await look_at_node(self._client, self._clock, name)
         return as_dict(with_kubectl_flags(found, self._settings.kubectl_flags))
 
-    def _policy_settings(self) -> Settings | None:
-        return None if self._settings.collector.policy is None else self._settings.collector
-
     async def yaml(self, ref: Ref, name: str, namespace: str = "") -> str:
         import yaml
 
         obj = await self._client.get(ref, name, namespace)
         (obj.get("metadata") or {}).pop("managedFields", None)
         return yaml.safe_dump(obj, sort_keys=False, allow_unicode=True)
-
-    async def pod_yaml(self, namespace: str, name: str) -> str:
-        return await self.yaml(PODS, name, namespace)
-
-    async def node_yaml(self, name: str) -> str:
-        return await self.yaml(NODES, name)
 
     def log(self, namespace: str, name: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
         return self._client.logs(name, namespace, options)
@@ -122,8 +117,7 @@ class ClusterApi:
                 built: dict[str, Any] = msgspec.to_builtins(await reader.read(found[0].place))
                 return built
 
-        # A folder is read with blocking calls.
-        return await asyncio.to_thread(asyncio.run, read())
+        return await _in_thread(read())
 
     # The collector
 
@@ -136,9 +130,19 @@ class ClusterApi:
         async with self._planning:
             if self._planned is not None and loop.time() - self._planned[0] < at_most_seconds_old:
                 return self._planned[1]
-            plan = await GcSession(self._client, self._settings.collector, clock=self._clock).plan()
+            plan = await self._new_session().plan()
             self._planned = (loop.time(), plan)
             return plan
+
+    def _new_session(self, report: Callable[[Victim, Removal], None] | None = None) -> GcSession:
+        return GcSession(
+            self._client,
+            self._settings.collector,
+            phases=[Deletions(report)],
+            selection=Selection(self._settings.namespace),
+            clock=self._clock,
+            steps=self._steps,
+        )
 
     async def sweep(self, digest: str) -> dict[str, Any]:
         """Carry out the plan with this digest. Raises ConflictingSweepError, ApiError or UnreachableError."""
@@ -174,30 +178,24 @@ class ClusterApi:
         async with AsyncExitStack() as stack:
             task = spawn(recorder.run(), name="events", on_failure=lambda _: None)
             stack.push_async_callback(cancel_and_wait, task)
-            session = self._session = GcSession(
-                self._client,
-                self._settings.collector,
-                phases=[Deletions(report)],
-                clock=self._clock,
-                steps=self._steps,
-            )
-            summary = await session.execute(plan)
+            self._session = self._new_session(report)
+            summary = await self._session.execute(plan)
             await recorder.flush(seconds=_FLUSH_SECONDS)
         self._planned = None
         return {
             "outcomes": {str(outcome): count for outcome, count in summary.outcomes.items() if count},
             "failures": [
-                {
-                    "ns": each.victim.pod.metadata.namespace,
-                    "name": each.victim.pod.metadata.name,
-                    "why": str(each.error),
-                }
-                for each in summary.failures[:_MOST_PODS]
+                _pod(each.victim.pod, why=str(each.error)) for each in summary.failures[:_MOST_PODS]
             ],
             "held": sum(len(each.victims) for each in summary.held_back),
             "left": summary.left,
             "complete": summary.is_complete,
         }
+
+
+async def _in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """An archive in a folder is read with blocking calls."""
+    return await asyncio.to_thread(asyncio.run, work)
 
 
 def digest_of(plan: Plan) -> str:
@@ -208,61 +206,53 @@ def digest_of(plan: Plan) -> str:
 
 
 def plan_as_page(plan: Plan, now: datetime) -> dict[str, Any]:
-    def ms(seconds: float) -> int:
+    def at(seconds: float) -> int:
         return milliseconds(add_seconds(now, seconds))
 
-    held: list[dict[str, Any]] = []
+    held = []
     for item in plan.held_back:
         refusal = item.refusal
         until = None if refusal.until is None else milliseconds(refusal.until)
-        why = {"guard": str(refusal.guard), "until": until, "lifted_by": refusal.remedy, "why": refusal.why}
-        held += [{**_victim(victim), **why} for victim in item.victims]
+        why = _held(str(refusal.guard), refusal.why, until, refusal.remedy)
+        held += [_victim(victim) | why for victim in item.victims]
     for wait in plan.waiting:
-        until = milliseconds(wait.until)
-        held.append(
-            {**_victim(wait.victim), "guard": "owner", "until": until, "lifted_by": "", "why": wait.what}
-        )
+        held.append(_victim(wait.victim) | _held("owner", wait.what, milliseconds(wait.until)))
     for pod in plan.held:
-        names = ", ".join(pod.metadata.finalizers)
-        held.append(
-            {**_pod(pod), "reason": "", "rule": "", "guard": "finalizers", "until": None}
-            | {"lifted_by": "", "why": f"deleted already, held by {names}"}
-        )
+        why = _held("finalizers", f"deleted already, held by {', '.join(pod.metadata.finalizers)}")
+        held.append(_pod(pod) | why)
     later = [
-        {**_pod(pod), "reason": str(item.reason), "rule": "", "why": item.why, "at": ms(item.seconds)}
+        _pod(pod, str(item.reason), item.why) | {"at": at(item.seconds)}
         for item in plan.later
         for pod in item.pods
     ]
     for each in plan.upcoming:
-        first = each.next[0].due_at - each.seconds
+        began = each.next[0].due_at - each.seconds
         later += [
-            {
-                **_pod(one.pod),
-                "reason": str(each.reason),
-                "rule": each.rule,
-                "why": one.why,
-                "at": ms(one.due_at - first),
-            }
+            _pod(one.pod, str(each.reason), one.why, each.rule) | {"at": at(one.due_at - began)}
             for one in each.next
         ]
-    counts = {"now": len(plan.victims), "later": len(later), "held": len(held)}
     return {
         "at": milliseconds(now),
         "now": [_victim(victim) for victim in plan.victims[:_MOST_PODS]],
         "later": sorted(later, key=lambda each: each["at"])[:_MOST_PODS],
         "held": held[:_MOST_PODS],
-        "counts": counts,
+        "counts": {"now": len(plan.victims), "later": len(later), "held": len(held)},
         "unread": [],
         "digest": digest_of(plan),
     }
 
 
-def _pod(pod: Pod) -> dict[str, Any]:
-    return {"ns": pod.metadata.namespace, "name": pod.metadata.name, "uid": pod.metadata.uid}
+def _pod(pod: Pod, reason: str = "", why: str = "", rule: str = "") -> dict[str, Any]:
+    named = {"ns": pod.metadata.namespace, "name": pod.metadata.name, "uid": pod.metadata.uid}
+    return {**named, "reason": reason, "rule": rule, "why": why}
 
 
 def _victim(victim: Victim) -> dict[str, Any]:
-    return {**_pod(victim.pod), "reason": str(victim.reason), "rule": victim.rule, "why": victim.why}
+    return _pod(victim.pod, str(victim.reason), victim.why, victim.rule)
+
+
+def _held(guard: str, why: str, until: int | None = None, lifted_by: str = "") -> dict[str, Any]:
+    return {"guard": guard, "why": why, "until": until, "lifted_by": lifted_by}
 
 
 def log_options(query: Any) -> LogOptions:

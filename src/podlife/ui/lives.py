@@ -8,12 +8,15 @@ A pod created again under its name is another life. Ended lives are kept up to a
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
+import msgspec
+
 from podlife.api.codec import Object
+from podlife.api.views import MetadataOnly
 from podlife.explain import (
     ActionRules,
     ClusterSnapshot,
@@ -34,7 +37,7 @@ from podlife.ui.portraits import (
     unseen_kill,
     what_pods_depend_on,
 )
-from podlife.ui.views import SeenNode, SeenPod
+from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
 
 MOST_ENDED = 5_000
 _ENDED_MS = 60 * 60 * 1000
@@ -115,16 +118,18 @@ class Lives:
         if is_other:
             self._touch_pods_on(name)
 
-    def put_lease(self, name: str, renew_time: str | None, now: datetime) -> None:
+    def put_lease(self, lease: SeenLease, now: datetime) -> None:
+        name = lease.metadata.name
         is_first = name not in self._leases
-        self._leases[name] = {"spec": {"renewTime": renew_time}}
+        self._leases[name] = {"spec": {"renewTime": lease.spec.renew_time}}
         if name in self._silent:
             self._note_silence(name, milliseconds(now))
         elif is_first and (uid := self._node_uids.get(name)) is not None:
             self._dirty[uid] = None
 
-    def put_event(self, event: Object) -> None:
+    def put_event(self, seen: SeenEvent, now: datetime) -> None:
         """Of a pod or node that is known. Events of a node carry its name as UID."""
+        event = seen.take()
         about = event.get("involvedObject") or {}
         uid = text(about, "uid")
         if text(about, "kind") == "Node":
@@ -142,11 +147,12 @@ class Lives:
             entry.events = [*entry.events[1 - _MOST_EVENTS :], event]
             self._dirty[uid] = None
 
-    def put_replica_set(self, uid: str, owners: list[Object]) -> None:
-        self._replica_sets[uid] = {"metadata": {"ownerReferences": owners}}
+    def put_replica_set(self, found: MetadataOnly, now: datetime) -> None:
+        owners = msgspec.to_builtins(found.metadata.owner_references)
+        self._replica_sets[found.metadata.uid] = {"metadata": {"ownerReferences": owners}}
 
-    def drop_replica_set(self, uid: str) -> None:
-        self._replica_sets.pop(uid, None)
+    def drop_replica_set(self, found: MetadataOnly, now: datetime) -> None:
+        self._replica_sets.pop(found.metadata.uid, None)
 
     def drop_pod(self, pod: SeenPod, now: datetime) -> None:
         entry = self._entries.get(pod.metadata.uid)
@@ -154,7 +160,8 @@ class Lives:
             entry.seen = pod
             self._end(entry, now)
 
-    def drop_node(self, name: str, uid: str, now: datetime) -> None:
+    def drop_node(self, node: SeenNode, now: datetime) -> None:
+        name, uid = node.metadata.name, node.metadata.uid
         entry = self._entries.get(uid)
         if entry is not None:
             self._end(entry, now)
@@ -164,14 +171,13 @@ class Lives:
             self._silent.discard(name)
             self._touch_pods_on(name)
 
-    def drop_others(self, kind: str, known: Iterable[str], now: datetime) -> None:
+    def drop_others(self, view: type[SeenPod | SeenNode], known: Container[str], now: datetime) -> None:
         """All of a kind that are not among the known UIDs are gone: a watch that began again has missed their end."""
-        for uid in {uid for uid, entry in self._entries.items() if entry.life.kind == kind}.difference(known):
-            seen = self._entries[uid].seen
-            if isinstance(seen, SeenPod):
-                self.drop_pod(seen, now)
-            else:
-                self.drop_node(seen.metadata.name, uid, now)
+        for uid, entry in list(self._entries.items()):
+            if isinstance(entry.seen, view) and uid not in known:
+                self.drop_pod(entry.seen, now) if isinstance(entry.seen, SeenPod) else self.drop_node(
+                    entry.seen, now
+                )
 
     def touch(self, *states: str) -> None:
         """Compute lives in these states again: the rules that decide about them have changed."""

@@ -10,12 +10,21 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from podlife.api.views import MetadataOnly
-from podlife.client import EVENTS, LEASES, NODES, PODS, REPLICA_SETS, BadAnswerError, Client, Ref
+from podlife.client import (
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    BadAnswerError,
+    Client,
+    ListOptions,
+    Ref,
+)
 from podlife.clock import Clock
 from podlife.errors import ApiError, ConfigError, ForbiddenError, PodlifeError, UnreachableError
 from podlife.informer import Informer
@@ -26,34 +35,33 @@ log = logging.getLogger(__name__)
 
 _LEASE_NAMESPACE = "kube-node-lease"
 _RETRY_SECONDS = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Calls:
-    """A handler from two functions: put and drop."""
-
-    put: Callable[[Any], None]
-    drop: Callable[[Any], None]
-
-    def on_add(self, obj: Any) -> None:
-        self.put(obj)
-
-    def on_update(self, old: Any, new: Any) -> None:
-        self.put(new)
-
-    def on_delete(self, obj: Any) -> None:
-        self.drop(obj)
+_SYNC_SECONDS = 60.0
+_Take = Callable[[Any, datetime], None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
+    """What is watched, and the handler of its informer."""
+
+    clock: Clock
     ref: Ref
     view: type[Any]
-    calls: _Calls
+    put: _Take
+    drop: _Take
     namespace: str = ""
-    metadata_only: bool = False
-    # The kind of lives that end with the objects.
-    lives: str = ""
+
+    def on_add(self, obj: Any) -> None:
+        self.put(obj, self.clock.now())
+
+    def on_update(self, old: Any, new: Any) -> None:
+        self.put(new, self.clock.now())
+
+    def on_delete(self, obj: Any) -> None:
+        self.drop(obj, self.clock.now())
+
+
+def _keep(obj: Any, now: datetime) -> None:
+    """Its life ends with another object, or is told by others."""
 
 
 class Observer:
@@ -77,8 +85,7 @@ class Observer:
     @property
     def has_synced(self) -> bool:
         """Whether everything that can be read has been."""
-        known = {name for name, each in self._informers.items() if each.has_synced}
-        return len(known | self._missing.keys()) >= len(self._sources())
+        return {str(each.ref) for each in self._sources()} <= self._informers.keys() | self._missing.keys()
 
     @property
     def is_live(self) -> bool:
@@ -94,111 +101,63 @@ class Observer:
         if self.namespace:
             return
         try:
-            from podlife.client import ListOptions
-
             await self._client.list(PODS, options=ListOptions(limit=1, metadata_only=True))
         except ForbiddenError:
-            log.info("pods of all namespaces may not be read, watching namespace %s", self._fallback)
             self._missing["pods of other namespaces"] = "403 Forbidden"
             self.namespace = self._fallback
         except (ApiError, UnreachableError) as error:
             log.debug("cannot list pods: %s", error)
 
     def _sources(self) -> list[_Source]:
-        lives, now, here = self._lives, self._clock.now, self.namespace
+        lives, clock, here = self._lives, self._clock, self.namespace
         return [
-            _Source(
-                PODS,
-                SeenPod,
-                _Calls(lambda pod: lives.put_pod(pod, now()), lambda pod: lives.drop_pod(pod, now())),
-                here,
-                lives="pod",
-            ),
-            _Source(
-                NODES,
-                SeenNode,
-                _Calls(
-                    lambda node: lives.put_node(node, now()),
-                    lambda node: lives.drop_node(node.metadata.name, node.metadata.uid, now()),
-                ),
-                lives="node",
-            ),
-            _Source(
-                LEASES,
-                SeenLease,
-                _Calls(
-                    lambda lease: lives.put_lease(lease.metadata.name, lease.spec.renew_time, now()),
-                    lambda lease: None,
-                ),
-                _LEASE_NAMESPACE,
-            ),
-            _Source(
-                EVENTS,
-                SeenEvent,
-                _Calls(lambda event: lives.put_event(event.take()), lambda event: None),
-                here,
-            ),
-            _Source(
-                REPLICA_SETS,
-                MetadataOnly,
-                _Calls(
-                    lambda found: lives.put_replica_set(
-                        found.metadata.uid, msgspec.to_builtins(found.metadata.owner_references)
-                    ),
-                    lambda found: lives.drop_replica_set(found.metadata.uid),
-                ),
-                here,
-                metadata_only=True,
-            ),
+            _Source(clock, PODS, SeenPod, lives.put_pod, lives.drop_pod, here),
+            _Source(clock, NODES, SeenNode, lives.put_node, lives.drop_node),
+            _Source(clock, LEASES, SeenLease, lives.put_lease, _keep, _LEASE_NAMESPACE),
+            _Source(clock, EVENTS, SeenEvent, lives.put_event, _keep, here),
+            _Source(clock, REPLICA_SETS, MetadataOnly, lives.put_replica_set, lives.drop_replica_set, here),
         ]
 
     async def _follow(self, source: _Source) -> None:
-        name = str(source.ref)
         while True:
             informer: Informer[Any] = Informer(
                 self._client,
                 source.ref,
                 view=source.view,
                 namespace=source.namespace,
-                metadata_only=source.metadata_only,
+                metadata_only=source.view is MetadataOnly,
                 skips_handler_failures=True,
             )
-            informer.add_handler(source.calls)
+            informer.add_handler(source)
             try:
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(self._note_sync(name, source, informer), name=f"sync {name}")
+                    group.create_task(self._note_sync(source, informer), name=f"sync {source.ref}")
                     await informer.run()
-            except* (ApiError, UnreachableError, BadAnswerError, ConfigError) as group_:
-                self._note_missing(name, _first(group_))
+            except* (ApiError, UnreachableError, BadAnswerError, ConfigError) as failures:
+                self._note_missing(source.ref, failures.exceptions[0])
             await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _note_sync(self, name: str, source: _Source, informer: Informer[Any]) -> None:
-        while not await informer.wait_for_sync(seconds=60.0):
+    async def _note_sync(self, source: _Source, informer: Informer[Any]) -> None:
+        name = str(source.ref)
+        while not await informer.wait_for_sync(seconds=_SYNC_SECONDS):
             if informer.trouble is not None:
                 self._missing[name] = _why(informer.trouble)
         self._informers[name] = informer
         self._missing.pop(name, None)
-        if source.ref is NODES:
-            self._lives.can_see_nodes = True
-        if source.lives:
-            known = [each.metadata.uid for each in informer.cache.list()]
-            self._lives.drop_others(source.lives, known, self._clock.now())
+        self._lives.can_see_nodes |= source.ref is NODES
+        if source.ref in (PODS, NODES):
+            known = {each.metadata.uid for each in informer.cache.list()}
+            self._lives.drop_others(source.view, known, self._clock.now())
 
-    def _note_missing(self, name: str, error: PodlifeError) -> None:
-        log.info("%s cannot be read: %s", name, error)
-        self._informers.pop(name, None)
-        self._missing[name] = _why(error)
-        if name == str(NODES):
-            self._lives.can_see_nodes = False
+    def _note_missing(self, ref: Ref, error: Exception) -> None:
+        log.info("%s cannot be read: %s", ref, error)
+        self._informers.pop(str(ref), None)
+        self._missing[str(ref)] = _why(error)
+        self._lives.can_see_nodes &= ref is not NODES
 
 
-def _first(group: BaseExceptionGroup[Any]) -> PodlifeError:
-    error = group.exceptions[0]
-    if isinstance(error, BaseExceptionGroup):
-        return _first(error)
+def _why(error: Exception) -> str:
+    if isinstance(error, ExceptionGroup):
+        return _why(error.exceptions[0])
     assert isinstance(error, PodlifeError)
-    return error
-
-
-def _why(error: PodlifeError) -> str:
     return f"{error.code} {error.reason}" if isinstance(error, ApiError) else str(error)

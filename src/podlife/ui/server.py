@@ -20,6 +20,7 @@ from aiohttp import web
 
 from podlife.api.codec import encode
 from podlife.bounded_connection import BoundedConnection, OpenServer
+from podlife.client import NODES, PODS
 from podlife.errors import ConfigError, PodlifeError
 from podlife.ui.access import HEADERS, Access
 from podlife.ui.cluster_api import ClusterApi, log_options, status_of
@@ -101,12 +102,11 @@ class PageServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            response = await self._checked(request)
+            return await self._checked(request)
         except _HttpError as error:
             return _error(error.status, str(error))
         except PodlifeError as error:
             return _error(status_of(error), str(error))
-        return response
 
     async def _checked(self, request: web.BaseRequest) -> web.StreamResponse:
         access, path = self._access(), request.path
@@ -166,7 +166,7 @@ class PageServer:
             if found["what"] == "explain":
                 return _json(await cluster.explain_node(found["name"]))
             if found["what"] == "yaml":
-                return _text(await cluster.node_yaml(found["name"]))
+                return _text(await cluster.yaml(NODES, found["name"]))
         raise _HttpError(404, "not found")
 
     async def _pod(
@@ -177,7 +177,7 @@ class PageServer:
             case "explain":
                 return _json(await cluster.explain_pod(namespace, name, uid))
             case "yaml":
-                return _text(await cluster.pod_yaml(namespace, name))
+                return _text(await cluster.yaml(PODS, name, namespace))
             case "archive":
                 return _json(await cluster.archived(namespace, name, uid))
             case "log":

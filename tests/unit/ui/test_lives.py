@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from podlife.api.codec import encode, format_time
+from podlife.api.views import MetadataOnly
 from podlife.diagnosis import acting_rules
 from podlife.ui import lives as lives_module
 from podlife.ui.life import MOST_MARKS, NodeLife, PodLife, milliseconds
 from podlife.ui.lives import Lives
-from podlife.ui.views import SeenNode, SeenPod
+from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
 from tests.unit.explain.objects import NOW, a_node, a_pod, ago, an_event, deleted
 
 Object = dict[str, Any]
@@ -47,6 +48,16 @@ class World:
         life = self.lives.get(obj["metadata"]["uid"])
         assert isinstance(life, NodeLife)
         return life
+
+    def event(self, obj: Object) -> None:
+        seen = msgspec.convert({"metadata": {"name": "e"}, **obj}, SeenEvent)
+        self.lives.put_event(seen, NOW)
+
+    def lease(self, now: datetime) -> None:
+        """That of n1, renewed now."""
+        lease = {"metadata": {"name": "n1"}, "spec": {"renewTime": format_time(now)}}
+        self.lives.put_lease(msgspec.convert(lease, SeenLease), now)
+        self.pass_to(now)
 
     def gone(self, obj: Object, now: datetime) -> None:
         self.lives.drop_pod(msgspec.json.decode(encode(obj), type=SeenPod), now)
@@ -158,9 +169,7 @@ def test_a_deletion_is_marked_step_by_step(world: World) -> None:
     assert (life.state, life.deleted, life.grace) == ("terminating", ms(), 30)
     for name in ("main", "side"):
         path = f"spec.containers{{{name}}}"
-        world.lives.put_event(
-            an_event("Killing", f"Stopping container {name}", minutes=-0.02, fieldPath=path)
-        )
+        world.event(an_event("Killing", f"Stopping container {name}", minutes=-0.02, fieldPath=path))
     world.pass_to(at(seconds=31))
     world.gone(pod, at(seconds=32))
     steps = [kind for kind in kinds(life) if kind in ("delete", "prestop", "term", "kill", "gone")]
@@ -329,32 +338,28 @@ def test_a_node_shows_its_conditions_taints_and_cordon(world: World) -> None:
 
 def test_a_node_whose_lease_is_not_renewed_becomes_silent_and_its_pods_know(world: World) -> None:
     pod = world.pod(ready_pod())
-    world.lives.put_lease("n1", format_time(NOW), NOW)
-    world.pass_to(NOW)
+    world.lease(NOW)
     world.pass_to(at(seconds=39))
     node = world.lives.get("n-1")
     assert node is not None
     assert node.state == "ready"
     world.pass_to(at(seconds=41))
     assert (node.state, pod.stuck) == ("silent", "kubelet-silent")
-    world.lives.put_lease("n1", format_time(at(seconds=42)), at(seconds=42))
-    world.pass_to(at(seconds=42))
+    world.lease(at(seconds=42))
     assert (node.state, pod.stuck) == ("ready", "")
 
 
 def test_a_renewed_lease_keeps_its_node_ready_and_costs_nothing(world: World) -> None:
-    world.lives.put_lease("n1", format_time(NOW), NOW)
-    world.pass_to(NOW)
+    world.lease(NOW)
     world.lives.take_changed()
     for seconds in range(10, 200, 10):
-        world.lives.put_lease("n1", format_time(at(seconds=seconds)), at(seconds=seconds))
-        world.pass_to(at(seconds=seconds))
+        world.lease(at(seconds=seconds))
     assert world.lives.take_changed() == []
 
 
 def test_pods_of_a_node_that_is_gone_are_explained_again(world: World) -> None:
     life = world.pod(ready_pod())
-    world.lives.drop_node("n1", "n-1", at(seconds=1))
+    world.lives.drop_node(msgspec.convert(a_node(), SeenNode), at(seconds=1))
     world.pass_to(at(seconds=1))
     assert life.stuck == "node-gone"
     node = world.lives.get("n-1")
@@ -374,7 +379,7 @@ def test_nothing_is_concluded_from_nodes_that_may_not_be_read() -> None:
 def test_marks_are_bounded_and_keep_the_beginning(world: World) -> None:
     life = world.pod(ready_pod())
     for number in range(200):
-        world.lives.put_event(an_event("BackOff", f"failed {number}", minutes=4 - number / 1000))
+        world.event(an_event("BackOff", f"failed {number}", minutes=4 - number / 1000))
     assert len(life.marks) == MOST_MARKS
     assert kinds(life)[0] == "created"
 
@@ -395,7 +400,7 @@ def test_ended_lives_are_forgotten_by_number_and_by_age(
 
 def test_a_watch_that_began_again_ends_what_it_does_not_know(world: World) -> None:
     first, second = world.pod(ready_pod()), world.pod(ready_pod(uid="u-2"))
-    world.lives.drop_others("pod", ["u-2"], at(seconds=9))
+    world.lives.drop_others(SeenPod, ["u-2"], at(seconds=9))
     assert (first.to, second.to) == (ms(seconds=9), None)
 
 
@@ -408,7 +413,8 @@ def test_strange_pods_are_shown_as_far_as_they_can_be(world: World) -> None:
 
 def test_of_an_owner_the_deployment_is_shown_and_not_its_replica_set(world: World) -> None:
     deployment = {"kind": "Deployment", "name": "web", "uid": "d", "controller": True}
-    world.lives.put_replica_set("r", [deployment])
+    found = {"metadata": {"uid": "r", "ownerReferences": [deployment]}}
+    world.lives.put_replica_set(msgspec.convert(found, MetadataOnly), NOW)
     owner = {"kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": True, "apiVersion": "apps/v1"}
     life = world.pod(ready_pod(ownerReferences=[owner]))
     assert life.owner is not None

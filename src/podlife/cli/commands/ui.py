@@ -96,7 +96,11 @@ def _of_cluster(
         settings,
         connection=load_connection(connection),
         cluster=ClusterSettings(
-            collector, None if archiving is None else archiving.target, step, kubectl_flags(connection)
+            collector,
+            None if archiving is None else archiving.target,
+            step,
+            settings.namespace,
+            kubectl_flags(connection),
         ),
         policy_name="" if policy.policy is None else str(policy.policy),
         request_timeout_seconds=connection.timeout_seconds,
