@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from podlife.clock import Clock, SystemClock
 from podlife.daemons.connection import connected
 from podlife.daemons.event_loop import Shutdown, never_stopped
 from podlife.diagnosis import acting_rules
-from podlife.errors import ConfigError
+from podlife.errors import ConfigError, ForbiddenError
 from podlife.ui.access import Access, is_loopback
 from podlife.ui.cluster_api import ClusterApi, ClusterSettings
 from podlife.ui.feed import Feed, LiveFeed
@@ -73,7 +73,8 @@ async def run(
             connected(settings.connection, timeout_seconds=timeout, rights=_RIGHTS)
         )
         # Fails at once for a server that is not there, or refuses the credentials.
-        await client.request("GET", "/version")
+        with suppress(ForbiddenError):
+            await client.request("GET", "/version")
         clock = SystemClock()
         feed = await stack.enter_async_context(_observing(settings, client, clock))
         cluster = ClusterApi(client, clock, settings.cluster)

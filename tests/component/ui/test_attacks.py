@@ -14,6 +14,17 @@ from tests.kit import embedded
 API = ("/api/stream", "/api/plan", "/api/pods/default/web-0/explain", "/api/nodes/n1/yaml", "/api/none")
 
 
+PATHS = """
+/static/../server.py /static/..%2fserver.py /static/%2e%2e/server.py /static/....//server.py
+/static//etc/passwd /static/%2fetc%2fpasswd /static/main.js%00.css /static/.hidden.js /static/
+/static/index.html/.. /static/MAIN.JS /static/secret.txt /api/pods/default/../../nodes/n1/yaml
+/api/pods/default/web-0%2f..%2f..%2f..%2fsecrets%2fx/yaml /api/pods/default/web-0/yaml/
+/api/pods/Default/web-0/yaml /api/pods/default/web-0?x/exec /api/pods/default/web-0/exec
+/api/pods/default/web-0/__class__ /api/nodes/..%2fnamespaces%2fdefault/yaml /api/nodes/n1/log
+/api/secrets/default/x/yaml /metrics //evil.example/
+"""
+
+
 async def test_without_the_cookie_nothing_is_told(tmp_path: Path) -> None:
     async with opened(tmp_path, "web-0") as (browser, _):
         browser.session.cookie_jar.clear()
@@ -59,35 +70,7 @@ async def raw(browser: Browser, head: str) -> bytes:
             writer.close()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/static/../server.py",
-        "/static/..%2fserver.py",
-        "/static/%2e%2e/server.py",
-        "/static/....//server.py",
-        "/static//etc/passwd",
-        "/static/%2fetc%2fpasswd",
-        "/static/main.js%00.css",
-        "/static/.hidden.js",
-        "/static/",
-        "/static/index.html/..",
-        "/static/MAIN.JS",
-        "/static/secret.txt",
-        "/api/pods/default/../../nodes/n1/yaml",
-        "/api/pods/default/web-0%2f..%2f..%2f..%2fsecrets%2fx/yaml",
-        "/api/pods/default/web-0/yaml/",
-        "/api/pods/Default/web-0/yaml",
-        "/api/pods/default/web-0?x/exec",
-        "/api/pods/default/web-0/exec",
-        "/api/pods/default/web-0/__class__",
-        "/api/nodes/..%2fnamespaces%2fdefault/yaml",
-        "/api/nodes/n1/log",
-        "/api/secrets/default/x/yaml",
-        "/metrics",
-        "//evil.example/",
-    ],
-)
+@pytest.mark.parametrize("path", PATHS.split())
 async def test_paths_lead_nowhere_else(tmp_path: Path, path: str) -> None:
     (tmp_path / "secret.txt").write_text("s3cret")
     async with opened(tmp_path, "web-0") as (browser, _):
