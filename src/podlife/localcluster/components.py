@@ -175,7 +175,7 @@ def _run_pod_shutdown(order: Message, link: SupervisorLink) -> None:
 
 
 def _run_ui(order: Message, link: SupervisorLink) -> None:
-    # Imported here and not preloaded: nobody else needs it, and the cluster does not wait for it.
+    # Imported here and not preloaded: no other component needs it.
     from podlife.daemons import ui
     from podlife.podgc import Settings
     from podlife.ui.cluster_api import ClusterSettings

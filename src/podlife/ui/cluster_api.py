@@ -81,7 +81,7 @@ class ClusterApi:
             if uid and found.uid and found.uid != uid:
                 raise NotFoundError(f"the pod is gone: another one is called {namespace}/{name} now")
             if not found.uid and settings.archive is not None:
-                found = await _in_thread(with_archived(found, settings.archive, self._clock))
+                found = await _in_thread(with_archived(found, settings.archive))
         return as_dict(with_kubectl_flags(found, settings.kubectl_flags))
 
     async def explain_node(self, name: str) -> dict[str, Any]:
@@ -101,12 +101,12 @@ class ClusterApi:
 
     async def archived(self, namespace: str, name: str, uid: str = "") -> dict[str, Any]:
         """The newest entry of the pod. Raises NotFoundError."""
-        source, clock = self._settings.archive, self._clock
+        source = self._settings.archive
         if source is None:
             raise NotFoundError("no archive: name one with --archive")
 
         async def read() -> dict[str, Any]:
-            async with source.reader(clock) as reader:
+            async with source.reader() as reader:
                 found = [
                     each
                     for each in await find(reader, uid or name, namespace)

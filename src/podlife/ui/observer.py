@@ -61,7 +61,7 @@ class _Source:
 
 
 def _keep(obj: Any, now: datetime) -> None:
-    """Its life ends with another object, or is told by others."""
+    """Nothing ends with this object."""
 
 
 class Observer:

@@ -95,7 +95,7 @@ def _judge(life: PodLife | NodeLife, found: Explanation) -> None:
 
 
 def unseen_kill(life: PodLife, pod: Object, now: datetime) -> Iterator[Happening]:
-    """Of a pod that is gone: what still ran when its grace ended was killed, even if nobody has reported it."""
+    """Of a pod that is gone: what still ran when its grace ended was killed, even if it was not reported."""
     ends_at, running = grace_ends_at(pod), _running(pod)
     if ends_at is None or now < ends_at or not running or any(mark[1] == "kill" for mark in life.marks):
         return

@@ -1,7 +1,7 @@
 """What the page keeps of pods, nodes, leases, events and owners.
 
 `explain` reads plain dictionaries, which weigh ten times their JSON. So a pod stays JSON (`spec` and `status`) and is
-decoded when it is explained; what nobody asks for (managed fields, foreign annotations) is dropped.
+decoded when it is explained; unused fields (managed fields, foreign annotations) are dropped.
 """
 
 from __future__ import annotations
