@@ -21,9 +21,9 @@ from podlife.ui.observer import Observer
 VERSION = 1
 CHUNK = 500
 _TICK_SECONDS = 0.25
-# Of each tick, once the first picture is complete: a fifth of a core at most.
-_BUDGET_SECONDS = 0.05
-_BATCH = 20
+# Of each tick, once the first picture is complete: a fifth of a core; more only while very many lives change at once.
+_BUDGET_SECONDS, _BURST_SECONDS = 0.05, 0.15
+_BATCH, _BURST = 20, 500
 _STATUS_SECONDS = 5.0
 
 
@@ -87,9 +87,11 @@ class LiveFeed:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             # Of the processor's time: on a busy machine the clock says little about what was done.
-            deadline = time.thread_time() + _BUDGET_SECONDS
-            while self._lives.settle(self._clock.now(), _BATCH) and time.thread_time() < deadline:
-                pass
+            began = time.thread_time()
+            while left := self._lives.settle(self._clock.now(), _BATCH):
+                if time.thread_time() - began > (_BURST_SECONDS if left > _BURST else _BUDGET_SECONDS):
+                    break
+                await asyncio.sleep(0)
             self._publish()
             if self._has_new_status() or loop.time() - told_at >= _STATUS_SECONDS:
                 told_at = loop.time()
