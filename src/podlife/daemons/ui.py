@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from podlife.aio import cancel_and_wait, spawn
 from podlife.client import Client, Connection
 from podlife.clock import Clock, SystemClock
 from podlife.daemons.connection import connected
@@ -64,6 +65,8 @@ async def run(
     async with AsyncExitStack() as stack:
         if settings.replay is not None:
             recording = await asyncio.to_thread(Recording, settings.replay)
+            running = spawn(recording.run(), name="replay", on_failure=lambda _: None)
+            stack.push_async_callback(cancel_and_wait, running)
             await _serve(settings, tls, recording, None, on_ready, shutdown)
             return
         if settings.connection is None:

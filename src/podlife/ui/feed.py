@@ -24,7 +24,7 @@ _TICK_SECONDS = 0.25
 # Of each tick, once the first picture is complete: a fifth of a core; more only while very many lives change at once.
 _BUDGET_SECONDS, _BURST_SECONDS = 0.05, 0.15
 _BATCH, _BURST = 20, 500
-_STATUS_SECONDS = 5.0
+STATUS_SECONDS = 5.0
 
 
 class Feed(Protocol):
@@ -93,7 +93,7 @@ class LiveFeed:
                     break
                 await asyncio.sleep(0)
             self._publish()
-            if self._has_new_status() or loop.time() - told_at >= _STATUS_SECONDS:
+            if self._has_new_status() or loop.time() - told_at >= STATUS_SECONDS:
                 told_at = loop.time()
                 is_live, missing = self._status
                 self.journal.publish(

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from podlife.errors import ConfigError
-from podlife.ui.feed import VERSION, Feed, encoded_chunks
+from podlife.ui.feed import STATUS_SECONDS, VERSION, Feed, encoded_chunks
 from podlife.ui.journal import Journal
 from podlife.ui.life import Life, NodeLife, PodLife
 
@@ -145,6 +145,14 @@ class Recording:
 
     def chunks(self) -> Iterator[bytes]:
         return encoded_chunks(list(self._lives), self._lives.get)
+
+    async def run(self) -> None:
+        """Send a status at intervals, as a live feed does: a page, and this server, notice that the other is gone."""
+        while True:
+            missing = self.hello()["missing"]
+            status = {"now": self._now, "live": True, "missing": missing}
+            self.journal.publish("status", msgspec.json.encode(status))
+            await asyncio.sleep(STATUS_SECONDS)
 
     def _read(self, path: Path) -> str:
         """Why reading stopped early; "" if the file is complete."""

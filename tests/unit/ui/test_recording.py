@@ -108,6 +108,17 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
         Recorder(tmp_path / "none" / "r.gz")
 
 
+@virtual_time
+async def test_a_replay_tells_its_status_as_a_live_page_does(tmp_path: Path) -> None:
+    recording = Recording(write(tmp_path / "r.gz", frame("hello", HELLO)))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(recording.run())
+        await asyncio.sleep(12)
+        task.cancel()
+    frames = recording.journal.since(0) or []
+    assert [(each.event, json.loads(each.data)["now"]) for each in frames] == [("status", 5)] * 3
+
+
 async def test_forgotten_lives_stay_in_a_replay(tmp_path: Path) -> None:
     path = write(
         tmp_path / "r.gz", frame("hello", HELLO), frame("lives", [life("a")]), frame("forget", ["a"])
