@@ -208,10 +208,15 @@ class _Server:
         name = message["start"]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         server = os.getpid()
+        # From before the fork: the next order may be a signal, and one that arrives before the component can handle it
+        # would end it half-way.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        hold_back_signals()
         pid = os.fork()
         if pid == 0:
             component = self._components[message["kind"]]
             _be_component(lambda link: self._run(component, message["order"], link), message, theirs, server)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
         child = _Child(name, pid, os.pidfd_open(pid), ours)
         self._children[name] = child
@@ -276,8 +281,6 @@ def _be_component(
         _set_process_name(message["start"])
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        # A signal before the component can handle it would end it half-way.
-        hold_back_signals()
         _keep_only(line.fileno(), Path(message["log"]))
         code = run(SupervisorLink(line))
     finally:

@@ -84,7 +84,7 @@ class PageServer:
     async def serving(self, host: str, ports: tuple[int, ...], tls: SSLContext | None) -> AsyncIterator[int]:
         """Listen on the first of the ports that is free, for the duration of the block. Raises ConfigError."""
         self._server = OpenServer(self._serve)
-        runner = web.ServerRunner(self._server, shutdown_timeout=1.0)
+        runner = web.ServerRunner(self._server, shutdown_timeout=0.2)
         await runner.setup()
         try:
             for place, port in enumerate(ports, start=1):
