@@ -18,9 +18,9 @@ from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import STORED
 from podlife.apiserver.storage import Key, Put
-from podlife.cli.commands.explain.rules import acting_rules
 from podlife.client import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS, Client, Ref
 from podlife.controller import ControlPlane, Runnable
+from podlife.diagnosis import acting_rules
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.explain import SnapshotReader, as_dict, explain_node, explain_pod
 from podlife.nodehealth.out_of_service import OutOfServiceController, OutOfServiceSettings, Portion

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli.commands import apiserver, archive, controllers, demo, node, sim
+from podlife.cli.commands import apiserver, archive, controllers, demo, node, sim, ui
 from podlife.cli.commands.explain import app as explain
 from podlife.cli.commands.gc import app as gc
 from podlife.cli.commands.up import app as up
@@ -28,6 +28,7 @@ app = typer.Typer(
 app.command(cls=GoCommand)(up.up)
 app.command()(up.down)
 app.command()(up.status)
+app.command(cls=GoCommand)(ui.ui)
 app.command(cls=GoCommand)(explain.stuck)
 app.command(cls=GoCommand)(node.node)
 app.add_typer(demo.app, name="demo")

@@ -43,7 +43,8 @@ def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
         parts = ask(choose_state_dir(ctx.params.get("data")), {"do": "status"})["parts"]
     except (PodlifeError, OSError, ValueError, KeyError):
         return []
-    return [part["name"] for part in parts if part["name"] not in ("apiserver", "controllers", "nodes")]
+    others = ("apiserver", "controllers", "nodes", "ui")
+    return [part["name"] for part in parts if part["name"] not in others]
 
 
 def controllers(ctx: typer.Context, incomplete: str) -> list[str]:

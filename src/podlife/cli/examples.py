@@ -8,6 +8,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "up": ("podlife up --nodes 5", "podlife up --runtime sim --nodes 1000 --detach", "podlife up node-2"),
     "down": ("podlife down", "podlife down --data ~/other --now", "podlife down node-2"),
     "status": ("podlife status", "podlife status -o yaml"),
+    "ui": ("podlife ui", "podlife ui --record incident.gz", "podlife ui --replay incident.gz"),
     "stuck": ("podlife stuck -A", "podlife stuck -n web -o json"),
     "node": (
         "podlife node --name more --join ~/.local/share/podlife/join.kubeconfig",

@@ -58,11 +58,12 @@ class DemoTimes:
 class DemoCluster:
     """With `is_kept` it keeps running after the demo."""
 
-    def __init__(self, nodes: int, times: DemoTimes, *, is_kept: bool) -> None:
+    def __init__(self, nodes: int, times: DemoTimes, *, is_kept: bool, has_page: bool = False) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="podlife-demo-"))
         self.nodes = [f"node-{number}" for number in range(nodes)]
         self.times = times
         self.is_kept = is_kept
+        self.has_page = has_page
         self.kubeconfig = self.path / "admin.kubeconfig"
         self.log = self.path / "up.log"
         self._state_dir = StateDir(self.path)
@@ -76,6 +77,7 @@ class DemoCluster:
         return [
             *("podlife", "up", "--nodes", str(len(self.nodes)), "--port", "0", "--data", str(self.path)),
             *self.times.flags(),
+            *(() if self.has_page else ("--no-ui",)),
         ]
 
     def begin(self) -> None:
@@ -109,6 +111,16 @@ class DemoCluster:
         """The last line of its log, which is removed with its directory."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1].removeprefix("podlife: ") if lines else "nothing"
+
+    async def page(self) -> str:
+        """The address of its page. Raises PodlifeError when it is not served in time."""
+        deadline = asyncio.get_running_loop().time() + _START_SECONDS
+        while asyncio.get_running_loop().time() < deadline:
+            status = await asyncio.to_thread(ask, self._state_dir, {"do": "status"})
+            if status["page"]:
+                return str(status["page"])
+            await asyncio.sleep(_POLL_SECONDS)
+        raise PodlifeError(f"the page was not served in {_START_SECONDS:.0f} s; {self.log} may say why")
 
     # One node
 

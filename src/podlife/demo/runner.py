@@ -38,6 +38,8 @@ class DemoSettings:
     is_paused: bool = False
     # Leave the cluster running.
     is_kept: bool = False
+    # Serve the page of the cluster.
+    has_page: bool = False
 
 
 async def run(settings: DemoSettings, *, shutdown: Shutdown = never_stopped) -> bool:
@@ -52,6 +54,7 @@ class _Demo:
         self._scenario = importlib.import_module(_SCENARIOS[settings.name])
         self._narrator = narrator
         self._is_kept = settings.is_kept
+        self._has_page = settings.has_page
         self._cluster: DemoCluster | None = None
 
     async def run(self, shutdown: Shutdown) -> bool:
@@ -74,7 +77,9 @@ class _Demo:
         return True
 
     async def _play(self) -> None:
-        cluster = self._cluster = DemoCluster(_NODES, DemoTimes(), is_kept=self._is_kept)
+        cluster = self._cluster = DemoCluster(
+            _NODES, DemoTimes(), is_kept=self._is_kept, has_page=self._has_page
+        )
         cluster.begin()
         self._narrator.say("Starting a cluster for this demo, with timeouts of seconds instead of minutes:\n")
         self._narrator.say(f"  {shlex.join(cluster.command)}")
@@ -90,6 +95,8 @@ class _Demo:
             await context.until_nodes_ready(cluster.nodes)
             self._narrator.say("\nTo inspect it from another terminal:\n")
             self._narrator.say(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+            if self._has_page:
+                self._narrator.say(f"\nTo watch it in a browser:\n\n  {await cluster.page()}")
             await self._narrate(context)
             for task in beside:
                 task.cancel()

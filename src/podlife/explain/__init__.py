@@ -25,8 +25,9 @@ from podlife.explain.explanation import (
 )
 from podlife.explain.missing_pods import explain_absent
 from podlife.explain.nodes import explain_gone_node, explain_node
-from podlife.explain.pods import explain_pod, pod_causes
+from podlife.explain.pods import explain_pod, pod_causes, stage_of
 from podlife.explain.reader import SnapshotReader
+from podlife.explain.timeline import hooked, told_by
 
 __all__ = [
     "SIMULATED_NODES",
@@ -50,6 +51,9 @@ __all__ = [
     "explain_node",
     "explain_pod",
     "find_deletion",
+    "hooked",
     "phrase",
     "pod_causes",
+    "stage_of",
+    "told_by",
 ]

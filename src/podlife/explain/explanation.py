@@ -43,9 +43,13 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
+    """`kind` sorts it for a drawing: created scheduled started ended restarted unhealthy evicted delete prestop term
+    kill condition taint event warning."""
+
     at: datetime
     what: str
     who: str = ""
+    kind: str = "event"
 
 
 @dataclass(frozen=True, slots=True)

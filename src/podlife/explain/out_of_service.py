@@ -43,7 +43,7 @@ def out_of_service_history(node: Object) -> Iterator[Happening]:
     record = _record(node)
     at, words = moment(record.get("at")), _WORDS.get(text(record, "state"))
     if at is not None and words is not None:
-        yield Happening(at, words, _BY)
+        yield Happening(at, words, _BY, "taint")
 
 
 def _record(node: Object) -> Object:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from podlife.daemons.kubeconfigs import make_kubeconfig
-from podlife.errors import ConfigError
+from podlife.errors import ConfigError, PodlifeError
 from podlife.explain import SIMULATED_NODES
 from podlife.localcluster.cluster_state import ClusterState
 from podlife.localcluster.plan import ClusterPlan, keep_port
@@ -22,6 +22,7 @@ from podlife.pki import write_private
 
 _READY_SECONDS, _READY_SECONDS_EACH = 60.0, 0.2
 _END_SECONDS = 15.0
+_PAGE_SECONDS = 5.0
 # Beyond the grace period, for pods that are then killed.
 _MARGIN_SECONDS = 10.0
 _POLL_SECONDS = 0.05
@@ -35,12 +36,19 @@ class LocalCluster:
         self._apiserver = plan.make_apiserver()
         self._controllers = plan.make_controllers()
         self._nodes = plan.make_nodes()
+        self._ui = plan.make_ui()
         # Simulated nodes that were stopped: all of them share one process.
         self._stopped: set[str] = set()
 
     @property
     def components(self) -> list[Component]:
-        return [self._apiserver, self._controllers, *self._nodes]
+        ui = () if self._ui is None else (self._ui,)
+        return [self._apiserver, self._controllers, *self._nodes, *ui]
+
+    @property
+    def page(self) -> str:
+        """The address of the page, with its token; "" if it is not served."""
+        return "" if self._ui is None else self._ui.answer
 
     async def start_apiserver(self) -> None:
         """Raises PodlifeError with the reason if it does not start serving."""
@@ -58,6 +66,8 @@ class LocalCluster:
             self._write_simulated_kubeconfig()
         for component in self._nodes:
             self._supervisor.start(component)
+        if self._ui is not None:
+            self._supervisor.start(self._ui)
 
     async def wait_until_ready(self, state: ClusterState) -> None:
         """Raises PodlifeError when a component ends, or is not ready in time."""
@@ -65,11 +75,24 @@ class LocalCluster:
         for name in self.plan.node_names:
             await self._ready(self._component_of(name), partial(state.is_at_work, name))
         self._supervisor.is_up = True
+        await self._wait_for_page()
+
+    async def _wait_for_page(self) -> None:
+        """The cluster is up with or without it."""
+        if self._ui is None:
+            return
+        try:
+            await self._supervisor.wait_ready(self._ui, seconds=_PAGE_SECONDS, is_ready=lambda: False)
+        except PodlifeError as error:
+            self._supervisor.say(f"the page is not served: {error}")
+        else:
+            keep_port(self._ui, self._ui.answer)
 
     async def stop(self, at_once: asyncio.Event, progress: Callable[[int], None]) -> None:
         """`progress` is called with the number of pods that have not terminated yet."""
         self._supervisor.is_up = False
-        await self._supervisor.stop([self._controllers], seconds=_END_SECONDS)
+        first = [self._controllers] if self._ui is None else [self._ui, self._controllers]
+        await self._supervisor.stop(first, seconds=_END_SECONDS)
         await self._supervisor.stop(self._nodes, seconds=_END_SECONDS)
         await self._stop_pods(at_once, progress)
         await self._supervisor.stop([self._apiserver], seconds=_END_SECONDS)

@@ -1,5 +1,5 @@
 """What each component of a local cluster runs in its process: the API server, the controllers, a node, many simulated
-nodes, and the shutdown of the pods of a node.
+nodes, the shutdown of the pods of a node, and the page.
 
 A component receives its configuration as plain data, reports to its supervisor when it is ready, and exits on SIGTERM.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shlex
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from podlife.kubelet.hollow import HollowNodes
 
 APISERVER, CONTROLLERS, NODE = "apiserver", "controllers", "node"
-HOLLOW_NODES, POD_SHUTDOWN = "hollow-nodes", "pod-shutdown"
+HOLLOW_NODES, POD_SHUTDOWN, UI = "hollow-nodes", "pod-shutdown", "ui"
 # The only controllers of the cluster: under the same identity they need not wait for their old lease to expire.
 _IDENTITY = "podlife-up"
 _STOP_SECONDS = 5.0
@@ -172,10 +173,31 @@ def _run_pod_shutdown(config: Message, link: SupervisorLink) -> None:
     event_loop.run(shut_down_node(runtime_settings(config), config["address"], config["grace_seconds"], link))
 
 
+def _run_ui(config: Message, link: SupervisorLink) -> None:
+    # Imported here and not preloaded: no other component needs it.
+    from podlife.daemons import ui
+    from podlife.podgc import Settings
+    from podlife.ui.cluster_api import ClusterSettings
+
+    collector = Settings(threshold=config["threshold"], quarantine_seconds=config["quarantine_seconds"])
+    flags = shlex.quote(f"--kubeconfig={config['kubeconfig']}")
+    settings = ui.UiSettings(
+        _connection(config),
+        port=config["port"],
+        token=config["token"],
+        cluster=ClusterSettings(collector, kubectl_flags=flags),
+    )
+    set_up_logs(config["verbosity"])
+    event_loop.run(
+        ui.run(settings, on_ready=lambda url: link.send({"ready": url}), shutdown=stopped_by_signals)
+    )
+
+
 COMPONENTS: Mapping[str, ComponentMain] = {
     APISERVER: _run_apiserver,
     CONTROLLERS: _run_controllers,
     NODE: _run_node,
     HOLLOW_NODES: _run_hollow_nodes,
     POD_SHUTDOWN: _run_pod_shutdown,
+    UI: _run_ui,
 }

@@ -49,7 +49,7 @@ async def _answer(cluster: LocalCluster, request: dict[str, Any]) -> dict[str, A
     try:
         match request.get("do"):
             case "status":
-                return {"parts": describe_components(cluster)}
+                return {"parts": describe_components(cluster), "page": cluster.page}
             case "stop":
                 is_new = not cluster.is_stopped(request["node"])
                 await cluster.stop_node(request["node"])

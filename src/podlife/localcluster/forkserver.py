@@ -208,12 +208,17 @@ class _Server:
         name = message["start"]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         server = os.getpid()
+        # Before the fork: the next request may send a signal, and one that arrives before the component handles signals
+        # would kill it during start.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        hold_back_signals()
         pid = os.fork()
         if pid == 0:
             component = self._components[message["kind"]]
             _run_component(
                 lambda link: self._run(component, message["config"], link), message, theirs, server
             )
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
         child = _Child(name, pid, os.pidfd_open(pid), ours)
         self._children[name] = child
@@ -278,8 +283,6 @@ def _run_component(
         _set_process_name(message["start"])
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        # A signal that arrives before the component handles signals would kill it during start.
-        hold_back_signals()
         _keep_only(line.fileno(), Path(message["log"]))
         code = run(SupervisorLink(line))
     finally:

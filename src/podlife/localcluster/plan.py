@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from podlife.daemons.catalog import POD_GC
-from podlife.localcluster.components import APISERVER, CONTROLLERS, HOLLOW_NODES, NODE, POD_SHUTDOWN
+from podlife.localcluster.components import APISERVER, CONTROLLERS, HOLLOW_NODES, NODE, POD_SHUTDOWN, UI
 from podlife.localcluster.forkserver import Message
 from podlife.localcluster.state_dir import StateDir
 from podlife.localcluster.supervisor import Component
@@ -48,6 +49,8 @@ class LocalClusterSettings:
     audit_log_max_mb: int = 10
     audit_log_max_days: int = 0
     audit_log_max_backups: int = 3
+    # Whether the page is served.
+    ui: bool = True
     verbosity: int = 0
 
 
@@ -101,6 +104,20 @@ class ClusterPlan:
         }
         return self._component(CONTROLLERS, CONTROLLERS, config)
 
+    def make_ui(self) -> Component | None:
+        """Its token is made here, so that the address survives a restart of the process."""
+        if not self.settings.ui:
+            return None
+        config = {
+            "kubeconfig": str(self.state_dir.kubeconfig),
+            "port": 0,
+            "token": secrets.token_urlsafe(24),
+            "threshold": self.settings.pod_gc_threshold,
+            "quarantine_seconds": self.settings.pod_gc_quarantine_seconds,
+            "verbosity": self.settings.verbosity,
+        }
+        return self._component(UI, UI, config)
+
     @property
     def simulated_kubeconfig(self) -> Path:
         return self.state_dir.node(_NODE) / "kubeconfig"
@@ -151,6 +168,6 @@ class ClusterPlan:
         return Component(name, kind, config, self.state_dir.log(name.replace(" ", "-")))
 
 
-def keep_port(apiserver: Component, url: str) -> None:
-    """Restart the API server on the port that clients know."""
-    apiserver.config = {**apiserver.config, "port": urlsplit(url).port}
+def keep_port(server: Component, url: str) -> None:
+    """Give a restarted server the port that clients know."""
+    server.config = {**server.config, "port": urlsplit(url).port}

@@ -45,6 +45,8 @@ class StartedCluster:
     other_nodes: frozenset[str]
     # Whether it has objects from an earlier run.
     is_restart: bool
+    # The address of the page; "" if it is not served.
+    page: str = ""
 
 
 class Display(Protocol):
@@ -173,6 +175,7 @@ class _Session:
             sum(state.is_ready(name) for name in node_names),
             frozenset(state.nodes) - frozenset(node_names),
             self._is_restart,
+            self._cluster.page,
         )
         self._display.started(started)
         async with asyncio.TaskGroup() as group:

@@ -57,7 +57,7 @@ class ComponentSupervisor:
         # Whether a component that ends is restarted.
         self.is_up = False
         self._fork_server = fork_server
-        self._say = say
+        self.say = say
 
     async def run(self) -> None:
         """Raises PodlifeError if the fork server ends."""
@@ -156,7 +156,7 @@ class ComponentSupervisor:
         )
         component.restarts += 1
         component.restart_timer = loop.call_later(delay, self._start, component)
-        self._say(
+        self.say(
             f"{component.name} {_how(component, code)}; restarting in {delay:g} s (log: {component.log})"
         )
 

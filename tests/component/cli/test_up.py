@@ -13,8 +13,10 @@ import sys
 import termios
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -89,6 +91,30 @@ def test_a_part_that_is_killed_is_started_again_and_that_is_one_line(up: UpProce
     assert up.said.count("controllers was ended by SIGKILL; restarting in 0.5 s") == 1
 
 
+def is_served(page: str) -> bool:
+    """Whether the address leads to the page, and not to a stranger's."""
+    url = urlsplit(page)
+    line = HTTPConnection("127.0.0.1", url.port or 0, timeout=10)
+    try:
+        line.request("GET", f"{url.path}?{url.query}")
+        answer = line.getresponse()
+        return answer.status == 303 and "podlife-ui" in (answer.getheader("Set-Cookie") or "")
+    except OSError:
+        return False
+    finally:
+        line.close()
+
+
+def test_the_page_is_served_and_keeps_its_address_when_its_process_is_killed(up: UpProcess) -> None:
+    page = up.status()["page"]
+    assert is_served(page)
+    before = up.part("ui")
+    os.kill(before["pid"], signal.SIGKILL)
+    until_blocking(lambda: up.part("ui")["pid"] not in (0, before["pid"]), up.said)
+    until_blocking(lambda: is_served(page), up.logs())
+    assert up.status()["page"] == page
+
+
 def test_a_node_that_was_stopped_stays_so_until_it_is_started(up: UpProcess) -> None:
     assert podlife("down", "node-1", "--data", str(up.data)).returncode == 0
     assert up.part("node-1")["state"] == "stopped"
@@ -120,7 +146,9 @@ async def test_a_node_of_another_process_joins_by_the_file(up: UpProcess, tmp_pa
 
 def test_status_shows_components_nodes_and_pods(up: UpProcess) -> None:
     shown = up.status()
-    assert [each["name"] for each in shown["components"]] == ["apiserver", "controllers", "node-0", "node-1"]
+    names = ["apiserver", "controllers", "node-0", "node-1", "ui"]
+    assert [each["name"] for each in shown["components"]] == names
+    assert shown["page"] in up.said
     assert {"node-0", "node-1"} <= {each["name"] for each in shown["nodes"]}
     table = podlife("status", "--data", str(up.data)).stdout
     assert "COMPONENT" in table

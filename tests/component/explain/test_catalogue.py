@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podlife.cli.commands.explain.output import format_explanation
-from podlife.cli.commands.explain.show import find_stuck, look_at_pod
+from podlife.diagnosis import find_stuck, look_at_pod
 from podlife.explain import Explanation
 from podlife.podgc import Settings
 from podlife.testing import Cluster, virtual_time

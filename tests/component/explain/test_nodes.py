@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from podlife.cli.commands.explain.output import format_explanation
-from podlife.cli.commands.explain.show import look_at_node
 from podlife.client import NODES, PODS, PatchType
+from podlife.diagnosis import look_at_node
 from podlife.errors import NotFoundError
 from podlife.explain import Explanation
 from podlife.testing import Cluster, virtual_time

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 import shlex
 
-from podlife.cli.commands.explain.show import find_stuck, look_at_node, look_at_pod
 from podlife.client import NODES, PODS, STATEFUL_SETS
+from podlife.diagnosis import find_stuck, look_at_node, look_at_pod
 from podlife.explain import Explanation
 from podlife.testing import Cluster, ClusterNodeSpec, virtual_time
 from tests.component.explain.kubectl_words import type_in

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.commands.explain.show import find_stuck, look_at_pod
 from podlife.cli.commands.gc.output import format_plan
 from podlife.client import PODS
+from podlife.diagnosis import find_stuck, look_at_pod
 from podlife.podgc import GcSession, Settings
 from podlife.podgc.policy.model import (
     Keep,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from podlife.apiserver.audit import DEFAULT_POLICY, Auditor, read_policy
 from podlife.apiserver.audit.event import encode_event
-from podlife.cli.commands.explain.show import look_at_node, look_at_pod
 from podlife.client import DEPLOYMENTS, NAMESPACES, NODES, PODS, STATEFUL_SETS, DeleteOptions
+from podlife.diagnosis import look_at_node, look_at_pod
 from podlife.explain import AuditCollection, AuditedRequest, Explanation
 from podlife.testing import Behaviour, Cluster, virtual_time
 from tests.component.stories.objects import pod, workload

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.cli.commands.explain.show import look_at_pod
 from podlife.client import PODS, STATEFUL_SETS, Client, DeleteOptions, Ref
 from podlife.clock import SystemClock
 from podlife.controller import ControlPlane
+from podlife.diagnosis import look_at_pod
 from podlife.explain import Explanation
 from podlife.workloads import CONTROLLERS
 from tests.component.cli.commands import assert_one_line, podlife

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from podlife.cli.commands.explain.show import find_stuck, look_at_pod
 from podlife.client import (
     DEPLOYMENTS,
     EVENTS,
@@ -23,6 +22,7 @@ from podlife.client import (
     WriteOptions,
 )
 from podlife.clock import SystemClock
+from podlife.diagnosis import find_stuck, look_at_pod
 from podlife.explain import Explanation
 from tests.component.explain.kubectl_words import filled
 from tests.kit.real_parts import Server, part

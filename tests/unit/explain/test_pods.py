@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from podlife.cli.commands.explain.output import format_explanation
-from podlife.cli.commands.explain.rules import acting_rules
+from podlife.diagnosis import acting_rules
 from podlife.explain import ActionRules, as_dict, explain_pod
 from podlife.explain.finalizers import owner_of
 from tests.unit.explain.objects import NOW, Object, a_node, a_pod, a_world, ago, an_event, deleted

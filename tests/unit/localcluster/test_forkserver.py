@@ -114,6 +114,16 @@ async def test_a_component_that_fails_before_all_are_up_ends_the_start_with_its_
     assert component.state == "waiting"
 
 
+async def test_a_signal_right_behind_the_order_to_start_is_not_lost(components: Components) -> None:
+    for _ in range(10):
+        component = components.start("hear-late")
+        # Both orders are there before the component is forked.
+        components.supervisor.signal(component, signal.SIGTERM)
+        component.is_wanted = False
+        await until(component.ended.is_set)
+        assert component.left == 7
+
+
 async def test_a_component_that_is_killed_is_started_again_with_one_line(components: Components) -> None:
     components.supervisor.is_up = True
     component = components.start("serve", word="")

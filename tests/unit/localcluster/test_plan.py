@@ -42,6 +42,16 @@ async def test_every_order_can_be_sent() -> None:
         assert json.loads(json.dumps(part.config)) == part.config
 
 
+async def test_the_page_has_a_random_token_and_the_settings_of_the_collector() -> None:
+    first, second = plan_of(pod_gc_quarantine_seconds=7.0).make_ui(), plan_of().make_ui()
+    assert first is not None
+    assert second is not None
+    assert first.order["quarantine_seconds"] == 7.0
+    assert first.order["token"] != second.order["token"]
+    assert json.loads(json.dumps(first.order)) == first.order
+    assert plan_of(ui=False).make_ui() is None
+
+
 async def test_a_server_that_is_started_again_keeps_the_port_it_found() -> None:
     apiserver = plan_of(port=0).make_apiserver()
     keep_port(apiserver, "https://127.0.0.1:41234")

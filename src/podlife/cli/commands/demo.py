@@ -20,6 +20,7 @@ class DemoOptions:
         bool,
         typer.Option("--pause", help="Go on with Enter after every step: time for commands of your own."),
     ] = False
+    ui: Annotated[bool, typer.Option("--ui", help="Serve the page of `podlife ui` meanwhile.")] = False
     keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running at the end.")] = False
 
 
@@ -27,7 +28,7 @@ def _play(name: str, options: DemoOptions) -> None:
     from podlife.daemons import event_loop
     from podlife.demo import runner
 
-    settings = runner.DemoSettings(name, is_paused=options.pause, is_kept=options.keep)
+    settings = runner.DemoSettings(name, is_paused=options.pause, is_kept=options.keep, has_page=options.ui)
     if not event_loop.run(runner.run(settings, shutdown=event_loop.stopped_by_signals)):
         raise KeyboardInterrupt
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from podlife.cli.archive_options import ArchiveOptions, ArchiveTarget, parse_target
-from podlife.cli.commands.explain.show import _with_archived
 from podlife.clock import ManualClock, SystemClock
+from podlife.diagnosis import with_archived
 from podlife.explain import Explanation
 from podlife.podgc.archive import ArchiveLimits, Entry, FolderArchive, Header, Log, LogSettings
 from tests.unit.cli.conftest import Refused, Run
@@ -213,19 +213,19 @@ def test_a_name_in_two_namespaces_is_asked_back_about(run: Run, archive: Path) -
 
 async def test_explain_tells_what_was_kept_of_a_pod_that_is_gone(archive: Path) -> None:
     gone = Explanation("Pod", "web-0", "default", stage="gone")
-    found = await _with_archived(gone, ArchiveTarget(archive))
+    found = await with_archived(gone, ArchiveTarget(archive))
     assert [each.what.rpartition("; ")[2] for each in found.timeline] == [
         f"`podlife archive show {uid} --archive {archive}`" for uid in UIDS[:2]
     ]
     assert "orphaned: node n1 no longer exists" in found.timeline[0].what
     for other in (replace(gone, namespace="batch"), replace(gone, name="web")):
-        assert await _with_archived(other, ArchiveTarget(archive)) == other
+        assert await with_archived(other, ArchiveTarget(archive)) == other
     # One that cannot be read does not keep the rest from being told.
     [path] = archive.glob(f"*/*{UIDS[1]}*")
     path.write_bytes(b"no")
-    found = await _with_archived(gone, ArchiveTarget(archive))
+    found = await with_archived(gone, ArchiveTarget(archive))
     assert (len(found.timeline), len(found.unread)) == (1, 1)
-    found = await _with_archived(gone, ArchiveTarget(archive / "none"))
+    found = await with_archived(gone, ArchiveTarget(archive / "none"))
     assert found.unread == (
         f"no archive in {archive / 'none'}: set its directory with --archive or PODLIFE_ARCHIVE",
     )

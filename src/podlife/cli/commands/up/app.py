@@ -117,6 +117,7 @@ class UpOptions:
     audit_log_maxsize: MaxSizeOption = 10
     audit_log_maxage: MaxAgeOption = 0
     audit_log_maxbackup: MaxBackupOption = 3
+    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Serve the page of `podlife ui`.")] = True
 
 
 @with_groups
@@ -241,6 +242,7 @@ def _settings(
         audit_log_max_mb=options.audit_log_maxsize,
         audit_log_max_days=options.audit_log_maxage,
         audit_log_max_backups=options.audit_log_maxbackup,
+        ui=options.ui,
         verbosity=verbosity,
     )
 

@@ -41,6 +41,7 @@ class Welcome:
     def text(self, seconds: float) -> str:
         cluster, nodes = self.cluster, self.cluster.ready_nodes
         many = f"{nodes} nodes are" if nodes != 1 else "1 node is"
+        page = f"In a browser: {cluster.page}\n" if cluster.page else ""
         return f"""\
 The cluster is up after {seconds:.1f} s: {cluster.url}, {many} ready.
 
@@ -48,7 +49,7 @@ The cluster is up after {seconds:.1f} s: {cluster.url}, {many} ready.
 
 {_RESTARTED if cluster.is_restart else _FIRST}
 
-Another node: {self.program} node --name more --join {shlex.quote(str(cluster.join_file))}
+{page}Another node: {self.program} node --name more --join {shlex.quote(str(cluster.join_file))}
 {LAST_WORDS}, and its pods with it; everything is there again at the next `up`."""
 
 

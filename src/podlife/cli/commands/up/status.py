@@ -26,9 +26,11 @@ _Rows = list[tuple[str, ...]]
 
 def show_status(state_dir: StateDir, output: str) -> None:
     """Raises ConfigError when none runs."""
-    parts = ask(state_dir, {"do": "status"})["parts"]
+    answer = ask(state_dir, {"do": "status"})
+    parts = answer["parts"]
     holder = state_dir.holder()
     found = {"url": "" if holder is None else holder.url, "data": str(state_dir.path), "components": parts}
+    found["page"] = answer.get("page", "")
     try:
         state = event_loop.run(_read_state(state_dir))
     except PodlifeError as error:
@@ -37,7 +39,8 @@ def show_status(state_dir: StateDir, output: str) -> None:
     if output in STRUCTURED:
         print(structured(facts, output), end="")
         return
-    print(f"{found['url']} (data: {state_dir.path})\n\n{table(_component_rows(parts))}", end="")
+    page = f"\nIn a browser: {found['page']}" if found["page"] else ""
+    print(f"{found['url']} (data: {state_dir.path}){page}\n\n{table(_component_rows(parts))}", end="")
     if state is None:
         print(f"podlife: the API server does not answer: {found['error']}", file=sys.stderr)
         return

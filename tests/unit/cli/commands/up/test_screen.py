@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,9 @@ def test_the_welcome_has_lines_that_can_be_copied() -> None:
     assert "export KUBECONFIG='/a b/admin.kubeconfig'" in text
     assert "1 node is ready" in text
     assert text.count("\n  kubectl ") == 3
+    assert "browser" not in text
+    shown = Welcome(replace(cluster, page="http://127.0.0.1:8480/?token=t")).text(1.25)
+    assert "\nIn a browser: http://127.0.0.1:8480/?token=t\n" in shown
 
 
 def test_no_pods_are_said_to_be_none() -> None:

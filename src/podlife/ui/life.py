@@ -1,0 +1,205 @@
+"""One life as the page draws it: its states over time, what happened, and what will.
+
+Pure and bounded: at most `MOST_MARKS` marks, `MOST_SEGMENTS` states and `MOST_PREDICTIONS` predictions. A prediction
+that is not made any more has happened, is missed (its time has passed and it has not happened) or is withdrawn.
+All times are milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from sys import intern
+
+import msgspec
+
+from podlife.api.excerpt import excerpt
+from podlife.explain import Happening, UpcomingAction
+
+MOST_MARKS, MOST_SEGMENTS, MOST_PREDICTIONS = 60, 60, 20
+_MOST_TEXT = 300
+# How late an actor may be before its prediction counts as missed; one that was due at once has a collector's period.
+_SLACK_MS, _AT_ONCE_MS = 2_000, 30_000
+# Two predictions with the same distance from their own now are one that moves along.
+_DRIFT_MS = 1_500
+
+# Within a second, which is what Kubernetes' times have.
+_ORDER = {"created": 0, "delete": 2, "prestop": 3, "term": 4, "kill": 5, "ended": 6, "gone": 7}
+
+Mark = tuple[int, str, str, str]
+Segment = tuple[int, str]
+
+
+def milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def brief(text: str) -> str:
+    """Bounded; repeated texts are held once."""
+    return intern(text if len(text) <= _MOST_TEXT else excerpt(text, _MOST_TEXT))
+
+
+class Prediction(msgspec.Struct, gc=False):
+    """Shown from `since` to `until`; `at` is when it is expected at the latest, None for not before something else."""
+
+    since: int
+    who: str
+    what: str
+    at: int | None = None
+    until: int | None = None
+    state: str = "due"
+
+    @property
+    def missed_at(self) -> int | None:
+        if self.at is None:
+            return None
+        return self.at + (_SLACK_MS if self.at > self.since else _AT_ONCE_MS) + 1
+
+
+class Owner(msgspec.Struct, frozen=True, gc=False):
+    kind: str
+    name: str
+
+
+class Life(msgspec.Struct, kw_only=True):
+    uid: str
+    kind: str
+    ns: str = ""
+    name: str = ""
+    start: int = msgspec.field(default=0, name="from")
+    to: int | None = None
+    segs: list[Segment] = msgspec.field(default_factory=list)
+    marks: list[Mark] = msgspec.field(default_factory=list)
+    next: list[Prediction] = msgspec.field(default_factory=list)
+    stage: str = ""
+    waits: str = ""
+    stuck: str = ""
+
+    @property
+    def state(self) -> str:
+        return self.segs[-1][1] if self.segs else ""
+
+    def enter(self, state: str, at: int) -> None:
+        """Is in this state from `at` on; a time before the last change counts as that."""
+        if self.state == state:
+            return
+        self.segs.append((max(at, self.segs[-1][0]) if self.segs else at, state))
+        if len(self.segs) > MOST_SEGMENTS:
+            # The first stays: the bar begins with it.
+            del self.segs[1]
+
+    def mark(self, happenings: Iterable[Happening]) -> None:
+        found = [
+            (milliseconds(each.at), each.kind, brief(each.what), intern(each.who)) for each in happenings
+        ]
+        known = set(self.marks)
+        fresh = [mark for mark in dict.fromkeys(found) if mark not in known]
+        if not fresh:
+            return
+        self.marks = sorted((*self.marks, *fresh), key=lambda mark: (mark[0], _ORDER.get(mark[1], 1)))
+        if len(self.marks) > MOST_MARKS:
+            self.marks = [self.marks[0], *self.marks[1 - MOST_MARKS :]]
+
+
+class PodLife(Life, kw_only=True):
+    node: str = ""
+    owner: Owner | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    ready: str = ""
+    restarts: int = 0
+    deleted: int | None = None
+    grace: int | None = None
+
+
+class NodeLife(Life, kw_only=True):
+    taints: list[str] = msgspec.field(default_factory=list)
+    conditions: dict[str, str] = msgspec.field(default_factory=dict)
+    cordoned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What decides whether a prediction has come true."""
+
+    is_gone: bool = False
+    is_deleted: bool = False
+    has_ended: bool = False
+    is_running: bool = False
+    is_node_ready: bool = True
+    is_node_tainted: bool = False
+
+
+# By the first word of what an actor does, as `explain` says it. A kill before its time is not one: it ended by itself.
+# Only an agent that is there ends a pod.
+_OUTCOMES: dict[str, Callable[[Facts, bool], bool]] = {
+    "deletes": lambda facts, is_due: facts.is_gone or facts.is_deleted,
+    "kills": lambda facts, is_due: is_due and (facts.is_gone or not facts.is_running),
+    "ends": lambda facts, is_due: facts.is_node_ready and (facts.is_gone or facts.has_ended),
+    "starts": lambda facts, is_due: facts.is_running,
+    "tries": lambda facts, is_due: facts.is_running,
+    "marks": lambda facts, is_due: not facts.is_node_ready,
+    "taints": lambda facts, is_due: facts.is_node_tainted,
+    "makes": lambda facts, is_due: facts.is_node_ready,
+}
+
+
+class Foresight:
+    """The predictions of one life, kept up to date in its `next`."""
+
+    def __init__(self) -> None:
+        # When each open prediction's `at` was computed.
+        self._set_at: dict[tuple[str, str], int] = {}
+
+    def update(self, life: Life, coming: Sequence[UpcomingAction], facts: Facts, now: int) -> None:
+        wanted = {
+            (each.who, brief(each.what)): None if each.at is None else milliseconds(each.at)
+            for each in coming
+        }
+        for known in life.next:
+            if known.until is not None:
+                continue
+            key = (known.who, known.what)
+            if key in wanted:
+                self._keep(known, wanted.pop(key), now)
+            else:
+                self._close(known, facts, now)
+        for (who, what), at in wanted.items():
+            life.next.append(Prediction(now, intern(who), what, at))
+            self._set_at[who, what] = now
+        _trim(life.next)
+
+    def _keep(self, known: Prediction, at: int | None, now: int) -> None:
+        """A time relative to now moves along with every look: then the first one counts."""
+        if at is not None and known.at is not None:
+            before = known.at - self._set_at.get((known.who, known.what), known.since)
+            is_overdue = at <= now and known.at <= now
+            if not is_overdue and abs((at - now) - before) >= _DRIFT_MS:
+                known.at, self._set_at[known.who, known.what] = at, now
+        elif at != known.at:
+            known.at, self._set_at[known.who, known.what] = at, now
+        known.state = "missed" if known.missed_at is not None and now >= known.missed_at else "due"
+
+    def _close(self, known: Prediction, facts: Facts, now: int) -> None:
+        is_due = known.at is not None and now >= known.at - _SLACK_MS // 2
+        decide = _OUTCOMES.get(known.what.partition(" ")[0])
+        has_happened = is_due if decide is None else decide(facts, is_due)
+        if not has_happened and is_due and not facts.is_gone:
+            known.state = "missed"
+            return
+        known.state, known.until = "happened" if has_happened else "withdrawn", now
+        self._set_at.pop((known.who, known.what), None)
+
+    @staticmethod
+    def next_time(life: Life, now: int) -> int | None:
+        """When an open prediction is due or becomes missed."""
+        opened = [each for each in life.next if each.until is None]
+        times = [at for each in opened for at in (each.at, each.missed_at) if at is not None and at > now]
+        return min(times, default=None)
+
+
+def _trim(predictions: list[Prediction]) -> None:
+    """Drop the oldest, closed ones first."""
+    while len(predictions) > MOST_PREDICTIONS:
+        closed = next((each for each in predictions if each.until is not None), predictions[0])
+        predictions.remove(closed)

@@ -1,0 +1,333 @@
+"""The lives of all pods and nodes of a cluster. Pure: what was seen and the time go in, `Life` records come out.
+
+A life is computed again when its object changes, when the state of its node changes that matters to it, when a
+prediction falls due, and at the few ages at which `explain` judges differently; not when nothing can have changed.
+A pod created again under its name is another life. Ended lives are kept up to a number and an age.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.api.views import MetadataOnly
+from podlife.explain import (
+    ActionRules,
+    ClusterSnapshot,
+    Explanation,
+    Happening,
+    UpcomingAction,
+    hooked,
+    told_by,
+)
+from podlife.explain.objects import moment, spec, text
+from podlife.ui.life import Foresight, Life, NodeLife, PodLife, milliseconds
+from podlife.ui.portraits import (
+    conditions_of,
+    draw_node,
+    draw_pod,
+    node_facts,
+    pod_facts,
+    unseen_kill,
+    what_pods_depend_on,
+)
+from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
+
+MOST_ENDED = 5_000
+_ENDED_MS = 60 * 60 * 1000
+# Events that `explain` reads; the others are marks and nothing else.
+_MOST_EVENTS = 8
+# Ages of a state at which `explain` loses its patience, and of a lease at which the node counts as silent.
+_PATIENCE_MS = (16_000, 31_000)
+_SILENT_MS = 40_500
+_ENDED = ("succeeded", "failed", "terminating", "held")
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A life that goes on, and what it is computed from."""
+
+    life: Life
+    seen: SeenPod | SeenNode
+    # When its object last changed.
+    seen_at: int
+    foresight: Foresight = field(default_factory=Foresight)
+    events: list[Object] = field(default_factory=list)
+    wake_at: int = 0
+
+
+class Lives:
+    """`can_see_nodes` is false when nodes may not be read: then nothing is concluded from their absence."""
+
+    def __init__(self, rules: ActionRules | None = None) -> None:
+        self.rules = rules or ActionRules()
+        self.can_see_nodes = True
+        self._entries: dict[str, _Entry] = {}
+        self._ended: dict[str, Life] = {}
+        self._nodes: dict[str, Object] = {}
+        self._node_uids: dict[str, str] = {}
+        self._on_node: dict[str, set[str]] = {}
+        self._leases: dict[str, Object] = {}
+        # Nodes that were silent when they were last looked at.
+        self._silent: set[str] = set()
+        self._replica_sets: dict[str, Object] = {}
+        # In the order in which they are computed.
+        self._dirty: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
+        self._forgotten: list[str] = []
+        # How often a pod has ended, was deleted or is gone.
+        self.ends = 0
+        self._alarms: list[tuple[int, str]] = []
+
+    # What was seen
+
+    def put_pod(self, pod: SeenPod, now: datetime) -> None:
+        uid, named = pod.metadata.uid, pod.metadata
+        if uid in self._ended:
+            return
+        entry = self._entries.get(uid)
+        if entry is None:
+            start = _created(named.creation_timestamp, now)
+            life = PodLife(uid=uid, kind="pod", ns=named.namespace, name=named.name, start=start)
+            entry = self._entries[uid] = _Entry(life, pod, milliseconds(now))
+        entry.seen, entry.seen_at = pod, milliseconds(now)
+        self._dirty[uid] = None
+
+    def put_node(self, node: SeenNode, now: datetime) -> None:
+        name, uid = node.metadata.name, node.metadata.uid
+        old, new = self._nodes.get(name), node.as_object()
+        self._nodes[name], self._node_uids[name] = new, uid
+        is_other = old is None or what_pods_depend_on(old) != what_pods_depend_on(new)
+        if uid not in self._entries:
+            life = NodeLife(
+                uid=uid, kind="node", name=name, start=_created(node.metadata.creation_timestamp, now)
+            )
+            self._entries[uid] = _Entry(life, node, milliseconds(now))
+            self._dirty[uid] = None
+        entry = self._entries[uid]
+        entry.seen = node
+        if old is None or is_other or conditions_of(old) != conditions_of(new):
+            entry.seen_at = milliseconds(now)
+            self._dirty[uid] = None
+        if is_other:
+            self._touch_pods_on(name)
+
+    def put_lease(self, lease: SeenLease, now: datetime) -> None:
+        name = lease.metadata.name
+        is_first = name not in self._leases
+        self._leases[name] = {"spec": {"renewTime": lease.spec.renew_time}}
+        if name in self._silent:
+            self._note_silence(name, milliseconds(now))
+        elif is_first and (uid := self._node_uids.get(name)) is not None:
+            self._dirty[uid] = None
+
+    def put_event(self, seen: SeenEvent, now: datetime) -> None:
+        """Of a pod or node that is known. Events of a node carry its name as UID."""
+        event = seen.take()
+        about = event.get("involvedObject") or {}
+        uid = text(about, "uid")
+        if text(about, "kind") == "Node":
+            uid = self._node_uids.get(text(about, "name"), uid)
+        life = self.get(uid)
+        if life is None:
+            return
+        entry = self._entries.get(uid)
+        hooks: frozenset[str] = frozenset()
+        if entry is not None and text(event, "reason") == "Killing":
+            hooks = hooked(entry.seen.as_object())
+        life.mark(told_by((event,), hooks))
+        self._changed[uid] = None
+        if entry is not None and text(event, "type") == "Warning":
+            entry.events = [*entry.events[1 - _MOST_EVENTS :], event]
+            self._dirty[uid] = None
+
+    def put_replica_set(self, found: MetadataOnly, now: datetime) -> None:
+        owners = msgspec.to_builtins(found.metadata.owner_references)
+        self._replica_sets[found.metadata.uid] = {"metadata": {"ownerReferences": owners}}
+
+    def drop_replica_set(self, found: MetadataOnly, now: datetime) -> None:
+        self._replica_sets.pop(found.metadata.uid, None)
+
+    def drop_pod(self, pod: SeenPod, now: datetime) -> None:
+        entry = self._entries.get(pod.metadata.uid)
+        if entry is not None:
+            entry.seen = pod
+            self._end(entry, now)
+
+    def drop_node(self, node: SeenNode, now: datetime) -> None:
+        name, uid = node.metadata.name, node.metadata.uid
+        entry = self._entries.get(uid)
+        if entry is not None:
+            self._end(entry, now)
+        if self._node_uids.get(name) == uid:
+            del self._nodes[name], self._node_uids[name]
+            self._leases.pop(name, None)
+            self._silent.discard(name)
+            self._touch_pods_on(name)
+
+    def drop_others(self, view: type[SeenPod | SeenNode], known: Container[str], now: datetime) -> None:
+        """All of a kind that are not among the known UIDs are gone: a watch that began again has missed their end."""
+        for uid, entry in list(self._entries.items()):
+            if isinstance(entry.seen, view) and uid not in known:
+                self.drop_pod(entry.seen, now) if isinstance(entry.seen, SeenPod) else self.drop_node(
+                    entry.seen, now
+                )
+
+    def touch(self, *states: str) -> None:
+        """Compute lives in these states again: the rules that decide about them have changed."""
+        self._dirty |= {uid: None for uid, entry in self._entries.items() if entry.life.state in states}
+
+    # What comes out
+
+    def settle(self, now: datetime, most: int) -> int:
+        """Compute up to `most` lives that may have changed. How many are left."""
+        self._ring(milliseconds(now))
+        world = self._world(now)
+        for uid in list(islice(self._dirty, most)):
+            del self._dirty[uid]
+            entry = self._entries.get(uid)
+            if entry is not None:
+                self._compute(entry, world)
+        self._forget_old(milliseconds(now))
+        return len(self._dirty)
+
+    @property
+    def uids(self) -> list[str]:
+        return [*self._ended, *self._entries]
+
+    def get(self, uid: str) -> Life | None:
+        entry = self._entries.get(uid)
+        return self._ended.get(uid) if entry is None else entry.life
+
+    def take_changed(self) -> list[Life]:
+        """Lives that have changed since the last call, each once."""
+        # One that was never computed is not shown yet.
+        found = [life for uid in self._changed if (life := self.get(uid)) is not None and life.segs]
+        self._changed.clear()
+        return found
+
+    def take_forgotten(self) -> list[str]:
+        found, self._forgotten = self._forgotten, []
+        return found
+
+    # How it is computed
+
+    def _world(self, now: datetime) -> ClusterSnapshot:
+        nodes = self._nodes if self.can_see_nodes else None
+        return ClusterSnapshot(
+            now, self.rules, nodes=nodes, leases=self._leases, replica_sets=self._replica_sets
+        )
+
+    def _compute(self, entry: _Entry, world: ClusterSnapshot, *, is_gone: bool = False) -> None:
+        life, now, obj = entry.life, milliseconds(world.now), entry.seen.as_object()
+        if entry.events:
+            world = replace(world, events={life.uid: entry.events})
+        if isinstance(life, PodLife):
+            before, state = life.node, life.state
+            found, facts = draw_pod(life, obj, world, entry.seen_at), pod_facts(obj, world)
+            if before != life.node:
+                self._on_node.setdefault(life.node, set()).add(life.uid)
+            self.ends += life.state != state and life.state in _ENDED
+        else:
+            assert isinstance(life, NodeLife)
+            found, facts = draw_node(life, obj, world, entry.seen_at), node_facts(obj)
+            (self._silent.add if world.is_silent(obj) else self._silent.discard)(life.name)
+        if is_gone:
+            entry.foresight.update(life, (), replace(facts, is_gone=True), now)
+        else:
+            entry.foresight.update(life, _coming(found), facts, now)
+            self._set_alarm(entry, now)
+        self._changed[life.uid] = None
+
+    def _end(self, entry: _Entry, now: datetime) -> None:
+        """Gone, with all that its last state tells."""
+        life = entry.life
+        self._compute(entry, self._world(now), is_gone=True)
+        if isinstance(life, PodLife):
+            life.mark(unseen_kill(life, entry.seen.as_object(), now))
+        life.mark((Happening(now, "gone", kind="gone"),))
+        life.to, life.stage, life.waits, life.stuck = max(milliseconds(now), life.start), "gone", "", ""
+        if isinstance(life, PodLife) and (others := self._on_node.get(life.node)) is not None:
+            others.discard(life.uid)
+            if not others:
+                del self._on_node[life.node]
+        self.ends += 1
+        self._dirty.pop(life.uid, None)
+        del self._entries[life.uid]
+        self._ended[life.uid] = life
+
+    def _touch_pods_on(self, node: str) -> None:
+        self._dirty |= dict.fromkeys(self._on_node.get(node, ()))
+
+    # Time
+
+    def _set_alarm(self, entry: _Entry, now: int) -> None:
+        life = entry.life
+        at = entry.foresight.next_time(life, now)
+        times = [] if at is None else [at]
+        if isinstance(life, NodeLife):
+            heard_at = self._heard_at(life.name)
+            times += [] if heard_at is None else [heard_at + _SILENT_MS]
+        elif isinstance(life, PodLife) and life.state != "ready":
+            since = life.segs[-1][0]
+            ends = since if life.deleted is None else life.deleted + 1000 * (life.grace or 0)
+            times += [start + age for start in (since, ends) for age in _PATIENCE_MS]
+        soonest = min((each for each in times if each > now), default=0)
+        if soonest and soonest != entry.wake_at:
+            heapq.heappush(self._alarms, (soonest, life.uid))
+        entry.wake_at = soonest
+
+    def _ring(self, now: int) -> None:
+        while self._alarms and self._alarms[0][0] <= now:
+            at, uid = heapq.heappop(self._alarms)
+            entry = self._entries.get(uid)
+            if entry is None or entry.wake_at != at:
+                continue
+            entry.wake_at = 0
+            is_foreseen = entry.foresight.next_time(entry.life, at - 1) == at
+            if isinstance(entry.life, NodeLife) and not is_foreseen:
+                # Leases are renewed all the time: only a node that has become silent is computed again.
+                if not self._note_silence(entry.life.name, now):
+                    self._set_alarm(entry, now)
+            else:
+                self._dirty[uid] = None
+
+    def _heard_at(self, node: str) -> int | None:
+        heard_at = moment(spec(self._leases.get(node, {})).get("renewTime"))
+        return None if heard_at is None else milliseconds(heard_at)
+
+    def _note_silence(self, name: str, now: int) -> bool:
+        """Whether the node has become silent or is heard again; then its pods are judged again."""
+        heard_at, uid = self._heard_at(name), self._node_uids.get(name)
+        is_silent = heard_at is not None and now - heard_at >= _SILENT_MS
+        if uid is None or is_silent == (name in self._silent):
+            return False
+        self._dirty[uid] = None
+        self._entries[uid].seen_at = now
+        self._touch_pods_on(name)
+        return True
+
+    def _forget_old(self, now: int) -> None:
+        while self._ended:
+            uid, life = next(iter(self._ended.items()))
+            if len(self._ended) <= MOST_ENDED and now - (life.to or now) < _ENDED_MS:
+                return
+            del self._ended[uid]
+            self._changed.pop(uid, None)
+            self._forgotten.append(uid)
+
+
+def _created(timestamp: str, now: datetime) -> int:
+    at = moment(timestamp)
+    return milliseconds(now if at is None else at)
+
+
+def _coming(found: Explanation) -> list[UpcomingAction]:
+    every = (*(each for cause in found.causes for each in cause.upcoming), *found.upcoming)
+    return list(dict.fromkeys(every))

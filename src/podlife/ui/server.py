@@ -1,0 +1,305 @@
+"""The HTTP server of the page.
+
+`/` and `/static/NAME` are files of this package; everything under `/api/` needs the cookie. Heads, connections, streams
+and bodies are bounded, and a reader of the stream that does not keep up is cut off: it comes back and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from podlife.api.codec import encode
+from podlife.bounded_connection import BoundedConnection, OpenServer
+from podlife.client import NODES, PODS
+from podlife.errors import ConfigError, PodlifeError
+from podlife.ui.access import HEADERS, Access
+from podlife.ui.cluster_api import ClusterApi, log_options, status_of
+from podlife.ui.feed import Feed
+from podlife.ui.journal import Frame, Journal
+
+log = logging.getLogger(__name__)
+
+STATIC = Path(__file__).parent / "static"
+MOST_STREAMS, _MOST_LOGS = 32, 16
+_WRITE_SECONDS = 20.0
+_MOST_BATCH = 256
+_MOST_BODY = 4096
+_FILE = re.compile(r"[a-z0-9][a-z0-9_-]*\.(?:js|css|svg|png|ico|json)")
+_TYPES = {
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+    "json": "application/json",
+}
+_LABEL, _NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
+_POD = re.compile(rf"/api/pods/(?P<namespace>{_LABEL})/(?P<name>{_NAME})/(?P<what>[a-z]+)")
+_NODE = re.compile(rf"/api/nodes/(?P<name>{_NAME})/(?P<what>[a-z]+)")
+_OPEN_IT = "open the address that podlife printed: it has a token\n"
+
+
+class _HttpError(Exception):
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class _Sweep(msgspec.Struct):
+    digest: str
+    confirm: str
+
+
+class PageServer:
+    """`cluster` is None for a replay, `allows_actions` lets the page sweep."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        access: Callable[[], Access],
+        cluster: ClusterApi | None,
+        *,
+        allows_actions: bool = False,
+        static: Path = STATIC,
+    ) -> None:
+        self._feed = feed
+        self._access = access
+        self._cluster = cluster
+        self._allows_actions = allows_actions
+        self._static = static
+        self._streams = self._logs = 0
+        self._server: OpenServer | None = None
+
+    @asynccontextmanager
+    async def serving(self, host: str, ports: tuple[int, ...], tls: SSLContext | None) -> AsyncIterator[int]:
+        """Listen on the first of the ports that is free, for the duration of the block. Raises ConfigError."""
+        self._server = OpenServer(self._serve)
+        runner = web.ServerRunner(self._server, shutdown_timeout=0.2)
+        await runner.setup()
+        try:
+            for place, port in enumerate(ports, start=1):
+                try:
+                    await web.TCPSite(runner, host, port, ssl_context=tls).start()
+                    break
+                except OSError as error:
+                    if place == len(ports):
+                        raise ConfigError(
+                            f"cannot listen on {host}:{port}: {error.strerror or error}"
+                        ) from None
+            yield runner.addresses[0][1]
+        finally:
+            await runner.cleanup()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._checked(request)
+        except _HttpError as error:
+            return _error(error.status, str(error))
+        except PodlifeError as error:
+            return _error(status_of(error), str(error))
+
+    async def _checked(self, request: web.BaseRequest) -> web.StreamResponse:
+        access, path = self._access(), request.path
+        if (refusal := access.refusal_of(request.method or "", path, request.headers)) is not None:
+            raise _HttpError(refusal.status, refusal.why)
+        if path.startswith("/static/") and request.method != "POST":
+            return self._file(path.removeprefix("/static/"))
+        is_known = access.is_known(request.headers)
+        if is_known and self._server is not None:
+            assert isinstance(request.protocol, BoundedConnection)
+            self._server.unauthenticated.forget(request.protocol)
+        if path == "/" and request.method != "POST":
+            return self._page(request, access, is_known=is_known)
+        if not is_known:
+            raise _HttpError(401, _OPEN_IT.strip())
+        return await self._answer(request)
+
+    def _page(self, request: web.BaseRequest, access: Access, *, is_known: bool) -> web.Response:
+        token = request.query.get("token")
+        if token is not None:
+            if not access.is_token(token):
+                return web.Response(status=403, text="wrong token: " + _OPEN_IT, headers=HEADERS)
+            return web.Response(status=303, headers={**HEADERS, "Location": "/", "Set-Cookie": access.cookie})
+        if not is_known:
+            return web.Response(status=403, text=_OPEN_IT, headers=HEADERS)
+        return self._read("index.html", "text/html")
+
+    def _file(self, name: str) -> web.Response:
+        if _FILE.fullmatch(name) is None:
+            raise _HttpError(404, "not found")
+        return self._read(name, _TYPES[name.rpartition(".")[2]])
+
+    def _read(self, name: str, content_type: str) -> web.Response:
+        try:
+            data = (self._static / name).read_bytes()
+        except OSError:
+            raise _HttpError(404, "not found") from None
+        charset = "utf-8" if content_type.startswith("text/") else None
+        return web.Response(body=data, content_type=content_type, charset=charset, headers=HEADERS)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        path, is_post = request.path, request.method == "POST"
+        if is_post != (path == "/api/sweep") or request.method == "HEAD":
+            raise _HttpError(405 if path.startswith("/api/") else 404, "method not allowed")
+        if path == "/api/stream":
+            return await self._stream(request)
+        cluster = self._cluster
+        if cluster is None:
+            raise _HttpError(409, "a replay has no cluster to ask: only what was recorded is shown")
+        if path == "/api/sweep":
+            return await self._sweep(request, cluster)
+        if path == "/api/plan":
+            return _json(await cluster.plan())
+        if found := _POD.fullmatch(path):
+            return await self._pod(request, cluster, found["namespace"], found["name"], found["what"])
+        if found := _NODE.fullmatch(path):
+            if found["what"] == "explain":
+                return _json(await cluster.explain_node(found["name"]))
+            if found["what"] == "yaml":
+                return _text(await cluster.yaml(NODES, found["name"]))
+        raise _HttpError(404, "not found")
+
+    async def _pod(
+        self, request: web.BaseRequest, cluster: ClusterApi, namespace: str, name: str, what: str
+    ) -> web.StreamResponse:
+        uid = request.query.get("uid", "")
+        match what:
+            case "explain":
+                return _json(await cluster.explain_pod(namespace, name, uid))
+            case "yaml":
+                return _text(await cluster.yaml(PODS, name, namespace))
+            case "archive":
+                return _json(await cluster.archived(namespace, name, uid))
+            case "log":
+                return await self._log(request, cluster, namespace, name)
+        raise _HttpError(404, "not found")
+
+    async def _sweep(self, request: web.BaseRequest, cluster: ClusterApi) -> web.Response:
+        if not self._allows_actions:
+            raise _HttpError(403, "this page only shows: start it with --allow-actions to sweep from it")
+        if (request.content_length or _MOST_BODY + 1) > _MOST_BODY:
+            raise _HttpError(413, "the body is too large, or has no length")
+        try:
+            async with asyncio.timeout(_WRITE_SECONDS):
+                body = await request.read()
+        except TimeoutError:
+            raise _HttpError(408, "the body did not arrive in time") from None
+        try:
+            asked = msgspec.json.decode(body, type=_Sweep)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise _HttpError(400, 'expected {"digest": …, "confirm": "yes"}') from None
+        if asked.confirm != "yes":
+            raise _HttpError(400, 'not confirmed: expected "confirm": "yes"')
+        return _json(await cluster.sweep(asked.digest))
+
+    async def _log(
+        self, request: web.BaseRequest, cluster: ClusterApi, namespace: str, name: str
+    ) -> web.StreamResponse:
+        try:
+            options = log_options(request.query)
+        except ValueError as error:
+            raise _HttpError(400, f"invalid query: {error}") from None
+        if self._logs >= _MOST_LOGS:
+            raise _HttpError(503, "too many logs are open: close one")
+        self._logs += 1
+        try:
+            async with aclosing(cluster.log(namespace, name, options)) as pieces:
+                # The first before the head: a refusal becomes a status of its own.
+                first = await anext(pieces, b"")
+                response = web.StreamResponse(headers=HEADERS)
+                response.content_type, response.charset = "text/plain", "utf-8"
+                await response.prepare(request)
+                await _write(response, first)
+                async for piece in pieces:
+                    await _write(response, piece)
+        finally:
+            self._logs -= 1
+        return response
+
+    # The stream
+
+    async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self._streams >= MOST_STREAMS:
+            raise _HttpError(503, f"{MOST_STREAMS} pages are open already: close one")
+        self._streams += 1
+        try:
+            response = web.StreamResponse(headers={**HEADERS, "X-Accel-Buffering": "no"})
+            response.content_type = "text/event-stream"
+            await response.prepare(request)
+            try:
+                await self._feed_to(response, request.headers.get("Last-Event-ID", ""))
+            except TimeoutError:
+                log.debug("a reader of the stream does not keep up, cutting it off")
+                assert isinstance(request.protocol, BoundedConnection)
+                request.protocol.drop()
+        finally:
+            self._streams -= 1
+        return response
+
+    async def _feed_to(self, response: web.StreamResponse, last_id: str) -> None:
+        journal = self._feed.journal
+        number = journal.number_of(last_id)
+        if number is None:
+            number = await self._send_everything(response)
+        else:
+            await _write(response, _frame("resumed", encode({"now": self._feed.now()})))
+        while (frames := journal.since(number)) is not None:
+            if not frames:
+                await journal.wait()
+                continue
+            batch = frames[:_MOST_BATCH]
+            await _write(response, b"".join(_numbered(journal, frame) for frame in batch))
+            number = batch[-1].number
+        raise TimeoutError
+
+    async def _send_everything(self, response: web.StreamResponse) -> int:
+        """The number of the frame to go on with. Only the end has an ID: who is cut off before starts again."""
+        feed = self._feed
+        number, is_complete = feed.journal.last, feed.is_complete
+        await _write(response, _frame("hello", encode(feed.hello()), b""))
+        for chunk in feed.chunks():
+            await _write(response, _frame("lives", chunk))
+        if is_complete:
+            id_ = feed.journal.id_of(number).encode()
+            await _write(response, _frame("synced", encode({"now": feed.now()}), id_))
+        return number
+
+
+def _frame(event: str, data: bytes, id_: bytes | None = None) -> bytes:
+    head = b"" if id_ is None else b"id: %s\n" % id_
+    return b"%sevent: %s\ndata: %s\n\n" % (head, event.encode(), data)
+
+
+def _numbered(journal: Journal, frame: Frame) -> bytes:
+    return _frame(frame.event, frame.data, journal.id_of(frame.number).encode())
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    """Raises TimeoutError when the reader does not keep up, and ConnectionError when it is gone."""
+    if data:
+        async with asyncio.timeout(_WRITE_SECONDS):
+            await response.write(data)
+
+
+def _json(data: Any) -> web.Response:
+    return web.Response(body=encode(data), content_type="application/json", headers=HEADERS)
+
+
+def _text(text: str) -> web.Response:
+    return web.Response(text=text, content_type="text/plain", charset="utf-8", headers=HEADERS)
+
+
+def _error(status: int, why: str) -> web.Response:
+    response = _json({"error": " ".join(why.split())})
+    response.set_status(status)
+    return response
