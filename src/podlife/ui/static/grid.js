@@ -49,6 +49,7 @@ export class Grid {
       .filter((each) => each.pods.length || (each.node && (!view.matches || view.matches(each.node, at))))
       .sort((a, b) => (a.sort < b.sort ? -1 : 1));
     for (const each of this.blocks) each.pods.sort((a, b) => (a.sort < b.sort ? -1 : 1));
+    this.current.block = Math.min(this.current.block, Math.max(0, this.blocks.length - 1));
     this.arrange();
   }
 
@@ -157,9 +158,9 @@ export class Grid {
     else if (event.key === "ArrowLeft") current.cell = Math.max(current.cell - 1, -1);
     else if (event.key === "ArrowDown") Object.assign(current, { block: Math.min(current.block + 1, last), cell: -1 });
     else if (event.key === "ArrowUp") Object.assign(current, { block: Math.max(current.block - 1, 0), cell: -1 });
-    else if (event.key === "Enter") this.zoomTo(block.name, block.pods[current.cell]?.uid || "");
-    else return;
+    else if (event.key !== "Enter") return;
     event.preventDefault();
+    if (event.key === "Enter") return this.zoomTo(block.name, block.pods[current.cell]?.uid || "");
     const shown = this.blocks[current.block];
     const [top, height] = [this.scroller.scrollTop, this.scroller.clientHeight];
     if (shown.y < top || shown.y + shown.h > top + height) this.scroller.scrollTop = shown.y - 10;

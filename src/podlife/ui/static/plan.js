@@ -4,6 +4,9 @@ import { announce, byId, clockTime, h, plural, relative, request } from "./dom.j
 const MOST_SHOWN = 200;
 const REFRESH_MS = 10000;
 
+/** Pods that a sweep waits for: what a policy lets go later has the name of its rule, and is left to a later sweep. */
+const quarantined = (plan) => plan.later.filter((item) => !item.rule);
+
 export class PlanView {
   /** @param {{store: import("./store.js").Store, view: any, select: (uid: string) => void}} parts */
   constructor(parts) {
@@ -40,22 +43,22 @@ export class PlanView {
     if (!plan) return;
     const sweep = byId("plan-sweep");
     sweep.hidden = !store.hello?.actions;
-    sweep.disabled = !plan.now.length;
+    sweep.disabled = !plan.now.length && !quarantined(plan).length;
     byId("plan-note").textContent = `${store.hello?.policy ? `Policy ${store.hello.policy}` : "Default policy"} · planned at ${clockTime(plan.at)} · ${store.hello?.actions ? "sweeps allowed" : "read-only"}`;
     this.body.replaceChildren(
-      this.part("Now", plan.now, "The next sweep would delete these pods.", () => "now"),
-      this.part("Later", plan.later, "These pods become collectable.", (item) => `${relative(item.at, plan.at)}, ${clockTime(item.at)}`),
-      this.part("Held back", plan.held, "Guards keep these pods for now.", (item) =>
+      this.part("Now", plan.now, plan.counts?.now, "The next sweep would delete these pods.", () => "now"),
+      this.part("Later", plan.later, plan.counts?.later, "These pods become collectable.", (item) => `${relative(item.at, plan.at)}, ${clockTime(item.at)}`),
+      this.part("Held back", plan.held, plan.counts?.held, "Guards keep these pods for now.", (item) =>
         [item.guard, item.until ? `until ${clockTime(item.until)}` : "", item.lifted_by ? `lifted by ${item.lifted_by}` : ""].filter(Boolean).join(", ")),
       ...(plan.unread.length ? [h("section", {}, h("h3", {}, "Could not be read"), h("ul", {}, ...plan.unread.map((each) => h("li", {}, each))))] : []));
   }
 
-  part(title, items, meaning, when) {
+  part(title, items, total, meaning, when) {
     const byRule = new Map();
     for (const item of items) byRule.set(item.rule || "", [...(byRule.get(item.rule || "") || []), item]);
     const id = `plan-${title.replace(" ", "-").toLowerCase()}`;
     return h("section", { "aria-labelledby": id },
-      h("h3", { id }, title, h("span", { class: "count" }, plural(items.length, "pod"))),
+      h("h3", { id }, title, h("span", { class: "count" }, plural(total ?? items.length, "pod"))),
       items.length ? h("p", { class: "quiet" }, meaning) : h("p", { class: "quiet" }, "Nothing."),
       ...[...byRule].map(([rule, found]) => this.table(rule, found, when)));
   }
@@ -74,13 +77,15 @@ export class PlanView {
 
   /** The question of `podlife gc sweep`. */
   ask() {
-    const { now, later } = this.plan;
+    const { now, counts } = this.plan;
+    const waiting = quarantined(this.plan);
     const reasons = new Map();
     for (const item of now) reasons.set(item.reason, (reasons.get(item.reason) || 0) + 1);
     const why = [...reasons].map(([reason, count]) => `${count} ${reason}`).join(", ");
-    byId("sweep-question").textContent = `Delete ${plural(now.length, "pod")} now (${why})?`;
-    byId("sweep-later").textContent = later.length ? `${plural(later.length, "pod")} would become collectable later; this sweep leaves them.` : "";
-    byId("sweep-list").replaceChildren(...now.slice(0, 20).map((item) => h("li", {}, `${item.ns}/${item.name}`)), ...(now.length > 20 ? [h("li", {}, `… and ${now.length - 20} more`)] : []));
+    const parts = [now.length && `${plural(counts?.now ?? now.length, "pod")} now (${why})`, waiting.length && `${plural(waiting.length, "pod")} after quarantine`];
+    byId("sweep-question").textContent = `Delete ${parts.filter(Boolean).join(" and ")}?`;
+    const all = [...now, ...waiting];
+    byId("sweep-list").replaceChildren(...all.slice(0, 20).map((item) => h("li", {}, `${item.ns}/${item.name}`)), ...(all.length > 20 ? [h("li", {}, `… and ${all.length - 20} more`)] : []));
     byId("sweep-answer").value = "";
     byId("sweep-result").textContent = "";
     byId("sweep-go").disabled = false;
@@ -99,8 +104,10 @@ export class PlanView {
       const response = await request("/api/sweep", {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ digest: this.plan.digest, confirm: "yes" }),
       });
-      const summary = await response.json();
-      result.textContent = Object.entries(summary).map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join("\n");
+      const { outcomes, failures, held, left, complete } = await response.json();
+      const lines = [...Object.entries(outcomes).map(([outcome, count]) => `${outcome}: ${count}`), held && `held back: ${held}`, left && `left: ${left}`,
+        ...failures.slice(0, 20).map((each) => `failed: ${each.ns}/${each.name}: ${each.why}`), complete ? "complete" : "incomplete"];
+      result.textContent = lines.filter(Boolean).join("\n");
       announce("sweep finished");
     } catch (error) {
       result.textContent = `The sweep failed: ${error.message}`;
