@@ -28,8 +28,11 @@ const plan = new PlanView({ store, view, select });
 /** Lanes or grid, by the number of pods, until the user chooses. */
 function mode() {
   if (view.mode) return view.mode;
-  return counts.pods > MANY_PODS && !view.query ? "grid" : "lanes";
+  // Back to lanes only well below the limit: a cluster at the limit does not flicker.
+  isCrowd = counts.pods > (isCrowd ? MANY_PODS / 2 : MANY_PODS);
+  return isCrowd && !view.query ? "grid" : "lanes";
 }
+let isCrowd = false;
 
 function setMode(next) {
   view.mode = next;

@@ -102,8 +102,14 @@ function paintKept(ctx, place, life, hits) {
   }
 }
 
-function wordOf([, kind], life, isSecond) {
-  if (kind === "delete" && typeof life.grace === "number") return `DELETE, grace ${life.grace}s`;
+function wordOf(mark, life, isSecond) {
+  const kind = mark[1];
+  if (kind === "delete") {
+    // The node ends every deletion with a DELETE of its own: the first one tells the story, with its own grace.
+    const first = life.marks.find((each) => each[1] === "delete");
+    const grace = /grace (?:of )?(\d+)/.exec(mark[2])?.[1] ?? life.grace;
+    return mark !== first ? "" : typeof grace === "string" || grace > 0 ? `DELETE, grace ${grace}s` : "DELETE";
+  }
   return kind === "created" && isSecond ? "created again" : MARKS[kind]?.[2];
 }
 

@@ -180,6 +180,12 @@ export class Lanes {
         ctx.fillStyle = colours.band;
         ctx.fillRect(-size.label, Math.max(y, AXIS), size.label + size.plot + 14, Math.min(size.row, y + size.row - AXIS));
       }
+      if (this.rows[i].lives.some((life) => life.uid === this.view.selected)) {
+        ctx.globalAlpha = 0.1;
+        ctx.fillStyle = colours.accent;
+        ctx.fillRect(0, Math.max(y, AXIS), size.plot + 14, Math.min(size.row, y + size.row - AXIS));
+        ctx.globalAlpha = 1;
+      }
       ctx.fillStyle = colours.line;
       if (y > AXIS) ctx.fillRect(-size.label, y, size.label + size.plot + 14, 0.5);
     }

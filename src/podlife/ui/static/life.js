@@ -60,7 +60,7 @@ export function describe(life, t, isPresent) {
   if (life.kind === "pod") {
     if (life.node) parts.push(`on ${life.node}`);
     if (isPresent && life.ready) parts.push(`containers ready ${life.ready}`);
-    if (life.restarts) parts.push(`${life.restarts} restarts`);
+    if (isPresent && life.restarts) parts.push(`${life.restarts} restarts`);
   } else {
     if (life.cordoned) parts.push("cordoned");
     if (life.taints?.length) parts.push(`taints ${life.taints.join(", ")}`);

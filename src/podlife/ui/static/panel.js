@@ -31,7 +31,7 @@ export class Panel {
     const life = this.life;
     this.root.hidden = !life;
     if (!life) return;
-    if (!this.offered(life).includes(this.tab)) this.tab = "explain";
+    if (!this.offered(life).includes(this.tab)) this.tab = this.offered(life)[0];
     this.head();
     this.open(this.tab);
     this.root.focus({ preventScroll: true });
@@ -44,6 +44,8 @@ export class Panel {
   }
 
   offered(life) {
+    // A recording has no cluster to ask.
+    if (this.store.isReplay) return ["timeline"];
     return Object.keys(TABS).filter((tab) => (tab !== "logs" || life.kind === "pod") && (tab !== "archive" || (life.kind === "pod" && life.to !== null)));
   }
 
@@ -136,7 +138,9 @@ export class Panel {
       h("li", { class: `ahead ${each.state}` }, h("time", {}, each.at === null ? "later" : clockTime(each.at)), h("span", {}, predictionText(each, at))));
     const marks = life.marks.filter((mark) => mark[0] <= at).map(([time, kind, text, who]) =>
       h("li", { class: `mark ${kind}` }, h("time", { title: dateTime(time) }, clockTime(time)), h("span", {}, text || kind, who ? h("em", {}, ` ${who}`) : null)));
-    return h("ol", { class: "timeline", "aria-label": "Timeline, newest first" }, ...ahead.reverse(), ...marks.reverse());
+    const list = h("ol", { class: "timeline", "aria-label": "Timeline, newest first" }, ...ahead.reverse(), ...marks.reverse());
+    const waits = this.view.at === null && life.waits;
+    return h("div", {}, waits && h("p", { class: life.stuck ? "failure" : "quiet" }, waits), list);
   }
 
   async yaml(life, signal) {
@@ -163,7 +167,7 @@ function causeOf(cause, now) {
 const upcoming = (each, now) => `${each.who} ${each.what}${each.at ? ` (${relative(Date.parse(each.at), now)}, ${clockTime(Date.parse(each.at))})` : ""}`;
 const section = (title, lines) => h("section", {}, h("h3", {}, title), h("ul", {}, ...lines.map((line) => h("li", {}, line))));
 
-export const commandLine = (command) => h("div", { class: "command" }, h("code", { tabindex: "0" }, command), copyButton(command, "Copy"));
+export const commandLine = (command) => h("div", { class: "command" }, h("code", {}, command), copyButton(command, "Copy"));
 
 function copyButton(text, label) {
   const copy = async (event) => {

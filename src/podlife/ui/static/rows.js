@@ -57,7 +57,9 @@ export function buildRows(lives, view) {
 }
 
 function flatten(groups, kind) {
-  const sorted = [...groups.values()].map((each) => ({ ...each, sort: sortKey(each.name) })).sort(bySort);
+  // What waits for a node comes first; pods without an owner, and seldom of interest, last.
+  const place = (name) => (name === "\0nodes" ? "" : name ? sortKey(name) : kind === "node" ? "\0" : "\uffff");
+  const sorted = [...groups.values()].map((each) => ({ ...each, sort: place(each.name) })).sort(bySort);
   /** @type {Row[]} */
   const rows = [];
   for (const each of sorted) {

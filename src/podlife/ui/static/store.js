@@ -127,7 +127,7 @@ export class Store {
       this.connection = "lost";
     }
     this.notify();
-    setTimeout(() => this.retry(), RETRY_MS);
+    setTimeout(() => this.retry(), this.connection === "denied" ? 5 * RETRY_MS : RETRY_MS);
   }
 
   notify() {
