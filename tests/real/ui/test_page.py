@@ -277,7 +277,13 @@ async def test_ten_thousand_pods_are_a_fluid_grid_that_zooms_into_lanes(shown: S
         assert await labels(page) == ["node-1", *(f"app-1-{i}001" if i else "app-1-1" for i in range(10))]
         await page.locator("#search").fill("")
         await visit.until("document.getElementById('lanes-list').offsetHeight > 300000")
-        assert await page.locator("#lanes-list [role=listitem]").count() < 60
+        await page.evaluate("document.getElementById('lanes-scroll').scrollTop = 200000")
+        await visit.until("document.querySelector('#lanes-list [aria-posinset=\"5270\"]') !== null")
+        await page.evaluate("document.getElementById('lanes-scroll').scrollTop = 199900")
+        rows = page.locator("#lanes-list [role=listitem]")
+        assert await rows.count() < 60
+        order = await rows.evaluate_all("all => all.map(each => Number(each.getAttribute('aria-posinset')))")
+        assert order == sorted(order)
         assert await page.evaluate("performance.memory.usedJSHeapSize") < 300e6
 
 

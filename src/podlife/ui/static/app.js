@@ -222,7 +222,8 @@ function start() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   document.documentElement.dataset.theme = localStorage.getItem("podlife-theme") || "";
   dark.addEventListener("change", themed);
-  byId("theme").addEventListener("click", () => setTheme((document.documentElement.dataset.theme || (dark.matches ? "dark" : "light")) === "dark" ? "light" : "dark"));
+  const theme = () => document.documentElement.dataset.theme || (dark.matches ? "dark" : "light");
+  byId("theme").addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
   for (const each of MODES) byId(`mode-${each}`).addEventListener("click", () => setMode(each));
   byId("search").addEventListener("input", (event) => setQuery(event.target.value));
   byId("group").addEventListener("change", (event) => {

@@ -148,7 +148,8 @@ function paintFuture(ctx, place, life, hits) {
   const next = nextAt(life, at);
   const isPresent = at >= place.now;
   const trouble = !isPresent ? "" : life.stuck ? `⚠ ${life.waits || life.stuck}` : life.waits;
-  const note = trouble || (life.kind === "node" && isPresent ? [...(life.cordoned ? ["cordoned"] : []), ...(life.taints || []), ...badConditions(life)].join(", ") : "");
+  const facts = life.kind === "node" && isPresent ? [life.cordoned && "cordoned", ...(life.taints || []), ...badConditions(life)] : [];
+  const note = trouble || facts.filter(Boolean).join(", ");
   if (note) {
     ctx.fillStyle = isPresent && life.stuck ? colours.danger : colours.muted;
     ctx.fillText(fit(ctx, note, width - nowX - 14), nowX + 8, place.text);

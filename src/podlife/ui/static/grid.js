@@ -93,9 +93,9 @@ export class Grid {
         const life = store.lives.get(old.uid) || old;
         const [cx, cy] = [block.x + (i % this.columns) * cell, y + this.head + Math.floor(i / this.columns) * cell];
         if (existsAt(life, at)) paintCell(ctx, stateAt(life, at), cx, cy, cell - 1.5);
-        if (life.stuck && view.at === null) this.frame(ctx, cx - 1, cy - 1, cell + 0.5, cell + 0.5, colours.danger);
-        if (life.uid === view.selected) this.frame(ctx, cx - 1, cy - 1, cell + 0.5, cell + 0.5, colours.text);
-        if (this.isCurrent(index, i)) this.frame(ctx, cx - 2, cy - 2, cell + 2.5, cell + 2.5, colours.accent);
+        if (life.stuck && view.at === null) this.frame(ctx, cx, cy, cell - 1.5, cell - 1.5, colours.danger, cell < 10 ? 1 : 2);
+        if (life.uid === view.selected) this.frame(ctx, cx - 1, cy - 1, cell + 0.5, cell + 0.5, colours.text, 2);
+        if (this.isCurrent(index, i)) this.frame(ctx, cx - 2, cy - 2, cell + 2.5, cell + 2.5, colours.accent, 2);
       });
     });
   }
@@ -107,12 +107,12 @@ export class Grid {
     ctx.globalAlpha = 1;
     ctx.fillStyle = node?.stuck ? colours.danger : colours.muted;
     if (this.head > 5) ctx.fillText(fit(ctx, block.name || "no node", width), block.x, y + 9);
-    if (this.isCurrent(this.blocks.indexOf(block), -1)) this.frame(ctx, block.x - 3, y - 3, width + 6, block.h + 2, colours.accent);
+    if (this.isCurrent(this.blocks.indexOf(block), -1)) this.frame(ctx, block.x - 3, y - 3, width + 6, block.h + 2, colours.accent, 2);
   }
 
-  frame(ctx, x, y, w, hgt, colour) {
+  frame(ctx, x, y, w, hgt, colour, lineWidth) {
     ctx.strokeStyle = colour;
-    ctx.lineWidth = 2;
+    ctx.lineWidth = lineWidth;
     ctx.strokeRect(x, y, w, hgt);
   }
 

@@ -14,7 +14,10 @@ const FUTURE = 0.3;
 const REBUILD_MS = 250;
 
 export class Lanes {
-  /** @param {{store: import("./store.js").Store, view: any, select: (uid: string) => void, pan: (ms: number) => void, zoom: (factor: number) => void, tooltip: import("./tooltip.js").Tooltip}} parts */
+  /**
+   * @param {{store: import("./store.js").Store, view: any, select: (uid: string) => void, pan: (ms: number) => void,
+   *   zoom: (factor: number) => void, tooltip: import("./tooltip.js").Tooltip}} parts
+   */
   constructor(parts) {
     Object.assign(this, parts);
     this.root = byId("lanes");
@@ -88,13 +91,26 @@ export class Lanes {
 
   drawLabels(first, last, size) {
     const at = this.view.at ?? this.store.now();
-    const visible = new Set();
     if (!this.indexes?.has(this.current)) this.current = this.rows.find((row) => row.type !== "group")?.key || "";
-    for (let i = first; i < last; i++) {
+    const shown = [];
+    for (let i = first; i < last; i++) shown.push(i);
+    // The focused row stays, wherever it is: removing it would lose the keyboard's place.
+    const focused = this.indexes?.get(document.activeElement?.dataset.key);
+    if (focused < first) shown.unshift(focused);
+    else if (focused >= last) shown.push(focused);
+    const keys = new Set(shown.map((i) => this.rows[i].key));
+    for (const [key, element] of this.elements) {
+      if (keys.has(key)) continue;
+      element.remove();
+      this.elements.delete(key);
+    }
+    // From the bottom up, each before the one below it: screen readers read them in their order.
+    let below = null;
+    for (const i of shown.reverse()) {
       const row = this.rows[i];
-      visible.add(row.key);
       let element = this.elements.get(row.key);
-      if (!element) this.elements.set(row.key, (element = this.createLabel(row)));
+      if (!element) this.elements.set(row.key, (element = this.createLabel(row, below)));
+      below = element;
       element.style.transform = `translateY(${i * size.row}px)`;
       element.style.height = `${size.row}px`;
       element.style.width = size.label ? `${size.label}px` : "";
@@ -102,21 +118,15 @@ export class Lanes {
       setAttribute(element, "aria-setsize", String(this.rows.length));
       this.updateLabel(element, row, at);
     }
-    for (const [key, element] of this.elements) {
-      // The focused row stays: removing it would lose the keyboard's place.
-      if (visible.has(key) || element.contains(document.activeElement)) continue;
-      element.remove();
-      this.elements.delete(key);
-    }
   }
 
-  createLabel(row) {
+  createLabel(row, below) {
     const name = h("span", { class: "name" });
     const note = h("span", { class: "note" });
     const inner = row.type === "group" ? h("span", { class: "label group" }, name, note)
       : h("button", { class: `label ${row.type}`, type: "button", "data-key": row.key, onclick: () => this.open(row.key) }, name, note);
     const element = h("div", { role: "listitem", class: `row ${row.type}` }, inner);
-    this.list.append(element);
+    this.list.insertBefore(element, below);
     return element;
   }
 
@@ -222,7 +232,10 @@ export class Lanes {
   onKey(event) {
     const index = this.indexes?.get(this.current) ?? 0;
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.layout().row) - 1);
-    const moves = { ArrowDown: [index + 1, 1], ArrowUp: [index - 1, -1], PageDown: [index + page, 1], PageUp: [index - page, -1], Home: [0, 1], End: [this.rows.length - 1, -1] };
+    const moves = {
+      ArrowDown: [index + 1, 1], ArrowUp: [index - 1, -1], PageDown: [index + page, 1], PageUp: [index - page, -1],
+      Home: [0, 1], End: [this.rows.length - 1, -1],
+    };
     if (moves[event.key]) this.focusRow(...moves[event.key]);
     else if (event.key === "ArrowRight") this.stepTo(this.step + 1);
     else if (event.key === "ArrowLeft") this.stepTo(this.step - 1);

@@ -62,7 +62,8 @@ export class Panel {
     const offered = this.offered(life);
     if (this.tabs.dataset.tabs !== offered.join()) {
       this.tabs.dataset.tabs = offered.join();
-      this.tabs.replaceChildren(...offered.map((tab) => h("button", { type: "button", role: "tab", id: `tab-${tab}`, "aria-controls": "panel-body", onclick: () => this.open(tab) }, TABS[tab])));
+      const common = { type: "button", role: "tab", "aria-controls": "panel-body" };
+      this.tabs.replaceChildren(...offered.map((tab) => h("button", { ...common, id: `tab-${tab}`, onclick: () => this.open(tab) }, TABS[tab])));
     }
     for (const button of this.tabs.children) {
       const isOpen = button.id === `tab-${this.tab}`;
@@ -136,8 +137,10 @@ export class Panel {
     const at = this.view.at ?? this.store.now();
     const ahead = nextAt(life, at).map((each) =>
       h("li", { class: `ahead ${each.state}` }, h("time", {}, each.at === null ? "later" : clockTime(each.at)), h("span", {}, predictionText(each, at))));
-    const marks = life.marks.filter((mark) => mark[0] <= at).map(([time, kind, text, who]) =>
-      h("li", { class: `mark ${kind}` }, h("time", { title: dateTime(time) }, clockTime(time)), h("span", {}, text || kind, who ? h("em", {}, ` ${who}`) : null)));
+    const past = life.marks.filter((mark) => mark[0] <= at);
+    const marks = past.map(([time, kind, text, who]) =>
+      h("li", { class: `mark ${kind}` }, h("time", { title: dateTime(time) }, clockTime(time)),
+        h("span", {}, text || kind, who ? h("em", {}, ` ${who}`) : null)));
     const list = h("ol", { class: "timeline", "aria-label": "Timeline, newest first" }, ...ahead.reverse(), ...marks.reverse());
     const waits = this.view.at === null && life.waits;
     return h("div", {}, waits && h("p", { class: life.stuck ? "failure" : "quiet" }, waits), list);
@@ -161,7 +164,8 @@ function causeOf(cause, now) {
     h("h3", {}, `${cause.stuck ? "Stuck" : "Takes its time"}${since}: ${cause.cause}`),
     h("p", {}, cause.text),
     ...cause.upcoming.map((each) => h("p", { class: "quiet" }, `Then: ${upcoming(each, now)}`)),
-    ...cause.commands.flatMap((each, i) => [h("p", { class: "quiet" }, i ? "Or:" : "To unblock it:"), commandLine(each.command), h("p", { class: "risk" }, `Risk: ${each.risk}`)]));
+    ...cause.commands.flatMap((each, i) => [
+      h("p", { class: "quiet" }, i ? "Or:" : "To unblock it:"), commandLine(each.command), h("p", { class: "risk" }, `Risk: ${each.risk}`)]));
 }
 
 const upcoming = (each, now) => `${each.who} ${each.what}${each.at ? ` (${relative(Date.parse(each.at), now)}, ${clockTime(Date.parse(each.at))})` : ""}`;

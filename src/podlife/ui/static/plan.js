@@ -2,6 +2,7 @@
 import { announce, byId, clockTime, h, plural, relative, request } from "./dom.js";
 
 const MOST_SHOWN = 200;
+const MOST_LISTED = 20;
 const REFRESH_MS = 10000;
 
 /** Pods that a sweep waits for: what a policy lets go later has the name of its rule, and is left to a later sweep. */
@@ -44,7 +45,9 @@ export class PlanView {
     const sweep = byId("plan-sweep");
     sweep.hidden = !store.hello?.actions;
     sweep.disabled = !plan.now.length && !quarantined(plan).length;
-    byId("plan-note").textContent = `${store.hello?.policy ? `Policy ${store.hello.policy}` : "Default policy"} · planned at ${clockTime(plan.at)} · ${store.hello?.actions ? "sweeps allowed" : "read-only"}`;
+    const { policy, actions } = store.hello || {};
+    const notes = [policy ? `Policy ${policy}` : "Default policy", `planned at ${clockTime(plan.at)}`, actions ? "sweeps allowed" : "read-only"];
+    byId("plan-note").textContent = notes.join(" · ");
     this.body.replaceChildren(
       this.part("Now", plan.now, plan.counts?.now, "The next sweep would delete these pods.", () => "now"),
       this.part("Later", plan.later, plan.counts?.later, "These pods become collectable.", (item) => `${relative(item.at, plan.at)}, ${clockTime(item.at)}`),
@@ -82,10 +85,13 @@ export class PlanView {
     const reasons = new Map();
     for (const item of now) reasons.set(item.reason, (reasons.get(item.reason) || 0) + 1);
     const why = [...reasons].map(([reason, count]) => `${count} ${reason}`).join(", ");
-    const parts = [now.length && `${plural(counts?.now ?? now.length, "pod")} now (${why})`, waiting.length && `${plural(waiting.length, "pod")} after quarantine`];
-    byId("sweep-question").textContent = `Delete ${parts.filter(Boolean).join(" and ")}?`;
+    const first = now.length && `${plural(counts?.now ?? now.length, "pod")} now (${why})`;
+    const then = waiting.length && `${plural(waiting.length, "pod")} after quarantine`;
+    byId("sweep-question").textContent = `Delete ${[first, then].filter(Boolean).join(" and ")}?`;
     const all = [...now, ...waiting];
-    byId("sweep-list").replaceChildren(...all.slice(0, 20).map((item) => h("li", {}, `${item.ns}/${item.name}`)), ...(all.length > 20 ? [h("li", {}, `… and ${all.length - 20} more`)] : []));
+    const names = all.slice(0, MOST_LISTED).map((item) => `${item.ns}/${item.name}`);
+    if (all.length > MOST_LISTED) names.push(`… and ${all.length - MOST_LISTED} more`);
+    byId("sweep-list").replaceChildren(...names.map((name) => h("li", {}, name)));
     byId("sweep-answer").value = "";
     byId("sweep-result").textContent = "";
     byId("sweep-go").disabled = false;

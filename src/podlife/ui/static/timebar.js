@@ -83,7 +83,8 @@ export class Timebar {
     const at = view.at ?? to;
     const isFollowing = view.at === null;
     if (document.activeElement !== this.slider || isFollowing || this.speed) this.slider.value = String(Math.round(((at - from) / (to - from)) * SLIDER));
-    const text = isFollowing ? `${clockTime(at)}${store.isReplay ? ", end of the recording" : ", now"}` : `${clockTime(at)}, ${duration(to - at)} ${store.isReplay ? "before the end" : "ago"}`;
+    const end = store.isReplay ? ["end of the recording", "before the end"] : ["now", "ago"];
+    const text = `${clockTime(at)}, ${isFollowing ? end[0] : `${duration(to - at)} ${end[1]}`}`;
     setText(byId("clock"), text);
     this.slider.setAttribute("aria-valuetext", text);
     byId("follow").setAttribute("aria-pressed", String(isFollowing));
