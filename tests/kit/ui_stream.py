@@ -113,6 +113,7 @@ class UiStream:
             hello or {}
         )
         self.status = 200
+        self.heartbeat = {"live": True, "missing": self.hello["missing"]}
         self.sweeps: list[Life] = []
         self.log = "line 4\nline 5\n\x1b[31m<img src=x onerror=alert(1)>\x1b[0m\n"
         self.connections = 0
@@ -150,7 +151,7 @@ class UiStream:
         self._queues.add(queue)
         self.connections += 1
         try:
-            while (next_message := await queue.get()) is not None:
+            while (next_message := await self._next(queue)) is not None:
                 event, data = next_message
                 await response.write(f"event: {event}\ndata: {json.dumps(data)}\n\n".encode())
         except ConnectionResetError:
@@ -158,6 +159,13 @@ class UiStream:
         finally:
             self._queues.discard(queue)
         return response
+
+    async def _next(self, queue: asyncio.Queue[tuple[str, Any] | None]) -> tuple[str, Any] | None:
+        try:
+            async with asyncio.timeout(5):
+                return await queue.get()
+        except TimeoutError:
+            return "status", {"now": at(0), **self.heartbeat}
 
     async def api(self, request: web.Request) -> web.Response:
         what = request.path.rpartition("/")[2]

@@ -153,7 +153,7 @@ async def test_names_and_messages_of_the_cluster_are_never_markup(shown: Shown) 
         await row(visit.page, hostile).click()
         await expect(visit.page.locator("#panel-title")).to_have_text(hostile)
         assert await visit.page.locator("img").count() == 0
-        assert await visit.page.title() == "podlife"
+        assert await visit.page.title() == "1 stuck · podlife"
 
 
 async def test_search_keeps_what_matches(shown: Shown) -> None:
@@ -199,23 +199,26 @@ async def test_a_recording_is_played_from_its_start(shown: Shown) -> None:
 
 
 async def test_a_lost_connection_is_said_and_everything_is_read_again(shown: Shown) -> None:
-    async with shown([pod("web-1", segs=[(-60, "ready")])], allowed=["Failed to load", "ERR_"]) as (
-        visit,
-        ui,
-    ):
-        ui.lives = {}
-        ui.send("status", {"now": at(0), "live": False, "missing": ["leases (403 Forbidden)"]})
-        await expect(visit.page.locator("#banner-lost")).to_contain_text("The API server does not respond")
-        await expect(visit.page.locator("#banner-missing")).to_contain_text("leases (403 Forbidden)")
-        ui.cut()
-        await until(lambda: ui.connections == 2)
-        await expect(visit.page.locator("#banner-lost")).to_be_hidden()
+    life = pod("web-1", segs=[(-60, "ready")])
+    async with shown([life], allowed=["Failed to load", "ERR_"]) as (visit, ui):
+        lost, missing, panel = (
+            visit.page.locator(each) for each in ("#banner-lost", "#banner-missing", "#panel")
+        )
+        await row(visit.page, "web-1").click()
+        ui.heartbeat = {"live": False, "missing": ["leases (403 Forbidden)"]}
+        await expect(lost).to_contain_text("The API server does not respond")
+        await expect(missing).to_contain_text("leases (403 Forbidden)")
+        ui.heartbeat = {"live": True, "missing": []}
+        for connections, lives in ((2, {life["uid"]: life}), (3, {})):
+            ui.lives = lives
+            ui.cut()
+            await until(lambda wanted=connections: ui.connections == wanted)
+            await expect(lost).to_be_hidden()
+            await expect(panel).to_be_visible(visible=bool(lives))
         await expect(visit.page.locator("#empty-title")).to_have_text("No pods yet")
         ui.status = 403
         ui.cut()
-        await expect(visit.page.locator("#banner-lost")).to_contain_text(
-            "open the address that podlife ui printed"
-        )
+        await expect(lost).to_contain_text("open the address that podlife ui printed")
 
 
 async def test_the_plan_is_read_only_unless_actions_are_allowed(shown: Shown) -> None:

@@ -105,6 +105,7 @@ function count() {
   }
   counts = next;
   setText(byId("count-all"), `${plural(counts.pods, "pod")} · ${plural(counts.nodes, "node")}`);
+  document.title = counts.stuck ? `${counts.stuck} stuck · podlife` : "podlife";
   setText(byId("count-stuck"), `${counts.stuck.toLocaleString("en")} stuck`);
   setText(byId("count-failed"), `${counts.failed.toLocaleString("en")} failed`);
   byId("count-stuck").classList.toggle("bad", counts.stuck > 0);
@@ -134,8 +135,9 @@ function drawState() {
 
 function drawEmpty(current) {
   const shown = current === "lanes" ? lanes.rows.length : grid.blocks.length;
-  const empty = byId("empty");
-  empty.hidden = current === "plan" || shown > 0 || !store.isSynced;
+  // A few nodes without pods leave room to say what to do next.
+  const isEmpty = shown === 0 || (!view.query && view.at === null && counts.pods === 0 && shown <= 3);
+  byId("empty").hidden = current === "plan" || !isEmpty || !store.isSynced;
   setText(byId("empty-title"), view.query ? `Nothing matches “${view.query}”` : "No pods yet");
   setText(byId("empty-text"), view.query ? "Press Esc in the search field to show everything." : "Create one, and its life appears here:");
   byId("empty-command").hidden = Boolean(view.query);

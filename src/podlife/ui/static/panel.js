@@ -84,8 +84,10 @@ export class Panel {
 
   /** After changes: the head at once, the explanation when the last one is old enough. */
   changed(uids) {
-    if (!this.uid || !uids.has(this.uid)) return;
-    if (!this.life) return this.close();
+    if (!this.uid) return;
+    // After a new start of the stream the life may come again.
+    if (!this.life) return this.store.isSynced && this.close();
+    if (!uids.has(this.uid)) return;
     this.head();
     if (this.tab === "timeline") this.open("timeline");
     if (this.tab !== "explain" || this.timer || this.life.to !== null) return;
