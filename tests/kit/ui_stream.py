@@ -176,8 +176,11 @@ class UiStream:
             return web.json_response(STORY["plan"] | {"at": at(0), "later": later})
         if what == "yaml":
             return web.Response(text="apiVersion: v1\nkind: Pod\nmetadata:\n  name: <b>bold</b>\n")
-        if what == "log":
+        if what == "log" and request.query.get("container") == "app":
             return web.Response(text=self.log)
+        if what == "log":
+            error = "a container name must be specified for pod x, choose one of: [app proxy]"
+            return web.json_response({"error": error}, status=400)
         return web.json_response({"error": "no archive: name one with --archive"}, status=404)
 
     async def sweep(self, request: web.Request) -> web.Response:

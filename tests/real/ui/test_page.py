@@ -122,7 +122,7 @@ async def test_a_prediction_becomes_the_event_or_is_missed(shown: Shown) -> None
 
 
 async def test_a_click_explains_with_commands_logs_and_yaml(shown: Shown) -> None:
-    async with shown(story()) as (visit, _):
+    async with shown(story(), allowed=["status of 400"]) as (visit, _):
         page = visit.page
         await row(page, "backup-0").click()
         panel = page.locator("#panel")
@@ -135,6 +135,7 @@ async def test_a_click_explains_with_commands_logs_and_yaml(shown: Shown) -> Non
         )
         await page.get_by_role("tab", name="Logs").click()
         await expect(panel.locator("pre")).to_have_text(re.compile(r"line 5\n<img src=x onerror=alert\(1\)>"))
+        assert await panel.get_by_label("Container").locator("option").all_inner_texts() == ["app", "proxy"]
         await page.get_by_role("tab", name="YAML").click()
         await expect(panel.locator("pre")).to_contain_text("name: <b>bold</b>")
         await page.keyboard.press("Escape")
@@ -293,7 +294,8 @@ async def test_ten_thousand_pods_are_a_fluid_grid_that_zooms_into_lanes(shown: S
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_axe_finds_no_violation(shown: Shown, width: int, scheme: str) -> None:
-    async with shown(story(), hello={"missing": ["nodes"]}, width=width, color_scheme=scheme) as (visit, _):
+    more = {"width": width, "color_scheme": scheme, "allowed": ["status of 400"]}
+    async with shown(story(), hello={"missing": ["nodes"]}, **more) as (visit, _):
         page = visit.page
         assert await _violations(page) == {}
         assert await page.evaluate("document.scrollingElement.scrollWidth") <= width

@@ -5,7 +5,7 @@
  * @typedef {{uid: string, kind: "pod"|"node", ns: string, name: string, node?: string, owner?: {kind: string, name: string}|null,
  *   labels?: Record<string, string>, from: number, to: number|null, segs: [number, string][], marks: [number, string, string, string][],
  *   next: Prediction[], stage: string, waits: string, stuck: string, ready?: string, restarts?: number, deleted?: number|null,
- *   grace?: number|null, taints?: string[], conditions?: Record<string, string>, cordoned?: boolean, containers?: string[], sort?: string}} Life
+ *   grace?: number|null, taints?: string[], conditions?: Record<string, string>, cordoned?: boolean, sort?: string}} Life
  */
 import { clockTime, duration, relative } from "./dom.js";
 

@@ -10,9 +10,7 @@ const CONTROL = /\u001b\[[0-9;?]*[A-Za-z]|[\u0000-\u0008\u000b-\u001f\u007f]/g;
 export function showLogs(life, path, signal) {
   const text = h("pre", { class: "log", tabindex: "0", "aria-label": `Log of ${life.name}` });
   const failure = h("p", { class: "failure", role: "alert", hidden: true });
-  const names = life.containers || [];
-  const container = names.length > 1 ? h("select", { "aria-label": "Container" }, ...names.map((name) => h("option", {}, name)))
-    : h("input", { "aria-label": "Container", placeholder: names[0] || "container", size: "12", spellcheck: "false" });
+  const container = h("select", { "aria-label": "Container", hidden: true });
   const follow = h("input", { type: "checkbox", id: "log-follow", checked: life.to === null });
   const previous = h("input", { type: "checkbox", id: "log-previous" });
   let current = null;
@@ -29,6 +27,12 @@ export function showLogs(life, path, signal) {
       if (!text.textContent) text.append(h("span", { class: "quiet" }, "no output yet"));
     } catch (error) {
       if (stop.signal.aborted) return;
+      const names = namesIn(error.message);
+      if (names.length && !container.value) {
+        container.replaceChildren(...names.map((name) => h("option", {}, name)));
+        container.hidden = false;
+        return read();
+      }
       failure.textContent = error.message;
       failure.hidden = false;
     }
@@ -38,6 +42,9 @@ export function showLogs(life, path, signal) {
   const tools = h("div", { class: "tools" }, container, h("label", {}, follow, " follow"), h("label", {}, previous, " previous"));
   return h("div", { class: "logs" }, tools, failure, text);
 }
+
+/** Asked without a container, the API server lists those of a pod that has several. */
+const namesIn = (message) => [...message.matchAll(/: \[([^\]]+)\]/g)].flatMap((match) => match[1].split(" "));
 
 async function pour(response, element) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
