@@ -2,9 +2,9 @@
 
 `find` looks where envtest looks (KUBEBUILDER_ASSETS), then on PATH, then in the user's cache. `python
 tools/real_parts.py` makes what is missing: built from the Go modules beside this file, or unpacked from Debian's
-packages: containerd and its company always, etcd where there is no Go. Nothing is ever put into the checkout. Needs
-only the standard library, since it runs before anything is installed. A part appears in the cache whole or not at
-all, and two runs at once build once.
+packages: containerd and its company always, etcd where there is no Go. Chromium needs many libraries: as root, it is
+installed as a package. Nothing is ever put into the checkout. Needs only the standard library, since it runs before
+anything is installed. A part appears in the cache whole or not at all, and two runs at once build once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ DEBIAN = {
     "busybox-static": ("busybox-static", "bin/busybox"),
 }
 KUBERNETES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
-PARTS = (*KUBERNETES, *DEBIAN)
+BROWSER = "chromium"
+PARTS = (*KUBERNETES, *DEBIAN, BROWSER)
 # A cold build takes about 7 minutes on two cores; a machine that needs longer than this has another problem.
 BUILD_SECONDS = 3600
 VERSION_PACKAGE = "k8s.io/component-base/version"
@@ -94,7 +95,7 @@ def find(part: str) -> Path | None:
 
 def _is_recent(part: str, program: str) -> bool:
     """The tests compare with one minor version of Kubernetes: programs of another answer otherwise."""
-    if part in ("etcd", "kwok") or part in DEBIAN:
+    if part in ("etcd", "kwok", BROWSER) or part in DEBIAN:
         return True
     arguments = ["version", "--client", "-o", "json"] if part == "kubectl" else ["--version"]
     try:
@@ -122,6 +123,9 @@ def prepare(parts: Sequence[str] = PARTS) -> None:
             if find(part) is not None:
                 continue
             started = time.monotonic()
+            if part == BROWSER:
+                _install(part)
+                continue
             folder = _folder_of(part)
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
@@ -152,6 +156,17 @@ def _make(part: str, scratch: Path) -> dict[str, Path]:
     if part == "etcd" and shutil.which("go") is None:
         return {part: _unpack(part, "etcd-server", scratch) / "usr" / "bin" / "etcd"}
     return {part: _build(part, scratch)}
+
+
+def _install(package: str) -> None:
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        raise PartsError(f"{package} is missing: install it, or put one on PATH")
+    _say(f"installing Debian's package {package}")
+    install = ["apt-get", "install", "--yes", "--no-install-recommends", package]
+    if _run(install, cwd=MODULE, seconds=900) != "":
+        _run(["apt-get", "update"], cwd=MODULE, seconds=300)
+        if failure := _run(install, cwd=MODULE, seconds=900):
+            raise PartsError(f"apt-get could not install {package}: {failure}")
 
 
 def _unpack(part: str, package: str, scratch: Path) -> Path:

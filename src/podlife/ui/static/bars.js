@@ -1,0 +1,256 @@
+// One row of the lanes on a canvas: states as bars, marks, the steps of a deletion, and what comes next to the right of now.
+import { clockTime, duration } from "./dom.js";
+import { MARKS, badConditions, fullName, isMissed, nextAt, predictionText } from "./life.js";
+import { colours, fit, paintState } from "./paint.js";
+
+/**
+ * The place of a row: `x(t)` in pixels, `y` its top, `at` the time that counts as now.
+ * @typedef {{x: (t: number) => number, width: number, nowX: number, at: number, now: number, y: number, text: number, bar: number, barHeight: number}} Place
+ * @typedef {{x: number, y: number, w: number, h: number, uid: string, lines: string[]}} Hit what can be pointed at
+ */
+
+const NEAR = 9;
+
+/** @param {Hit[]} hits filled with what was drawn */
+export function paintRow(ctx, place, row, hits) {
+  // From the right: the newest words get the room.
+  let limit = place.nowX - 6;
+  for (let i = row.lives.length - 1; i >= 0; i--) {
+    paintBar(ctx, place, row.lives[i]);
+    limit = paintMarks(ctx, place, row.lives[i], hits, limit, i > 0);
+  }
+  const life = row.lives.findLast((each) => each.from <= place.at);
+  if (life && (life.to === null || life.to > place.at)) paintFuture(ctx, place, life, hits);
+}
+
+function paintBar(ctx, place, life) {
+  const { x, at, bar, barHeight, width } = place;
+  const end = life.to ?? Infinity;
+  // A node's bar is thin: what runs on it stands out.
+  const [top, height] = life.kind === "node" ? [bar + 3, barHeight - 6] : [bar, barHeight];
+  const before = life.segs.length ? life.segs : [[life.from, ""]];
+  before.forEach(([start, state], i) => {
+    const stop = Math.min(before[i + 1]?.[0] ?? Infinity, end);
+    const [x0, x1] = [Math.max(0, x(start)), Math.min(x(Math.min(stop, at)), width)];
+    // A little over the next one: no seam between two states.
+    const overlap = stop < at ? 0.6 : 0;
+    if (start <= at && x1 > 0 && x0 < width) paintState(ctx, state, x0, top, Math.max(x1 - x0 + overlap, 1.5), height);
+    // After the time that is looked at: what came of it, as a thin line.
+    if (stop > at && at < place.now) {
+      const [g0, g1] = [Math.max(x(Math.max(start, at)), 0), Math.min(x(Math.min(stop, place.now)), width)];
+      if (g1 > g0) {
+        ctx.globalAlpha = 0.5;
+        paintState(ctx, state, g0, bar + barHeight / 2 - 1.5, g1 - g0, 3);
+        ctx.globalAlpha = 1;
+      }
+    }
+  });
+}
+
+/** Marks that would cover each other become one, drawn as the most important of them. */
+function clusters(marks, place) {
+  const found = [];
+  for (const mark of marks) {
+    if (mark[0] > place.at) break;
+    const x = place.x(mark[0]);
+    if (x < -20 || x > place.width) continue;
+    const last = found[found.length - 1];
+    if (last && x - last.x < NEAR) {
+      last.marks.push(mark);
+      if (importance(mark) >= importance(last.top)) last.top = mark;
+    } else {
+      found.push({ x, top: mark, marks: [mark] });
+    }
+  }
+  return found;
+}
+
+const importance = (mark) => MARKS[mark[1]]?.[1] ?? 0;
+
+/** @returns {number} where the room for words of earlier lives ends */
+function paintMarks(ctx, place, life, hits, limit, isSecond) {
+  const { bar, barHeight } = place;
+  const middle = bar + barHeight / 2;
+  paintKept(ctx, place, life, hits);
+  for (const { x, top, marks } of clusters(life.marks, place).reverse()) {
+    const [glyph, rank] = MARKS[top[1]] || ["·", 0];
+    paintGlyph(ctx, x, middle, glyph, rank, barHeight);
+    hits.push({ x: x - 7, y: bar - 2, w: 14, h: barHeight + 4, uid: life.uid, lines: markLines(life, marks) });
+    const label = [...new Set(marks.map((mark) => wordOf(mark, life, isSecond)))].filter(Boolean).join(" · ");
+    if (!label) continue;
+    const w = ctx.measureText(label).width;
+    const left = Math.min(x - 4, limit - w);
+    if (left < 0 || x - left > w + 8) continue;
+    ctx.fillStyle = rank >= 8 ? colours.text : colours.muted;
+    ctx.fillText(label, left, place.text);
+    limit = left - 8;
+  }
+  return limit;
+}
+
+/** Predictions that came true, where they did. */
+function paintKept(ctx, place, life, hits) {
+  const middle = place.bar + place.barHeight / 2;
+  for (const each of life.next) {
+    if (each.state !== "happened" || each.until === null || each.until > place.at) continue;
+    const x = place.x(each.until);
+    if (x < 0) continue;
+    ctx.strokeStyle = colours.accent;
+    paintDiamond(ctx, x, middle, false);
+    const lines = [fullName(life), `${clockTime(each.until)}  as predicted: ${each.who} ${each.what}`];
+    hits.push({ x: x - 7, y: place.bar - 2, w: 14, h: place.barHeight + 4, uid: life.uid, lines });
+  }
+}
+
+function wordOf(mark, life, isSecond) {
+  const kind = mark[1];
+  if (kind === "delete") {
+    // The node ends every deletion with a DELETE of its own: the first one tells the story, with its own grace.
+    const first = life.marks.find((each) => each[1] === "delete");
+    const grace = /grace (?:of )?(\d+)/.exec(mark[2])?.[1] ?? life.grace;
+    return mark !== first ? "" : typeof grace === "string" || grace > 0 ? `DELETE, grace ${grace}s` : "DELETE";
+  }
+  return kind === "created" && isSecond ? "created again" : MARKS[kind]?.[2];
+}
+
+function paintGlyph(ctx, x, y, glyph, rank, height) {
+  if (rank === 0 || glyph === "│") {
+    ctx.fillStyle = colours.text;
+    ctx.globalAlpha = rank === 0 ? 0.45 : 0.8;
+    ctx.fillRect(x - 0.75, y - height / 2, 1.5, height);
+    ctx.globalAlpha = 1;
+    return;
+  }
+  ctx.fillStyle = colours.surface;
+  ctx.strokeStyle = glyph === "!" || glyph === "K" || glyph === "⏏" ? colours.danger : colours.text;
+  ctx.lineWidth = 1.2;
+  ctx.beginPath();
+  if (/[DPTK]/.test(glyph)) ctx.roundRect(x - 6, y - 6.5, 12, 13, 3);
+  else ctx.arc(x, y, 5.5, 0, 7);
+  ctx.fill();
+  ctx.stroke();
+  ctx.fillStyle = ctx.strokeStyle;
+  ctx.textAlign = "center";
+  const font = ctx.font;
+  ctx.font = `600 9px ${font.slice(font.indexOf("px") + 3)}`;
+  ctx.fillText(glyph, x, y + 3.2);
+  ctx.font = font;
+  ctx.textAlign = "left";
+}
+
+function markLines(life, marks) {
+  const shown = marks.slice(-8).map(([at, kind, text, who]) => `${clockTime(at)}  ${text || kind}${who ? `  [${who}]` : ""}`);
+  return [fullName(life), ...(marks.length > 8 ? [`${marks.length - 8} earlier`] : []), ...shown];
+}
+
+function paintFuture(ctx, place, life, hits) {
+  const { nowX, width, at } = place;
+  const next = nextAt(life, at);
+  const isPresent = at >= place.now;
+  const trouble = !isPresent ? "" : life.stuck ? `⚠ ${life.waits || life.stuck}` : life.waits;
+  const facts = life.kind === "node" && isPresent ? [life.cordoned && "cordoned", ...(life.taints || []), ...badConditions(life)] : [];
+  const note = trouble || facts.filter(Boolean).join(", ");
+  if (note) {
+    ctx.fillStyle = isPresent && life.stuck ? colours.danger : colours.muted;
+    ctx.fillText(fit(ctx, note, width - nowX - 14), nowX + 8, place.text);
+    hits.push({ x: nowX, y: place.y, w: width - nowX, h: 16, uid: life.uid, lines: [fullName(life), ...wrap(note)] });
+  }
+  paintPredictions(ctx, place, life, next, hits);
+}
+
+function paintPredictions(ctx, place, life, next, hits) {
+  const { x, nowX, width, at, bar, barHeight } = place;
+  const middle = bar + barHeight / 2;
+  let free = nowX + 8;
+  next.forEach((each, i) => {
+    const missed = isMissed(each, at);
+    const px = each.at === null ? null : x(each.at);
+    ctx.strokeStyle = ctx.fillStyle = missed ? colours.danger : colours.accent;
+    if (px !== null && px > 0) {
+      const [from, to] = [Math.min(px, nowX), Math.min(Math.max(px, nowX), width)];
+      ctx.setLineDash([2, 3]);
+      ctx.lineWidth = 1.5;
+      ctx.beginPath();
+      ctx.moveTo(from, middle);
+      ctx.lineTo(to, middle);
+      ctx.stroke();
+      ctx.setLineDash([]);
+      if (px < width) paintDiamond(ctx, px, middle, missed);
+    }
+    const lines = [fullName(life), predictionText(each, at), ...(each.at === null ? [] : [clockTime(each.at)])];
+    const isShown = px !== null && px > nowX - 6 && px < width;
+    if (px !== null && px < width && px > 0) hits.push({ x: px - 7, y: bar - 2, w: 14, h: barHeight + 4, uid: life.uid, lines });
+    // Beside its diamond where there is room until the next one, otherwise right of now if it is the first.
+    const start = Math.max(isShown ? px + 9 : free, free);
+    const following = next[i + 1]?.at;
+    const end = following && x(following) > start ? Math.min(x(following) - 10, width) : width;
+    const words = isShown ? predictionText(each, at).replace(/^in /, "") : predictionText(each, at);
+    const text = fit(ctx, words, end - start - 4);
+    if (!text || (i > 0 && !isShown)) return;
+    const w = ctx.measureText(text).width;
+    ctx.fillStyle = colours.surface;
+    ctx.fillRect(start - 2, middle - 7, w + 4, 14);
+    ctx.fillStyle = missed ? colours.danger : colours.text;
+    ctx.fillText(text, start, middle + 4);
+    hits.push({ x: start, y: bar - 2, w, h: barHeight + 4, uid: life.uid, lines });
+    free = start + w + 10;
+  });
+}
+
+function paintDiamond(ctx, x, y, missed) {
+  ctx.beginPath();
+  ctx.moveTo(x, y - 6);
+  ctx.lineTo(x + 6, y);
+  ctx.lineTo(x, y + 6);
+  ctx.lineTo(x - 6, y);
+  ctx.closePath();
+  const colour = ctx.strokeStyle;
+  ctx.fillStyle = colours.surface;
+  ctx.fill();
+  ctx.stroke();
+  if (!missed) return;
+  ctx.fillStyle = colour;
+  ctx.fillRect(x - 0.8, y - 3.5, 1.6, 4.5);
+  ctx.fillRect(x - 0.8, y + 2, 1.6, 1.6);
+}
+
+/** Long messages in lines of about 70 characters. */
+function wrap(text) {
+  return text.match(/.{1,70}(?:\s|$)|.{1,70}/g)?.slice(0, 6) || [];
+}
+
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600].map((s) => s * 1000);
+
+/** The axis above the lanes: round local times, and now. */
+export function paintAxis(ctx, place, span, height, isFollowing) {
+  const step = STEPS.find((each) => (each / span) * place.width >= 76) || 43200000;
+  const shift = new Date(place.at).getTimezoneOffset() * 60000;
+  const [t0, t1] = [place.at - (place.nowX / place.width) * span, place.at + (1 - place.nowX / place.width) * span];
+  const label = isFollowing ? `now ${clockTime(place.at)}` : clockTime(place.at);
+  ctx.font = `600 11px ${ctx.font.slice(ctx.font.indexOf("px") + 3)}`;
+  const w = ctx.measureText(label).width + 12;
+  const left = Math.min(place.nowX - w / 2, place.width - w);
+  const font = ctx.font.replace(/^(600|bold) /, "");
+  ctx.fillStyle = colours.accent;
+  ctx.beginPath();
+  ctx.roundRect(left, 3, w, 17, 4);
+  ctx.fill();
+  ctx.fillStyle = colours.surface;
+  ctx.fillText(label, left + 6, 15.5);
+  ctx.font = font;
+  const ticks = [];
+  for (let t = Math.ceil((t0 - shift) / step) * step + shift; t < place.at; t += step) ticks.push(t);
+  for (let t = place.at + step; t < t1; t += step) ticks.push(t);
+  for (const t of ticks) {
+    const x = place.x(t);
+    ctx.fillStyle = colours.line;
+    ctx.fillRect(x, 22, 1, height - 22);
+    const text = t > place.at ? `+${duration(t - place.at)}` : clockTime(t, step < 60000);
+    const width = ctx.measureText(text).width;
+    if (x - width / 2 < left + w + 6 && x + width / 2 > left - 6) continue;
+    ctx.fillStyle = colours.muted;
+    ctx.fillText(text, Math.max(x - width / 2, 2), 15.5);
+  }
+  ctx.fillStyle = colours.accent;
+  ctx.fillRect(place.nowX - 0.75, 20, 1.5, height - 20);
+}
