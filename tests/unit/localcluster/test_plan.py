@@ -46,9 +46,9 @@ async def test_the_page_has_a_random_token_and_the_settings_of_the_collector() -
     first, second = plan_of(pod_gc_quarantine_seconds=7.0).make_ui(), plan_of().make_ui()
     assert first is not None
     assert second is not None
-    assert first.order["quarantine_seconds"] == 7.0
-    assert first.order["token"] != second.order["token"]
-    assert json.loads(json.dumps(first.order)) == first.order
+    assert first.config["quarantine_seconds"] == 7.0
+    assert first.config["token"] != second.config["token"]
+    assert json.loads(json.dumps(first.config)) == first.config
     assert plan_of(ui=False).make_ui() is None
 
 
