@@ -218,7 +218,13 @@ def build_command(part: str, output: Path) -> list[str]:
 
 def _run(command: list[str], *, cwd: Path, seconds: float) -> str:
     """Empty when it went well, otherwise the last line that the program said."""
-    environment = {**os.environ, "GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0"}
+    environment = {
+        **os.environ,
+        "GOFLAGS": "",
+        "GOWORK": "off",
+        "CGO_ENABLED": "0",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
     try:
         done = subprocess.run(
             command,
