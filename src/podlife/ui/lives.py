@@ -96,7 +96,11 @@ class Lives:
             start = _created(named.creation_timestamp, now)
             life = PodLife(uid=uid, kind="pod", ns=named.namespace, name=named.name, start=start)
             entry = self._entries[uid] = _Entry(life, pod, milliseconds(now))
+        is_first_delete = bool(named.deletion_timestamp and not entry.seen.metadata.deletion_timestamp)
         entry.seen, entry.seen_at = pod, milliseconds(now)
+        if is_first_delete:
+            # Not coalesced with what follows: the node's own DELETE, moments later, has no grace period.
+            self._compute(entry, self._world(now))
         self._dirty[uid] = None
 
     def put_node(self, node: SeenNode, now: datetime) -> None:

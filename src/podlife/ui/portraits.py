@@ -62,7 +62,10 @@ def draw_pod(life: PodLife, pod: Object, world: ClusterSnapshot, seen_at: int) -
     life.restarts = sum(int(each.get("restartCount") or 0) for each in statuses)
     asked_at = deleted_at(pod)
     life.deleted = None if asked_at is None else milliseconds(asked_at)
-    life.grace = metadata(pod).get("deletionGracePeriodSeconds")
+    # The node's final DELETE sets it to 0; what counts is how long the pod was given.
+    life.grace = (
+        metadata(pod).get("deletionGracePeriodSeconds") or life.grace or (0 if life.deleted else None)
+    )
     life.mark(found.timeline)
     _judge(life, found)
     return found

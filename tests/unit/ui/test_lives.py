@@ -177,6 +177,19 @@ def test_a_deletion_is_marked_step_by_step(world: World) -> None:
     assert "grace 30 s" in next(mark[2] for mark in life.marks if mark[1] == "delete")
 
 
+def test_a_pod_that_ends_at_once_still_shows_the_grace_it_was_given(world: World) -> None:
+    world.pod(ready_pod())
+    for grace in (30, 0):
+        last = ready_pod(deletionTimestamp=format_time(at(seconds=grace)), deletionGracePeriodSeconds=grace)
+        world.lives.put_pod(msgspec.json.decode(encode(last), type=SeenPod), NOW)
+    world.gone(last, NOW)
+    life = world.lives.get(last["metadata"]["uid"])
+    assert isinstance(life, PodLife)
+    assert life.grace == 30
+    deletes = [text for _, kind, text, _ in life.marks if kind == "delete"]
+    assert "grace 30 s" in deletes[0], deletes
+
+
 def test_a_container_that_was_killed_in_its_grace_is_marked_as_killed(world: World) -> None:
     ended = {"terminated": {"finishedAt": format_time(at(seconds=2)), "exitCode": 137}}
     pod = ready_pod(**deleted(30, seconds=0))
