@@ -86,6 +86,7 @@ function recall() {
 }
 
 let wanted = "";
+let wasSynced = false;
 let counts = { pods: 0, nodes: 0, stuck: 0, failed: 0 };
 let counted = 0;
 let countedAt = null;
@@ -118,7 +119,7 @@ const CONNECTIONS = {
 
 function drawState() {
   const connection = store.connection !== "connected" ? CONNECTIONS[store.connection]
-    : store.isReplay ? "replay" : store.isLive ? (store.isSynced ? "live" : "reading the cluster") : "the API server does not respond";
+    : store.isReplay ? "replay" : store.isLive ? (wasSynced ? "live" : "reading the cluster") : "the API server does not respond";
   const element = byId("connection");
   element.dataset.state = store.connection === "connected" && store.isLive ? "good" : store.connection === "connecting" ? "" : "bad";
   if (element.textContent !== connection) announce(`podlife: ${connection}`);
@@ -148,7 +149,7 @@ let timer = 0;
 
 /** Ask for a frame; `force` rebuilds the rows in it. */
 function draw(force = false) {
-  if (force) lanes.builtAt = grid.builtAt = counted = 0;
+  if (force) lanes.builtAt = grid.builtAt = counted = -Infinity;
   if (isPending) return;
   isPending = true;
   requestAnimationFrame(frame);
@@ -248,7 +249,9 @@ function start() {
       select(wanted);
       wanted = "";
     }
-    draw();
+    // The complete picture is shown at once; later changes of rows wait for their pace.
+    draw(store.isSynced && !wasSynced);
+    wasSynced = store.isSynced;
   });
   store.connect();
 }

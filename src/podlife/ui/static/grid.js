@@ -20,7 +20,7 @@ export class Grid {
     this.canvas = byId("grid-canvas");
     this.blocks = [];
     this.current = { block: 0, cell: -1 };
-    this.builtAt = 0;
+    this.builtAt = -Infinity;
     this.built = "";
     this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
     this.scroller.addEventListener("pointermove", (event) => this.onPoint(event));

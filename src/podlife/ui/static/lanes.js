@@ -30,7 +30,7 @@ export class Lanes {
     this.hits = new Map();
     this.current = "";
     this.step = -1;
-    this.builtAt = 0;
+    this.builtAt = -Infinity;
     this.built = "";
     this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
     this.list.addEventListener("keydown", (event) => this.onKey(event));
