@@ -84,7 +84,9 @@ async def test_a_head_without_end_is_refused_and_others_are_answered() -> None:
 
 
 async def test_a_connection_without_a_request_is_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(OpenServer.__init__.__kwdefaults__, "first_head_seconds", 0.2)
+    defaults = OpenServer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "first_head_seconds", 0.2)
     async with serving(Health()) as session, asyncio.timeout(60):
         reader, writer = await dialled(session)
         writer.write(b"GET /healthz")

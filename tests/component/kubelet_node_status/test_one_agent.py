@@ -264,7 +264,7 @@ async def test_a_watch_of_the_node_that_brings_nonsense_is_begun_again(
 ) -> None:
     async with world() as here, here.running() as reporter:
         with monkeypatch.context() as patched:
-            patched.setattr(NodeRecord, "put", lambda *_: {}["uid"])
+            patched.setattr(NodeRecord, "put", lambda *_: dict[str, str]()["uid"])
             await here.client.patch(NODES, "n1", {"metadata": {"labels": {"a": "1"}}})
             await asyncio.sleep(60)
         await here.client.patch(NODES, "n1", {"metadata": {"labels": {"a": "2"}}})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import format_micro_time, format_time
@@ -178,7 +178,7 @@ class World:
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self.client = client
-        self.server = server
+        self._server = server
         self.history = history
         self.clock: Clock = clock or LoopClock()
         self.prefix = prefix
@@ -186,8 +186,13 @@ class World:
         self._beating: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
 
+    @property
+    def server(self) -> Handler:
+        assert self._server is not None
+        return self._server
+
     @asynccontextmanager
-    async def beating(self) -> AsyncIterator[World]:
+    async def beating(self) -> AsyncIterator[Self]:
         """Agents live in this block."""
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -326,7 +331,6 @@ class World:
         eviction: bool = True,
     ) -> AsyncIterator[Controllers]:
         """The controllers, with a client of their own; they are cut off where the block ends."""
-        assert self.server is not None
         async with connect(self.server, way) as client:
             plane = ControlPlane(client, clock=LoopClock(), flush_seconds=0.5)
             both = Controllers(
