@@ -98,7 +98,7 @@ async def test_a_step_that_answers_nonsense_is_a_step_that_succeeded() -> None:
 async def test_a_recorder_that_fails_ends_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async with World("plain") as world:
 
-        def event(*arguments: Any) -> None:
+        def event(regarding: Any, type_: str, reason: str, message: str) -> None:
             raise RuntimeError("no events today")
 
         world.recorder.event = event  # type: ignore[method-assign]
