@@ -108,16 +108,20 @@ async def test_idle_connections_beyond_the_bound_cost_the_oldest_its_place() -> 
 
 
 async def dialled(session: aiohttp.ClientSession) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    url = session._base_url
-    assert url is not None
-    return await asyncio.open_connection(url.host, url.port)
+    return await asyncio.open_connection("127.0.0.1", port_of(session))
+
+
+def port_of(session: aiohttp.ClientSession) -> int:
+    assert session._base_url is not None
+    assert session._base_url.port is not None
+    return session._base_url.port
 
 
 async def test_an_address_that_cannot_be_had_is_told_in_a_line() -> None:
     async with serving(Health()) as session:
-        port = session._base_url.port  # type: ignore[union-attr]
+        port = port_of(session)
         with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}"):
-            await HealthServer("127.0.0.1", port or 0, Health()).run()
+            await HealthServer("127.0.0.1", port, Health()).run()
 
 
 async def test_queues_controllers_and_elections_are_shown_to_prometheus_under_their_known_names() -> None:

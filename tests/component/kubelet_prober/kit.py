@@ -60,7 +60,7 @@ class Node:
         clock = LoopClock()
         started = clock.now() - timedelta(seconds=agent_age_seconds)
         self.probes = ProberManager(
-            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type] # only `exec_sync` is called
             self,
             clock,
             self,

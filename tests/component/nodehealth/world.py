@@ -21,7 +21,7 @@ from podlife.nodehealth import NodeHealthSettings, NodeLifecycleController, Tain
 from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
 from tests.kit import objects
-from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.kit.embedded import Disturbance, connect, refusal, start, stream_of
 from tests.workloads.runs import at_work
 
 Object = dict[str, Any]
@@ -137,7 +137,7 @@ class Line(Asked):
             return refusal(503)
         response = await super().__call__(request, to_server)
         if "watch" in request.query and response.status == 200:
-            response.body = self._pass_on(plural, response.body)  # type: ignore[arg-type]
+            response.body = self._pass_on(plural, stream_of(response))
         return response
 
     async def _pass_on(self, plural: str, body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

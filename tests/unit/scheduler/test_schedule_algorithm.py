@@ -115,11 +115,17 @@ def test_affinity_puts_a_group_into_one_zone_and_the_first_anywhere() -> None:
         node("a", labels={"zone": "1"}), node("b", labels={"zone": "2"}), node("c", labels={"zone": "2"})
     )
     together = near("podAffinity", "zone", app="web")
+
+    def zone_of(name: str) -> str:
+        found = place.nodes.get(name)
+        assert found is not None
+        return found.labels["zone"]
+
     first = place.put(pod(labels={"app": "web"}, affinity=together))
-    zone = place.nodes.get(first).labels["zone"]  # type: ignore[union-attr]
+    zone = zone_of(first)
     for _ in range(4):
         where = place.put(pod(labels={"app": "web"}, affinity=together))
-        assert place.nodes.get(where).labels["zone"] == zone  # type: ignore[union-attr]
+        assert zone_of(where) == zone
     assert "3 node(s) didn't match pod affinity rules" in place.put(
         pod(labels={"app": "x"}, affinity=near("podAffinity", "zone", app="nobody"))
     )

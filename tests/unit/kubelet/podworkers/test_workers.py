@@ -154,7 +154,7 @@ async def test_the_end_of_the_workers_waits_for_a_step_that_cleans_up() -> None:
                 await asyncio.sleep(3)
                 cleaned.append(True)
 
-    workers: Any = PodWorkers(Steps(), World().cache, Recorder())  # type: ignore[arg-type]
+    workers: Any = PodWorkers(Steps(), World().cache, Recorder())  # type: ignore[arg-type] # one step is enough
     run = asyncio.get_running_loop().create_task(workers.run())
     workers.update_pod(PodUpdate(UpdateType.CREATE, pod()))
     await asyncio.sleep(1)
