@@ -220,11 +220,11 @@ def test_what_the_server_says_to_type_works(tmp_path: Path) -> None:
 
 def test_the_example_of_the_client_lists_and_then_tells_every_change(reader: Reader) -> None:
     (example,) = blocks("python", CLIENT)
-    connect = {"KUBECONFIG": str(reader.kubeconfig)}
-    reader.run([sys.executable, "-c", create("first")], **connect)
-    with reader.running([sys.executable, "-c", example], **connect) as listing:
+    kubeconfig = str(reader.kubeconfig)
+    reader.run([sys.executable, "-c", create("first")], KUBECONFIG=kubeconfig)
+    with reader.running([sys.executable, "-c", example], KUBECONFIG=kubeconfig) as listing:
         read_until(listing, "default first\n")
-        reader.run([sys.executable, "-c", create("second")], **connect)
+        reader.run([sys.executable, "-c", create("second")], KUBECONFIG=kubeconfig)
         read_until(listing, "ADDED second\n")
 
 

@@ -17,7 +17,7 @@ from podlife.client import CONFIG_MAPS, EVENTS, PODS, Client
 from podlife.controller import ControlPlane
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.kit.embedded import connect, refusal, start
+from tests.kit.embedded import connect, refusal, start, stream_of
 from tests.kit.real_parts import ROOT
 
 PAGE = (ROOT / "docs" / "write-a-controller.md").read_text()
@@ -162,7 +162,7 @@ async def test_a_slow_watch_never_makes_it_create_or_delete_twice() -> None:
     async def slow_watch(request: Request, to_server: Handler) -> Response:
         response = await to_server(request)
         if "watch" in request.query and request.path.endswith("/pods"):
-            response.body = _late(response.body)  # type: ignore[arg-type]
+            response.body = _late(stream_of(response))
         return response
 
     client = connect(await start(), slow_watch)

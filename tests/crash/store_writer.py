@@ -11,6 +11,7 @@ import asyncio
 import os
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from podlife.apiserver.storage import Change, Delete, HistoryLimits, Key, Put, SqliteStore, writer
@@ -24,7 +25,7 @@ def say(kind: str, key: Key, revision: int, deleted: bool) -> None:
     os.write(1, f"{kind} {key.resource} {key.namespace} {key.name} {revision} {int(deleted)}\n".encode())
 
 
-def encode(size: int):
+def encode(size: int) -> Callable[[int], bytes]:
     return lambda revision: b'{"metadata":{"resourceVersion":"%d"},"x":"%s"}' % (revision, b"x" * size)
 
 

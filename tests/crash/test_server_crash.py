@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -63,9 +63,9 @@ async def write_until_killed(
             server.kill()
 
 
-async def _until_gone(work: object) -> None:
+async def _until_gone(work: Awaitable[object]) -> None:
     with suppress(aiohttp.ClientConnectionError, aiohttp.ClientPayloadError):
-        await work  # type: ignore[misc]
+        await work
 
 
 def verify_writes(writer: Writer, standing: Standing) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from podlife.api.codec import MOST_VALUES
 from podlife.api.schema import Field, Type, type_named, type_of_kind
-from tests.fuzz.objects import SEEDS, Seed
+from tests.fuzz.objects import SEEDS, Object, Seed
 
 MOST_BYTES = 3 * 1024 * 1024
 # Left for the object around the list.
@@ -34,7 +34,7 @@ VARIANTS = (
 
 
 # What must be right for the checks of the whole object to get to a list, and past it.
-_VALID = {
+_VALID: dict[str, Object] = {
     "Container": {"name": "other", "image": "i"},
     "EphemeralContainer": {"name": "another", "image": "i"},
     "TopologySpreadConstraint": {"maxSkew": 1, "topologyKey": "k", "whenUnsatisfiable": "ScheduleAnyway"},

@@ -138,9 +138,8 @@ def _parts(draw: st.DrawFn, seed: Seed, subresource: str) -> Any:
         return draw(mutated_objects(seed, name="part"))
     api_version, kind = OTHERS[subresource]
     obj: Object = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "part"}}
-    obj |= {"scale": {"spec": {"replicas": 2}}, "binding": {"target": {"kind": "Node", "name": "n"}}}.get(
-        subresource, {}
-    )
+    parts: Object = {"scale": {"spec": {"replicas": 2}}, "binding": {"target": {"kind": "Node", "name": "n"}}}
+    obj |= parts.get(subresource, {})
     obj = copy.deepcopy(obj)
     for _ in range(draw(st.integers(1, 3))):
         mutate(draw, obj, api_version, kind)

@@ -39,7 +39,7 @@ def merge_patches(draw: st.DrawFn, seed: Seed) -> Any:
         name = draw(st.sampled_from(sorted(DIRECTIVES)))
         # A copy: some of these are one and the same list for every draw.
         place[name] = copy.deepcopy(draw(DIRECTIVES[name]))
-        if place and draw(st.booleans()):
+        if draw(st.booleans()):
             place[draw(st.sampled_from(sorted(place)))] = None
     return patch if draw(st.integers(0, 15)) else draw(anything)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.conftest import share
-from tests.fuzz.objects import NAMESPACE, SEEDS
+from tests.fuzz.objects import NAMESPACE, SEEDS, Seed
 from tests.fuzz.values import anything, bodies, broken_bytes, seeds, strange_texts
 from tests.fuzz.wire import Wire, judge
 
@@ -171,14 +171,18 @@ def test_a_request_of_any_form_is_answered(
 
 @share(0.12)
 @given(seed=seeds, query=queries(), accept=st.sampled_from(ACCEPTS), one=st.booleans())
-def test_a_read_with_any_query_is_answered(wire: Wire, seed, query: str, accept: str, one: bool) -> None:
+def test_a_read_with_any_query_is_answered(
+    wire: Wire, seed: Seed, query: str, accept: str, one: bool
+) -> None:
     path = f"{seed.collection}/it" if one else seed.collection
     judge(wire.request("GET", path + query, Accept=accept))
 
 
 @share(0.06)
 @given(seed=seeds, query=queries(), data=st.data())
-def test_a_delete_with_any_options_is_answered(wire: Wire, seed, query: str, data: st.DataObject) -> None:
+def test_a_delete_with_any_options_is_answered(
+    wire: Wire, seed: Seed, query: str, data: st.DataObject
+) -> None:
     wire.request("POST", seed.collection, msgspec.json.encode(seed.object("it")))
     options = data.draw(
         st.fixed_dictionaries(
@@ -214,7 +218,9 @@ def test_a_delete_with_any_options_is_answered(wire: Wire, seed, query: str, dat
 
 @share(0.04)
 @given(seed=seeds, data=st.data(), is_update=st.booleans())
-def test_a_body_in_any_bytes_is_answered(wire: Wire, seed, data: st.DataObject, is_update: bool) -> None:
+def test_a_body_in_any_bytes_is_answered(
+    wire: Wire, seed: Seed, data: st.DataObject, is_update: bool
+) -> None:
     whole = msgspec.json.encode(seed.object("it"))
     body = data.draw(st.one_of(broken_bytes(whole), st.binary(max_size=60)))
     content_type = data.draw(st.sampled_from(TYPES))

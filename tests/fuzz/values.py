@@ -124,7 +124,7 @@ def _mutate(draw: st.DrawFn, obj: Object, kind: Type) -> None:
     if not known:
         return
     present = sorted(set(obj) & set(known))
-    name = draw(st.sampled_from(present if present and draw(st.integers(0, 2)) else known))
+    name = draw(st.sampled_from(present if present and draw(st.integers(0, 2)) > 0 else known))
     field = kind.fields[name]
     value = obj.get(name)
     go_on = draw(st.integers(0, 9))

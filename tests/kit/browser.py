@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
 from tests.kit.real_parts import part
 from tests.kit.wait import until
@@ -31,6 +31,10 @@ class Visit:
     page: Page
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+
+    def note_console(self, said: ConsoleMessage) -> None:
+        if said.type == "error":
+            self.complaints.append(said.text)
 
     async def text(self, selector: str) -> str:
         return await self.page.locator(selector).inner_text()
@@ -62,7 +66,7 @@ async def visiting(
         page = await context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         visit = Visit(page)
-        page.on("console", lambda said: said.type == "error" and visit.complaints.append(said.text))
+        page.on("console", visit.note_console)
         page.on("pageerror", lambda error: visit.complaints.append(str(error)))
         page.on("request", lambda asked: visit.requests.append(asked.url))
         await page.goto(url)

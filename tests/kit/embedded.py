@@ -7,7 +7,7 @@ loop's.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from podlife.apiserver.assembly import assemble
@@ -38,6 +38,12 @@ def connect(handler: Handler, disturb: Disturbance | None = None, *, timeout_sec
 
     peer = Peer("admin", ("system:masters",))
     return Client(InProcessTransport(intercepted, peer=peer), timeout_seconds=timeout_seconds)
+
+
+def stream_of(response: Response) -> AsyncGenerator[bytes, None]:
+    """The body of a watch. Whoever takes it closes it."""
+    assert isinstance(response.body, AsyncGenerator)
+    return response.body
 
 
 def refusal(code: int, reason: str = "", *, details: dict[str, Any] | None = None) -> Response:

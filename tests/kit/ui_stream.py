@@ -53,7 +53,7 @@ def node(name: str, **more: Any) -> Life:
 
 
 def _life(name: str, given: Life) -> Life:
-    life = {
+    life: Life = {
         "uid": f"uid-{name}",
         "name": name,
         "to": None,

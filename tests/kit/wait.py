@@ -11,8 +11,10 @@ from typing import Any
 _POLL_SECONDS = 0.02
 
 
-async def until(holds: Callable[[], Any], what: str = "", *, seconds: float = 120.0) -> Any:
-    """Wait until `holds`, which may be a coroutine function, returns a true value, and return that."""
+async def until(holds: Callable[..., Any], what: str = "", *, seconds: float = 120.0) -> Any:
+    """Wait until `holds`, which may be a coroutine function, returns a true value, and return that.
+
+    It is called without arguments; in a loop its defaults hold the loop's variables."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
@@ -25,7 +27,7 @@ async def until(holds: Callable[[], Any], what: str = "", *, seconds: float = 12
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def until_blocking(holds: Callable[[], Any], what: str = "", *, seconds: float = 180.0) -> None:
+def until_blocking(holds: Callable[..., Any], what: str = "", *, seconds: float = 180.0) -> None:
     """The same for a test without an event loop."""
     deadline = time.monotonic() + seconds
     while not holds():

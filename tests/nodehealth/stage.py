@@ -52,7 +52,7 @@ class Stage(World):
     async def raise_node(self, name: str, zone: str = "", **extra: Any) -> None:
         await self.add_node(name, zone=self.zone(zone), **extra)
 
-    async def until(self, what: str, holds: Callable[[], object]) -> None:
+    async def until(self, what: str, holds: Callable[..., object]) -> None:
         """Looked at with every change that is seen; raises AssertionError with `what` in it."""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -83,13 +83,13 @@ class Stage(World):
 
     async def until_going(self, *names: str) -> None:
         for name in names:
-            await self.until(f"pod {name} goes", lambda name=name: _is_going(self.last("Pod", name)))  # type: ignore[misc]
+            await self.until(f"pod {name} goes", lambda name=name: _is_going(self.last("Pod", name)))
 
     async def until_unready(self, *names: str) -> None:
         for name in names:
             await self.until(
                 f"pod {name} is not ready",
-                lambda name=name: condition(self.last("Pod", name), "Ready").get("status") == "False",  # type: ignore[misc]
+                lambda name=name: condition(self.last("Pod", name), "Ready").get("status") == "False",
             )
 
     async def settle(self) -> None:

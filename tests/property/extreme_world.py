@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from podlife.api.codec import Object
 from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import STORED
@@ -29,7 +30,7 @@ from podlife.podgc.policy.parse import load_policy
 from podlife.testing import DEFAULT, Cluster, pod_gc
 from podlife.wire import Handler, Peer, Query, Request, Response
 from tests.component.out_of_service.world import Fence
-from tests.property.extremes import Extreme, Object
+from tests.property.extremes import Extreme
 
 NAMESPACE = "odd"
 _POLICY = Path(__file__).parents[2] / "examples" / "policies" / "ci.yaml"
@@ -160,6 +161,7 @@ class ExtremeWorld:
         world = await reader.everything()
         for pod in world.pods:
             as_dict(explain_pod(world, pod))
+        assert world.nodes is not None
         for name in world.nodes:
             seen, node = await reader.node(name)
             if node is not None:

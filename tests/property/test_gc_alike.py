@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 from podlife.api.codec import format_time
 from podlife.cli.commands.gc.app import app
 from podlife.client import NAMESPACES, Connection
+from podlife.daemons.gc import PodGarbageCollector
 from podlife.daemons.service import Service
 from podlife.events import Recorder
 from podlife.podgc import Collector, Guards, Plan, PolicyError, Settings, Summary, load_policy, read_policy
@@ -62,7 +63,7 @@ selectors = st.sampled_from(
         {"node": ["gone*"]},
     )
 )
-limits = st.sampled_from(
+limits: st.SearchStrategy[Document] = st.sampled_from(
     (
         {"keep": {"count": 1}},
         {"keep": {"count": 0, "per": "namespace"}, "waitForOwner": "1h"},
@@ -317,6 +318,7 @@ class Alone:
             collecting = service.make(
                 world.client, world.clock, Recorder(world.admin, "gc", clock=world.clock)
             )
+            assert isinstance(collecting, PodGarbageCollector)
             await self._watch(world, collecting._collector, collecting)
 
         flags = [*self.situation.flags(self.file), "--no-leader-elect", f"--period={10 * LONG_SECONDS:.0f}s"]

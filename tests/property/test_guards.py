@@ -46,8 +46,10 @@ guards = st.one_of(
     ),
 )
 MARKED = (*PLACES, EVERYWHERE)
-stops = st.just({}) | st.dictionaries(st.sampled_from(MARKED), st.just("why"), max_size=1)
-forces = st.just({}) | st.dictionaries(st.sampled_from(MARKED), st.sampled_from((0, 30, 300)), max_size=1)
+stops = st.just(dict[str, str]()) | st.dictionaries(st.sampled_from(MARKED), st.just("why"), max_size=1)
+forces = st.just(dict[str, int]()) | st.dictionaries(
+    st.sampled_from(MARKED), st.sampled_from((0, 30, 300)), max_size=1
+)
 
 
 @dataclass(frozen=True)

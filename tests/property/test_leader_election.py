@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from podlife.aio import cancel_and_wait
 from podlife.controller import LeaderElector, LeaseLostError
+from podlife.controller.leader_election import Work
 from podlife.errors import UnreachableError
 from podlife.testing import LoopClock, VirtualTimeLoop
 from podlife.wire import Handler, Request, Response
@@ -71,7 +73,7 @@ LOST = Fault(0, 0, "lost there")
 
 
 class FrozenClock(LoopClock):
-    def now(self):  # type: ignore[no-untyped-def]
+    def now(self) -> datetime:
         return self._start
 
 
@@ -144,7 +146,7 @@ async def live(number: int, life: Life, floor: Floor) -> None:
                 await asyncio.sleep(life.work_ends_after)
                 floor.leave(who)
 
-        async def contend(elector: LeaderElector = elector, work=work) -> None:  # type: ignore[no-untyped-def]
+        async def contend(elector: LeaderElector = elector, work: Work = work) -> None:
             while True:
                 try:
                     await elector.run(work)

@@ -203,7 +203,7 @@ async def run(history: list[Action], lags: tuple[float, float, float]) -> list[s
         def look(request: Request) -> None:
             oracle.check(request)
 
-        its.line.delay, its.line.refuse = lag, look  # type: ignore[assignment]
+        its.line.delay, its.line.refuse = lag, look
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(its.collecting())
             for action in history:

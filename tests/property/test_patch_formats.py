@@ -85,7 +85,7 @@ def test_what_a_json_patch_adds_it_can_test_and_remove(document: Any, key: str, 
     assert json_patch(document, [add, remove]) == rest
 
 
-names = st.sampled_from(["a", "b", "c", "d"])
+names: st.SearchStrategy[Any] = st.sampled_from(["a", "b", "c", "d"])
 containers = st.lists(
     st.fixed_dictionaries(
         {"name": names},

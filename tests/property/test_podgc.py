@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -114,7 +115,7 @@ class Collecting(RuleBasedStateMachine):
         self.oracle.leaving.discard(uid)
         self.index.end_removal(pod.spec.node_name, uid)
 
-    @precondition(lambda self: {uid for uid, reason in self.oracle.plan() if reason is not Reason.TERMINATED})
+    @precondition(lambda self: any(reason is not Reason.TERMINATED for _, reason in self.oracle.plan()))
     @rule(data=st.data())
     def begin_removal(self, data: Any) -> None:
         victims = sorted(uid for uid, reason in self.oracle.plan() if reason is not Reason.TERMINATED)
@@ -204,7 +205,7 @@ class Collecting(RuleBasedStateMachine):
         assert {each.node for each in later if not each.seconds} <= self.oracle.due(self.now)
 
 
-def in_order(planned: list[tuple[str, Reason]]) -> list[str]:
+def in_order(planned: Sequence[tuple[str, object]]) -> list[str]:
     return [uid for uid, reason in planned if reason is Reason.TERMINATED]
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pod import NodePod, RunningPod
 from podlife.kubelet.podworkers import (
     KillOptions,
     KillOutcome,
@@ -27,7 +28,7 @@ from podlife.kubelet.podworkers import (
     UpdateType,
 )
 from podlife.testing import VirtualTimeLoop
-from tests.conformance.podworkers.world import NodePod, Recorder, RunningPod, observed, pod, static
+from tests.conformance.podworkers.world import Recorder, observed, pod, static
 
 NORMAL, STATIC = ("a", "b", "c"), ("s1", "s2", "s3")
 UIDS = (*NORMAL, *STATIC)

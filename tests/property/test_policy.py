@@ -97,7 +97,7 @@ policies = st.builds(
     | st.builds(Protection, max_keep_until_seconds=st.sampled_from((0.0, 20.0, 60.0))),
 )
 
-annotations = rarely(
+pod_annotations = rarely(
     st.fixed_dictionaries({}, optional={KEEP_UNTIL: moments | st.just("some day"), "hold": st.just("yes")}),
     {},
 )
@@ -140,7 +140,7 @@ metadata = st.fixed_dictionaries(
         "namespace": st.sampled_from(NAMESPACES),
         "name": st.sampled_from(("p", "q", "r")),
         "labels": labels,
-        "annotations": annotations,
+        "annotations": pod_annotations,
         "creationTimestamp": moments,
         "ownerReferences": owners,
     }
@@ -213,7 +213,7 @@ class Governing(RuleBasedStateMachine):
         self.change(data, "status", **status)
 
     @precondition(lambda self: self.oracle.pods)
-    @rule(data=st.data(), labels=labels, annotations=annotations)
+    @rule(data=st.data(), labels=labels, annotations=pod_annotations)
     def annotate(self, data: Any, labels: Object, annotations: Object) -> None:
         self.change(data, "metadata", labels=labels, annotations=annotations)
 

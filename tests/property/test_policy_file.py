@@ -169,7 +169,7 @@ def changed(document: Document, path: tuple[Any, ...], value: Any) -> Any:
 @settings(max_examples=50, deadline=None)
 def test_what_is_of_a_wrong_kind_is_refused_by_both(document: Document, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(places(document), key=str)))
-    wrong = data.draw(st.sampled_from([None, 2.5, {"x": 1}, [[]], "\n", -(10**12)]))
+    wrong: Any = data.draw(st.sampled_from([None, 2.5, {"x": 1}, [[]], "\n", -(10**12)]))
     broken = changed(document, path, wrong)
     is_refused = False
     try:

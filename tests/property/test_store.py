@@ -10,13 +10,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from podlife.apiserver.storage import (
     CompactedError,
     Delete,
+    Event,
     HistoryLimits,
     Key,
     MemoryStore,
@@ -175,7 +176,7 @@ class StoreMachine(RuleBasedStateMachine):
             with pytest.raises(CompactedError):
                 self.runner.run(subscription.next())
             return
-        events = []
+        events: list[Event] = []
         while len(events) < len(news):
             events.extend(self.runner.run(subscription.next()).events)
         assert [
@@ -224,8 +225,7 @@ class SqliteMachine(StoreMachine):
         self.store = self.runner.run(self.open())
 
 
-COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 TestMemoryStore = StoreMachine.TestCase
-TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=40, **COMMON)
+TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=40)
 TestSqliteStore = SqliteMachine.TestCase
-TestSqliteStore.settings = settings(max_examples=40, stateful_step_count=40, **COMMON)
+TestSqliteStore.settings = settings(max_examples=40, stateful_step_count=40)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -86,14 +88,14 @@ class QueueMachine(RuleBasedStateMachine):
             getter.cancel()
         await asyncio.gather(*self.getters, return_exceptions=True)
 
-    def run(self, coroutine: object) -> object:
-        return self.runner.run(coroutine)  # type: ignore[arg-type]
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self.runner.run(coroutine)
 
-    def step(self, act: object) -> None:
+    def step(self, act: Callable[[], object]) -> None:
         """Do it within the loop, and let those who wait take what they are given."""
 
         async def on_the_loop() -> None:
-            act()  # type: ignore[operator]
+            act()
             for _ in range(6):
                 await asyncio.sleep(0)
             self.hand_out()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.real.conftest import require
 
 # So long may a machine be busy with something else, and whoever leads still does.
 LEASE_SECONDS = 8
-TIMES = {"lease_seconds": float(LEASE_SECONDS), "renew_seconds": 6.0, "retry_seconds": 0.5}
+TIMES: dict[str, Any] = {"lease_seconds": float(LEASE_SECONDS), "renew_seconds": 6.0, "retry_seconds": 0.5}
 # More than come in the time of a lease.
 RENEWALS = 20
 SECONDS = 120

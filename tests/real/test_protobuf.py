@@ -13,7 +13,7 @@ from podlife.api import protobuf, schema
 from tests.kit.real_parts import Server
 
 META = {"name": "encoded", "labels": {"a": "b", "empty": ""}}
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {
         "initContainers": [{"name": "i", "image": "i", "restartPolicy": "Always"}],

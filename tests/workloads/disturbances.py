@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any
 
 from podlife.wire import Handler, Request, Response
-from tests.kit.embedded import Disturbance, refusal
+from tests.kit.embedded import Disturbance, refusal, stream_of
 
 
 def is_watch(request: Request, plural: str = "") -> bool:
@@ -41,7 +41,7 @@ class Asked:
         return [at for at, how, path in self.requests if how == method and path.endswith(tail)]
 
 
-async def late(body: AsyncGenerator[bytes, None], seconds: float = 2.0) -> AsyncIterator[bytes]:
+async def late(body: AsyncGenerator[bytes, None], seconds: float = 2.0) -> AsyncGenerator[bytes, None]:
     async with aclosing(body):
         async for piece in body:
             await asyncio.sleep(seconds)
@@ -90,7 +90,7 @@ def cut_off(is_cut: Callable[[], bool], concerns: Callable[[Request], bool]) -> 
             return refusal(503, "ServiceUnavailable")
         response = await to_server(request)
         if is_watch(request):
-            response.body = until(response.body, is_cut)  # type: ignore[arg-type]
+            response.body = until(stream_of(response), is_cut)
         return response
 
     return disturb
@@ -112,7 +112,7 @@ class CutAtCreation:
             self.refused += 1
             return refusal(410, "Expired")
         response = await to_server(request)
-        response.body = until(response.body, self._is_cut)  # type: ignore[arg-type]
+        response.body = until(stream_of(response), self._is_cut)
         return response
 
     def _is_cut(self) -> bool:

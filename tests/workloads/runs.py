@@ -223,6 +223,7 @@ def _exceeded(metadata: dict[str, str], used: int, limit: int) -> Response:
     name = metadata.get("name") or f"{metadata['generateName']}bcdfg"
     numbers = f"requested: pods=1, used: pods={used}, limited: pods={limit}"
     response = refusal(403, "Forbidden", details={"name": name, "kind": "pods"})
-    answer = json.loads(response.body)  # type: ignore[arg-type]
+    assert isinstance(response.body, bytes)
+    answer = json.loads(response.body)
     answer["message"] = f'pods "{name}" is forbidden: exceeded quota: {QUOTA}, {numbers}'
     return Response(403, json.dumps(answer).encode())

@@ -96,7 +96,7 @@ class World:
 
     # Waiting
 
-    async def until(self, what: str, holds: Callable[[], T], *, seconds: float = PATIENCE_SECONDS) -> T:
+    async def until(self, what: str, holds: Callable[..., T], *, seconds: float = PATIENCE_SECONDS) -> T:
         """Wait until `holds` is true, and give what it was; raises WaitedInVainError with `what` in it."""
         try:
             async with asyncio.timeout(seconds):

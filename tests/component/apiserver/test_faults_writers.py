@@ -15,7 +15,8 @@ import msgspec
 import pytest
 
 from podlife.api.codec import format_time
-from podlife.apiserver.server import ApiServer, ApiServerSettings, ServingInfo
+from podlife.apiserver.server import ApiServer, ServingInfo
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.clock import SystemClock
 from tests.component.apiserver.requests import CONFIG_MAPS, PODS, TABLE
 from tests.kit import objects
@@ -97,7 +98,7 @@ async def test_a_collection_of_thousands_is_deleted_whole_and_every_end_is_seen(
     async with session.get(CONFIG_MAPS, params=query) as watch:
         code, answer = await send(session, "DELETE", CONFIG_MAPS, params={"labelSelector": "fate=doomed"})
         assert (code, len(answer["items"])) == (200, many)
-        ended = []
+        ended: list[Any] = []
         while len(ended) < many:
             event = msgspec.json.decode(await watch.content.readline())
             assert event["type"] == "DELETED"

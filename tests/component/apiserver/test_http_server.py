@@ -18,7 +18,7 @@ from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.clock import SystemClock
 from podlife.errors import UnauthorizedError
 from podlife.pki import CertificateAuthority, Subject, names_for
-from podlife.wire import Channel, Handler, Request, Response, Upgrade
+from podlife.wire import Body, Channel, Handler, Request, Response, Upgrade
 from tests.kit.moved_time import heard, pass_time
 from tests.kit.wait import until
 
@@ -458,6 +458,7 @@ async def test_a_stream_whose_reader_stands_still_is_cut_off(serve: Serve) -> No
     handler = answering(lambda _: Response(body=endless.stream()))
     client = await serve(handler, HttpLimits(stall_seconds=0.1))
     _, writer = await client.connect()
+    assert isinstance(writer.transport, asyncio.Transport)
     writer.transport.pause_reading()
     writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
     async with within():
@@ -472,7 +473,7 @@ async def test_a_slow_reader_that_goes_on_reading_gets_everything(serve: Serve, 
     async def stream() -> AsyncIterator[bytes]:
         yield piece
 
-    bodies = {"/stream": stream(), "/list": [piece], "/whole": piece}
+    bodies: dict[str, Body] = {"/stream": stream(), "/list": [piece], "/whole": piece}
     client = await serve(answering(lambda _: Response(body=bodies[path])), HttpLimits(stall_seconds=60))
     reader, writer = await client.connect()
     writer.write(b"GET %b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" % path.encode())

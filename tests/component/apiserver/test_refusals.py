@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from podlife.api.codec import Object
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.wire import Peer
 from tests.component.apiserver.requests import CONFIG_MAPS, TABLE, ask
@@ -97,7 +98,7 @@ async def test_digits_that_only_python_knows_never_fail_the_server(handler: ApiH
     sets = "/apis/apps/v1/namespaces/default/daemonsets"
     labels = {"app": "x"}
     template = {**objects.pod(), "metadata": {"labels": labels}}
-    body = {
+    body: Object = {
         "metadata": {"name": "d", "annotations": {"deprecated.daemonset.template.generation": number}},
         "spec": {
             "selector": {"matchLabels": labels},

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
-from podlife.apiserver.server import ApiServer, ApiServerSettings, ServingInfo
+from podlife.apiserver.server import ApiServer, ServingInfo
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.errors import ConfigError
 
 START_SECONDS = 60

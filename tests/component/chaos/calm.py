@@ -41,7 +41,7 @@ async def complaints(cluster: Cluster) -> list[str]:
 
 def _of_nodes(nodes: dict[str, Object]) -> Iterator[str]:
     for name, node in nodes.items():
-        ready = next((each for each in node["status"]["conditions"] if each["type"] == "Ready"), {})
+        ready: Object = next((each for each in node["status"]["conditions"] if each["type"] == "Ready"), {})
         if ready.get("status") != "True":
             yield f"node {name} is not ready: {ready.get('message')}"
         if taints := node["spec"].get("taints"):

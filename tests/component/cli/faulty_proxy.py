@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -166,9 +166,9 @@ def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name.lower() not in _HOP_BY_HOP}
 
 
-def _application(handle: Callable[[web.Request], object]) -> web.Application:
+def _application(handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.Application:
     application = web.Application(client_max_size=64 * 1024 * 1024)
-    application.router.add_route("*", "/{path:.*}", handle)  # type: ignore[arg-type]
+    application.router.add_route("*", "/{path:.*}", handle)
     return application
 
 

@@ -230,13 +230,12 @@ async def test_down_after_a_kill_ends_the_pods_that_run_on_and_the_token(tmp_pat
 
 
 def test_without_a_folder_no_cluster_is_taken_for_another(up: UpProcess, tmp_path: Path) -> None:
-    elsewhere = {"XDG_DATA_HOME": str(tmp_path), "KUBECONFIG": ""}
     for command in (("down",), ("down", "node-0"), ("up", "node-0"), ("status",)):
-        refused = podlife(*command, **elsewhere)
+        refused = podlife(*command, XDG_DATA_HOME=str(tmp_path), KUBECONFIG="")
         assert (refused.returncode, refused.stdout) == (1, ""), command
         assert f"--data {up.data}" in refused.stderr
     assert up.is_running
-    shown = podlife("status", "-o", "yaml", **elsewhere | {"KUBECONFIG": str(up.kubeconfig)})
+    shown = podlife("status", "-o", "yaml", XDG_DATA_HOME=str(tmp_path), KUBECONFIG=str(up.kubeconfig))
     assert f"data: {up.data}" in shown.stdout
 
 

@@ -58,7 +58,7 @@ def on_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..
 
     signature = inspect.signature(test)
     new_loop = inspect.Parameter("new_loop", inspect.Parameter.KEYWORD_ONLY)
-    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), new_loop])  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), new_loop])
     return run
 
 

@@ -45,6 +45,8 @@ from tests.component.client.servers import (
 )
 from tests.kit.moved_time import heard, pass_time
 
+NOBODY = "https://127.0.0.1:1"
+
 POD = {"metadata": {"name": "a", "namespace": "ns"}}
 
 
@@ -264,14 +266,16 @@ async def test_tls_server_name_is_what_the_certificate_is_held_against(
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("connection", "message"),
     [
-        ({"certificate_authority": b"nonsense"}, "the certificate authority is not PEM"),
-        ({"client_certificate": b"a", "client_key": b"b"}, "are not PEM or do not belong together"),
+        (Connection(NOBODY, certificate_authority=b"nonsense"), "the certificate authority is not PEM"),
+        (
+            Connection(NOBODY, client_certificate=b"a", client_key=b"b"),
+            "are not PEM or do not belong together",
+        ),
     ],
 )
-async def test_bad_certificates_are_a_matter_of_configuration(change: dict[str, bytes], message: str) -> None:
-    connection = replace(Connection("https://127.0.0.1:1"), **change)
+async def test_bad_certificates_are_a_matter_of_configuration(connection: Connection, message: str) -> None:
     async with Client.connect(connection) as client:
         with pytest.raises(ConfigError, match=message):
             await client.get(PODS, "a", "ns")
@@ -284,9 +288,7 @@ async def test_an_encrypted_key_is_refused_without_asking_for_its_password(autho
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(b"pw"),
     )
-    connection = Connection(
-        "https://127.0.0.1:1", client_certificate=authority.issue("me")[0], client_key=encrypted
-    )
+    connection = Connection(NOBODY, client_certificate=authority.issue("me")[0], client_key=encrypted)
     async with Client.connect(connection) as client:
         with pytest.raises(ConfigError, match="the client key is encrypted; decrypt it first"):
             await client.get(PODS, "a", "ns")
@@ -413,7 +415,7 @@ async def test_tls_goes_through_a_proxy_that_only_passes_bytes_on(
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", b""])
 async def test_a_proxy_that_refuses_is_named(authority: Authority, answer: bytes) -> None:
     async with serve_raw(answering(answer, is_left_open=False)) as proxy:
-        connection = Connection("https://127.0.0.1:1", certificate_authority=authority.pem, proxy_url=proxy)
+        connection = Connection(NOBODY, certificate_authority=authority.pem, proxy_url=proxy)
         async with Client.connect(connection, timeout_seconds=60) as client:
             with pytest.raises(NotSentError, match=r"^the proxy for https://\S+ cannot be used"):
                 await client.create(PODS, {**POD}, "ns")

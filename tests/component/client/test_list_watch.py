@@ -56,9 +56,9 @@ OLD_ETCD = {
 )
 @virtual_time
 async def test_a_server_without_streaming_lists_is_read_in_pages_and_not_asked_again(no: Any) -> None:
-    watching = [added("c", 9), 60.0]
+    watching = (added("c", 9), 60.0)
     pages = page(pod("a", 5), pod("b", 2))
-    server = Server(no, pages, list(watching), pages, list(watching))
+    server = Server(no, pages, watching, pages, watching)
     client = server.client()
     for namespace in ("", "ns"):
         async with aclosing(
@@ -96,7 +96,7 @@ async def test_an_object_of_the_list_that_does_not_fit_is_left_out_and_told_by_i
     is_streamed: bool,
 ) -> None:
     odd = {"metadata": {"name": "b", "namespace": "ns", "resourceVersion": "3"}, "spec": 1}
-    streamed = [added("a", 5), line("ADDED", odd), added("c", 6), bookmark(8, is_synced=True), 60.0]
+    streamed = (added("a", 5), line("ADDED", odd), added("c", 6), bookmark(8, is_synced=True), 60.0)
     paged = (refusal(400, "BadRequest"), page(pod("a", 5), odd, pod("c", 6)), [60.0])
     server = Server(streamed) if is_streamed else Server(*paged)
     told: list[PodlifeError] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -53,10 +53,13 @@ def refusal(code: int, reason: str) -> Response:
     return Response(code, json.dumps(status(code, reason)).encode())
 
 
+Script = Sequence[bytes | float | Exception]
+
+
 class Server:
     """Each connection gets the next script: pieces, waits (a number of seconds), errors; or a whole answer."""
 
-    def __init__(self, *scripts: list[bytes | float | Exception] | Response | Exception) -> None:
+    def __init__(self, *scripts: Script | Response | Exception) -> None:
         self.scripts = list(scripts)
         self.requests: list[Request] = []
         self.open = 0
@@ -68,7 +71,7 @@ class Server:
             raise script
         return script if isinstance(script, Response) else Response(200, self._play(script))
 
-    async def _play(self, script: list[bytes | float | Exception]) -> AsyncIterator[bytes]:
+    async def _play(self, script: Script) -> AsyncIterator[bytes]:
         self.open += 1
         try:
             for step in script:

@@ -84,7 +84,9 @@ async def test_a_head_without_end_is_refused_and_others_are_answered() -> None:
 
 
 async def test_a_connection_without_a_request_is_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(OpenServer.__init__.__kwdefaults__, "first_head_seconds", 0.2)
+    defaults = OpenServer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "first_head_seconds", 0.2)
     async with serving(Health()) as session, asyncio.timeout(60):
         reader, writer = await dialled(session)
         writer.write(b"GET /healthz")
@@ -106,16 +108,20 @@ async def test_idle_connections_beyond_the_bound_cost_the_oldest_its_place() -> 
 
 
 async def dialled(session: aiohttp.ClientSession) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    url = session._base_url
-    assert url is not None
-    return await asyncio.open_connection(url.host, url.port)
+    return await asyncio.open_connection("127.0.0.1", port_of(session))
+
+
+def port_of(session: aiohttp.ClientSession) -> int:
+    assert session._base_url is not None
+    assert session._base_url.port is not None
+    return session._base_url.port
 
 
 async def test_an_address_that_cannot_be_had_is_told_in_a_line() -> None:
     async with serving(Health()) as session:
-        port = session._base_url.port  # type: ignore[union-attr]
+        port = port_of(session)
         with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}"):
-            await HealthServer("127.0.0.1", port or 0, Health()).run()
+            await HealthServer("127.0.0.1", port, Health()).run()
 
 
 async def test_queues_controllers_and_elections_are_shown_to_prometheus_under_their_known_names() -> None:

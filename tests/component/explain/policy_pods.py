@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from podlife.api.selectors import parse_label_selector
 from podlife.client import JOBS, NAMESPACES, PODS
 from podlife.podgc.policy.model import (
@@ -88,8 +90,8 @@ async def no_pod_is_left(cluster: Cluster) -> bool:
     return all("deletionTimestamp" in each["metadata"] for each in pods)
 
 
-def protecting(**protection: object) -> Policy:
-    return Policy(rules=(ENDED,), protection=Protection(**protection))  # type: ignore[arg-type]
+def protecting(**protection: Any) -> Policy:
+    return Policy(rules=(ENDED,), protection=Protection(**protection))
 
 
 POLICY_PODS = (

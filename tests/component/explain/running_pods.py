@@ -38,8 +38,8 @@ def init_container(behaviour: Behaviour) -> Make:
 
 async def memory_short(cluster: Cluster) -> None:
     cluster.behave(Behaviour(run_seconds=2, exit_code=137, out_of_memory=True), image="bad")
-    resources = {"resources": {"limits": {"memory": "64Mi"}, "requests": {"memory": "32Mi"}}}
-    await cluster.client.create(PODS, pod(image="bad", **resources), "default")
+    resources = {"limits": {"memory": "64Mi"}, "requests": {"memory": "32Mi"}}
+    await cluster.client.create(PODS, pod(image="bad", resources=resources), "default")
     await cluster.advance(minutes=3)
     # The next start has the memory that it needs.
     cluster.behave(Behaviour(), image="bad")
@@ -47,13 +47,13 @@ async def memory_short(cluster: Cluster) -> None:
 
 def probed(kind: str, period: int = 5) -> Make:
     probe = {"exec": {"command": ["check"]}, "periodSeconds": period, "failureThreshold": 1000}
-    says = {"bad": 1, "good": 0}
+    container: Object = {"image": "bad", kind: probe}
+    bad, good = ExecResult(1, b"", b""), ExecResult(0, b"", b"")
 
     async def make(cluster: Cluster) -> None:
-        for image, code in says.items():
-            answer = ExecResult(code, b"", b"")
-            cluster.behave(Behaviour(exec=lambda _command, answer=answer: answer), image=image)
-        await cluster.client.create(PODS, pod(image="bad", **{kind: probe}), "default")
+        cluster.behave(Behaviour(exec=lambda _: bad), image="bad")
+        cluster.behave(Behaviour(exec=lambda _: good), image="good")
+        await cluster.client.create(PODS, pod(**container), "default")
         await cluster.advance(minutes=2)
 
     return make

@@ -33,9 +33,9 @@ def typed(page: str) -> list[str]:
 async def run(cluster: Cluster, line: str) -> Explanation | None:
     words = shlex.split(line)
     if words[:2] == ["podlife", "explain"]:
-        look = {"pod": look_at_pod, "node": look_at_node}[words[2]]
-        place = ("default",) if words[2] == "pod" else ()
-        return await look(cluster.client, cluster.clock, *place, words[3])  # type: ignore[operator]
+        if words[2] == "node":
+            return await look_at_node(cluster.client, cluster.clock, words[3])
+        return await look_at_pod(cluster.client, cluster.clock, "default", words[3])
     if words[:3] == ["kubectl", "get", "pod"]:
         await cluster.client.get(PODS, words[3], "default")
     else:

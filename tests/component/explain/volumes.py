@@ -6,6 +6,7 @@ Claims are bound by whoever looks: to a volume that names them.
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from podlife.client import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Client
 from podlife.errors import NotFoundError
@@ -44,10 +45,6 @@ class NeededVolumes(NoVolumes):
 async def with_volumes(cluster: Cluster, node: str) -> None:
     """From now on the agent of this node needs what volumes need."""
     found = cluster.node(node)
-    made = Kubelet._make_volumes
-    Kubelet._make_volumes = lambda self, client: NeededVolumes(cluster.client)  # type: ignore[method-assign]
-    try:
+    with patch.object(Kubelet, "_make_volumes", lambda self, client: NeededVolumes(cluster.client)):
         await found.restart()
-    finally:
-        Kubelet._make_volumes = made  # type: ignore[method-assign]
     await cluster.until(lambda: found.is_registered, within=60)

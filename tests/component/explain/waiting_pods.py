@@ -74,9 +74,9 @@ async def a_shop_is_ready(cluster: Cluster) -> bool:
 
 
 async def port_taken(cluster: Cluster) -> None:
-    ports = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
-    await create(cluster, pod("first", **ports))
-    await create(cluster, pod(node="", **ports))
+    ports = [{"containerPort": 80, "hostPort": 8080}]
+    await create(cluster, pod("first", ports=ports))
+    await create(cluster, pod(node="", ports=ports))
 
 
 def bad_image(*, init: bool = False) -> Make:

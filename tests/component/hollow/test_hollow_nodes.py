@@ -123,9 +123,11 @@ async def test_a_pod_that_starts_slowly_is_told_of_while_it_does() -> None:
 async def test_the_way_to_running_is_counted_from_when_a_pod_was_asked_for() -> None:
     async with running(1, "pods: [{start: {after: 2s, jitter: 2s}}]") as (fleet, client):
         loop = asyncio.get_running_loop()
-        await create_pods(
-            client, "default", "r", ["sim-0"], 20, lambda *name: fleet.tally.ask(*name, loop.time())
-        )
+
+        def ask(namespace: str, name: str) -> None:
+            fleet.tally.ask(namespace, name, loop.time())
+
+        await create_pods(client, "default", "r", ["sim-0"], 20, ask)
         await until(lambda: fleet.tally.phases == {"Running": 20})
         assert len(fleet.tally.start_seconds) == 20
         half, most = (percentile(fleet.tally.start_seconds, part) for part in (0.5, 0.99))

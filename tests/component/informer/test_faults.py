@@ -20,7 +20,7 @@ from podlife.errors import (
 )
 from podlife.testing import virtual_time
 from podlife.wire import Response
-from tests.component.informer.world import Notes, following, refusal, run_informer, started
+from tests.component.informer.world import Notes, following, refusal, run_informer, started, value
 from tests.kit.wait import until
 
 EXPIRED: Object = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "old"}
@@ -294,12 +294,12 @@ async def test_an_object_that_cannot_be_read_is_neither_told_nor_taken_for_delet
         await world.put("a", "bad")
         await world.put("b", "good")
         await until(lambda: informer.stats.misfits == 2)
-        assert informer.cache.get("default", "a").data == {"v": ""}
+        assert value(informer, "a") == ""
         # Listed again, it is still there.
         world.line.stream.inject_event("ERROR", EXPIRED)
         await until(lambda: informer.stats.lists == 2 and informer.is_live)
         assert notes.take() == ["~b good"]
-        assert informer.cache.get("default", "a").data == {"v": ""}
+        assert value(informer, "a") == ""
         await world.put("a", "better")
         await until(lambda: notes.all)
         assert notes.take() == ["~a better"]

@@ -169,6 +169,9 @@ def _always(response: Response) -> Callable[[Request], Awaitable[Response]]:
 class World:
     """`line` is the informer's way to the server, `admin` the test's own."""
 
+    line: Line
+    client: Client
+
     def __init__(self, limits: HistoryLimits | None) -> None:
         self._limits = limits
 
@@ -251,6 +254,13 @@ async def started(
     informer, notes = world.informer(**options), Notes()
     informer.add_handler(notes)
     return world, informer, notes
+
+
+def value(informer: Informer[Any], name: str) -> str:
+    """Of an object in the cache."""
+    held = informer.cache.get("default", name)
+    assert held is not None
+    return held.data["v"]
 
 
 @asynccontextmanager

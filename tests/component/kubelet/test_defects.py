@@ -12,12 +12,13 @@ import pytest
 from podlife.api.codec import Object
 from podlife.client import PODS
 from podlife.kubelet import admission as admitting
-from podlife.kubelet.config import api as api_pods
+from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.interfaces import NoVolumes
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtime import ExecResult
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.kubelet.status import manager as status_manager
+from podlife.kubelet.status.patch import merged_status
 from podlife.testing import virtual_time
 from tests.component.kubelet.node_world import NodeWorld, failing, node_world, on_a_node, pod
 from tests.kit.objects import container
@@ -102,13 +103,12 @@ async def test_a_pod_that_claims_to_have_begun_at_the_edge_of_time_is_no_burden(
 async def test_a_pod_whose_status_cannot_be_made_ready_to_send_keeps_no_other_from_being_sent(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    merge = status_manager.merged_status
     is_broken = True
 
     def fail(shown: Any, *arguments: Any, **options: Any) -> Any:
         if is_broken and shown["metadata"]["name"] == "bad":
             raise RuntimeError("a defect")
-        return merge(shown, *arguments, **options)
+        return merged_status(shown, *arguments, **options)
 
     monkeypatch.setattr(status_manager, "merged_status", fail)
     await world.create(pod("bad"))
@@ -185,15 +185,15 @@ async def test_a_container_whose_post_start_hook_fails_in_a_way_nobody_expects_i
 async def test_an_agent_goes_on_following_its_pods_after_a_defect(
     world: NodeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = api_pods.PodSource.put
+    put = PodSource.put
     is_broken = False
 
-    def fail(self: api_pods.PodSource, obj: Any) -> None:
+    def fail(self: PodSource, obj: Any) -> None:
         if is_broken:
             raise ZeroDivisionError("a defect")
         put(self, obj)
 
-    monkeypatch.setattr(api_pods.PodSource, "put", fail)
+    monkeypatch.setattr(PodSource, "put", fail)
     await asyncio.sleep(5)
     is_broken = True
     await world.create(pod())

@@ -244,7 +244,7 @@ async def test_nothing_is_cleaned_up_while_the_runtime_cannot_be_listed(
     await world.running(pod())
     stranger = SandboxConfig("stranger", "default", "stranger")
     sandbox_id = await SimRuntime(world.machine).run_sandbox(stranger)
-    await until(lambda: "stranger" in set(world.agent.core.cache), seconds=1)  # type: ignore[union-attr]
+    await until(lambda: "stranger" in set(world.agent.core.cache), seconds=1)
     broken.verbs = {"list_sandboxes"}
     await asyncio.sleep(30)
     assert world.machine.sandboxes[sandbox_id].state == "Ready"

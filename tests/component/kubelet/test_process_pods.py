@@ -99,11 +99,11 @@ async def test_a_container_that_failed_without_a_word_lets_its_log_speak_for_it(
 
 async def test_containers_of_a_pod_share_its_volumes_also_those_that_came_before(tmp_path: Path) -> None:
     async with node_in(tmp_path) as node:
-        shared = {"volumeMounts": [{"name": "shared", "mountPath": "/tmp/shared-of-the-pod"}]}
+        shared = [{"name": "shared", "mountPath": "/tmp/shared-of-the-pod"}]
         await node.run(
-            container("cat /tmp/shared-of-the-pod/note", **shared),
+            container("cat /tmp/shared-of-the-pod/note", volumeMounts=shared),
             initContainers=[
-                container("echo from the first > /tmp/shared-of-the-pod/note", "first", **shared)
+                container("echo from the first > /tmp/shared-of-the-pod/note", "first", volumeMounts=shared)
             ],
             volumes=[{"name": "shared", "emptyDir": {}}],
             restartPolicy="Never",

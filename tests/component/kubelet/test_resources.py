@@ -53,7 +53,7 @@ async def test_a_resize_is_shown_as_pending_until_the_container_is_started_again
     await world.running(pod(containers=[container(resources=SMALL)]))
     await resize(world, LARGE)
     pending = await world.until(lambda each: bool(condition_of(each["status"], "PodResizePending")))
-    condition = condition_of(pending["status"], "PodResizePending")
+    condition = condition_of(pending["status"], "PodResizePending") or {}
     assert (condition["status"], condition["reason"]) == ("True", "Infeasible")
     assert condition["message"] == (
         "in-place resize is not supported by this node: [main] will have its new resources when it is restarted"

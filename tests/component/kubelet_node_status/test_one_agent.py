@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,8 +41,8 @@ class Machine:
         self._clock = LoopClock()
         self.world = SimWorld(self._clock, ips=("10.0.0.7",))
 
-    def agent(self, **settings: object) -> Kubelet:
-        node = NodeSettings("n1", addresses=("192.0.2.1",), **settings)  # type: ignore[arg-type]
+    def agent(self, **settings: Any) -> Kubelet:
+        node = NodeSettings("n1", addresses=("192.0.2.1",), **settings)
         told = KubeletSettings(node, data=self._folder)
         return Kubelet(self._client, SimRuntime(self.world), told, self._clock, machine=FixedMachine(FACTS))
 
@@ -50,7 +51,7 @@ class Machine:
         return sum(each.state is ContainerState.RUNNING for each in self.world.containers.values())
 
     @asynccontextmanager
-    async def begun(self, **settings: object) -> AsyncIterator[asyncio.Task[None]]:
+    async def begun(self, **settings: Any) -> AsyncIterator[asyncio.Task[None]]:
         agent = self.agent(**settings)
         task = asyncio.get_running_loop().create_task(agent.run())
         registered = asyncio.get_running_loop().create_task(agent.reporter.registered.wait())
@@ -264,7 +265,7 @@ async def test_a_watch_of_the_node_that_brings_nonsense_is_begun_again(
 ) -> None:
     async with world() as here, here.running() as reporter:
         with monkeypatch.context() as patched:
-            patched.setattr(NodeRecord, "put", lambda *_: {}["uid"])
+            patched.setattr(NodeRecord, "put", lambda *_: dict[str, str]()["uid"])
             await here.client.patch(NODES, "n1", {"metadata": {"labels": {"a": "1"}}})
             await asyncio.sleep(60)
         await here.client.patch(NODES, "n1", {"metadata": {"labels": {"a": "2"}}})

@@ -42,8 +42,9 @@ class Node:
     async def until_running(self, name: str = "web-n1", *, not_uid: str = "") -> Object:
         async def running() -> Object | None:
             pod = (await self.pods()).get(name)
-            is_another = pod is not None and pod["metadata"]["uid"] != not_uid
-            return pod if is_another and pod["status"]["phase"] == "Running" else None
+            if pod is None or pod["metadata"]["uid"] == not_uid:
+                return None
+            return pod if pod["status"]["phase"] == "Running" else None
 
         return await until(running, seconds=60)
 

@@ -51,14 +51,16 @@ class Node:
         self.shown: dict[str, Object] = {}
         self.events: list[tuple[str, str, str]] = []
         self.changes: list[tuple[str, str, ProbeType, ProbeResult]] = []
-        self.on_change: Callable[..., None] = lambda *change: self.changes.append(change)
+        self.on_change: Callable[[str, str, ProbeType, ProbeResult], None] = lambda *change: (
+            self.changes.append(change)
+        )
         # Of one and the same question.
         self.most_at_once = 0
         self._questions: Counter[tuple[str, tuple[str, ...]]] = Counter()
         clock = LoopClock()
         started = clock.now() - timedelta(seconds=agent_age_seconds)
         self.probes = ProberManager(
-            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type] # only `exec_sync` is called
             self,
             clock,
             self,
@@ -72,8 +74,8 @@ class Node:
         self.shown["u"] = status(running())
         self.probes.add(pod(container(**probes)))
 
-    def _changed(self, *change: Any) -> None:
-        self.on_change(*change)
+    def _changed(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
+        self.on_change(uid, container_id, type_, result)
 
     @property
     def under_way(self) -> int:

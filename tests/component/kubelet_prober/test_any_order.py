@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -83,8 +84,13 @@ class Story:
         def error() -> int:
             raise ExecError("no")
 
-        answers = {"well": lambda: 0, "ill": lambda: 1, "slow": lambda: asyncio.sleep(4.5, 0), "error": error}
-        self.here.answer = answers[how]  # type: ignore[assignment]
+        answers: dict[str, Callable[[], int | Awaitable[int]]] = {
+            "well": lambda: 0,
+            "ill": lambda: 1,
+            "slow": lambda: asyncio.sleep(4.5, 0),
+            "error": error,
+        }
+        self.here.answer = answers[how]
 
 
 @settings(max_examples=150, deadline=None)

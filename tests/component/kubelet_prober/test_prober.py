@@ -23,7 +23,7 @@ async def asked_while_held_up(monkeypatch: pytest.MonkeyPatch, seconds: float) -
     monkeypatch.setattr(asyncio, "open_connection", never)
     one = container()
     return await run_probe(
-        None,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type] # no runtime is asked
         ProbeRequest({"tcpSocket": {"port": 80}}, pod(one), one, "1", "127.0.0.1", 1),
     )
 

@@ -172,7 +172,7 @@ async def test_a_token_is_bound_to_its_pod_and_renewed_at_80_percent_of_its_life
     async def token() -> str:
         return await node.objects.token(mine, audience="vault", expiration_seconds=1000)
 
-    assert await asyncio.gather(token(), token()) == ["token-1"] * 2
+    assert set(await asyncio.gather(token(), token())) == {"token-1"}
     assert node.server.token_requests[0]["spec"] == {
         "audiences": ["vault"],
         "expirationSeconds": 1000,

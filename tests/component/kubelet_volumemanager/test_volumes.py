@@ -404,7 +404,7 @@ async def test_a_host_path_is_shown_and_never_removed(node: Node, root: Path, tm
 @virtual_time
 async def test_what_is_read_only_is_shown_read_only(node: Node, tmp_path: Path) -> None:
     await node.server.put_config_map("settings", {})
-    mounts = [
+    mounts: list[Object] = [
         {"name": "config", "mountPath": "/config"},
         {"name": "scratch", "mountPath": "/read", "readOnly": True},
         {"name": "scratch", "mountPath": "write"},

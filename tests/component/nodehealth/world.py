@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import format_micro_time, format_time
@@ -21,7 +21,7 @@ from podlife.nodehealth import NodeHealthSettings, NodeLifecycleController, Tain
 from podlife.testing import LoopClock
 from podlife.wire import Handler, Request, Response
 from tests.kit import objects
-from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.kit.embedded import Disturbance, connect, refusal, start, stream_of
 from tests.workloads.runs import at_work
 
 Object = dict[str, Any]
@@ -137,7 +137,7 @@ class Line(Asked):
             return refusal(503)
         response = await super().__call__(request, to_server)
         if "watch" in request.query and response.status == 200:
-            response.body = self._pass_on(plural, response.body)  # type: ignore[arg-type]
+            response.body = self._pass_on(plural, stream_of(response))
         return response
 
     async def _pass_on(self, plural: str, body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -178,7 +178,7 @@ class World:
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self.client = client
-        self.server = server
+        self._server = server
         self.history = history
         self.clock: Clock = clock or LoopClock()
         self.prefix = prefix
@@ -186,8 +186,13 @@ class World:
         self._beating: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
 
+    @property
+    def server(self) -> Handler:
+        assert self._server is not None
+        return self._server
+
     @asynccontextmanager
-    async def beating(self) -> AsyncIterator[World]:
+    async def beating(self) -> AsyncIterator[Self]:
         """Agents live in this block."""
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -326,7 +331,6 @@ class World:
         eviction: bool = True,
     ) -> AsyncIterator[Controllers]:
         """The controllers, with a client of their own; they are cut off where the block ends."""
-        assert self.server is not None
         async with connect(self.server, way) as client:
             plane = ControlPlane(client, clock=LoopClock(), flush_seconds=0.5)
             both = Controllers(

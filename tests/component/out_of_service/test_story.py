@@ -33,7 +33,7 @@ async def test_a_node_dies_its_statefulset_fails_over_and_the_node_comes_back() 
             await cluster.node("n1").power_off()
             await cluster.advance(minutes=7)
             # 40 s of silence until it is not ready, and five minutes more.
-            assert 340 <= seen.first("Node", "n1", has_taint(TAINT)) < 365
+            assert 340 <= (seen.first("Node", "n1", has_taint(TAINT)) or 0) < 365
         new = await cluster.client.get(PODS, "db-0", "default")
         assert new["metadata"]["uid"] != old["metadata"]["uid"]
         assert new["spec"]["nodeName"] != "n1"

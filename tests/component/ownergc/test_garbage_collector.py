@@ -9,7 +9,7 @@ import pytest
 from podlife.client import CONFIG_MAPS, NAMESPACES, SECRETS
 from podlife.ownergc import IGNORED
 from podlife.testing import virtual_time
-from podlife.wire import Request
+from podlife.wire import Request, Response
 from tests.component.ownergc.world import HELD, World, in_world, is_watch, on, to, world
 
 NOBODY = {"metadata": {"name": "nobody", "uid": "11111111-2222-3333-4444-555555555555"}}
@@ -164,11 +164,11 @@ async def test_resources_that_know_no_strategic_patch_are_patched_whole_and_lose
     lets_go = await its.make("lets-go")
     await its.make("orphaned", to(lets_go), others)
 
-    def refuse(request: Request) -> object:
+    def refuse(request: Request) -> Response | None:
         is_strategic = "strategic" in request.headers.get("Content-Type", "")
         return on("PATCH", 415, "UnsupportedMediaType")(request) if is_strategic else None
 
-    its.line.refuse = refuse  # type: ignore[assignment]
+    its.line.refuse = refuse
     async with its.collecting():
         await its.delete("goes")
         await its.delete("lets-go", "Orphan")
@@ -187,11 +187,11 @@ async def test_a_circle_whose_resource_knows_no_strategic_patch_is_broken_all_th
         patch = {"metadata": {"ownerReferences": [to(second, block=True)]}}
         await its.client.patch(CONFIG_MAPS, "first", patch, "default")
 
-        def refuse(request: Request) -> object:
+        def refuse(request: Request) -> Response | None:
             is_strategic = "strategic" in request.headers.get("Content-Type", "")
             return on("PATCH", 415, "UnsupportedMediaType")(request) if is_strategic else None
 
-        its.line.refuse = refuse  # type: ignore[assignment]
+        its.line.refuse = refuse
         await asyncio.sleep(1)
         await its.delete("first", "Foreground")
         await asyncio.sleep(5)

@@ -69,7 +69,8 @@ class Line:
         return response
 
     def _hide(self, response: Response) -> Response:
-        document = json.loads(response.body)  # type: ignore[arg-type]
+        assert isinstance(response.body, bytes)
+        document = json.loads(response.body)
         for group in document["items"]:
             for version in group["versions"]:
                 version["resources"] = [

@@ -263,7 +263,7 @@ async def test_a_pod_stays_while_the_archive_fails_and_goes_when_it_is_well_agai
         world.client,
         Settings(threshold=1),
         clock=world.clock,
-        recorder=Recorder(),  # type: ignore[arg-type]
+        recorder=Recorder(),  # type: ignore[arg-type] # a fake
         steps=(step,),
     )
     async with running(collector):

@@ -156,7 +156,7 @@ async def build(world: World) -> None:
     await world.pods(*(f"orphan-{number}" for number in range(30)), node=GONE_NODE)
 
 
-async def slow(_: Request) -> None:
+async def take_long(_: Request) -> None:
     await asyncio.sleep(3)
 
 
@@ -164,7 +164,7 @@ async def slow(_: Request) -> None:
 async def test_with_the_threshold_met_marking_orphans_costs_no_terminated_pod(world: World) -> None:
     """GC-11, GC-54"""
     await build(world)
-    world.faults.put("DELETE", "orphan-", slow)  # between its marking and its end others look
+    world.faults.put("DELETE", "orphan-", take_long)  # between its marking and its end others look
     async with running(world.collector(threshold=3, period_seconds=1)):
         await asyncio.sleep(120)
     assert await world.left() == ENDED

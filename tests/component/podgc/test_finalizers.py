@@ -83,7 +83,7 @@ async def test_pods_are_reported_once_their_grace_is_over_the_longest_held_first
 @in_world
 async def test_the_report_tells_who_set_the_finalizer_and_when(world: World) -> None:
     await held(world)
-    fields = {"f:metadata": {"f:finalizers": {".": {}, f'v:"{ONE}"': {}}}}
+    fields: Object = {"f:metadata": {"f:finalizers": {".": {}, f'v:"{ONE}"': {}}}}
     entry = {"manager": "backup", "operation": "Update", "time": "2029-12-31T23:00:00Z", "fieldsV1": fields}
     await world.plant("p", metadata={"managedFields": [entry]})
     pod = await one(world)

@@ -142,7 +142,8 @@ async def test_a_sweep_does_what_its_plan_shows_and_names_the_rule_of_each(world
         ("old", "expired", "brief"),
     ]
     [upcoming] = plan.upcoming
-    assert (upcoming.rule, upcoming.count, upcoming.seconds) == ("brief", 1, pytest.approx(50))
+    assert (upcoming.rule, upcoming.count) == ("brief", 1)
+    assert upcoming.seconds == pytest.approx(50)
     shown = format_plan(plan, "table", world.clock.now()).splitlines()
     assert shown[0].split() == ["NAMESPACE", "NAME", "RULE", "REASON", "AGE", "WHY"]
     told = [" ".join(line.split()) for line in shown]

@@ -14,7 +14,7 @@ OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshut
 
 
 def pod(name: str = "web", node: str = "n1", *, grace: int = 30, **container: Any) -> Object:
-    bound = {"nodeName": node} if node else {}
+    bound: Object = {"nodeName": node} if node else {}
     one = {"name": "main", "image": "app", **container}
     return objects.pod(name, one, terminationGracePeriodSeconds=grace, **bound)
 

@@ -19,7 +19,7 @@ from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.controller_revisions import revision_hash, template_patch
 from podlife.workloads.daemonset import DaemonSetController
-from tests.kit.embedded import Disturbance, connect, start
+from tests.kit.embedded import Disturbance, connect, start, stream_of
 from tests.workloads.disturbances import cut_off, late_watch
 from tests.workloads.node import RUNS, exits
 from tests.workloads.runs import EmbeddedQuota, at_work, observing
@@ -306,10 +306,11 @@ def rewriting(old: bytes, new: bytes) -> Disturbance:
         response = await to_server(request)
         if request.method == "GET" and request.path.endswith("/daemonsets"):
             if "watch" in request.query:
-                response.body = rewritten(response.body)  # type: ignore[arg-type]
+                response.body = rewritten(stream_of(response))
             else:
+                assert not isinstance(response.body, AsyncIterator)
                 pieces = [response.body] if isinstance(response.body, bytes) else response.body
-                response.body = b"".join(pieces).replace(old, new)  # type: ignore[arg-type]
+                response.body = b"".join(pieces).replace(old, new)
         return response
 
     async def rewritten(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:

@@ -21,7 +21,7 @@ from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.deployment import DeploymentController
 from podlife.workloads.replicaset import ReplicaSetController
-from tests.kit.embedded import connect, refusal, start
+from tests.kit.embedded import connect, refusal, start, stream_of
 from tests.workloads.disturbances import (
     Asked,
     CutAtCreation,
@@ -211,7 +211,7 @@ async def test_write_that_the_server_has_lost_is_not_waited_for() -> None:
             return refusal(503, "ServiceUnavailable")
         response = await servers[-1](request)
         if len(servers) == 1 and "watch" in request.query:
-            response.body = until(late(response.body), was_cut.is_set)  # type: ignore[arg-type]
+            response.body = until(late(stream_of(response)), was_cut.is_set)
         return response
 
     client = connect(servers[0], restored)

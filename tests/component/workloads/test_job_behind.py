@@ -76,7 +76,9 @@ async def test_pod_that_another_controller_has_counted_is_not_counted_again() ->
         # Nobody is at work: the second sees the pod succeed, and then nothing more of pods.
         world.node.let(DONE, named(pod["metadata"]["name"]))
         await asyncio.sleep(5)
-        assert second._pods.cache.get("default", pod["metadata"]["name"]).status.phase == "Succeeded"  # type: ignore[union-attr]
+        seen = second._pods.cache.get("default", pod["metadata"]["name"])
+        assert seen is not None
+        assert seen.status.phase == "Succeeded"
         stalled.pods_go.clear()
         async with controlling(server):
             await world.until_status(JOBS, "work", succeeded=1, active=1)

@@ -103,8 +103,8 @@ async def asked_for(controller: str) -> frozenset[Right]:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connect(server, quota))
         for name in (*NEEDED[workload], "garbage-collector-controller"):
-            own = await stack.enter_async_context(connect(server, note if name == controller else quota))
-            plane = ControlPlane(own, clock=LoopClock())
+            line = await stack.enter_async_context(connect(server, note if name == controller else quota))
+            plane = ControlPlane(line, clock=LoopClock())
             plane.add(CONTROLLERS[name](plane) if name in CONTROLLERS else OwnerGarbageCollector(plane))
             await stack.enter_async_context(at_work(plane.run))
         cluster = await stack.enter_async_context(

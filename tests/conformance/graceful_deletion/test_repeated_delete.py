@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.api.codec import format_time
+from podlife.api.codec import Object, format_time
 from tests.conformance.graceful_deletion.world import World
 
 HELD = {"finalizers": ["example.com/held"]}
@@ -99,7 +99,8 @@ async def test_request_that_is_not_shorter_changes_nothing(
     """GD-54: it succeeds and writes nothing."""
     await _pod_with_running_grace(world, running)
     before = await world.get("p")
-    answer = await world.delete("p", **({} if requested is None else {"gracePeriodSeconds": requested}))
+    options: Object = {} if requested is None else {"gracePeriodSeconds": requested}
+    answer = await world.delete("p", **options)
     assert (answer.code, answer.meta["deletionGracePeriodSeconds"]) == (200, shown)
     assert await world.get("p") == before
     assert await world.events(before) == []

@@ -159,7 +159,7 @@ class World:
     ) -> Object:
         """A pod on a node (unless that is empty), as its agent would report it."""
         labelled = {"labels": {"app": "a"}, **(metadata or {})}
-        bound = {"nodeName": node} if node else {}
+        bound: Object = {"nodeName": node} if node else {}
         created = await self.create("pods", objects.pod(name, metadata=labelled, **bound, **spec))
         if not phase and is_ready is None:
             return created

@@ -72,6 +72,7 @@ def test_what_is_told_of_one_that_waits() -> None:
     for seconds in (0, 100, 200, 300):
         crash_loop(backoff, pod(), container(), at(seconds), at(seconds + 90))
     waits = crash_loop(backoff, pod(), container(), at(400), at(410))
+    assert waits is not None
     assert (BACK_OFF, waits.event) == ("BackOff", "Back-off restarting failed container a in pod p_ns(u)")
     assert (CRASH_LOOP_BACK_OFF, waits.message) == (
         "CrashLoopBackOff",

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from podlife.kubelet.kuberuntime.reason_cache import StartFailure
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
 from podlife.kubelet.status.container_statuses import (
     PodObservation,
-    StartFailure,
     container_statuses,
     is_log_needed,
     terminated_message,

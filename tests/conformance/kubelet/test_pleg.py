@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import cast
 
 import pytest
@@ -129,7 +129,7 @@ class Watched(SimRuntime):
         raise RuntimeUnavailableError("this runtime tells nothing")
         yield
 
-    def events(self):  # type: ignore[no-untyped-def] # as the one it stands for
+    def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
         return self._no_events() if self.is_silent else super().events()
 
 

@@ -104,11 +104,10 @@ def test_what_a_look_at_the_status_decides(type_: ProbeType) -> None:
     probed = Probed(type_, pod(policy="Never"))
     nothing = probed.prober.decide(probed.state, probed.pod, None, START)
     assert (nothing.next, nothing.result) == (Next.WAIT, None)
-    assert probed.look(None) is Next.WAIT
-    assert probed.result is None
+    assert (probed.look(None), probed.result) == (Next.WAIT, None)
     assert (probed.look({"waiting": {}}), probed.result) == (Next.WAIT, BAD)
     probed.result = None
-    assert (probed.look(ended(1)), probed.result) == (Next.STOP, BAD)
+    assert [probed.look(ended(1)), probed.result] == [Next.STOP, BAD]
     for phase in ("Failed", "Succeeded"):
         assert probed.look(running(), phase=phase) is Next.STOP
 

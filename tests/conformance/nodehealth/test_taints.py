@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,8 @@ PREFIX = "node.kubernetes.io/"
 )
 def test_a_condition_has_its_taint(condition: str, status: str, key: str) -> None:
     """NL-05 has the keys."""
-    seen = node(**{condition: status})
+    conditions: dict[str, Any] = {condition: status}
+    seen = node(**conditions)
     assert condition_taints(seen) == ([(PREFIX + key, "NoSchedule")], [])
     seen.spec = MonitoredNodeSpec(taints=(NodeTaint(PREFIX + key, "", "NoSchedule"),))
     assert condition_taints(seen) == ([], [])

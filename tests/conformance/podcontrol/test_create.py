@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -51,7 +51,7 @@ async def test_reference_that_is_no_controllers_is_refused_before_anything_is_se
     world: World, ref: ControllerRef | None, message: str
 ) -> None:
     control = world.control
-    calls: list[Callable[[], object]] = [
+    calls: list[Callable[[], Awaitable[object]]] = [
         lambda: control.create_pods("default", TEMPLATE, replica_set(), ref),
         lambda: control.create_pods_with_controller_ref("default", TEMPLATE, replica_set(), ref),
         lambda: control.create_pods_with_generate_name("default", TEMPLATE, replica_set(), ref, "x-"),
@@ -59,7 +59,7 @@ async def test_reference_that_is_no_controllers_is_refused_before_anything_is_se
     ]
     for call in calls:
         with pytest.raises(InvalidControllerRefError) as caught:
-            await call()  # type: ignore[misc]
+            await call()
         assert str(caught.value) == message
     assert (world.sent, world.events) == ([], [])
 

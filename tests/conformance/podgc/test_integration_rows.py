@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from podlife.podgc import FeatureGates
 from tests.component.podgc.world import World, in_world, running
 from tests.conformance.podgc.situations import P, make
 
-SETTINGS = {"period_seconds": 0.5, "quarantine_seconds": 1.0, "threshold": 0}
+SETTINGS: dict[str, Any] = {"period_seconds": 0.5, "quarantine_seconds": 1.0, "threshold": 0}
 HOLD = ("test.k8s.io/finalizer",)
 
 ROWS = [

@@ -73,10 +73,10 @@ class Mirrors:
 
 class _NoServer:
     async def get(self, namespace: str, name: str) -> Object:
-        raise NotFoundError("pod", name)
+        raise NotFoundError(f"pod {name} not found")
 
     async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
-        raise NotFoundError("pod", name)
+        raise NotFoundError(f"pod {name} not found")
 
     async def delete(self, namespace: str, name: str, *, uid: str) -> None: ...
 
@@ -133,7 +133,7 @@ class CleanupWorld:
         )
         # What metrics ask of the core besides.
         self.pleg = self
-        self._run: asyncio.Task[None] | None = None
+        self._run: asyncio.Task[None]
 
     def _could_run(self, uid: str) -> bool:
         return self.workers.could_have_running_containers(uid)
@@ -204,6 +204,11 @@ class CleanupWorld:
         assert state is not None, f"{uid} is not known"
         return state
 
+    def active(self, uid: str = "u") -> PodUpdate:
+        active = self.state(uid).active
+        assert active is not None, f"{uid} was never synced"
+        return active
+
     # Metrics
 
     def counts(self) -> tuple[int, Counter[str]]:
@@ -211,7 +216,7 @@ class CleanupWorld:
 
     def metric(self, name: str, **labels: str) -> float:
         registry = CollectorRegistry()
-        registry.register(self)  # type: ignore[arg-type] # it only asks for `collect`
+        registry.register(self)
         value = registry.get_sample_value(name, labels)
         assert value is not None, f"{name}{labels} is not there"
         return value

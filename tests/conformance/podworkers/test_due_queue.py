@@ -9,10 +9,11 @@ import pytest
 
 from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.monotonic import MonotonicSeconds
+from podlife.kubelet.pod import NodePod
 from podlife.kubelet.podworkers import BackoffError, Delays
 from podlife.kubelet.podworkers.delays import delay_after
 from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, NodePod, World, pod, running
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, World, pod, running
 
 DELAYS = Delays(resync_seconds=20.0, backoff_seconds=10.0)
 NOW = 1000.0

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from podlife.kubelet.pod import RunningPod
 from podlife.kubelet.podworkers import KillError, kill_pod_now
 from podlife.kubelet.podworkers.kill_pod import wait_limit_seconds
 from podlife.testing import virtual_time
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, RunningPod, World, pod, running
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, World, pod, running
 
 
 @pytest.mark.parametrize(

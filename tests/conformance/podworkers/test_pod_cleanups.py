@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.admission import AdmissionFailure, rejected_status
-from podlife.kubelet.podworkers import Stage
+from podlife.kubelet.podworkers import KillOptions, Stage
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from tests.conformance.podworkers.cleanup_world import CleanupWorld, mirror_pod, node_pod, static_pod
 from tests.conformance.podworkers.world import running
@@ -71,9 +71,8 @@ async def test_an_unknown_pod_whose_kill_fails_is_killed_again_with_each_pass_un
     for attempt in (1, 2, 3):
         await world.clean_up()
         assert world.steps.of("r") == [TERMINATING_RUNTIME] * attempt
-        active = world.state("r").active
-        assert active.running is not None
-        assert active.kill.grace_seconds == 1
+        assert world.active("r").running is not None
+        assert world.active("r").kill == KillOptions(grace_seconds=1)
     world.recover()
     await world.clean_up()
     assert world.workers.state("r") is None
@@ -97,8 +96,7 @@ async def test_a_pod_removed_while_its_kill_fails_is_killed_again_with_the_same_
     world.run_in_runtime("u")
     await world.clean_up()
     assert world.steps.of("u") == [("terminating", 2)] * 2
-    active = world.state().active
-    assert active.running is None
+    assert world.active().running is None
     world.recover()
     await world.clean_up()
     assert world.steps.of("u") == [("terminating", 2)] * 3 + [TERMINATED]
@@ -144,7 +142,7 @@ async def test_a_removed_pod_that_the_runtime_lost_is_ended_too_and_keeps_its_mi
     world.known.remove("u")
     await world.clean_up()
     assert world.steps.of("u") == [("terminating", None)]
-    active = world.state().active
+    active = world.active()
     assert (active.pod, active.mirror) == (pod, mirror)
     world.recover()
     await world.clean_up()
@@ -198,8 +196,7 @@ async def test_a_pod_recreated_under_its_uid_starts_in_the_pass_that_forgets_the
     await world.settle()
     await world.clean_up()
     assert world.steps.of("u") == [("sync", "create"), ("terminating", 1), TERMINATED, ("sync", "create")]
-    active = world.state().active
-    assert active.pod is new
+    assert world.active().pod is new
     assert restarted(world) == 1
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from podlife.kubelet.pod import RunningPod
 from podlife.kubelet.podworkers import Stage, StaticNames, is_static
 from podlife.kubelet.podworkers.static_names import StaticAdmission
 from tests.conformance.podworkers.world import (
@@ -13,7 +14,6 @@ from tests.conformance.podworkers.world import (
     KILL,
     SYNC,
     UPDATE,
-    RunningPod,
     World,
     pod,
     running,
@@ -125,8 +125,8 @@ async def test_a_pod_that_may_not_start_yet_keeps_its_update_and_does_nothing(wo
     """PW-70"""
     await world.started(static("1"))
     await world.told(CREATE, static("2"))
+    assert world.pending("2").pod == static("2")
     state = world.state("2")
-    assert state.pending.pod == static("2")
     assert state.active is None
     assert state.started_at is None
     assert not world.workers.is_working("2")

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from podlife.kubelet.pod import RunningPod
 from podlife.kubelet.podworkers import KillOptions, Stage
 from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import (
@@ -13,7 +14,6 @@ from tests.conformance.podworkers.world import (
     KILL,
     SYNC,
     UPDATE,
-    RunningPod,
     World,
     pod,
     running,
@@ -213,16 +213,16 @@ async def test_what_is_remembered_of_updates_is_merged(world: World) -> None:
     mirror = pod("m", name="mirror")
     await world.told(CREATE, pod(version="1"), mirror=mirror, asked_at=0.0)
     await world.told(UPDATE, pod(version="2"))
-    active = world.state().active
+    active = world.active()
     assert (active.pod, active.mirror, active.kill) == (pod(version="2"), mirror, None)
     assert (active.type, active.asked_at) == (SYNC, None)
     with world.failing("terminating"):
         kill = world.waiting("u", evict=True, status_override=lambda status: None)
         await world.told(KILL, pod(version="3"), kill=kill)
-        active = world.state().active
+        active = world.active()
         assert active.kill == KillOptions(evict=True, grace_seconds=30)
         await world.told(KILL, running=RunningPod("u"))
-        active = world.state().active
+        active = world.active()
         assert active.pod == pod(version="3")
         assert active.kill == KillOptions(grace_seconds=30)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from podlife.kubelet.pod import RunningPod
 from podlife.kubelet.podworkers import KnownPod, PodState, PodUpdate, Stage
 from podlife.kubelet.podworkers.state import WorkerAction
 from podlife.kubelet.podworkers.transitions import review
@@ -12,7 +15,6 @@ from tests.conformance.podworkers.world import (
     KILL,
     SYNC,
     UPDATE,
-    RunningPod,
     World,
     pod,
     running,
@@ -168,8 +170,8 @@ async def test_of_twenty_pods_those_that_are_killed_end_and_only_wanted_ones_are
 
 ACTIVE = PodUpdate(SYNC, pod(version="active"))
 PENDING = PodUpdate(UPDATE, pod(version="pending"))
-TERMINATING = {"terminating_at": 1.0}
-TERMINATED = {"terminating_at": 1.0, "terminated_at": 1.0}
+TERMINATING: dict[str, Any] = {"terminating_at": 1.0}
+TERMINATED: dict[str, Any] = {"terminating_at": 1.0, "terminated_at": 1.0}
 
 
 @pytest.mark.parametrize(

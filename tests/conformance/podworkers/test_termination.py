@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from podlife.kubelet.pod import RunningPod
 from podlife.kubelet.podworkers import KillOptions, Stage, UpdateType
 from podlife.kubelet.podworkers.transitions import effective_grace
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, running
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, World, pod, running
 
 
 @running

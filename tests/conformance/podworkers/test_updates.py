@@ -7,14 +7,13 @@ import asyncio
 import pytest
 
 from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pod import NodePod, RunningPod
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, Stage
 from tests.conformance.podworkers.world import (
     CREATE,
     KILL,
     SYNC,
     UPDATE,
-    NodePod,
-    RunningPod,
     World,
     observed,
     pod,
@@ -37,8 +36,8 @@ async def test_a_runtime_only_pod_can_only_be_killed(world: World) -> None:
 async def test_a_runtime_pod_that_comes_with_a_pod_is_dropped(world: World) -> None:
     """PW-11, PW-112"""
     await world.told(CREATE, pod(), running=RunningPod("u", name="other-name"))
-    state = world.state()
-    assert (state.active.pod, state.active.running) == (pod(), None)
+    state, active = world.state(), world.active()
+    assert (active.pod, active.running) == (pod(), None)
     assert state.stage is Stage.SYNC
     assert not state.is_seen_in_runtime
     assert world.steps.of("u") == [("sync", "create")]
@@ -54,7 +53,7 @@ async def test_the_first_sight_of_a_pod_is_recorded_and_starts_it(world: World) 
     await world.settle()
     state = world.state()
     assert state.started_at is not None
-    assert state.active.pod == pod()
+    assert world.active().pod == pod()
     assert state.stage is Stage.SYNC
 
 
@@ -175,8 +174,8 @@ async def test_a_runtime_only_kill_of_a_pod_that_is_not_known_stops_it_and_leave
     assert state.is_deleted
     assert state.is_seen_in_runtime
     assert state.grace_seconds == 1
-    assert state.pending.kill == KillOptions(grace_seconds=1)
-    assert state.pending.pod is None
+    assert world.pending().kill == KillOptions(grace_seconds=1)
+    assert world.pending().pod is None
     await world.settle()
     assert world.steps.calls == [("terminating runtime", "u", None)]
     assert len(world.workers) == 0
@@ -201,7 +200,7 @@ async def test_an_evicted_pod_ends_with_its_own_grace(world: World) -> None:
     state = world.state()
     assert (state.is_finished, state.is_evicted, state.is_deleted) == (True, True, False)
     assert state.grace_seconds == 30
-    assert state.active.kill == KillOptions(evict=True, grace_seconds=30)
+    assert world.active().kill == KillOptions(evict=True, grace_seconds=30)
 
 
 @running
@@ -286,7 +285,7 @@ async def test_a_pending_update_that_is_replaced_leaves_its_start_behind_if_it_i
     for older, newer, kept in ((1.0, 2.0, 1.0), (2.0, 1.0, 1.0), (1.0, None, 1.0), (None, 2.0, 2.0)):
         world.tell(UPDATE, pod(), asked_at=older)
         world.tell(UPDATE, pod(version="newer"), asked_at=newer)
-        pending = world.state().pending
+        pending = world.pending()
         assert pending.asked_at == kept
         assert pending.pod == pod(version="newer")
         await world.settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from podlife.kubelet.pod import RunningPod
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, Stage
 from podlife.testing import virtual_time
 from tests.conformance.podworkers.world import (
@@ -11,7 +12,6 @@ from tests.conformance.podworkers.world import (
     KILL,
     SYNC,
     UPDATE,
-    RunningPod,
     World,
     pod,
     running,
@@ -27,9 +27,8 @@ async def test_kill_options_without_a_kill_are_discarded_and_answered_at_once(wo
     for type_ in (CREATE, UPDATE, SYNC):
         world.tell(type_, pod(), kill=world.waiting(type_.value, grace_seconds=3))
     assert world.answers == [(what, NOT_KILLED) for what in ("create", "update", "sync")]
-    state = world.state()
-    assert state.pending.kill is None
-    assert state.stage is Stage.SYNC
+    assert world.pending().kill is None
+    assert world.state().stage is Stage.SYNC
 
 
 @running
@@ -39,12 +38,10 @@ async def test_those_who_come_while_a_pod_ends_are_kept_and_the_grace_is_always_
     gate = world.hold("terminating")
     await world.told(KILL, pod(), kill=world.waiting("first"))
     world.tell(UPDATE, pod())
-    state = world.state()
-    assert state.pending.kill == KillOptions(grace_seconds=30)
+    assert world.pending().kill == KillOptions(grace_seconds=30)
     world.tell(UPDATE, pod(), kill=world.waiting("second", grace_seconds=0))
-    state = world.state()
-    assert len(state.waiters) == 2
-    assert state.pending.kill == KillOptions(grace_seconds=1)
+    assert len(world.state().waiters) == 2
+    assert world.pending().kill == KillOptions(grace_seconds=1)
     assert world.answers == []
     await world.open(gate)
     assert world.answers == [("first", STOPPED), ("second", STOPPED)]
@@ -59,8 +56,7 @@ async def test_a_pod_that_has_stopped_answers_at_once_and_ignores_what_the_runti
     world.tell(KILL, running=RunningPod("u"), kill=world.waiting("runtime"))
     assert world.state().pending is None
     world.tell(KILL, pod(), kill=world.waiting("late", grace_seconds=3))
-    state = world.state()
-    assert state.pending.kill is None
+    assert world.pending().kill is None
     assert world.answers == [("runtime", STOPPED), ("late", STOPPED)]
     await world.open(gate)
 

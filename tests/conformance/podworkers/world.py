@@ -251,7 +251,7 @@ class World:
             delays=Delays(resync_seconds=20.0, backoff_seconds=10.0),
             chance=lambda: self.chance,
         )
-        self._run: asyncio.Task[None] | None = None
+        self._run: asyncio.Task[None]
 
     async def __aenter__(self) -> World:
         self._run = asyncio.get_running_loop().create_task(self.workers.run())
@@ -302,6 +302,16 @@ class World:
         state = self.workers.state(uid)
         assert state is not None, f"{uid} is not known"
         return state
+
+    def active(self, uid: str = "u") -> PodUpdate:
+        active = self.state(uid).active
+        assert active is not None, f"{uid} was never synced"
+        return active
+
+    def pending(self, uid: str = "u") -> PodUpdate:
+        pending = self.state(uid).pending
+        assert pending is not None, f"nothing is pending for {uid}"
+        return pending
 
     async def started(self, *pods: NodePod) -> None:
         """These pods, created and synced once; what happened so far is not told of again."""

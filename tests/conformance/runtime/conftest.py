@@ -12,8 +12,7 @@ from .machines import MACHINES, Machine, World
 
 @pytest.fixture(params=list(MACHINES))
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
-    made: Machine = MACHINES[request.param](tmp_path)
-    return made
+    return MACHINES[request.param](tmp_path)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -125,7 +126,11 @@ def _shell(command: object) -> ExecResult:
     return ExecResult(4, b"out\n", b"err\n")
 
 
-MACHINES = {"process": ProcessMachine, "sim": SimMachine, "own": OwnMachine}
+MACHINES: Mapping[str, Callable[[Path], Machine]] = {
+    "process": ProcessMachine,
+    "sim": SimMachine,
+    "own": OwnMachine,
+}
 
 
 def pod(folder: Path, *, uid: str = "uid-1", **fields: Any) -> SandboxConfig:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.kubelet.runtime import ContainerRuntimeError, EventKind
+from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, EventKind
 
 from .machines import World
 
@@ -67,7 +67,7 @@ class Callers:
 
     async def _create(self) -> None:
         machine, sandbox_id = self._machine, self._one(self._sandboxes)
-        programs = [
+        programs: list[Callable[[], ContainerConfig]] = [
             machine.runs_for_ever,
             machine.ignores_stop,
             machine.cannot_start,

@@ -23,6 +23,12 @@ def expected(store: Store, key: Key) -> int:
     return 0 if record is None else record.revision
 
 
+def held(store: Store, key: Key) -> Record:
+    record = store.get(key)
+    assert record is not None
+    return record
+
+
 async def put(store: Store, key: Key, content: str = "x") -> Record:
     (record,) = await store.commit(Put(key, text(content), expected(store, key)))
     return record

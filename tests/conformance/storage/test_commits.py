@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from podlife.apiserver.storage import Delete, MismatchError, Put, Store, StoreError
-from tests.conformance.storage.storage_kit import delete, pass_turns, pod, put, read, seen, start, text
+from tests.conformance.storage.storage_kit import delete, held, pass_turns, pod, put, read, seen, start, text
 
 
 async def test_an_empty_store_is_at_revision_zero_and_holds_nothing(store: Store) -> None:
@@ -42,7 +42,7 @@ async def test_a_put_that_expects_nothing_is_refused_where_something_stands(stor
 
     with pytest.raises(MismatchError, match="pods default/a is at revision 1, not absent"):
         await store.commit(Put(pod("a"), text("second"), 0))
-    assert store.get(pod("a")).value == b"first@1"
+    assert held(store, pod("a")).value == b"first@1"
     assert store.revision == 1
 
 
@@ -53,7 +53,7 @@ async def test_a_change_that_expects_an_older_revision_is_refused(store: Store, 
 
     with pytest.raises(MismatchError):
         await store.commit(change(pod("a"), text("third"), 1))
-    assert store.get(pod("a")).value == b"second@2"
+    assert held(store, pod("a")).value == b"second@2"
 
 
 @pytest.mark.parametrize("change", [Put(pod("a"), text("x"), 7), Delete(pod("a"), text("x"), 7)])
@@ -170,7 +170,7 @@ async def test_a_commit_whose_caller_is_cancelled_is_finished(store: Store) -> N
     await asyncio.gather(task, return_exceptions=True)
 
     assert await store.wait_for_revision(1, seconds=60)
-    assert store.get(pod("a")).value == b"x@1"
+    assert held(store, pod("a")).value == b"x@1"
     assert (await put(store, pod("a"), "y")).revision == 2
 
 

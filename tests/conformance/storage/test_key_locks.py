@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from podlife.apiserver.storage import Key, Put, Store
-from tests.conformance.storage.storage_kit import expected, pass_turns, pod, start, text
+from tests.conformance.storage.storage_kit import expected, held, pass_turns, pod, start, text
 
 
 async def hold(store: Store, keys: tuple[Key, ...], log: list[str], name: str, go: asyncio.Event) -> None:
@@ -44,7 +44,7 @@ async def test_a_read_a_decision_and_a_commit_under_the_lock_lose_no_update(stor
             await store.commit(Put(pod("a"), text(str(count + 1)), expected(store, pod("a"))))
 
     await asyncio.gather(*(increment() for _ in range(50)))
-    assert store.get(pod("a")).value == b"50@50"
+    assert held(store, pod("a")).value == b"50@50"
 
 
 async def test_several_keys_taken_in_any_order_never_wait_in_a_circle(store: Store) -> None:

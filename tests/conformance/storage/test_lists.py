@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from podlife.apiserver.storage import CompactedError, HistoryLimits, Key, Record, Store, StoreError
+from tests.conformance.storage.conftest import OpenStore
 from tests.conformance.storage.storage_kit import delete, pod, put
 
 
@@ -86,7 +87,7 @@ async def test_a_list_at_a_revision_in_which_only_others_changed_is_todays(store
     assert list(store.list("secrets", revision=2)) == []
 
 
-async def test_a_list_at_a_compacted_revision_is_refused_with_the_oldest_one(open_store) -> None:
+async def test_a_list_at_a_compacted_revision_is_refused_with_the_oldest_one(open_store: OpenStore) -> None:
     store = await open_store(HistoryLimits(events=4))
     for _ in range(10):
         await put(store, pod("a"))

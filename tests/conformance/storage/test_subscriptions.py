@@ -7,7 +7,18 @@ import asyncio
 import pytest
 
 from podlife.apiserver.storage import CompactedError, HistoryLimits, Key, Store, StoreError
-from tests.conformance.storage.storage_kit import delete, next_batch, pass_turns, pod, put, read, seen, start
+from tests.conformance.storage.conftest import OpenStore
+from tests.conformance.storage.storage_kit import (
+    delete,
+    held,
+    next_batch,
+    pass_turns,
+    pod,
+    put,
+    read,
+    seen,
+    start,
+)
 from tests.kit.moved_time import pass_time
 
 NODE = Key("nodes", "", "n")
@@ -132,7 +143,7 @@ async def test_a_subscription_may_start_at_a_revision_still_to_come(store: Store
     assert subscription.revision == 3
 
 
-async def test_who_falls_out_of_history_is_told(open_store) -> None:
+async def test_who_falls_out_of_history_is_told(open_store: OpenStore) -> None:
     store = await open_store(HistoryLimits(events=4))
     subscription = store.subscribe("pods", since=0)
     await put(store, pod("a"))
@@ -146,7 +157,9 @@ async def test_who_falls_out_of_history_is_told(open_store) -> None:
     assert [e.revision for e in await read(store.subscribe("pods", since=store.oldest), 4)] == [7, 8, 9, 10]
 
 
-async def test_who_missed_nothing_is_not_thrown_out_because_others_changed_much(open_store) -> None:
+async def test_who_missed_nothing_is_not_thrown_out_because_others_changed_much(
+    open_store: OpenStore,
+) -> None:
     store = await open_store(HistoryLimits(events=4))
     subscription = store.subscribe("nodes", since=0)
     for _ in range(20):
@@ -156,7 +169,7 @@ async def test_who_missed_nothing_is_not_thrown_out_because_others_changed_much(
     assert [event.revision for event in await read(subscription, 1)] == [21]
 
 
-async def test_starting_before_the_oldest_revision_is_refused(open_store) -> None:
+async def test_starting_before_the_oldest_revision_is_refused(open_store: OpenStore) -> None:
     store = await open_store(HistoryLimits(events=4))
     for _ in range(10):
         await put(store, pod("a"))
@@ -166,7 +179,9 @@ async def test_starting_before_the_oldest_revision_is_refused(open_store) -> Non
     assert refusal.value.oldest == store.oldest
 
 
-async def test_history_is_bounded_by_count_across_resources_the_oldest_goes_first(open_store) -> None:
+async def test_history_is_bounded_by_count_across_resources_the_oldest_goes_first(
+    open_store: OpenStore,
+) -> None:
     store = await open_store(HistoryLimits(events=100))
     for i in range(500):
         await put(store, pod("a") if i % 2 else NODE)
@@ -179,7 +194,7 @@ async def test_history_is_bounded_by_count_across_resources_the_oldest_goes_firs
     assert [event.revision for event in events] == kept_of_pods
 
 
-async def test_history_is_bounded_by_the_size_of_its_values(open_store) -> None:
+async def test_history_is_bounded_by_the_size_of_its_values(open_store: OpenStore) -> None:
     store = await open_store(HistoryLimits(value_bytes=100_000))
     for _ in range(50):
         await put(store, pod("a"), "v" * 10_000)
@@ -188,7 +203,7 @@ async def test_history_is_bounded_by_the_size_of_its_values(open_store) -> None:
     assert store.revision - store.oldest >= 7
 
 
-async def test_history_is_bounded_by_age(open_store) -> None:
+async def test_history_is_bounded_by_age(open_store: OpenStore) -> None:
     store = await open_store(HistoryLimits(seconds=600))
     await put(store, pod("a"))
     pass_time(400)
@@ -202,7 +217,7 @@ async def test_history_is_bounded_by_age(open_store) -> None:
         store.list("pods", revision=0)
     pass_time(400)
     assert store.oldest == 2
-    assert store.get(pod("a")).revision == 2, "the object itself is never too old"
+    assert held(store, pod("a")).revision == 2, "the object itself is never too old"
 
 
 async def test_a_closed_subscription_ends_its_wait(store: Store) -> None:

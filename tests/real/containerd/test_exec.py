@@ -65,7 +65,7 @@ async def test_more_output_than_anybody_reads_waits_in_the_container(
     async with asyncio.timeout(SECONDS), runtime.exec(container_id, ["yes"]) as session:
         assert await session.stdout.readexactly(100_000) == b"y\n" * 50_000
         await asyncio.sleep(0.3)
-        assert len(session.stdout._buffer) < 1024 * 1024  # type: ignore[attr-defined]
+        assert len(session.stdout._buffer) < 1024 * 1024  # type: ignore[attr-defined] # private
 
 
 async def test_a_program_that_is_not_there_cannot_be_run(runtime: Runtime, container_id: str) -> None:

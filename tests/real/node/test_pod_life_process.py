@@ -166,9 +166,9 @@ def test_pods_that_cannot_run_say_why(user: User, agent: AgentProcess) -> None:
         "crashes": "CrashLoopBackOff",
     }
     for name, reason in expected.items():
-        until_blocking(lambda name=name, reason=reason: waiting(name) == reason, f"{name}: {reason}")  # type: ignore[misc]
+        until_blocking(lambda name=name, reason=reason: waiting(name) == reason, f"{name}: {reason}")
     for name in ("too-much", "fails"):
-        until_blocking(lambda name=name: phase(name) == "Failed", f"{name} has not failed")  # type: ignore[misc]
+        until_blocking(lambda name=name: phase(name) == "Failed", f"{name} has not failed")
     assert user.get("pod", "too-much")["status"]["reason"] == "OutOfcpu"
     failed = user.get("pod", "fails")["status"]
     assert failed["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3

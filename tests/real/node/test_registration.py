@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,14 +82,14 @@ async def running(server: Server, data: Path, settings: NodeSettings) -> AsyncIt
     assert not failures
 
 
-def settings(**others: object) -> NodeSettings:
+def settings(**others: Any) -> NodeSettings:
     return NodeSettings(
         NAME,
         addresses=("127.0.0.1", "::1"),
         labels={"pool": "a"},
         renew_seconds=1.0,
         check_seconds=1.0,
-        **others,  # type: ignore[arg-type]
+        **others,
     )
 
 

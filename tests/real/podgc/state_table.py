@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from podlife.client import Client
 from tests.real.podgc.cluster import Object, make_node, taint
 from tests.real.podgc.states import LONG_AGO, NodeState, PodState, State, World
@@ -17,10 +19,10 @@ def condition(type_: str, status: str = "True", **more: str) -> Object:
 CONDITIONS = tuple(condition(type_) for type_ in ("Initialized", "Ready", "ContainersReady", "PodScheduled"))
 
 
-def each_phase(prefix: str = "", **more: object) -> tuple[PodState, ...]:
+def each_phase(prefix: str = "", **more: Any) -> tuple[PodState, ...]:
     """A pod of each phase, the empty one and one that nobody knows among them."""
     named = ((phase.lower() or "no-phase", phase) for phase in (*PHASES, "", "Strange"))
-    return tuple(PodState(f"{prefix}{name}", phase, **more) for name, phase in named)  # type: ignore[arg-type]
+    return tuple(PodState(f"{prefix}{name}", phase, **more) for name, phase in named)
 
 
 async def _node_returns(client: Client, state: State) -> None:
@@ -131,8 +133,8 @@ WITHOUT_THRESHOLD = World(
 HERE = (NodeState("n"),)
 
 
-def ended(name: str, second: int, phase: str = "Failed", **more: object) -> PodState:
-    return PodState(name, phase, "n", second=second, **more)  # type: ignore[arg-type]
+def ended(name: str, second: int, phase: str = "Failed", **more: Any) -> PodState:
+    return PodState(name, phase, "n", second=second, **more)
 
 
 def _alone(threshold: int, name: str, *pods: PodState, nodes: tuple[NodeState, ...] = HERE) -> World:

@@ -190,7 +190,11 @@ async def taken_away(client: Client, right: Right, stack: AsyncExitStack) -> Non
     ref, namespace = (ROLES, SYSTEM) if right.role == "Role" else (CLUSTER_ROLES, "")
     role = await client.get(ref, ACCOUNT, namespace)
     rules = yaml.safe_load(yaml.safe_dump(role["rules"]))
-    stack.push_async_callback(client.patch, ref, ACCOUNT, {"rules": role["rules"]}, namespace)
+
+    async def give_back() -> None:
+        await client.patch(ref, ACCOUNT, {"rules": role["rules"]}, namespace)
+
+    stack.push_async_callback(give_back)
     rules[right.rule]["verbs"].remove(right.verb)
     if not rules[right.rule]["verbs"]:
         del rules[right.rule]

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+from podlife.api.codec import Object
 from podlife.client import LEASES, NAMESPACES, PODS, REPLICA_SETS, Client, Connection, TokenAuth
 from podlife.errors import NotFoundError
 from tests.component.cli.commands import started
@@ -63,7 +64,10 @@ SCENARIOS = [
     "statefulset-pod_adopted_and_kept",
     "statefulset-template_changed",
 ]
-TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+TEMPLATE: Object = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
 _NUMBERS = itertools.count(1)
 
 
@@ -207,7 +211,11 @@ async def taken_away(server: Server, client: Client, token: str, right: Right, s
     ref, namespace = (ROLES, NAMESPACE) if right.kind == "Role" else (CLUSTER_ROLES, "")
     role = await client.get(ref, right.role, namespace)
     rules = yaml.safe_load(yaml.safe_dump(role["rules"]))
-    stack.push_async_callback(client.patch, ref, right.role, {"rules": role["rules"]}, namespace)
+
+    async def give_back() -> None:
+        await client.patch(ref, right.role, {"rules": role["rules"]}, namespace)
+
+    stack.push_async_callback(give_back)
     rules[right.rule]["verbs"].remove(right.verb)
     if not rules[right.rule]["verbs"]:
         del rules[right.rule]

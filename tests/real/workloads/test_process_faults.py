@@ -222,7 +222,7 @@ async def test_connections_cut_again_and_again_never_make_it_create_twice(server
                 await watcher.more_than(number * 20)
                 before = proxy.connections
                 proxy.cut()
-                await until(lambda before=before: proxy.connections > before)  # type: ignore[misc]
+                await until(lambda before=before: proxy.connections > before)
             await watcher.settled(MANY)
             assert (await run.end()).code == 0
 

@@ -24,7 +24,7 @@ def options_of(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple
 
 
 # Made once: typer builds all commands again for every call.
-ROOT = typer.main.get_command(app)
+ROOT: Any = typer.main.get_command(app)
 OPTIONS = list(options_of(ROOT))
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from podlife.cli.app import app
 from podlife.cli.examples import EXAMPLES
 
-ROOT = typer.main.get_command(app)
+ROOT: Any = typer.main.get_command(app)
 
 
 def commands_of(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -367,11 +368,11 @@ def test_a_client_certificate_counts_in_place_of_the_token_of_the_kubeconfig(tmp
     path = write(tmp_path / "one", user={"token": "first"})
     (tmp_path / "crt").write_bytes(b"certificate")
     (tmp_path / "key").write_bytes(b"key")
-    pair = {"client_certificate": str(tmp_path / "crt"), "client_key": str(tmp_path / "key")}
-    connection = load(Flags(**pair), {"KUBECONFIG": str(path)})
+    pair = Flags(client_certificate=str(tmp_path / "crt"), client_key=str(tmp_path / "key"))
+    connection = load(pair, {"KUBECONFIG": str(path)})
     assert (connection.client_certificate, connection.client_key) == (b"certificate", b"key")
     assert connection.auth is None
-    assert load(Flags(**pair, token="other"), {"KUBECONFIG": str(path)}).auth == TokenAuth("other")
+    assert load(replace(pair, token="other"), {"KUBECONFIG": str(path)}).auth == TokenAuth("other")
 
 
 def test_groups_and_a_uid_are_those_of_the_user_to_act_as() -> None:

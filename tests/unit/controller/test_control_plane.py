@@ -17,7 +17,7 @@ from podlife.controller.control_plane import OutageLog
 from podlife.errors import ForbiddenError, UnreachableError
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
-from tests.kit.embedded import Disturbance, connect, refusal, start
+from tests.kit.embedded import Disturbance, connect, refusal, start, stream_of
 from tests.kit.objects import pod
 from tests.kit.worlds import in_world
 from tests.workloads.runs import at_work
@@ -266,7 +266,7 @@ async def test_a_server_that_is_away_costs_one_line_however_many_informers_there
             raise UnreachableError("cannot connect")
         response = await to_server(request)
         if "watch" in request.query:
-            response.body = cut(response.body)  # type: ignore[arg-type]
+            response.body = cut(stream_of(response))
         return response
 
     async def cut(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

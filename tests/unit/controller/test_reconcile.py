@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from operator import methodcaller
 from typing import Any
 
 import pytest
@@ -282,9 +283,9 @@ def web(uid: str = "u-1") -> MetadataOnly:
 @virtual_time
 async def test_every_event_enqueues_the_object() -> None:
     for tell in (
-        lambda handler: handler.on_add(web()),
-        lambda handler: handler.on_update(web(), web()),
-        lambda handler: handler.on_delete(web()),
+        methodcaller("on_add", web()),
+        methodcaller("on_update", web(), web()),
+        methodcaller("on_delete", web()),
     ):
         queue: Queue[Key] = Queue()
         tell(Enqueue(queue))

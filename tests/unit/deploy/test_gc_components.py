@@ -19,7 +19,7 @@ GC, ARCHIVE = DEPLOY / "gc", DEPLOY / "gc" / "archive"
 DEPLOYMENT = ("Deployment", "podlife-gc")
 
 
-def documents(path: Path) -> list[dict[str, Any]]:
+def documents(path: Path) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text()))
 
 

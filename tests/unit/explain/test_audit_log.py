@@ -57,7 +57,7 @@ def line(verb: str = "delete", name: str = "web-7d9-abcde", *, minutes: float = 
     return json.dumps(event).encode() + b"\n"
 
 
-def controller(name: str) -> dict[str, str]:
+def controller(name: str) -> dict[str, Any]:
     return {"user": "system:kube-controller-manager", "agent": f"{MANAGER}/{name}"}
 
 
@@ -241,8 +241,8 @@ def test_whatever_a_client_calls_itself_the_authenticated_user_is_named(agent: s
         assert long.endswith("from 10.0.0.7: delete")
         assert short.startswith("deleted by jane")
     # Nor is somebody who only acts as a controller one.
-    acting = {"impersonatedUser": {"username": "system:kube-controller-manager"}}
-    assert told(line(agent=agent, **acting))[1].startswith(
+    acting = {"username": "system:kube-controller-manager"}
+    assert told(line(agent=agent, impersonatedUser=acting))[1].startswith(
         "deleted by jane as system:kube-controller-manager"
     )
 
@@ -354,8 +354,8 @@ def test_of_a_pod_that_is_gone_and_was_made_again_only_the_last_one_is_told_of()
 
 
 def test_a_time_without_a_zone_is_utc() -> None:
-    bare = {"requestReceivedTimestamp": "2030-01-01T11:50:00.000000"}
-    long, _ = told(line(minutes=4, user="late"), line(**bare))
+    bare = line(requestReceivedTimestamp="2030-01-01T11:50:00.000000")
+    long, _ = told(line(minutes=4, user="late"), bare)
     assert long.startswith("at 2030-01-01 11:50:00Z by jane")
 
 
@@ -436,8 +436,8 @@ def test_a_line_that_is_no_event_is_counted_and_costs_no_other(junk: bytes) -> N
 
 
 def test_no_word_of_a_client_hides_its_request() -> None:
-    hiding = {"requestURI": '/?x="verb":"get"', "requestObject": {"verb": "get"}}
-    assert told(line(**hiding))[1] == "deleted by jane (kubectl)"
+    hiding = line(requestURI='/?x="verb":"get"', requestObject={"verb": "get"})
+    assert told(hiding)[1] == "deleted by jane (kubectl)"
 
 
 def test_an_event_with_a_form_of_tomorrow_is_read_as_far_as_it_is_known() -> None:
@@ -466,7 +466,7 @@ def test_a_pod_that_only_the_audit_log_knows_is_gone_and_not_unknown() -> None:
 
 
 def test_who_wrote_the_condition_is_told_where_the_server_keeps_that() -> None:
-    fields = {"f:status": {"f:conditions": {'k:{"type":"DisruptionTarget"}': {}}}}
+    fields: dict[str, Any] = {"f:status": {"f:conditions": {'k:{"type":"DisruptionTarget"}': {}}}}
     target = {
         "type": "DisruptionTarget",
         "status": "True",

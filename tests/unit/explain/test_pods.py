@@ -125,7 +125,7 @@ def test_a_kept_pod_is_no_longer_protected_when_its_time_is_over() -> None:
 
 
 def test_who_set_a_finalizer_is_in_managed_fields() -> None:
-    fields = {"f:metadata": {"f:finalizers": {".": {}, 'v:"example.com/x"': {}}}}
+    fields: Object = {"f:metadata": {"f:finalizers": {".": {}, 'v:"example.com/x"': {}}}}
     entries = [
         {"manager": "kubectl", "time": ago(hours=2), "fieldsV1": {"f:spec": {}}},
         {"manager": "backup-operator", "time": ago(hours=1), "fieldsV1": fields},

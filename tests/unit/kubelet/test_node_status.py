@@ -28,7 +28,8 @@ NOW, LATER = "2030-01-01T00:00:00Z", "2030-01-01T00:05:00Z"
 
 
 def status_of(old: dict[str, Any], now: str = NOW, **changed: Any) -> dict[str, Any]:
-    seen = Observation(**({"facts": FACTS, "runtime_version": "r://1"} | changed))
+    fields: dict[str, Any] = {"facts": FACTS, "runtime_version": "r://1", **changed}
+    seen = Observation(**fields)
     return node_status(old, seen, NodeSettings("n", addresses=("192.0.2.1", "2001:db8::1")), now)[0]
 
 

@@ -65,8 +65,8 @@ def test_pods_are_counted_by_state_and_node(state: ClusterState) -> None:
 
 
 def test_a_container_that_waits_is_the_state_of_its_pod(state: ClusterState) -> None:
-    waiting = {"containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
-    state.of_pods.on_add(pod("a", "n1", **waiting))
+    waiting = [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+    state.of_pods.on_add(pod("a", "n1", containerStatuses=waiting))
     assert state.states == {"CrashLoopBackOff": 1}
 
 
@@ -186,8 +186,8 @@ def test_why_a_pod_is_still_there_is_told_by_what_it_waits_for(
     assert why_terminating(ending("a", clock, left=-1), state) == "its grace is over: its node ends it"
     assert "its node dead does not respond" in why_terminating(ending("a", clock, "dead"), state)
     assert "its node lost is gone" in why_terminating(ending("a", clock, "lost"), state)
-    held = {"metadata": {"finalizers": ["example.com/keep"], "deletionGracePeriodSeconds": 0}}
-    assert why_terminating(ending("a", clock, **held), state) == "held by the finalizer example.com/keep"
+    held = ending("a", clock, metadata={"finalizers": ["example.com/keep"], "deletionGracePeriodSeconds": 0})
+    assert why_terminating(held, state) == "held by the finalizer example.com/keep"
 
 
 def test_who_is_terminating_is_known_until_it_is_gone(state: ClusterState, clock: ManualClock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,8 @@ from podlife.localcluster.plan import ClusterPlan, LocalClusterSettings, keep_po
 from podlife.localcluster.state_dir import StateDir
 
 
-def plan_of(**settings: object) -> ClusterPlan:
-    made = replace(LocalClusterSettings(), **settings)  # type: ignore[arg-type] # each test names what it means
+def plan_of(**settings: Any) -> ClusterPlan:
+    made = replace(LocalClusterSettings(), **settings)
     return ClusterPlan(made, StateDir(Path("/data")))
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
@@ -40,8 +41,9 @@ def test_a_view_is_what_its_resource_says() -> None:
     ],
 )
 def test_owner_to_which_no_reference_can_point_is_refused(field: str, message: str) -> None:
+    blank: dict[str, Any] = {field: ""}
     with pytest.raises(InvalidOwnerError) as caught:
-        replace(OWNER, **{field: ""}).controller_ref()
+        replace(OWNER, **blank).controller_ref()
     assert str(caught.value) == message
 
 

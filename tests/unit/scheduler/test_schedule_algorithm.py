@@ -64,11 +64,11 @@ def test_a_cordoned_node_takes_pods_that_bear_it() -> None:
 
 def test_a_port_of_the_node_is_given_once() -> None:
     place = Place(node("a"))
-    asked = {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
-    assert place.put(pod(**asked)) == "a"
-    assert "didn't have free ports" in place.put(pod(**asked))
-    elsewhere = {"containers": [{"name": "c", "ports": [{"hostPort": 80, "protocol": "UDP"}]}]}
-    assert place.put(pod(**elsewhere)) == "a"
+    asked = [{"name": "c", "ports": [{"hostPort": 80}]}]
+    assert place.put(pod(containers=asked)) == "a"
+    assert "didn't have free ports" in place.put(pod(containers=asked))
+    elsewhere = [{"name": "c", "ports": [{"hostPort": 80, "protocol": "UDP"}]}]
+    assert place.put(pod(containers=elsewhere)) == "a"
 
 
 def test_pods_of_one_owner_are_spread() -> None:
@@ -115,11 +115,17 @@ def test_affinity_puts_a_group_into_one_zone_and_the_first_anywhere() -> None:
         node("a", labels={"zone": "1"}), node("b", labels={"zone": "2"}), node("c", labels={"zone": "2"})
     )
     together = near("podAffinity", "zone", app="web")
+
+    def zone_of(name: str) -> str:
+        found = place.nodes.get(name)
+        assert found is not None
+        return found.labels["zone"]
+
     first = place.put(pod(labels={"app": "web"}, affinity=together))
-    zone = place.nodes.get(first).labels["zone"]  # type: ignore[union-attr]
+    zone = zone_of(first)
     for _ in range(4):
         where = place.put(pod(labels={"app": "web"}, affinity=together))
-        assert place.nodes.get(where).labels["zone"] == zone  # type: ignore[union-attr]
+        assert zone_of(where) == zone
     assert "3 node(s) didn't match pod affinity rules" in place.put(
         pod(labels={"app": "x"}, affinity=near("podAffinity", "zone", app="nobody"))
     )
@@ -153,7 +159,7 @@ def test_sidecars_and_init_containers_count_by_their_largest_moment() -> None:
     def asks(cpu: str, **more: Any) -> dict[str, Any]:
         return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
 
-    spec = {
+    spec: dict[str, Any] = {
         "initContainers": [asks("1", restartPolicy="Always"), asks("3")],
         "containers": [asks("1")],
         "overhead": {"cpu": "500m"},

@@ -30,7 +30,7 @@ ONCE = {"restartPolicy": "Never"}
 
 
 def pod(name: str = "web", node: str = "n1", *, spec: Object | None = None, **fields: Any) -> Object:
-    bound = {"nodeName": node} if node else {}
+    bound: Object = {"nodeName": node} if node else {}
     return objects.pod(name, objects.container(**{"image": "app", **fields}), **bound, **(spec or {}))
 
 
@@ -168,7 +168,7 @@ async def test_without_power_nothing_runs_and_a_boot_runs_it_again() -> None:
         node = cluster.node("n1")
         await run(cluster)
         await node.power_off()
-        assert node.containers == ()
+        assert list(node.containers) == []
         await node.start()
         await cluster.advance(seconds=30)
         assert [each.pod for each in node.containers] == ["web"]

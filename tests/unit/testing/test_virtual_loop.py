@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,9 @@ from podlife.testing import VirtualTimeLoop, virtual_time
 from podlife.testing.virtual_loop import EndlessWaitError
 
 
-def run(coroutine: object, **settings: float) -> None:
+def run(coroutine: Coroutine[Any, Any, None], **settings: float) -> None:
     with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(**settings)) as runner:
-        runner.run(coroutine)  # type: ignore[arg-type]
+        runner.run(coroutine)
 
 
 def test_a_day_of_waiting_takes_no_time_and_is_a_day() -> None:

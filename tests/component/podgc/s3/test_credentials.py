@@ -164,7 +164,8 @@ async def test_a_token_that_is_not_there_is_told_in_one_line(
     (tmp_path / "token").unlink()
     with pytest.raises(ArchiveError, match=f"No such file or directory: '{tmp_path}/token'"):
         await archive.put(make_entry())
-    assert server.requests == sts.asked == []
+    assert server.requests == []
+    assert sts.asked == []
 
 
 async def test_a_profile_of_the_user_s_is_used(

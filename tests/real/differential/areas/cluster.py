@@ -21,8 +21,8 @@ def _without_age(body: Any) -> Any:
     return {**body, "metadata": {**body["metadata"], "creationTimestamp": ""}}
 
 
-def _namespace(name: str, **fields: object) -> dict[str, object]:
-    return of("v1", "Namespace", name, **fields)  # type: ignore[arg-type]
+def _namespace(name: str, **fields: Any) -> dict[str, object]:
+    return of("v1", "Namespace", name, **fields)
 
 
 # Held by a finalizer: podlife's own clean-up would else be faster than the next step.

@@ -118,7 +118,7 @@ def test_what_was_checked_once_stays_as_it_is() -> None:
 
 def test_the_checked_object_shares_nothing_with_what_was_given() -> None:
     spec: dict[str, Any] = {"containers": [{"name": "a"}]}
-    obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": spec}
+    obj: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": spec}
     check("v1", "Pod", obj)
     obj["spec"]["containers"][0]["name"] = "changed"
     assert spec == {"containers": [{"name": "a"}]}

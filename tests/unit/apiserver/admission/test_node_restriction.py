@@ -158,7 +158,7 @@ def test_a_mirror_pod_needs_no_other_api_object(spec: Obj, named: str) -> None:
 
 
 def test_a_mirror_pod_may_have_volumes_that_need_no_api_object() -> None:
-    sources = [{"downwardAPI": {}}]
+    sources: list[Obj] = [{"downwardAPI": {}}]
     volumes = [{"hostPath": {"path": "/"}}, {"emptyDir": {}}, {"projected": {"sources": sources}}]
     admit(CREATE, PODS, new=mirror(volumes=volumes))
 

@@ -185,7 +185,7 @@ async def test_an_exec_is_recorded_when_it_begins_and_when_it_ends() -> None:
 
             return Response(upgrade=Upgrade(("v5.channel.k8s.io",), relay))
 
-    found.handler.kubelet_proxy = Proxy()  # type: ignore[assignment]
+    found.handler.kubelet_proxy = Proxy()  # type: ignore[assignment] # a fake
     answer = await found.ask("GET", f"{PODS}/web/exec?command=sh")
     assert answer.upgrade is not None
     await answer.upgrade.relay(cast("Channel", None))

@@ -110,7 +110,7 @@ async def test_an_event_that_cannot_be_encoded_does_not_end_the_log(caplog: pyte
     written: list[bytes] = []
     backend = started(written.append)
     broken = entry()
-    broken.subject.attributes = None  # type: ignore[assignment]
+    broken.subject.attributes = None  # type: ignore[assignment] # that breaks it
     with caplog.at_level(logging.ERROR):
         backend(broken)
         backend(entry("kept"))

@@ -115,8 +115,8 @@ def test_stages_that_the_policy_and_a_rule_omit_add_up() -> None:
     text += "- {level: Metadata, omitStages: [Panic], verbs: [get]}\n- {level: Metadata, omitManagedFields: false}"
     found = read_policy(text.encode(), "policy.yaml")
     first, second = (found.config(JANE, pods(verb)) for verb in ("get", "delete"))
-    assert (first.omit_stages, first.omit_managed_fields) == ({"RequestReceived", "Panic"}, True)
-    assert (second.omit_stages, second.omit_managed_fields) == ({"RequestReceived"}, False)
+    assert (first.omit_stages, first.omit_managed_fields) == (frozenset({"RequestReceived", "Panic"}), True)
+    assert (second.omit_stages, second.omit_managed_fields) == (frozenset({"RequestReceived"}), False)
 
 
 @pytest.mark.parametrize(

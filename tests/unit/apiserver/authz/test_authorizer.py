@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -213,12 +214,16 @@ def test_the_refusal_names_the_object_or_the_path(asked: Attributes, message: st
 # --- which objects a node's pods need, from the store ----------------------------------------------------
 
 
+def always(data: bytes) -> Callable[[int], bytes]:
+    return lambda revision: data
+
+
 async def stored(*objects: tuple[str, dict[str, Any]]) -> StoreNodeView:
     store = MemoryStore()
     for resource, obj in objects:
         meta = obj["metadata"]
         key = Key(resource, meta.get("namespace", ""), meta["name"])
-        await store.commit(Put(key, lambda revision, obj=obj: encode(obj), 0))
+        await store.commit(Put(key, always(encode(obj)), 0))
     return StoreNodeView(store)
 
 

@@ -57,6 +57,7 @@ async def send(
     data = b"" if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     response = await server(Request(method, path, body=data, headers=headers, peer=peer))
+    assert isinstance(response.body, bytes)
     return response.status, json.loads(response.body)
 
 

@@ -20,6 +20,10 @@ def body_of(answer: Response) -> bytes:
     return answer.body
 
 
+def header(answer: Response, name: str) -> str:
+    return dict(answer.headers)[name]
+
+
 def document(path: str) -> Any:
     return json.loads(body_of(get(path)))
 
@@ -33,18 +37,18 @@ def test_the_index_leads_to_a_document_for_every_group_that_is_served() -> None:
         path, _, query = address(group).partition("?")
         answer = get(path, query)
         assert json.loads(body_of(answer))["openapi"].startswith("3.")
-        assert answer.headers["Cache-Control"] == "public, immutable"
+        assert header(answer, "Cache-Control") == "public, immutable"
 
 
 def test_a_client_that_takes_gzip_gets_the_same_document_compressed() -> None:
     plain = get("/openapi/v3/apis/apps/v1").body
     packed = get("/openapi/v3/apis/apps/v1", Accept_Encoding="gzip, deflate")
-    assert packed.headers["Content-Encoding"] == "gzip"
+    assert header(packed, "Content-Encoding") == "gzip"
     assert gzip.decompress(body_of(packed)) == plain
 
 
 def test_a_client_that_has_the_document_is_told_so() -> None:
-    tag = get("/openapi/v3/api/v1").headers["ETag"]
+    tag = header(get("/openapi/v3/api/v1"), "ETag")
     assert get("/openapi/v3/api/v1", If_None_Match=tag).status == 304
     assert get("/openapi/v3/api/v1", If_None_Match='"other"').status == 200
 
@@ -52,7 +56,7 @@ def test_a_client_that_has_the_document_is_told_so() -> None:
 def test_an_old_hash_leads_to_the_new_address() -> None:
     answer = get("/openapi/v3/api/v1", "hash=OLD")
     assert answer.status == 301
-    assert answer.headers["Location"] == address("api/v1")
+    assert header(answer, "Location") == address("api/v1")
 
 
 @pytest.mark.parametrize("path", ["/openapi/v3", "/openapi/v3/api/v1"])

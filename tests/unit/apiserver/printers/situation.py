@@ -45,4 +45,4 @@ def shown(obj: dict[str, Any]) -> list[Any]:
     return [ANY_AGE if column.name == "Age" else cell for cell, column in pairs]
 
 
-PRINTERS = {resource.kind: resource.printer for resource in RESOURCES}
+PRINTERS = {resource.kind: resource.printer for resource in RESOURCES if resource.printer is not None}

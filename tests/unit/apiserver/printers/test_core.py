@@ -104,8 +104,8 @@ def service(
     return Situation(name, obj, [name, *front, ANY_AGE, selector])
 
 
-def ip(address: str) -> dict[str, str]:
-    return {"clusterIP": address, "clusterIPs": [address]}  # type: ignore[dict-item]
+def ip(address: str) -> dict[str, Any]:
+    return {"clusterIP": address, "clusterIPs": [address]}
 
 
 def services() -> list[Situation]:
@@ -285,7 +285,11 @@ def event(name: str, cells: list[Any], *, involved: dict[str, Any] | None = None
 def events() -> list[Situation]:
     first, last = at(NOW - 600), at(NOW - 300)
     exact = first.replace("Z", ".000000Z")
-    report = {"action": "Start", "reportingComponent": "podlife", "reportingInstance": "podlife-1"}
+    report: dict[str, Any] = {
+        "action": "Start",
+        "reportingComponent": "podlife",
+        "reportingInstance": "podlife-1",
+    }
     return [
         event(
             "classic",

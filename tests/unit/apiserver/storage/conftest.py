@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from podlife.apiserver.storage import SqliteStore
 from podlife.apiserver.storage.database import Database
+from podlife.apiserver.storage.records import Row
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate()
     insert = Database.insert
 
-    def gated(database: Database, rows) -> None:
+    def gated(database: Database, rows: Sequence[Row]) -> None:
         gate.transactions.append(len(rows))
         gate.arrived.set()
         gate.opened.wait(timeout=60)

@@ -12,7 +12,7 @@ from podlife.apiserver.storage import CompactedError, Delete, Key, Put, SqliteSt
 from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.storage.maintenance import backup, check, restore, salvage
 from podlife.errors import ConfigError
-from tests.conformance.storage.storage_kit import pod
+from tests.conformance.storage.storage_kit import held, pod
 from tests.unit.apiserver.storage.stores import execute, opened, value
 
 TEXT = "a text that stands in a value"
@@ -151,7 +151,7 @@ async def test_a_damaged_event_is_set_aside_and_reported_and_the_rest_is_served(
     await store.close()
     assert check(folder).problems
     async with opened(folder) as store:
-        assert store.get(event("x")).revision == again.revision
+        assert held(store, event("x")).revision == again.revision
 
 
 async def test_a_damaged_version_that_was_superseded_only_shortens_the_history(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from podlife.apiserver.storage import HistoryLimits, Put, SqliteStore, StoreError, StoreLostError
 from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.maintenance import check
+from podlife.apiserver.storage.records import Row
 from tests.conformance.storage.storage_kit import pod
 from tests.unit.apiserver.storage.stores import opened, value
 
@@ -105,7 +106,7 @@ async def test_a_file_that_goes_during_the_write_fails_that_write(
         await store.commit(put("kept"))
         insert = Database.insert
 
-        def harmed(database: Database, rows) -> None:
+        def harmed(database: Database, rows: Sequence[Row]) -> None:
             insert(database, rows)
             harm(folder / name)
 
@@ -122,7 +123,7 @@ async def test_content_that_is_replaced_while_the_log_is_folded_is_found_before_
         await store.commit(put("kept"))
         insert = Database.insert
 
-        def folded(database: Database, rows) -> None:
+        def folded(database: Database, rows: Sequence[Row]) -> None:
             insert(database, rows)
             database.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             overwrite(folder / STORE)

@@ -28,7 +28,7 @@ async def fill(store: SqliteStore) -> None:
 
 
 async def test_a_backup_of_a_running_store_is_one_sound_file_for_its_owner_only(
-    store, folder, tmp_path
+    store: SqliteStore, folder: Path, tmp_path: Path
 ) -> None:
     await fill(store)
     target = tmp_path / "copy.db"
@@ -43,7 +43,7 @@ async def test_a_backup_of_a_running_store_is_one_sound_file_for_its_owner_only(
 
 
 async def test_a_backup_from_another_process_while_writes_go_on_is_consistent(
-    store, folder, tmp_path
+    store: SqliteStore, folder: Path, tmp_path: Path
 ) -> None:
     script = (
         "import pathlib, sys\n"
@@ -67,25 +67,27 @@ async def test_a_backup_from_another_process_while_writes_go_on_is_consistent(
     assert (report.revision, report.records) == (copied, copied)
 
 
-async def test_a_backup_never_overwrites(store, folder, tmp_path) -> None:
+async def test_a_backup_never_overwrites(store: SqliteStore, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "copy.db").write_text("precious")
     with pytest.raises(ConfigError, match="exists already"):
         backup(folder, tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_text() == "precious"
 
 
-def test_a_backup_of_nothing_is_refused(tmp_path) -> None:
+def test_a_backup_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no store in"):
         backup(tmp_path, tmp_path / "copy.db")
 
 
-async def test_a_backup_that_cannot_be_written_leaves_nothing_behind(store, folder, tmp_path) -> None:
+async def test_a_backup_that_cannot_be_written_leaves_nothing_behind(
+    store: SqliteStore, folder: Path, tmp_path: Path
+) -> None:
     with pytest.raises(StoreError, match="could not be written"):
         backup(folder, tmp_path / "nowhere" / "copy.db")
 
 
 async def test_a_restored_store_holds_the_same_objects_and_goes_on_well_after_them(
-    store, folder, tmp_path
+    store: SqliteStore, folder: Path, tmp_path: Path
 ) -> None:
     await fill(store)
     backup(folder, tmp_path / "copy.db")
@@ -108,7 +110,9 @@ async def test_a_restored_store_holds_the_same_objects_and_goes_on_well_after_th
     assert check(tmp_path / "restored").problems == ()
 
 
-async def test_a_backup_that_is_restored_twice_gives_no_revision_twice(store, folder, tmp_path) -> None:
+async def test_a_backup_that_is_restored_twice_gives_no_revision_twice(
+    store: SqliteStore, folder: Path, tmp_path: Path
+) -> None:
     await fill(store)
     await store.close()
     backup(folder, tmp_path / "copy.db")
@@ -122,7 +126,7 @@ async def test_a_backup_that_is_restored_twice_gives_no_revision_twice(store, fo
     assert served == sorted(set(served))
 
 
-async def test_a_restore_over_a_store_is_refused(store, folder, tmp_path) -> None:
+async def test_a_restore_over_a_store_is_refused(store: SqliteStore, folder: Path, tmp_path: Path) -> None:
     await fill(store)
     backup(folder, tmp_path / "copy.db")
     with pytest.raises(ConfigError, match="in use"):
@@ -133,7 +137,9 @@ async def test_a_restore_over_a_store_is_refused(store, folder, tmp_path) -> Non
     assert check(folder).records == 2
 
 
-async def test_a_restore_of_an_unsound_backup_is_refused_and_leaves_no_store(store, folder, tmp_path) -> None:
+async def test_a_restore_of_an_unsound_backup_is_refused_and_leaves_no_store(
+    store: SqliteStore, folder: Path, tmp_path: Path
+) -> None:
     await fill(store)
     await store.close()
     backup(folder, tmp_path / "copy.db")
@@ -145,7 +151,7 @@ async def test_a_restore_of_an_unsound_backup_is_refused_and_leaves_no_store(sto
     assert not (tmp_path / "restored" / "store.db").exists()
 
 
-async def test_a_check_beside_a_running_store_finds_nothing_wrong(store, folder) -> None:
+async def test_a_check_beside_a_running_store_finds_nothing_wrong(store: SqliteStore, folder: Path) -> None:
     await fill(store)
     report = check(folder)
 
@@ -171,7 +177,9 @@ async def test_a_check_beside_a_running_store_finds_nothing_wrong(store, folder)
         ),
     ],
 )
-async def test_a_check_finds_what_was_tampered_with(store, folder, harm: str, finding: str) -> None:
+async def test_a_check_finds_what_was_tampered_with(
+    store: SqliteStore, folder: Path, harm: str, finding: str
+) -> None:
     await fill(store)
     await store.close()
     execute(folder, harm)
@@ -181,7 +189,7 @@ async def test_a_check_finds_what_was_tampered_with(store, folder, harm: str, fi
     assert any(finding in problem for problem in report.problems), report.problems
 
 
-async def test_a_check_finds_a_damaged_file(store, folder) -> None:
+async def test_a_check_finds_a_damaged_file(store: SqliteStore, folder: Path) -> None:
     for i in range(200):
         await store.commit(Put(pod(f"p{i}"), value(5000), 0))
     await store.close()
@@ -193,7 +201,9 @@ async def test_a_check_finds_a_damaged_file(store, folder) -> None:
     assert any(problem.startswith("SQLite: ") for problem in report.problems)
 
 
-async def test_a_backup_writes_through_no_link_that_somebody_has_laid(store, folder, tmp_path) -> None:
+async def test_a_backup_writes_through_no_link_that_somebody_has_laid(
+    store: SqliteStore, folder: Path, tmp_path: Path
+) -> None:
     await fill(store)
     shared = tmp_path / "shared"
     shared.mkdir()

@@ -17,6 +17,7 @@ from podlife.apiserver.storage import (
     HistoryLimits,
     MismatchError,
     Put,
+    Record,
     SqliteStore,
     StoreError,
     writer,
@@ -24,21 +25,22 @@ from podlife.apiserver.storage import (
 from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.maintenance import check
 from podlife.errors import ConfigError
-from tests.conformance.storage.storage_kit import pod, start
+from tests.conformance.storage.storage_kit import held, pod, start
+from tests.unit.apiserver.storage.conftest import Gate
 from tests.unit.apiserver.storage.stores import execute, opened, value
 
 
-async def put(store: SqliteStore, name: str, content: str = "x"):
+async def put(store: SqliteStore, name: str, content: str = "x") -> Record:
     record = store.get(pod(name))
     (written,) = await store.commit(Put(pod(name), value(content), record.revision if record else 0))
     return written
 
 
 async def delete(store: SqliteStore, name: str) -> None:
-    await store.commit(Delete(pod(name), value("gone"), store.get(pod(name)).revision))
+    await store.commit(Delete(pod(name), value("gone"), held(store, pod(name)).revision))
 
 
-async def arrived(gate) -> None:
+async def arrived(gate: Gate) -> None:
     await asyncio.to_thread(gate.arrived.wait, 60)
 
 
@@ -95,7 +97,7 @@ async def test_a_history_that_cannot_be_compacted_now_keeps_nobody_from_writing(
     assert report.compacted > 0, "it was tried again"
 
 
-async def test_a_change_is_seen_by_nobody_before_it_is_durable(store: SqliteStore, gate) -> None:
+async def test_a_change_is_seen_by_nobody_before_it_is_durable(store: SqliteStore, gate: Gate) -> None:
     subscription = store.subscribe("pods", since=0)
     gate.shut()
     waiting = start(subscription.next())
@@ -111,7 +113,9 @@ async def test_a_change_is_seen_by_nobody_before_it_is_durable(store: SqliteStor
     assert (await waiting).events[0].record is store.get(pod("a"))
 
 
-async def test_commits_that_arrive_while_the_disk_is_busy_share_one_transaction(store, gate) -> None:
+async def test_commits_that_arrive_while_the_disk_is_busy_share_one_transaction(
+    store: SqliteStore, gate: Gate
+) -> None:
     gate.shut()
     first = start(put(store, "first"))
     await arrived(gate)
@@ -123,7 +127,7 @@ async def test_commits_that_arrive_while_the_disk_is_busy_share_one_transaction(
     assert gate.transactions == [1, 50]
 
 
-async def test_a_commit_on_a_key_in_flight_is_decided_after_it(store: SqliteStore, gate) -> None:
+async def test_a_commit_on_a_key_in_flight_is_decided_after_it(store: SqliteStore, gate: Gate) -> None:
     await put(store, "a", "start")
     gate.shut()
     winner = start(store.commit(Put(pod("a"), value("first"), 1)))
@@ -139,7 +143,9 @@ async def test_a_commit_on_a_key_in_flight_is_decided_after_it(store: SqliteStor
     assert (await follows)[0].revision == 3
 
 
-async def test_a_cancelled_commit_still_happens_and_the_next_one_sees_it(store: SqliteStore, gate) -> None:
+async def test_a_cancelled_commit_still_happens_and_the_next_one_sees_it(
+    store: SqliteStore, gate: Gate
+) -> None:
     gate.shut()
     cancelled = start(put(store, "a", "cancelled"))
     await arrived(gate)
@@ -151,7 +157,7 @@ async def test_a_cancelled_commit_still_happens_and_the_next_one_sees_it(store: 
 
     with pytest.raises(MismatchError, match="at revision 1, not absent"):
         await late
-    assert b"cancelled" in store.get(pod("a")).value
+    assert b"cancelled" in held(store, pod("a")).value
 
 
 async def test_the_file_keeps_only_what_stands_and_the_history_still_promised(folder: Path) -> None:
@@ -170,7 +176,7 @@ async def test_the_file_keeps_only_what_stands_and_the_history_still_promised(fo
 
     async with opened(folder, limits=limits) as again:
         assert again.revision == revision
-        assert again.get(pod("untouched")).revision == 1
+        assert held(again, pod("untouched")).revision == 1
         assert again.count("pods") == 101
 
 

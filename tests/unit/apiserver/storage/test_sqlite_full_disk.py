@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from podlife.apiserver.storage import Put, StoreError
+from podlife.apiserver.storage import Put, SqliteStore, StoreError
 from podlife.apiserver.storage.maintenance import check
 from tests.conformance.storage.storage_kit import pod, start
+from tests.unit.apiserver.storage.conftest import Gate
 from tests.unit.apiserver.storage.stores import opened, value
 
 
@@ -71,7 +72,9 @@ async def test_a_refused_commit_of_many_changes_leaves_none_of_them(folder: Path
     assert check(folder).problems == ()
 
 
-async def test_commits_that_follow_a_refused_one_on_the_same_key_start_from_what_stands(store, gate) -> None:
+async def test_commits_that_follow_a_refused_one_on_the_same_key_start_from_what_stands(
+    store: SqliteStore, gate: Gate
+) -> None:
     gate.shut()
     with no_file_may_grow_beyond(100_000):
         refused = start(store.commit(Put(pod("a"), value(200_000), 0)))
@@ -82,5 +85,5 @@ async def test_commits_that_follow_a_refused_one_on_the_same_key_start_from_what
         with pytest.raises(StoreError):
             await refused
         (record,) = await follows
-    assert store.get(pod("a")) is record
     assert record.revision == 2
+    assert store.get(pod("a")) is record

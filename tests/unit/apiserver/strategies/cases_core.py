@@ -91,7 +91,7 @@ def secrets() -> Iterator[Case]:
 
 def service_accounts() -> Iterator[Case]:
     yield "plain", thing("ServiceAccount")
-    full = {"secrets": [{"name": "s"}], "imagePullSecrets": [], "automountServiceAccountToken": False}
+    full: Object = {"secrets": [{"name": "s"}], "imagePullSecrets": [], "automountServiceAccountToken": False}
     yield "full", thing("ServiceAccount", **full)
     yield "bad name", thing("ServiceAccount", name="A")
 
@@ -231,9 +231,9 @@ def budgets() -> Iterator[Case]:
 
 def events() -> Iterator[Case]:
     about = {"kind": "Pod", "namespace": "default", "name": "p"}
-    text = {"involvedObject": about, "reason": "R", "message": "m"}
+    text: Object = {"involvedObject": about, "reason": "R", "message": "m"}
     then, exactly = "2030-01-01T00:00:00Z", "2030-01-01T00:00:00.000000Z"
-    seen = {"count": 2, "source": {"component": "c"}, "firstTimestamp": then, "lastTimestamp": then}
+    seen: Object = {"count": 2, "source": {"component": "c"}, "firstTimestamp": then, "lastTimestamp": then}
     report = {"reportingComponent": "a.b/c", "reportingInstance": "i", "action": "A", "reason": "R"}
     yield "plain", thing("Event", **text, type="Normal")
     yield "with everything", thing("Event", **text, type="Warning", **seen)

@@ -111,9 +111,9 @@ def spec_fields() -> Iterator[Case]:
     yield "no containers field", {**pod(), "spec": {}}
     yield "no spec", {key: value for key, value in pod().items() if key != "spec"}
     for field in ("hostname", "subdomain", "nodeName", "serviceAccountName", "serviceAccount"):
-        yield f"{field} good", pod(**{field: "abc"})
-        yield f"{field} bad", pod(**{field: "A_b"})
-        yield f"{field} empty", pod(**{field: ""})
+        for how, text in (("good", "abc"), ("bad", "A_b"), ("empty", "")):
+            named: dict[str, Any] = {field: text}
+            yield f"{field} {how}", pod(**named)
     yield from {
         "schedulerName": pod(schedulerName="mine"),
         "falsy fields": pod(hostNetwork=False, hostPID=False, hostIPC=False, nodeSelector={}, tolerations=[]),
@@ -261,7 +261,7 @@ def containers() -> Iterator[Case]:
         "G": {"fieldRef": {"fieldPath": "metadata.labels['a']"}},
         "H": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}},
     }
-    env = [{"name": "A", "value": "1"}, {"name": "B", "value": ""}]
+    env: list[dict[str, Any]] = [{"name": "A", "value": "1"}, {"name": "B", "value": ""}]
     env += [{"name": variable, "valueFrom": source} for variable, source in sources.items()]
     env_from = [{"configMapRef": {"name": "m"}}, {"prefix": "P_", "secretRef": {"name": "s"}}]
     yield "env", pod(box(env=env, envFrom=env_from))

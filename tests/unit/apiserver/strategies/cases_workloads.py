@@ -24,7 +24,7 @@ def workload(
 
 def selectors(kind: str) -> Iterator[Case]:
     """Cases that deployments, replica sets, stateful sets and daemon sets share."""
-    good = {"selector": SELECTOR, "template": template()}
+    good: dict[str, Any] = {"selector": SELECTOR, "template": template()}
     yield f"{kind}", workload(kind, **good)
     yield f"{kind} with status", {**workload(kind, **good), "status": {"replicas": 3}}
     yield f"{kind} without anything", workload(kind)
@@ -55,7 +55,7 @@ def selectors(kind: str) -> Iterator[Case]:
 
 def deployments() -> Iterator[Case]:
     yield from selectors("Deployment")
-    base = {"selector": SELECTOR, "template": template()}
+    base: dict[str, Any] = {"selector": SELECTOR, "template": template()}
     yield "replicas -1", workload("Deployment", **base, replicas=-1)
     yield "replicas 0", workload("Deployment", **base, replicas=0, paused=False, minReadySeconds=0)
     yield "paused", workload("Deployment", **base, paused=True, minReadySeconds=5)
@@ -76,7 +76,7 @@ def replica_sets() -> Iterator[Case]:
 
 def daemon_sets() -> Iterator[Case]:
     yield from selectors("DaemonSet")
-    base = {"selector": SELECTOR, "template": template()}
+    base: dict[str, Any] = {"selector": SELECTOR, "template": template()}
     yield "on delete", workload("DaemonSet", **base, updateStrategy={"type": "OnDelete"})
     yield "unknown", workload("DaemonSet", **base, updateStrategy={"type": "X"})
     for unavailable, surge in ((0, 0), (1, 1), ("x", 0), ("101%", 0), (0, "10%"), (0, "101%"), (-1, 0)):
@@ -86,7 +86,7 @@ def daemon_sets() -> Iterator[Case]:
 
 def stateful_sets() -> Iterator[Case]:
     yield from selectors("StatefulSet")
-    base = {"selector": SELECTOR, "template": template(), "serviceName": "s"}
+    base: dict[str, Any] = {"selector": SELECTOR, "template": template(), "serviceName": "s"}
     yield "replicas -1", workload("StatefulSet", **base, replicas=-1, ordinals={"start": -1})
     yield "parallel", workload("StatefulSet", **base, podManagementPolicy="Parallel", ordinals={"start": 0})
     yield "management unknown", workload("StatefulSet", **base, podManagementPolicy="X")
@@ -101,7 +101,7 @@ def stateful_sets() -> Iterator[Case]:
     ):
         yield f"strategy {strategy}", workload("StatefulSet", **base, updateStrategy=strategy)
     for label, policy in (("retention", "Delete"), ("bad retention", "X")):
-        retention = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": policy}}
+        retention: dict[str, Any] = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": policy}}
         yield label, workload("StatefulSet", **base, **retention)
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
     mounted = template(containers=[box(volumeMounts=[{"name": "d", "mountPath": "/d"}])])
@@ -152,15 +152,16 @@ def jobs() -> Iterator[Case]:
         "activeDeadlineSeconds",
         "ttlSecondsAfterFinished",
     )
-    yield "negative", job(**dict.fromkeys(counts, -1))
+    negative: dict[str, Any] = dict.fromkeys(counts, -1)
+    yield "negative", job(**negative)
     yield "indexed", job(completionMode="Indexed", completions=3)
     yield "indexed without completions", job(completionMode="Indexed", parallelism=1)
     yield "mode unknown", job(completionMode="X")
-    per_index = {"backoffLimitPerIndex": 1, "maxFailedIndexes": 2}
+    per_index: dict[str, Any] = {"backoffLimitPerIndex": 1, "maxFailedIndexes": 2}
     yield "per index", job(completionMode="Indexed", completions=3, **per_index)
     yield "per index without indexes", job(**per_index)
     yield "too many failed", job(completionMode="Indexed", completions=3, maxFailedIndexes=4)
-    large = {"completions": 200000, "parallelism": 100001}
+    large: dict[str, Any] = {"completions": 200000, "parallelism": 100001}
     yield "too large", job(completionMode="Indexed", **large, backoffLimitPerIndex=1)
     yield "long indexed name", job(meta={"name": "a" * 63}, completionMode="Indexed", completions=3)
     yield "selector of its own", job(selector={"matchLabels": {"l": "v"}})
@@ -175,7 +176,10 @@ def jobs() -> Iterator[Case]:
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
     ]
     yield "failure policy", job(podFailurePolicy={"rules": rules})
-    on_failure = {"podFailurePolicy": {"rules": rules}, "podReplacementPolicy": "TerminatingOrFailed"}
+    on_failure: dict[str, Any] = {
+        "podFailurePolicy": {"rules": rules},
+        "podReplacementPolicy": "TerminatingOrFailed",
+    }
     yield "failure policy on failure", job(pod={"restartPolicy": "OnFailure"}, **on_failure)
     bad_rules = [
         {"action": ""},
@@ -188,7 +192,7 @@ def jobs() -> Iterator[Case]:
         },
     ]
     yield "bad failure policy", job(podFailurePolicy={"rules": bad_rules})
-    indexed = {"completionMode": "Indexed", "completions": 5}
+    indexed: dict[str, Any] = {"completionMode": "Indexed", "completions": 5}
     some = {"succeededIndexes": "0,2-4", "succeededCount": 2}
     yield "success policy", job(**indexed, successPolicy={"rules": [some]})
     yield "success without indexes", job(successPolicy={"rules": [{"succeededCount": 1}]})
@@ -246,7 +250,8 @@ def cron_jobs() -> Iterator[Case]:
     yield "policy", cron(concurrencyPolicy="Forbid", suspend=True, successfulJobsHistoryLimit=0)
     yield "policy unknown", cron(concurrencyPolicy="X")
     counts = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-    yield "negative", cron(**dict.fromkeys(counts, -1))
+    negative: dict[str, Any] = dict.fromkeys(counts, -1)
+    yield "negative", cron(**negative)
     yield "long name", cron(meta={"name": "a" * 53})
     yield "selector", cron(job={"selector": SELECTOR, "manualSelector": True})
 

@@ -21,6 +21,7 @@ from podlife.errors import ApiError, InvalidError, NotFoundError
 from podlife.pki import CertificateAuthority, Subject
 from podlife.wire import Query, Request, Response
 from tests.kit import objects
+from tests.kit.embedded import stream_of
 
 POD = objects.stored(objects.pod("web", nodeName="n1"))
 TWO = objects.stored(
@@ -174,7 +175,7 @@ async def test_a_followed_log_arrives_line_by_line_and_ends_with_its_reader(worl
         for line in (b"one\n", b"two\n"):
             world.write(line)
             assert await anext(response.body) == line
-        await response.body.aclose()  # type: ignore[attr-defined]
+        await stream_of(response).aclose()
         await world.agent.gone.wait()
 
 

@@ -263,7 +263,9 @@ async def test_a_file_that_nobody_has_thought_of_concerns_no_other(
     (tmp_path / "b.yaml").write_text(text("b"))
 
     def fails(data: bytes, source: str, node_name: str) -> Manifest:
-        return {}["a"] if source.endswith("a.yaml") else read_manifest(data, source, node_name)
+        if source.endswith("a.yaml"):
+            raise KeyError("a")
+        return read_manifest(data, source, node_name)
 
     monkeypatch.setattr("podlife.kubelet.config.file.read_manifest", fails)
     async with told_of(tmp_path) as told:

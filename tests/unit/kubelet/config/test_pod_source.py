@@ -75,6 +75,7 @@ def test_of_two_pods_of_a_name_the_one_that_stays_is_found() -> None:
     known.put(NodePod(pod("old", name="web", deletionTimestamp="2030-01-01T00:01:00Z")))
     known.put(NodePod(pod("new", name="web")))
     found = known.by_name("ns", "web")
+    assert found is not None
     assert found.uid == "new"
     assert known.by_name("ns", "other") is None
 
@@ -108,5 +109,6 @@ def test_the_last_state_of_a_pod_that_was_removed_is_told_once() -> None:
     source.remove(pod("a", deletionGracePeriodSeconds=0))
     assert source.take() == (["a"], [])
     last = source.last_state("a")
+    assert last is not None
     assert last.metadata.deletion_grace_period_seconds == 0
     assert source.last_state("a") is None

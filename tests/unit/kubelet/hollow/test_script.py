@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 from podlife.kubelet.hollow.scenario import NodeOutage
 from podlife.kubelet.hollow.scenario_file import parse_scenario
@@ -11,8 +12,8 @@ from podlife.kubelet.runtime import ContainerConfig, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour
 
 
-def behaviour(text: str, name: str = "p", *, attempt: int = 0, **more: object) -> Behaviour:
-    sandbox = SandboxConfig("uid", "default", name, **more)  # type: ignore[arg-type]
+def behaviour(text: str, name: str = "p", *, attempt: int = 0, **more: Any) -> Behaviour:
+    sandbox = SandboxConfig("uid", "default", name, **more)
     return script_of(parse_scenario(text))(sandbox, ContainerConfig("app", attempt=attempt))
 
 

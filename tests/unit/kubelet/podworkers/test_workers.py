@@ -98,7 +98,7 @@ async def test_a_step_that_answers_nonsense_is_a_step_that_succeeded() -> None:
 async def test_a_recorder_that_fails_ends_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async with World("plain") as world:
 
-        def event(*arguments: Any) -> None:
+        def event(regarding: Any, type_: str, reason: str, message: str) -> None:
             raise RuntimeError("no events today")
 
         world.recorder.event = event  # type: ignore[method-assign]
@@ -154,7 +154,7 @@ async def test_the_end_of_the_workers_waits_for_a_step_that_cleans_up() -> None:
                 await asyncio.sleep(3)
                 cleaned.append(True)
 
-    workers: Any = PodWorkers(Steps(), World().cache, Recorder())  # type: ignore[arg-type]
+    workers: Any = PodWorkers(Steps(), World().cache, Recorder())  # type: ignore[arg-type] # one step is enough
     run = asyncio.get_running_loop().create_task(workers.run())
     workers.update_pod(PodUpdate(UpdateType.CREATE, pod()))
     await asyncio.sleep(1)

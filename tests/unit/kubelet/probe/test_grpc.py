@@ -78,9 +78,10 @@ async def test_a_server_that_serves_is_well_and_is_asked_for_the_service_by_name
     seen: list[bytes] = []
     assert await check(speaking(STATUS, SERVING, TRAILERS, seen=seen), "shop") == ""
     asked = next(each for each in seen if each[3] == HEADERS)
-    pairs = dict(hpack.Decoder().decode(asked[9:]))
-    assert (pairs[":path"], pairs["user-agent"]) == ("/grpc.health.v1.Health/Check", "kube-probe/1.36")
-    assert (pairs[":method"], pairs["te"], pairs["content-type"]) == ("POST", "trailers", "application/grpc")
+    pairs = dict(hpack.Decoder().decode(asked[9:], raw=True))
+    assert (pairs[b":path"], pairs[b"user-agent"]) == (b"/grpc.health.v1.Health/Check", b"kube-probe/1.36")
+    assert (pairs[b":method"], pairs[b"te"]) == (b"POST", b"trailers")
+    assert pairs[b"content-type"] == b"application/grpc"
     assert seen[-1] == frame(DATA, message(b"\x0a\x04shop"), flags=1)
 
 

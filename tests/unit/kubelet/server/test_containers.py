@@ -80,6 +80,7 @@ def test_a_container_without_a_status_is_not_available() -> None:
 
 def test_a_command_is_run_only_in_a_container_that_runs() -> None:
     assert container_to_exec(pod({"running": {}}), "main") == "c://now"
-    for state in ({"waiting": {}}, ENDED, None):
+    states: tuple[dict[str, Any] | None, ...] = ({"waiting": {}}, ENDED, None)
+    for state in states:
         with pytest.raises(HttpError, match=r'container not found \("main"\)'):
             container_to_exec(pod(state), "main")

@@ -9,6 +9,7 @@ import ssl
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,10 +58,10 @@ def shown(context: ssl.SSLContext) -> bytes:
 
 
 class World:
-    def __init__(self, folder: Path, **settings: object) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         self.clock = ManualClock(START)
         self.signing = Signing(self.clock)
-        self.settings = CertificateSettings("n1", folder / "pki", ("127.0.0.1",), **settings)  # type: ignore[arg-type]
+        self.settings = CertificateSettings("n1", folder / "pki", ("127.0.0.1",), **settings)
 
     def open(self) -> ServingCertificate:
         made = ServingCertificate(self.settings, self.clock, self.signing)

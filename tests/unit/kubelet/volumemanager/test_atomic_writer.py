@@ -18,9 +18,11 @@ NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def put(folder: Path, *empty: str, mode: int = 0o644, **files: str) -> bool:
-    payload = {
-        name: File(text.encode(), mode) for name, text in {**dict.fromkeys(empty, ""), **files}.items()
-    }
+    return put_all(folder, {**dict.fromkeys(empty, ""), **files}, mode)
+
+
+def put_all(folder: Path, files: dict[str, str], mode: int = 0o644) -> bool:
+    payload = {name: File(text.encode(), mode) for name, text in files.items()}
     return write(folder, payload, NOW, lambda: None)
 
 
@@ -99,8 +101,8 @@ def test_a_version_that_is_gone_is_written_again(folder: Path) -> None:
 
 
 def test_a_file_becomes_a_folder_and_a_folder_a_file(folder: Path) -> None:
-    put(folder, **{"a": "1", "b/c": "2"})
-    put(folder, **{"a/x": "3", "b": "4"})
+    put_all(folder, {"a": "1", "b/c": "2"})
+    put_all(folder, {"a/x": "3", "b": "4"})
     assert (folder / "a/x").read_bytes() == b"3"
     assert (folder / "b").read_bytes() == b"4"
 
@@ -149,7 +151,7 @@ def test_a_path_that_leads_elsewhere_is_refused_before_anything_is_written(folde
 
 
 def test_names_with_dots_that_lead_nowhere_are_files(folder: Path) -> None:
-    put(folder, **{".hidden": "1", "a..b": "2"})
+    put_all(folder, {".hidden": "1", "a..b": "2"})
     assert (folder / ".hidden").read_text() == "1"
     assert (folder / "a..b").read_text() == "2"
 

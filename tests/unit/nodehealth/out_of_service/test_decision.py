@@ -113,17 +113,22 @@ def test_what_comes_next_for_a_node_that_is_away(changed: dict[str, Any], step: 
 def test_a_confirmation_counts_only_if_the_agent_was_not_heard_since() -> None:
     """Where the time that a node has is shorter than the time that a confirmation counts."""
     settings = replace(SETTINGS, after_seconds=3.0, fence_every_seconds=10.0)
-    spoke = {"silent_seconds": 4.0}
     assert (
-        among(away(**spoke, verdict=verdict(FenceResult.DEAD, seconds_ago=4)), settings=settings).step
+        among(
+            away(silent_seconds=4.0, verdict=verdict(FenceResult.DEAD, seconds_ago=4)), settings=settings
+        ).step
         is OutOfServiceAction.SET
     )
     assert (
-        among(away(**spoke, verdict=verdict(FenceResult.DEAD, seconds_ago=5)), settings=settings).step
+        among(
+            away(silent_seconds=4.0, verdict=verdict(FenceResult.DEAD, seconds_ago=5)), settings=settings
+        ).step
         is OutOfServiceAction.WAIT
     )
     assert (
-        among(away(**spoke, verdict=verdict(FenceResult.DEAD, seconds_ago=10)), settings=settings).step
+        among(
+            away(silent_seconds=4.0, verdict=verdict(FenceResult.DEAD, seconds_ago=10)), settings=settings
+        ).step
         is OutOfServiceAction.CHECK
     )
 

@@ -185,7 +185,12 @@ def test_no_entry_costs_a_look_at_the_others_neither_when_it_is_full_nor_while_t
         put(folder, "small", uid(second), at=NOW + timedelta(seconds=second))
     looks: list[int] = []
     real = files_module._names
-    monkeypatch.setattr(files_module, "_names", lambda each: looks.append(each) or real(each))
+
+    def noted(each: int) -> list[str]:
+        looks.append(each)
+        return real(each)
+
+    monkeypatch.setattr(files_module, "_names", noted)
     for second in range(100):
         with pytest.raises(ArchiveError, match="is full"):
             put(folder, "two", uid(1000), log_bytes=100_000, at=NOW + timedelta(seconds=second))
@@ -262,7 +267,7 @@ def test_a_full_disk_is_told_as_such_and_leaves_nothing_behind(
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr(files_module.os, "write", no_space)
+        patch.setattr(os, "write", no_space)
         with pytest.raises(ArchiveError, match="no space left on device"):
             put(folder, "two", uid(2))
     assert files_in(tmp_path) == before

@@ -54,7 +54,7 @@ def test_it_does_not_fit_another_pod_or_another_version(uid: str, version: str) 
 
 
 def test_who_set_a_finalizer_is_found_where_the_server_has_noted_it() -> None:
-    fields = {"f:metadata": {"f:finalizers": {".": {}, 'v:"a.b/one"': {}}}}
+    fields: dict[str, Any] = {"f:metadata": {"f:finalizers": {".": {}, 'v:"a.b/one"': {}}}}
     noted = [{"manager": "x"}, {"manager": "backup", "time": "2030-01-01T00:00:00Z", "fieldsV1": fields}]
     assert finalizer_setter({"managedFields": noted}, "a.b/one") == ("backup", "2030-01-01T00:00:00Z")
     assert finalizer_setter({"managedFields": noted}, "a.b/two") == ("", "")

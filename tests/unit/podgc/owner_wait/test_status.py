@@ -53,7 +53,7 @@ def test_a_job_that_still_has_the_pod_to_count_has_not_seen_it_and_one_that_has_
 
 
 def test_a_workflow_has_seen_what_it_has_noted_by_the_names_that_it_gives_its_nodes() -> None:
-    nodes = {"p": {"phase": "Succeeded"}, "wf-123": {"phase": "Running"}, "odd": None}
+    nodes: dict[str, Any] = {"p": {"phase": "Succeeded"}, "wf-123": {"phase": "Running"}, "odd": None}
     workflow = owner("argoproj.io/v1alpha1", "Workflow", {"phase": "Running", "nodes": nodes})
     assert waiting(workflow) == ""
     named = pod(annotations={"workflows.argoproj.io/node-id": "wf-123"})

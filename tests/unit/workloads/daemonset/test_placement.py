@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -172,7 +173,7 @@ class Known:
     def list(self) -> tuple[Any, ...]:
         return self.objects
 
-    def by_index(self, index: str, value: str) -> list[WorkloadPod]:
+    def by_index(self, index: str, value: str) -> Sequence[WorkloadPod]:
         self.asked.append(value)
         return [each for each in self.objects if each.spec.node_name == value]
 
@@ -197,8 +198,9 @@ class Woken(list[str]):
 def events(*sets: DaemonSet, pods: Known | None = None, has_synced: bool = True) -> tuple[Any, Woken]:
     woken = Woken()
     nodes: Any = Known(has_synced=has_synced)
-    caches: Any = (Known(*sets), pods or Known())
-    return NodeEventHandler(nodes, *caches, Placements(), woken), woken
+    wanted: Any = Known(*sets)
+    owned: Any = pods or Known()
+    return NodeEventHandler(nodes, wanted, owned, Placements(), woken), woken
 
 
 def change(old: DaemonNode, new: DaemonNode) -> list[str]:
@@ -256,7 +258,7 @@ def test_change_looks_at_no_pod() -> None:
 
 def test_heartbeat_asks_nobody() -> None:
     placements: Any = None
-    caches: Any = (Known(named("everywhere")), Known())
-    nodes: Any = Known()
+    sets: Any = Known(named("everywhere"))
+    nothing: Any = Known()
     # There is nothing that could be asked.
-    NodeEventHandler(nodes, *caches, placements, Woken()).on_update(node("n1"), node("n1"))
+    NodeEventHandler(nothing, sets, nothing, placements, Woken()).on_update(node("n1"), node("n1"))

@@ -58,7 +58,7 @@ def test_tolerations_of_the_template_come_first_and_lose_their_limit() -> None:
 def test_pod_is_for_one_node_whatever_nodes_the_template_required() -> None:
     required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]}
     preferred = [{"weight": 1, "preference": {}}]
-    affinity = {
+    affinity: dict[str, Any] = {
         "podAntiAffinity": {"x": 1},
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": required,

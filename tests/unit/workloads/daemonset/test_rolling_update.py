@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from podlife.errors import TerminalError
@@ -120,7 +122,7 @@ def test_surge_leaves_pods_of_nodes_that_are_gone_to_the_collector() -> None:
     ],
 )
 def test_limits_are_numbers_or_percentages_rounded_up(
-    rolling: dict[str, int | str], desired: int, limits: RolloutLimits
+    rolling: dict[str, Any], desired: int, limits: RolloutLimits
 ) -> None:
     assert limits_of(daemon_set(**rolling), desired) == limits
 

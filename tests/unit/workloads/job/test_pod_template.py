@@ -6,6 +6,7 @@ import pytest
 
 from podlife.workloads.job.pod_template import blueprint
 from podlife.workloads.job.pods import TRACKING_FINALIZER
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.job.made import context, ended, job, pod
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -63,8 +64,8 @@ def test_replacement_in_an_index_carries_how_often_it_has_failed() -> None:
     ignore = {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}}]}
     made = job(completions=9, completionMode="Indexed", backoffLimitPerIndex=5, podFailurePolicy=ignore)
 
-    def counts(*pods: object) -> tuple[str | None, str | None]:
-        annotations = blueprint(context(made, *pods), 3).template["metadata"]["annotations"]  # type: ignore[arg-type]
+    def counts(*pods: WorkloadPod) -> tuple[str | None, str | None]:
+        annotations = blueprint(context(made, *pods), 3).template["metadata"]["annotations"]
         return annotations.get(FAILURES), annotations.get(IGNORED)
 
     assert counts() == ("0", None)

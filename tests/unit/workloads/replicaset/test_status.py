@@ -61,8 +61,8 @@ def test_what_others_wrote_into_the_status_stays() -> None:
 
 
 @pytest.mark.parametrize(("active", "reason"), [([], "FailedCreate"), ([pod("a"), pod("b")], "FailedDelete")])
-def test_a_failure_becomes_a_condition_with_what_failed(active: list[object], reason: str) -> None:
-    status = new_status(replica_set(1), active, [], ForbiddenError("no: 403"), NOW)  # type: ignore[arg-type]
+def test_a_failure_becomes_a_condition_with_what_failed(active: list[WorkloadPod], reason: str) -> None:
+    status = new_status(replica_set(1), active, [], ForbiddenError("no: 403"), NOW)
     assert status["conditions"] == [{**FAILED, **TIME, "reason": reason}]
 
 

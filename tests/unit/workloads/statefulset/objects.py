@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.codec import format_time
+from podlife.api.codec import Object, format_time
 from podlife.client import STATEFUL_SETS
 from podlife.podcontrol import owner_of
 from podlife.workloads.statefulset.identity import identity_labels, pod_name, volumes
@@ -19,7 +19,10 @@ from tests.kit import objects
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 SET_UID = "uid-of-set"
-TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "new"}]}}
+TEMPLATE: Object = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {"containers": [{"name": "c", "image": "new"}]},
+}
 OLD_TEMPLATE = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "c", "image": "old"}]},

@@ -27,8 +27,8 @@ from tests.unit.workloads.statefulset.objects import (
     stateful_set,
 )
 
-PARALLEL = {"podManagementPolicy": "Parallel"}
-ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
+PARALLEL: dict[str, Any] = {"podManagementPolicy": "Parallel"}
+ON_DELETE: dict[str, Any] = {"updateStrategy": {"type": "OnDelete"}}
 
 
 def partitioned(partition: int) -> dict[str, Any]:
@@ -194,15 +194,15 @@ def test_the_missing_claim_of_a_pod_that_waits_is_made_and_of_one_that_runs_is_n
 
 
 def test_no_pod_is_made_while_its_claim_goes_with_an_earlier_one() -> None:
-    retention = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Retain"}}
-    of = stateful_set(1, volumeClaimTemplates=[DATA], **retention)
+    retention = {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    of = stateful_set(1, volumeClaimTemplates=[DATA], persistentVolumeClaimRetentionPolicy=retention)
     stale = claim("data-web-0", reference("Pod", "web-0", "uid-of-the-one-before"))
     assert shown(make_plan(state(of, claims=(stale,)))) == []
 
 
 def test_claims_of_pods_that_are_too_many_are_given_to_them_before_they_go() -> None:
-    retention = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Delete"}}
-    of = stateful_set(1, volumeClaimTemplates=[DATA], **retention)
+    retention = {"whenScaled": "Delete", "whenDeleted": "Delete"}
+    of = stateful_set(1, volumeClaimTemplates=[DATA], persistentVolumeClaimRetentionPolicy=retention)
     owned = tuple(claim(f"data-web-{each}", reference("StatefulSet", "web", SET_UID)) for each in range(3))
     plan = make_plan(state(of, *(pod(of, each) for each in range(3)), claims=owned))
     assert shown(plan) == ["claims of web-2", "claims of web-1", "delete web-2"]

@@ -100,7 +100,7 @@ def test_a_change_holds_only_for_the_claim_that_was_looked_at() -> None:
 def test_a_new_claim_is_that_of_the_template_with_the_labels_of_the_selector() -> None:
     of = stateful_set(**policy("Delete", "Retain"))
     metadata = {"name": "data", "labels": {"disk": "fast", "app": "template"}, "annotations": {"a": "b"}}
-    template = {**DATA, "metadata": metadata, "status": {"phase": "Pending"}}
+    template: dict[str, Any] = {**DATA, "metadata": metadata, "status": {"phase": "Pending"}}
     made = new_claim(of, owner_of(of, STATEFUL_SETS), template, "data-web-0")
     assert made == {
         "apiVersion": "v1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,8 @@ def victim(name: str, *finalizers: str) -> Victim:
     return Victim(pod(name, finalizers=finalizers), Reason.TERMINATED, Action.DELETE, "")
 
 
-def result(*removals: tuple[str, Removal], **more: object) -> Result:
-    made = Result(seconds=2.0, has_begun=True, **more)  # type: ignore[arg-type]
+def result(*removals: tuple[str, Removal], **more: Any) -> Result:
+    made = Result(seconds=2.0, has_begun=True, **more)
     for name, removal in removals:
         made.record(victim(name), removal)
         made.summary.outcomes[removal.outcome] += 1

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import AsyncMock
+
 import pytest
 
 from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, RuntimeUnavailableError
@@ -70,7 +74,7 @@ async def test_the_reason_is_the_one_a_kubelet_shows(
     monkeypatch: pytest.MonkeyPatch, text: str, reason: str, shown: str
 ) -> None:
     with pytest.raises(ImagePullError) as refused:
-        await images.pull_image(_Client(monkeypatch, ContainerRuntimeError(text)), "web:1")  # type: ignore[arg-type]
+        await images.pull_image(failing(monkeypatch, ContainerRuntimeError(text)), "web:1")
     assert (refused.value.reason, str(refused.value)) == (reason, shown)
 
 
@@ -78,19 +82,14 @@ async def test_a_daemon_that_cannot_tell_whether_an_image_is_here_is_an_inspect_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(ImagePullError, match="broken store") as refused:
-        await images.find_image(_Client(monkeypatch, ContainerRuntimeError("broken store")), "web:1")  # type: ignore[arg-type]
+        await images.find_image(failing(monkeypatch, ContainerRuntimeError("broken store")), "web:1")
     assert refused.value.reason == "ImageInspectError"
     with pytest.raises(RuntimeUnavailableError):
-        await images.find_image(_Client(monkeypatch, RuntimeUnavailableError("away")), "web:1")  # type: ignore[arg-type]
+        await images.find_image(failing(monkeypatch, RuntimeUnavailableError("away")), "web:1")
 
 
-class _Client:
+def failing(monkeypatch: pytest.MonkeyPatch, failure: ContainerRuntimeError) -> Any:
     """A daemon that answers everything with one failure."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, failure: ContainerRuntimeError) -> None:
-        # The messages need protobuf, which not everybody has who runs these tests.
-        monkeypatch.setattr(images, "message", lambda _: dict)
-        self._failure = failure
-
-    async def call(self, method: str, **_: object) -> object:
-        raise self._failure
+    # The messages need protobuf, which not everybody has who runs these tests.
+    monkeypatch.setattr(images, "message", lambda _: dict)
+    return SimpleNamespace(call=AsyncMock(side_effect=failure))

@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -81,7 +82,7 @@ async def test_a_server_that_breaks_off_ends_every_stream() -> None:
     ends: list[int] = []
     async with connected(answering(_SWITCHED + b"\x80\x03")) as connection:
         for number in (1, 2):
-            connection.open_stream("stdout", lambda _: None, lambda number=number: ends.append(number))  # type: ignore[misc]
+            connection.open_stream("stdout", lambda _: None, partial(ends.append, number))
         await connection.pump(is_open())
     assert ends == [1, 2]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,15 +117,15 @@ _step = st.one_of(
 
 @given(st.lists(_step, max_size=25))
 def test_in_any_order_of_observations_no_event_is_emitted_twice_or_before_an_earlier_one(
-    steps: list[tuple[str, object]],
+    steps: list[tuple[str, Any]],
 ) -> None:
     state_diff, events = filled()
     for what, state in steps:
         match what:
             case "container":
-                state_diff.observe_container(container(state))  # type: ignore[arg-type]
+                state_diff.observe_container(container(state))
             case "sandbox":
-                state_diff.observe_sandbox(sandbox(state))  # type: ignore[arg-type]
+                state_diff.observe_sandbox(sandbox(state))
             case "begin_start":
                 state_diff.begin_start("c")
             case "runs" | "fails":
@@ -133,7 +135,7 @@ def test_in_any_order_of_observations_no_event_is_emitted_twice_or_before_an_ear
             case "sandbox gone":
                 state_diff.sandbox_is_gone("s")
             case _:
-                listed = [] if state is None else [container(state)]  # type: ignore[arg-type]
+                listed = [] if state is None else [container(state)]
                 state_diff.relisted(state_diff.known(), [sandbox()], listed)
     order = list(EventKind)
     for prefix in ("Container", "Sandbox"):

@@ -51,7 +51,7 @@ class Daemon:
 
 async def watched(daemon: Daemon, seconds: float) -> None:
     failures: list[BaseException] = []
-    watch = DaemonWatch(daemon, daemon, ContainerdSettings(Path("unused")))  # type: ignore[arg-type]
+    watch = DaemonWatch(daemon, daemon, ContainerdSettings(Path("unused")))  # type: ignore[arg-type] # a fake of both
     task = spawn(watch.run(), name="watch", on_failure=failures.append)
     await asyncio.sleep(seconds)
     await cancel_and_wait(task)

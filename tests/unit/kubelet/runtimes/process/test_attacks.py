@@ -44,7 +44,8 @@ def short_of_descriptors(*, free: int) -> Iterator[None]:
         except OSError:
             for _ in range(free):
                 os.close(taken.pop())
-        stack.callback(lambda: [os.close(each) for each in taken])
+        for each in taken:
+            stack.callback(os.close, each)
         yield
 
 

@@ -14,6 +14,7 @@ import pytest
 from podlife.kubelet.server.logs import reader as log_reader
 from podlife.kubelet.server.logs.cri_format import LogOptions
 from podlife.kubelet.server.logs.reader import Growth, follow_log, read_log
+from podlife.linux.inotify import CloseWatch
 from tests.kit.wait import until
 
 LINE = "2030-01-01T00:00:00Z stdout F {}\n"
@@ -90,7 +91,7 @@ async def test_a_log_that_comes_later_is_followed_from_its_beginning_with_or_wit
         raise OSError(24, "Too many open files")
 
     if not has_watches:
-        monkeypatch.setattr(log_reader.CloseWatch, "open", refuse)
+        monkeypatch.setattr(CloseWatch, "open", refuse)
         monkeypatch.setattr(log_reader, "_POLL_SECONDS", 0.01)
     async with following(tmp_path / "0.log") as reader:
         await asyncio.sleep(0)
@@ -123,7 +124,7 @@ async def test_a_file_is_not_closed_while_a_thread_reads_it(
         seen.append(Path(f"/proc/self/fd/{fd}").readlink() == tmp_path / "0.log")
         return b""
 
-    monkeypatch.setattr(log_reader.os, "read", slow_read)
+    monkeypatch.setattr(os, "read", slow_read)
     task = asyncio.get_running_loop().create_task(read(tmp_path / "0.log", LogOptions()))
     await asyncio.to_thread(begun.wait, 60)
     task.cancel()

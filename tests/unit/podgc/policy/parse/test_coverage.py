@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.api.selectors import parse_label_selector
+from podlife.api.selectors import LabelSelector, parse_label_selector
 from podlife.podgc.policy.engine.matching import Matcher
 from podlife.podgc.policy.model import Policy, Rule, Selector
 from podlife.podgc.policy.parse.coverage import covers, pattern_covers
@@ -45,9 +45,9 @@ LABELS = st.lists(
 
 @given(LABELS, LABELS, st.dictionaries(st.sampled_from("ab"), st.sampled_from("0123")))
 def test_labels_that_are_covered_are_selected_by_both(
-    wide: object, narrow: object, labels: dict[str, str]
+    wide: LabelSelector, narrow: LabelSelector, labels: dict[str, str]
 ) -> None:
-    one, other = Selector(labels=wide), Selector(labels=narrow)  # type: ignore[arg-type]
+    one, other = Selector(labels=wide), Selector(labels=narrow)
     if covers(one, other) and other.labels is not None and other.labels.matches(labels):
         assert one.labels is not None
         assert one.labels.matches(labels)
