@@ -167,7 +167,7 @@ async def test_a_container_nobody_knows_is_not_found_but_counts_as_removed(world
         world.runtime.start_container("unknown"),
         world.runtime.stop_container("unknown", grace_seconds=0),
     ):
-        with pytest.raises(NotFoundInRuntimeError, match="no container unknown"):
+        with pytest.raises(NotFoundInRuntimeError, match="container unknown not found"):
             await question
     await world.runtime.remove_container("unknown")
 

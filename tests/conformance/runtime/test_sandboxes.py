@@ -69,5 +69,5 @@ async def test_removing_a_sandbox_takes_its_containers_along(world: World) -> No
 async def test_a_sandbox_nobody_knows_counts_as_stopped_and_removed(world: World) -> None:
     await world.runtime.stop_sandbox("unknown")
     await world.runtime.remove_sandbox("unknown")
-    with pytest.raises(NotFoundInRuntimeError, match="no sandbox unknown"):
+    with pytest.raises(NotFoundInRuntimeError, match="sandbox unknown not found"):
         await world.runtime.sandbox_status("unknown")

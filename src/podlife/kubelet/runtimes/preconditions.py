@@ -54,7 +54,7 @@ def find(kind: str, known: Mapping[str, X], wanted_id: str) -> X:
     try:
         return known[wanted_id]
     except KeyError:
-        raise NotFoundInRuntimeError(f"there is no {kind} {wanted_id}") from None
+        raise NotFoundInRuntimeError(f"{kind} {wanted_id} not found") from None
 
 
 def check_ready(sandbox_id: str, state: SandboxState) -> None:
