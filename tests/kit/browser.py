@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
@@ -38,6 +40,11 @@ class Visit:
 
     async def text(self, selector: str) -> str:
         return await self.page.locator(selector).inner_text()
+
+    async def picture(self, name: str) -> None:
+        """Keep a picture of the page, if PODLIFE_PICTURES names a folder: docs/images has some of them."""
+        if folder := os.environ.get("PODLIFE_PICTURES"):
+            await self.page.screenshot(path=Path(folder) / f"{name}.png")
 
     async def until(self, script: str) -> Any:
         """Until the JavaScript expression is true. Playwright's own wait needs `eval`, which the policy forbids."""

@@ -31,7 +31,7 @@ def stubborn_pod() -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def cluster_page(folder: Path, complaints: str = "-") -> AsyncIterator[tuple[Visit, Client, UpProcess]]:
+async def cluster_page(folder: Path, *allowed: str) -> AsyncIterator[tuple[Visit, Client, UpProcess]]:
     """A cluster with its page, which may complain only about what is allowed."""
     require("chromium")
     with running_up(folder, "--nodes", "1") as up:
@@ -43,7 +43,7 @@ async def cluster_page(folder: Path, complaints: str = "-") -> AsyncIterator[tup
         ):
             await expect(visit.page.locator("#connection")).to_have_text("live")
             yield visit, client, up
-            assert [each for each in visit.complaints if not any(part in each for part in complaints)] == []
+            assert [each for each in visit.complaints if not any(part in each for part in allowed)] == []
 
 
 def _address(up: UpProcess) -> str:
