@@ -70,6 +70,7 @@ async def test_every_pod_and_node_has_a_lane_that_says_what_it_does(shown: Shown
         told = await row(page, "node-b", "node").get_attribute("aria-label")
         assert told == "node node-b, ready, cordoned, taints dedicated=batch:NoSchedule"
         await expect(page.locator("#count-all")).to_have_text("10 pods · 3 nodes")
+        await visit.picture("ui-lanes")
         await page.select_option("#group", "owner")
         await expect(page.locator("#lanes-list .row.group", has_text="Deployment web")).to_be_visible()
         assert (await labels(page))[:5] == ["Nodes", "node-a", "node-b", "node-c", "Deployment api"]
@@ -128,6 +129,7 @@ async def test_a_click_explains_with_commands_logs_and_yaml(shown: Shown) -> Non
         panel = page.locator("#panel")
         await expect(panel).to_contain_text("Stuck: finalizer")
         await expect(panel.locator("code").first).to_contain_text("kubectl patch pod backup-0")
+        await visit.picture("ui-explain")
         await expect(panel.get_by_role("button", name="Copy: kubectl patch")).to_be_visible()
         await page.get_by_role("tab", name="Timeline").click()
         await expect(panel.locator(".timeline li").first).to_contain_text(
@@ -229,6 +231,7 @@ async def test_the_plan_is_read_only_unless_actions_are_allowed(shown: Shown) ->
         await expect(plan).to_contain_text("Rule batch · 1 pod")
         await expect(plan).to_contain_text("share of 20 %, lifted by --max-share")
         await expect(plan).to_contain_text("read-only")
+        await visit.picture("ui-plan")
         await expect(visit.page.locator("#plan-sweep")).to_be_hidden()
 
 
