@@ -1,6 +1,6 @@
 """What the page is fed with: all lives at first, then the differences.
 
-`LiveFeed` computes and publishes what changed, four times a second, within a share of one core; `history.Recording`
+`LiveFeed` computes and publishes what changed, four times a second, within a share of one core; `recording.Recording`
 is the same for a file. A feed sends only what `Lives` holds: it has no model of its own.
 """
 
