@@ -6,10 +6,12 @@ fail for the same reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from podlife.api.codec import Object
+from podlife.api.durations import parse_go_duration
 from podlife.explain import kubectl_commands as commands
 from podlife.explain.cluster_snapshot import ClusterSnapshot
 from podlife.explain.explanation import Cause, Remedy, UpcomingAction
@@ -48,6 +50,7 @@ _NOT_STARTED = ("StartError", "ContainerCannotRun")
 # What is not there after so long is told of; sooner it may simply be on its way.
 _PATIENCE_SECONDS = 30.0
 _MOST_BACKOFF = timedelta(minutes=5)
+_BACKOFF = re.compile(r"back-off (\S+) restarting ")
 # In podlife's own words: its process runtime shows images and does not look into them.
 _NO_COMMAND = "has no command"
 _NEW_IMAGE = "What runs is replaced by another version of the program."
@@ -110,13 +113,23 @@ def _waiting(world: ClusterSnapshot, pod: Object, each: Object, waiting: Object,
     return None
 
 
+def _restart(each: Object, ended: datetime | None) -> UpcomingAction:
+    """When the kubelet says how long it backs off, then; otherwise the longest that it does."""
+    waiting = (each.get("state") or {}).get("waiting") or {}
+    said = _BACKOFF.match(text(waiting, "message"))
+    seconds = parse_go_duration(said[1]) if said else None
+    if seconds is None or not 0 <= seconds <= _MOST_BACKOFF.total_seconds():
+        return UpcomingAction(
+            "the node's agent", "starts it again, at the latest", ended and ended + _MOST_BACKOFF
+        )
+    return UpcomingAction("the node's agent", "starts it again", ended and ended + timedelta(seconds=seconds))
+
+
 def _crash_loop(world: ClusterSnapshot, pod: Object, each: Object, title: str) -> Cause:
     name, last = text(each, "name"), (each.get("lastState") or {}).get("terminated") or {}
     ended = moment(last.get("finishedAt"))
     count, code = each.get("restartCount") or 0, last.get("exitCode")
-    again = UpcomingAction(
-        "the node's agent", "starts it again, at the latest", ended and ended + _MOST_BACKOFF
-    )
+    again = _restart(each, ended)
     logs = commands.kubectl(
         "logs", text(metadata(pod), "name"), *commands.namespace_flag(pod), "-c", name, "--previous"
     )

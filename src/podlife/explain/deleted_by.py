@@ -70,7 +70,10 @@ def who_deleted(
         return ""
     at = deleted_at(pod)
     when = f"at {at:%Y-%m-%d %H:%M:%SZ} " if at is not None else ""
-    is_target = text(target, "status") == "True"
+    # One that came after the deletion did not cause it: a pod that cannot end may be evicted, too.
+    marked_at = moment(target.get("lastTransitionTime"))
+    is_later = at is not None and marked_at is not None and marked_at > at
+    is_target = text(target, "status") == "True" and not is_later
     if audited is not None:
         message = text(target, "message") if is_target else ""
         return f"{sentence(audited)}{f'; {message}' if message else ''}"

@@ -193,3 +193,36 @@ def test_a_container_without_a_command_is_not_helped_by_another_image(
     assert cause.name == "container-error"
     [remedy] = cause.remedies
     assert remedy.command.endswith(command)
+
+
+@pytest.mark.parametrize(
+    ("message", "what", "seconds"),
+    [
+        ("back-off 40s restarting failed container=main pod=web_shop(u-1)", "starts it again", 40),
+        ("back-off 2m40s restarting failed container=main pod=web_shop(u-1)", "starts it again", 160),
+        ("back-off 9999h restarting failed container=main", "starts it again, at the latest", 300),
+        ("", "starts it again, at the latest", 300),
+    ],
+)
+def test_a_crash_loop_goes_on_when_the_back_off_ends_that_the_kubelet_reports(
+    message: str, what: str, seconds: int
+) -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    last = {"terminated": {"exitCode": 1, "finishedAt": ago(seconds=10)}}
+    container = {"name": "main", "restartCount": 3, "state": waiting, "lastState": last}
+    [cause] = explain_pod(a_world(), a_pod(status={"containerStatuses": [container]})).causes
+    [coming] = cause.upcoming
+    assert (coming.what, coming.at) == (what, NOW + timedelta(seconds=seconds - 10))
+
+
+def test_an_eviction_that_came_after_the_deletion_is_not_blamed_for_it() -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    conditions = [{**target, "lastTransitionTime": ago(minutes=1)}]
+    assert (
+        "taint"
+        not in explain_pod(a_world(), a_pod(status={"conditions": conditions}, **deleted(minutes=5))).deletion
+    )
+    assert (
+        "taint"
+        in explain_pod(a_world(), a_pod(status={"conditions": conditions}, **deleted(seconds=60))).deletion
+    )
