@@ -96,6 +96,7 @@ async def _observing(settings: UiSettings, client: Client, clock: Clock) -> Asyn
         "cluster": settings.connection.server if settings.connection else "",
         "actions": settings.allows_actions,
         "policy": settings.policy_name,
+        "flags": settings.cluster.kubectl_flags,
     }
     feed = LiveFeed(lives, observer, clock, about)
     recorder = None if settings.record is None else Recorder(settings.record)

@@ -27,6 +27,7 @@ from podlife.explain import as_dict
 from podlife.podgc import Deletions, GcSession, Outcome, Plan, Removal, Selection, Settings, Victim
 from podlife.podgc.archive import ArchiveStep
 from podlife.podgc.archive.reader import ArchivedEntry, find
+from podlife.podgc.plan import HeldBack
 from podlife.podgc.removal import event_about, regarding_pod
 from podlife.podgc.views import Pod
 from podlife.ui.life import milliseconds
@@ -94,7 +95,8 @@ class ClusterApi:
 
         obj = await self._client.get(ref, name, namespace)
         (obj.get("metadata") or {}).pop("managedFields", None)
-        return yaml.safe_dump(obj, sort_keys=False, allow_unicode=True)
+        # A large object takes a second or more.
+        return await asyncio.to_thread(yaml.safe_dump, obj, sort_keys=False, allow_unicode=True)
 
     def log(self, namespace: str, name: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
         return self._client.logs(name, namespace, options)
@@ -198,9 +200,15 @@ async def _in_thread(work: Coroutine[Any, Any, T]) -> T:
     return await asyncio.to_thread(asyncio.run, work)
 
 
+def _waiting(plan: Plan) -> list[HeldBack]:
+    """What only the limit per minute holds: a sweep waits for it."""
+    return [each for each in plan.held_back if each.is_for_a_minute]
+
+
 def digest_of(plan: Plan) -> str:
-    """The same for two plans that delete the same pods for the same reasons."""
-    wanted = [f"{each.pod.metadata.uid} {each.reason} {each.action}" for each in plan.victims]
+    """The same for two plans that delete the same pods for the same reasons, at once or as the minute has room."""
+    victims = (*plan.victims, *(victim for each in _waiting(plan) for victim in each.victims))
+    wanted = [f"{each.pod.metadata.uid} {each.reason} {each.action}" for each in victims]
     wanted += [f"{pod.metadata.uid} {each.reason} later" for each in plan.later for pod in each.pods]
     return hashlib.sha256("\n".join(sorted(wanted)).encode()).hexdigest()[:32]
 
@@ -214,14 +222,14 @@ def plan_as_page(plan: Plan, now: datetime) -> dict[str, Any]:
         refusal = item.refusal
         until = None if refusal.until is None else milliseconds(refusal.until)
         why = _held(str(refusal.guard), refusal.why, until, refusal.remedy)
-        held += [_victim(victim) | why for victim in item.victims]
+        held += [_victim(victim) | why | {"goes": item.is_for_a_minute} for victim in item.victims]
     for wait in plan.waiting:
         held.append(_victim(wait.victim) | _held("owner", wait.what, milliseconds(wait.until)))
     for pod in plan.held:
         why = _held("finalizers", f"deleted already, held by {', '.join(pod.metadata.finalizers)}")
         held.append(_pod(pod) | why)
     later = [
-        _pod(pod, str(item.reason), item.why) | {"at": at(item.seconds)}
+        _pod(pod, str(item.reason), item.why) | {"at": at(item.seconds), "goes": True}
         for item in plan.later
         for pod in item.pods
     ]
@@ -237,6 +245,12 @@ def plan_as_page(plan: Plan, now: datetime) -> dict[str, Any]:
         "later": sorted(later, key=lambda each: each["at"])[:_MOST_PODS],
         "held": held[:_MOST_PODS],
         "counts": {"now": len(plan.victims), "later": len(later), "held": len(held)},
+        # What a sweep deletes: at once, as the minute has room, and when a quarantine ends.
+        "sweep": {
+            "now": len(plan.victims),
+            "minute": sum(len(each.victims) for each in _waiting(plan)),
+            "later": sum(len(each.pods) for each in plan.later),
+        },
         "unread": [],
         "digest": digest_of(plan),
     }

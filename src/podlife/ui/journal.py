@@ -39,7 +39,10 @@ class Journal:
         self.last += 1
         self._frames.append(Frame(self.last, event, data))
         self._bytes += len(data)
-        while len(self._frames) > self._most_frames or self._bytes > self._most_bytes:
+        # The newest stays, however large: otherwise every reader would start again at each such frame.
+        while len(self._frames) > 1 and (
+            len(self._frames) > self._most_frames or self._bytes > self._most_bytes
+        ):
             self._bytes -= len(self._frames.popleft().data)
         self._news.set()
         self._news = asyncio.Event()

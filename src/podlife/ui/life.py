@@ -90,9 +90,7 @@ class Life(msgspec.Struct, kw_only=True):
             del self.segs[1]
 
     def mark(self, happenings: Iterable[Happening]) -> None:
-        found = [
-            (milliseconds(each.at), each.kind, brief(each.what), intern(each.who)) for each in happenings
-        ]
+        found = [(milliseconds(each.at), each.kind, brief(each.what), brief(each.who)) for each in happenings]
         known = set(self.marks)
         fresh = [mark for mark in dict.fromkeys(found) if mark not in known]
         if not fresh:
@@ -184,7 +182,9 @@ class Foresight:
         is_due = known.at is not None and now >= known.at - _SLACK_MS // 2
         decide = _OUTCOMES.get(known.what.partition(" ")[0])
         has_happened = is_due if decide is None else decide(facts, is_due)
-        if not has_happened and is_due and not facts.is_gone:
+        # Past the grace period `explain` predicts no kill any more, though it is still to come. Of others the reason
+        # is gone.
+        if not has_happened and is_due and not facts.is_gone and known.what.startswith("kills"):
             known.state = "missed"
             return
         known.state, known.until = "happened" if has_happened else "withdrawn", now

@@ -26,7 +26,7 @@ from podlife.explain import (
     hooked,
     told_by,
 )
-from podlife.explain.objects import moment, spec, text
+from podlife.explain.objects import moment, spec, text, updated
 from podlife.ui.life import Foresight, Life, NodeLife, PodLife, milliseconds
 from podlife.ui.portraits import (
     conditions_of,
@@ -46,6 +46,8 @@ _MOST_EVENTS = 8
 # Ages of a state at which `explain` loses its patience, and of a lease at which the node counts as silent.
 _PATIENCE_MS = (16_000, 31_000)
 _SILENT_MS = 40_500
+# Events dated later than this are not believed: they would displace what really happened.
+_CLOCK_SKEW_SECONDS = 60.0
 _ENDED = ("succeeded", "failed", "terminating", "held")
 
 
@@ -139,7 +141,17 @@ class Lives:
         if text(about, "kind") == "Node":
             uid = self._node_uids.get(text(about, "name"), uid)
         life = self.get(uid)
-        if life is None:
+        # An event counts only where its author may write: whoever may create events in one namespace could otherwise
+        # change what is shown of another.
+        home = "default" if text(about, "kind") == "Node" else text(about, "namespace")
+        happened_at = updated(event)
+        if (
+            life is None
+            or seen.metadata.namespace != home
+            or (life.kind == "pod" and (home, text(about, "name")) != (life.ns, life.name))
+            or happened_at is None
+            or (happened_at - now).total_seconds() > _CLOCK_SKEW_SECONDS
+        ):
             return
         entry = self._entries.get(uid)
         hooks: frozenset[str] = frozenset()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from podlife.api.codec import Object
@@ -31,6 +32,7 @@ from podlife.explain.objects import (
 )
 from podlife.ui.life import Facts, NodeLife, Owner, PodLife, brief, milliseconds
 
+_MOST_LABELS = 64
 # How soon after the end of the grace an agent kills and removes a pod; later it was not there.
 _KILL_SECONDS = 5.0
 _STATES = {
@@ -54,9 +56,9 @@ def draw_pod(life: PodLife, pod: Object, world: ClusterSnapshot, seen_at: int) -
             life.enter(state, at)
     life.enter(_STATES.get(found.stage, "pending"), seen_at)
     life.node = text(spec(pod), "nodeName")
-    life.labels = metadata(pod).get("labels") or {}
+    life.labels = dict(islice((metadata(pod).get("labels") or {}).items(), _MOST_LABELS))
     owner = world.workload_of(pod)
-    life.owner = None if owner is None else Owner(*owner)
+    life.owner = None if owner is None else Owner(*map(brief, owner))
     statuses = [each for each, is_init in all_statuses(pod) if not is_init]
     life.ready = f"{sum(bool(each.get('ready')) for each in statuses)}/{len(items(spec(pod), 'containers'))}"
     life.restarts = sum(int(each.get("restartCount") or 0) for each in statuses)

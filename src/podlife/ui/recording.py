@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -30,6 +30,10 @@ _FLUSH_SECONDS = 1.0
 _MOST_BYTES = 1 << 30
 _MOST_LINE = 16 << 20
 _MOST_LIVES = 200_000
+# Much more than the bounds of a life allow; only a file that was not recorded has larger ones.
+_MOST_LIFE = 1 << 20
+# Until the end of the year 9999: what a clock can show.
+_Time = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 
 
 class Recorder:
@@ -107,15 +111,15 @@ class _Kind(msgspec.Struct):
 class _Hello(msgspec.Struct):
     version: int
     cluster: str = ""
-    started: int = 0
-    now: int = 0
+    started: _Time = 0
+    now: _Time = 0
     missing: list[str] = []
     policy: str = ""
     namespace: str = ""
 
 
 class _Now(msgspec.Struct):
-    now: int
+    now: _Time
 
 
 class Recording:
@@ -158,8 +162,10 @@ class Recording:
         """Why reading stopped early; "" if the file is complete."""
         try:
             with gzip.open(path, "rb") as file:
+                left = _MOST_BYTES
                 while line := file.readline(_MOST_LINE):
-                    if why := self._take(line):
+                    left -= len(line)
+                    if why := self._take(line) if left >= 0 else "it is larger than any recording":
                         return why
         except (gzip.BadGzipFile, EOFError, zlib.error):
             return "it is damaged, or was not closed"
@@ -189,6 +195,8 @@ class Recording:
 
     def _put(self, raw: msgspec.Raw) -> None:
         """Decoded, so that only valid lives reach the page."""
+        if len(memoryview(raw)) > _MOST_LIFE:
+            raise msgspec.DecodeError("too large")
         kind = msgspec.json.decode(raw, type=_Kind).kind
         life: Life = msgspec.json.decode(raw, type=NodeLife if kind == "node" else PodLife)
         self._lives[life.uid] = life

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
 MOST_STREAMS, _MOST_LOGS = 32, 16
-_WRITE_SECONDS = 20.0
+_WRITE_SECONDS, _HANDSHAKE_SECONDS = 20.0, 10.0
 _MOST_BATCH = 256
 _MOST_BODY = 4096
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]*\.(?:js|css|svg|png|ico|json)")
@@ -86,18 +86,28 @@ class PageServer:
         self._server = OpenServer(self._serve)
         runner = web.ServerRunner(self._server, shutdown_timeout=0.2)
         await runner.setup()
+        listener: asyncio.Server | None = None
         try:
             for place, port in enumerate(ports, start=1):
                 try:
-                    await web.TCPSite(runner, host, port, ssl_context=tls).start()
+                    listener = await asyncio.get_running_loop().create_server(
+                        self._server,
+                        host,
+                        port,
+                        ssl=tls,
+                        ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
+                    )
                     break
                 except OSError as error:
                     if place == len(ports):
                         raise ConfigError(
                             f"cannot listen on {host}:{port}: {error.strerror or error}"
                         ) from None
-            yield runner.addresses[0][1]
+            assert listener is not None
+            yield listener.sockets[0].getsockname()[1]
         finally:
+            if listener is not None:
+                listener.close()
             await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -212,16 +222,18 @@ class PageServer:
         if self._logs >= _MOST_LOGS:
             raise _HttpError(503, "too many logs are open: close one")
         self._logs += 1
+        response = web.StreamResponse(headers=HEADERS)
         try:
             async with aclosing(cluster.log(namespace, name, options)) as pieces:
                 # The first before the head: a refusal becomes a status of its own.
                 first = await anext(pieces, b"")
-                response = web.StreamResponse(headers=HEADERS)
                 response.content_type, response.charset = "text/plain", "utf-8"
                 await response.prepare(request)
                 await _write(response, first)
                 async for piece in pieces:
                     await _write(response, piece)
+        except TimeoutError:
+            _cut_off(request)
         finally:
             self._logs -= 1
         return response
@@ -239,9 +251,7 @@ class PageServer:
             try:
                 await self._feed_to(response, request.headers.get("Last-Event-ID", ""))
             except TimeoutError:
-                log.debug("a reader of the stream does not keep up, cutting it off")
-                assert isinstance(request.protocol, BoundedConnection)
-                request.protocol.drop()
+                _cut_off(request)
         finally:
             self._streams -= 1
         return response
@@ -289,6 +299,13 @@ async def _write(response: web.StreamResponse, data: bytes) -> None:
     if data:
         async with asyncio.timeout(_WRITE_SECONDS):
             await response.write(data)
+
+
+def _cut_off(request: web.BaseRequest) -> None:
+    """With what was not sent: the socket of a reader that does not keep up would hold it."""
+    log.debug("the reader of %s does not keep up, cutting it off", request.path)
+    assert isinstance(request.protocol, BoundedConnection)
+    request.protocol.drop()
 
 
 def _json(data: Any) -> web.Response:

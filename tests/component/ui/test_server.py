@@ -18,6 +18,7 @@ from podlife.daemons.gc import PodArchive
 from podlife.errors import NotFoundError
 from podlife.podgc import Settings
 from podlife.podgc.archive import ArchiveLimits, FolderArchive, LogSettings
+from podlife.podgc.policy.model import Guards, Policy, Rule
 from podlife.ui import server
 from podlife.ui.cluster_api import ClusterSettings
 from podlife.ui.journal import Journal
@@ -221,3 +222,19 @@ async def test_a_replay_shows_the_recording_and_asks_no_cluster(tmp_path: Path) 
         for path in ("/api/plan", "/api/pods/default/web/explain", "/api/nodes/n/yaml"):
             assert (await browser.get(path))[0] == 409
         assert (await browser.post("/api/sweep", {"digest": "", "confirm": "yes"}))[0] == 409
+
+
+async def test_a_sweep_covers_what_waits_for_room_in_the_minute_and_nothing_that_came_later(
+    tmp_path: Path,
+) -> None:
+    policy = Policy((Rule("all", ttl_seconds=0),), guards=Guards(per_minute=1))
+    settings = ClusterSettings(Settings(policy=policy))
+    async with opened(tmp_path, settings=settings, allows_actions=True) as (browser, client):
+        await ended(client, "a")
+        await ended(client, "b")
+        _, plan = await browser.get("/api/plan")
+        assert plan["sweep"] == {"now": 1, "minute": 1, "later": 0}
+        assert [each["goes"] for each in plan["held"]] == [True]
+        await ended(client, "c")
+        status, _ = await browser.post("/api/sweep", {"digest": plan["digest"], "confirm": "yes"})
+        assert (status, len((await client.list(PODS)).items)) == (409, 3)

@@ -167,6 +167,7 @@ async def test_search_keeps_what_matches(shown: Shown) -> None:
         "owner:import -state:f*": {"import-x7"},
         "gone": {"db-0"},
         "no-such-pod": set(),
+        "constructor:x": set(),
     }
     async with shown(story()) as (visit, _):
         names = visit.page.locator("#lanes-list button.pod .name")

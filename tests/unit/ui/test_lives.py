@@ -49,9 +49,11 @@ class World:
         assert isinstance(life, NodeLife)
         return life
 
-    def event(self, obj: Object) -> None:
-        seen = msgspec.convert({"metadata": {"name": "e"}, **obj}, SeenEvent)
-        self.lives.put_event(seen, NOW)
+    def event(self, obj: Object, namespace: str = "shop") -> None:
+        """About the pod shop/web, unless the event says otherwise."""
+        about = {"namespace": "shop", **obj["involvedObject"]}
+        event = {**obj, "metadata": {"name": "e", "namespace": namespace}, "involvedObject": about}
+        self.lives.put_event(msgspec.convert(event, SeenEvent), NOW)
 
     def lease(self, now: datetime) -> None:
         """That of n1, renewed now."""
@@ -299,6 +301,8 @@ def test_an_eviction_that_does_not_come_is_missed(world: World) -> None:
     tainted(world)
     world.pass_to(at(seconds=63))
     assert open_predictions(life) == [("taint eviction", "missed")]
+    world.node(a_node(), at(seconds=90))
+    assert open_predictions(life) == []
 
 
 def test_what_is_due_at_once_is_not_missed_at_once(world: World) -> None:
@@ -395,6 +399,33 @@ def test_marks_are_bounded_and_keep_the_beginning(world: World) -> None:
         world.event(an_event("BackOff", f"failed {number}", minutes=4 - number / 1000))
     assert len(life.marks) == MOST_MARKS
     assert kinds(life)[0] == "created"
+
+
+@pytest.mark.parametrize(
+    ("about", "namespace"),
+    [({}, "evil"), ({"namespace": "evil"}, "evil"), ({"name": "other"}, "shop"), ({"kind": "Node"}, "evil")],
+)
+def test_an_event_marks_only_what_its_author_may_write_about(
+    world: World, about: Object, namespace: str
+) -> None:
+    life = world.pod(ready_pod())
+    before = list(life.marks)
+    world.event(an_event("Killing", **about), namespace)
+    assert life.marks == before
+
+
+def test_events_of_the_future_do_not_displace_what_happened(world: World) -> None:
+    life = world.pod(ready_pod())
+    before = list(life.marks)
+    for number in range(200):
+        world.event(an_event("BackOff", f"{number}", minutes=-9000 - number))
+    assert life.marks == before
+
+
+def test_what_a_life_takes_from_a_pod_is_bounded(world: World) -> None:
+    life = world.pod(ready_pod(labels={f"l{number}": "x" for number in range(20_000)}))
+    world.event({**an_event("BackOff"), "source": {"component": "x" * 1_000_000}})
+    assert len(msgspec.json.encode(life)) < 10_000
 
 
 def test_ended_lives_are_forgotten_by_number_and_by_age(

@@ -110,6 +110,8 @@ function count() {
   setText(byId("count-stuck"), `${counts.stuck.toLocaleString("en")} stuck`);
   setText(byId("count-failed"), `${counts.failed.toLocaleString("en")} failed`);
   byId("count-stuck").classList.toggle("bad", counts.stuck > 0);
+  // Who was stuck at an earlier time is not known.
+  byId("count-stuck").hidden = view.at !== null;
 }
 
 const CONNECTIONS = {
@@ -139,9 +141,11 @@ function drawEmpty(current) {
   // A few nodes without pods leave room to say what to do next.
   const isEmpty = shown === 0 || (!view.query && view.at === null && counts.pods === 0 && shown <= 3);
   byId("empty").hidden = current === "plan" || !isEmpty || !store.isSynced;
-  setText(byId("empty-title"), view.query ? `Nothing matches “${view.query}”` : "No pods yet");
-  setText(byId("empty-text"), view.query ? "Press Esc in the search field to show everything." : "Create one, and its life appears here:");
-  byId("empty-command").hidden = Boolean(view.query);
+  const isForbidden = store.missing.some((each) => each.startsWith("pods ("));
+  setText(byId("empty-title"), view.query ? `Nothing matches “${view.query}”` : isForbidden ? "Pods may not be read" : "No pods yet");
+  setText(byId("empty-text"), view.query ? "Press Esc in the search field to show everything."
+    : isForbidden ? "Ask for the role view, or start podlife ui with -n and a namespace that you may read." : "Create one, and its life appears here:");
+  byId("empty-command").hidden = Boolean(view.query) || isForbidden;
 }
 
 let isPending = false;

@@ -9,20 +9,23 @@
  */
 import { clockTime, duration, relative } from "./dom.js";
 
+/** A table without the properties that every object has: a word of the cluster or of a user may be `constructor`. */
+export const table = (entries) => Object.assign(Object.create(null), entries);
+
 /** State, and how people read it. The order is that of the legend. */
-export const POD_STATES = {
+export const POD_STATES = table({
   pending: "pending", init: "initialising", starting: "starting", unready: "not ready", ready: "ready",
   terminating: "terminating", held: "held by finalizers", succeeded: "succeeded", failed: "failed",
-};
-export const NODE_STATES = { ready: "ready", "not-ready": "not ready", unknown: "unknown", silent: "silent" };
+});
+export const NODE_STATES = table({ ready: "ready", "not-ready": "not ready", unknown: "unknown", silent: "silent" });
 
 /** Mark kind: glyph on the bar, importance where marks overlap, and the short word beside it, if it gets one. */
-export const MARKS = {
+export const MARKS = table({
   created: ["│", 1, ""], scheduled: ["▸", 2, ""], started: ["●", 3, ""], condition: ["·", 0, ""], event: ["·", 0, ""],
   ended: ["○", 4, ""], warning: ["!", 5, ""], unhealthy: ["!", 6, "probe failed"], restarted: ["↻", 7, "restarted"],
   taint: ["◆", 5, ""], evicted: ["⏏", 8, "evicted"], delete: ["D", 9, "DELETE"], prestop: ["P", 10, "preStop"],
   term: ["T", 11, "TERM"], kill: ["K", 12, "KILL"], gone: ["■", 13, "gone"],
-};
+});
 
 export const existsAt = (life, t) => life.from <= t && (life.to === null || t < life.to);
 

@@ -130,7 +130,8 @@ export class Panel {
     if (!found.causes.length) parts.push(h("p", { class: "good" }, "Nothing holds it up."));
     if (found.upcoming.length) parts.push(section("What will act", found.upcoming.map((each) => upcoming(each, now))));
     if (found.unread.length) parts.push(section("Could not be read, and may matter", found.unread));
-    const command = life.kind === "node" ? `podlife explain node ${life.name}` : `podlife explain pod ${life.name} -n ${life.ns}`;
+    const which = life.kind === "node" ? `node ${life.name}` : `pod ${life.name} -n ${life.ns}`;
+    const command = ["podlife explain", which, this.store.hello?.flags].filter(Boolean).join(" ");
     parts.push(h("h3", {}, "The same in a terminal"), commandLine(command));
     return parts;
   }

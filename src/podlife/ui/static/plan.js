@@ -5,8 +5,8 @@ const MOST_SHOWN = 200;
 const MOST_LISTED = 20;
 const REFRESH_MS = 10000;
 
-/** Pods that a sweep waits for: what a policy lets go later has the name of its rule, and is left to a later sweep. */
-const quarantined = (plan) => plan.later.filter((item) => !item.rule);
+/** Pods that a sweep waits for, according to the server: until a minute has room, or a quarantine ends. */
+const awaited = (plan) => [...plan.held, ...plan.later].filter((item) => item.goes);
 
 export class PlanView {
   /** @param {{store: import("./store.js").Store, view: any, select: (uid: string) => void}} parts */
@@ -44,7 +44,7 @@ export class PlanView {
     if (!plan) return;
     const sweep = byId("plan-sweep");
     sweep.hidden = !store.hello?.actions;
-    sweep.disabled = !plan.now.length && !quarantined(plan).length;
+    sweep.disabled = !plan.now.length && !awaited(plan).length;
     const { policy, actions } = store.hello || {};
     const notes = [policy ? `Policy ${policy}` : "Default policy", `planned at ${clockTime(plan.at)}`, actions ? "sweeps allowed" : "read-only"];
     byId("plan-note").textContent = notes.join(" · ");
@@ -80,17 +80,22 @@ export class PlanView {
 
   /** The question of `podlife gc sweep`. */
   ask() {
-    const { now, counts } = this.plan;
-    const waiting = quarantined(this.plan);
+    // A plan that arrives while the question is open must not be the one that is confirmed.
+    this.asked = this.plan;
+    const { now, sweep } = this.asked;
     const reasons = new Map();
     for (const item of now) reasons.set(item.reason, (reasons.get(item.reason) || 0) + 1);
     const why = [...reasons].map(([reason, count]) => `${count} ${reason}`).join(", ");
-    const first = now.length && `${plural(counts?.now ?? now.length, "pod")} now (${why})`;
-    const then = waiting.length && `${plural(waiting.length, "pod")} after quarantine`;
-    byId("sweep-question").textContent = `Delete ${[first, then].filter(Boolean).join(" and ")}?`;
-    const all = [...now, ...waiting];
+    const parts = [
+      sweep.now && `${plural(sweep.now, "pod")} now (${why})`,
+      sweep.minute && `up to ${sweep.minute} more as the minute has room`,
+      sweep.later && `${plural(sweep.later, "pod")} after quarantine`,
+    ];
+    byId("sweep-question").textContent = `Delete ${parts.filter(Boolean).join(" and ")}?`;
+    const all = [...now, ...awaited(this.asked)];
+    const total = sweep.now + sweep.minute + sweep.later;
     const names = all.slice(0, MOST_LISTED).map((item) => `${item.ns}/${item.name}`);
-    if (all.length > MOST_LISTED) names.push(`… and ${all.length - MOST_LISTED} more`);
+    if (total > names.length) names.push(`… and ${total - names.length} more`);
     byId("sweep-list").replaceChildren(...names.map((name) => h("li", {}, name)));
     byId("sweep-answer").value = "";
     byId("sweep-result").textContent = "";
@@ -108,7 +113,7 @@ export class PlanView {
     result.textContent = "Sweeping …";
     try {
       const response = await request("/api/sweep", {
-        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ digest: this.plan.digest, confirm: "yes" }),
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ digest: this.asked.digest, confirm: "yes" }),
       });
       const { outcomes, failures, held, left, complete } = await response.json();
       const lines = [...Object.entries(outcomes).map(([outcome, count]) => `${outcome}: ${count}`), held && `held back: ${held}`, left && `left: ${left}`,

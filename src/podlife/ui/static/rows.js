@@ -1,7 +1,7 @@
 // The rows of the lanes: lives grouped, filtered and sorted. Pure.
 //
 // A row is one name: a pod that is created again under its name is a second life on the same row.
-import { ownerName } from "./life.js";
+import { existsAt, ownerName } from "./life.js";
 
 /**
  * @typedef {import("./life.js").Life} Life
@@ -53,17 +53,18 @@ export function buildRows(lives, view) {
     const shown = nodes.filter((life) => !view.matches || view.matches(life, view.at));
     if (shown.length) group("\0nodes").nodes.push(...shown);
   }
-  return flatten(groups, view.group);
+  return flatten(groups, view.group, view.at);
 }
 
-function flatten(groups, kind) {
+function flatten(groups, kind, at) {
   // What waits for a node comes first; pods without an owner, and seldom of interest, last.
   const place = (name) => (name === "\0nodes" ? "" : name ? sortKey(name) : kind === "node" ? "\0" : "\uffff");
   const sorted = [...groups.values()].map((each) => ({ ...each, sort: place(each.name) })).sort(bySort);
   /** @type {Row[]} */
   const rows = [];
   for (const each of sorted) {
-    const count = each.rows.size;
+    // Gone pods have rows, but are not counted.
+    const count = [...each.rows.values()].filter((row) => row.lives.some((life) => existsAt(life, at))).length;
     const byName = new Map();
     for (const life of each.nodes) byName.set(life.name, [...(byName.get(life.name) || []), life]);
     if (kind !== "node" || !each.nodes.length) {

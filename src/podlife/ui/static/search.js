@@ -2,9 +2,9 @@
 //
 // Terms are separated by spaces and all must match; `-` in front negates. `stuck`, `gone`, `state:ready`, `node:x`, `ns:x`, `owner:x`,
 // `name:x`, `kind:node`, `key=value` for a label; other words are looked for in names. Values may contain `*`.
-import { fullName, ownerName, stateAt } from "./life.js";
+import { fullName, ownerName, stateAt, table } from "./life.js";
 
-const FIELDS = {
+const FIELDS = table({
   state: (life, t) => (life.to !== null && life.to <= t ? "gone" : stateAt(life, t)),
   node: (life) => (life.kind === "node" ? life.name : life.node || ""),
   ns: (life) => life.ns,
@@ -13,7 +13,7 @@ const FIELDS = {
   name: (life) => life.name,
   kind: (life) => life.kind,
   uid: (life) => life.uid,
-};
+});
 
 /** A glob as a function. Only `*` is special, so that no name can be an expensive pattern. */
 function glob(pattern) {
