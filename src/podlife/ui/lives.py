@@ -141,8 +141,8 @@ class Lives:
         if text(about, "kind") == "Node":
             uid = self._node_uids.get(text(about, "name"), uid)
         life = self.get(uid)
-        # An event counts only where its author may write: whoever may create events in one namespace could otherwise
-        # change what is shown of another.
+        # An event counts only in its own namespace: otherwise a user who may create events in one namespace could change
+        # what is shown of another.
         home = "default" if text(about, "kind") == "Node" else text(about, "namespace")
         happened_at = updated(event)
         if (
