@@ -141,7 +141,7 @@ class Lives:
         if text(about, "kind") == "Node":
             uid = self._node_uids.get(text(about, "name"), uid)
         life = self.get(uid)
-        # An event counts only in its own namespace: otherwise a user who may create events in one namespace could change
+        # An event counts only in its own namespace: otherwise a user who may create events in one of them could change
         # what is shown of another.
         home = "default" if text(about, "kind") == "Node" else text(about, "namespace")
         happened_at = updated(event)
