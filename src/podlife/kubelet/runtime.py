@@ -32,7 +32,7 @@ class RuntimeUnavailableError(ContainerRuntimeError):
 
 
 class NotFoundInRuntimeError(ContainerRuntimeError):
-    """There is no such sandbox or container. For a stop or removal, that is success."""
+    """The sandbox or container does not exist. For a stop or removal, that is success."""
 
 
 class ConflictInRuntimeError(ContainerRuntimeError):

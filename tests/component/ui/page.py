@@ -24,7 +24,8 @@ from podlife.ui.server import PageServer
 from tests.kit import embedded
 
 Object = dict[str, Any]
-SECONDS = 30.0
+# For any wait, on a machine that may be busy.
+SECONDS = 120.0
 
 
 def a_pod(name: str, **spec: Any) -> Object:

@@ -2,7 +2,7 @@
 
 A renewal is one request, based on the lease last written. It has its own rate limiter and a deadline shorter than the
 lease, so that a busy kubelet does not delay it and a stalled server is noticed. Failures are retried with backoff.
-Without a node there is no lease: the node owns it, and it is deleted with the node.
+The node owns its lease, so the lease is created after the node and deleted with it.
 
 The lease also records which kubelet serves the node (in an annotation, since holderIdentity is the node's name). A
 kubelet claims it before it runs anything: a second kubelet with the name of a live one is rejected, and one that was

@@ -54,7 +54,7 @@ class ObjectStore:
         self._calls: SingleFlight[Object | None] = SingleFlight()
 
     async def get(self, namespace: str, name: str) -> Object | None:
-        """None if the object does not exist. Raises the client's error if there is no cached object to fall back on."""
+        """None if the object does not exist. Raises the client's error unless the object is cached."""
         if check_dns_subdomain(name):
             # No server has an object of this name, and it could alter the request path.
             return None

@@ -57,7 +57,7 @@ class TokenManager:
         self._calls: SingleFlight[_Token] = SingleFlight()
 
     async def get(self, pod: Pod, *, audience: str, expiration_seconds: int) -> str:
-        """Raises the client's error if there is no valid token to fall back on."""
+        """Raises the client's error unless a valid token is cached."""
         metadata = pod["metadata"]
         account = (pod.get("spec") or {}).get("serviceAccountName") or "default"
         names = metadata["uid"], metadata["namespace"], metadata["name"], account

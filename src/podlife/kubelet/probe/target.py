@@ -41,7 +41,7 @@ def container_port(port: int | str, container: Container) -> int:
 
 
 def target_host(configured: str | None, pod_ip: str) -> str:
-    """Raises `ProbeError` if there is no host: an empty one would be the node itself."""
+    """Raises `ProbeError` without a host: an empty one would be the node itself."""
     host = configured or pod_ip
     if not host:
         raise ProbeError("the pod has no IP address yet")

@@ -1,7 +1,7 @@
 """The simulated machine that containers run on. It outlives the kubelet and its `SimRuntime`.
 
 Durations are the event loop's: under virtual time a container that runs for an hour ends at once. An idle container
-costs nothing: there is no task per container, and a timer only while something is due.
+costs nothing: containers have no tasks, and a timer exists only while something is due.
 """
 
 from __future__ import annotations
