@@ -60,7 +60,7 @@ async def test_another_host_or_origin_is_refused_even_with_the_cookie(tmp_path: 
 async def raw(browser: Browser, head: str) -> bytes:
     """An answer to exactly these bytes: a client library would tidy them."""
     cookie = f"{browser.access.cookie_name}={browser.access.secret}"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         reader, writer = await asyncio.open_connection("127.0.0.1", browser.access.port)
         host = f"Host: 127.0.0.1:{browser.access.port}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
         writer.write(f"{head}\r\n{host}".encode("latin-1"))
