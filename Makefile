@@ -71,7 +71,8 @@ chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under vi
 	PODLIFE_CHAOS_SEEDS=$${PODLIFE_CHAOS_SEEDS:-1000} $(PYTEST) -q -n auto --maxprocesses 4 tests/component/chaos
 
 extremes: $(STAMP) ## every field of every kind at the ends of its range, under virtual time
-	PODLIFE_EXTREMES=$${PODLIFE_EXTREMES:-20} $(PYTEST) -q -n auto --maxprocesses 4 tests/property/test_stored_extremes.py
+	PODLIFE_EXTREMES=$${PODLIFE_EXTREMES:-20} PODLIFE_EXTREMES_SEED=$${PODLIFE_EXTREMES_SEED:-$$(date +%s)} \
+		$(PYTEST) -q -n auto --maxprocesses 4 tests/property/test_stored_extremes.py
 
 crash: $(STAMP) ## a hundred rounds of kill -9 of each part, and 500 kinds of damage to the store's files
 	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} PODLIFE_DAMAGE_ROUNDS=$${PODLIFE_DAMAGE_ROUNDS:-500} $(PYTEST) -q -s tests/crash
