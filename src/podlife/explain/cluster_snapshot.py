@@ -6,7 +6,7 @@ acts is decided by the code passed in as rules, so the explanation matches what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -111,6 +111,8 @@ class ClusterSnapshot:
     audited: Sequence[AuditedRequest] = ()
     # Other pods, where the question is who holds a place.
     pods: Sequence[Object] = ()
+    # The nodes that are silent, where somebody else has judged that; None to judge by the leases.
+    silent: Container[str] | None = None
     unread: tuple[str, ...] = ()
 
     def node_of(self, pod: Object) -> Object | None:
@@ -127,6 +129,8 @@ class ClusterSnapshot:
         return None if lease is None else moment(spec(lease).get("renewTime"))
 
     def is_silent(self, node: Object) -> bool:
+        if self.silent is not None:
+            return text(metadata(node), "name") in self.silent
         heard_at = self.heard_at(node)
         return heard_at is not None and (self.now - heard_at).total_seconds() > SILENT_SECONDS
 

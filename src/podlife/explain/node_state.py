@@ -58,7 +58,7 @@ def collecting(world: ClusterSnapshot, pod: Object) -> tuple[UpcomingAction, ...
     if found is None:
         return ()
     at = add_seconds(world.now, found.seconds)
-    return (UpcomingAction(_COLLECTOR, f"deletes it ({found.reason}): {found.why}", at),)
+    return (UpcomingAction(_COLLECTOR, f"deletes it ({found.reason}): {found.why}", at, is_from_now=True),)
 
 
 def eviction(world: ClusterSnapshot, pod: Object, node: Object) -> tuple[UpcomingAction, ...]:
@@ -70,7 +70,9 @@ def eviction(world: ClusterSnapshot, pod: Object, node: Object) -> tuple[Upcomin
     seconds = world.rules.bears(pod, node)
     if seconds is not None and math.isinf(seconds):
         return (UpcomingAction(_EVICTION, f"leaves it: it tolerates {names} for ever"),)
+    # Taint eviction counts from when it saw both: of a pod that came later, from then on.
     added = [moment(taint.get("timeAdded")) for taint in taints]
+    added.append(condition_since(pod, "PodScheduled"))
     began = max((each for each in added if each is not None), default=world.now)
     at = add_seconds(began, seconds or 0.0)
     borne = "it does not tolerate" if seconds is None else f"it tolerates for {seconds:g} s"

@@ -27,7 +27,7 @@ from podlife.explain import (
     told_by,
 )
 from podlife.explain.objects import moment, spec, text, updated
-from podlife.ui.life import Foresight, Life, NodeLife, PodLife, milliseconds
+from podlife.ui.life import Life, NodeLife, PodLife, foresee, milliseconds, next_time
 from podlife.ui.portraits import (
     conditions_of,
     draw_node,
@@ -59,7 +59,6 @@ class _Entry:
     seen: SeenPod | SeenNode
     # When its object last changed.
     seen_at: int
-    foresight: Foresight = field(default_factory=Foresight)
     events: list[Object] = field(default_factory=list)
     wake_at: int = 0
 
@@ -78,6 +77,8 @@ class Lives:
         self._leases: dict[str, Object] = {}
         # Nodes that were silent when they were last looked at.
         self._silent: set[str] = set()
+        self._is_deaf = False
+        self._hears_since = 0
         self._replica_sets: dict[str, Object] = {}
         # In the order in which they are computed.
         self._dirty: dict[str, None] = {}
@@ -132,6 +133,13 @@ class Lives:
             self._note_silence(name, milliseconds(now))
         elif is_first and (uid := self._node_uids.get(name)) is not None:
             self._dirty[uid] = None
+
+    def listen(self, *, hears: bool, now: datetime) -> None:
+        """Whether leases are heard. While they are not, no node becomes silent; afterwards each has its time again."""
+        if hears and self._is_deaf:
+            self._hears_since = milliseconds(now)
+            self._dirty |= dict.fromkeys(self._node_uids.values())
+        self._is_deaf = not hears
 
     def put_event(self, seen: SeenEvent, now: datetime) -> None:
         """Of a pod or node that is known. Events of a node carry its name as UID."""
@@ -237,7 +245,12 @@ class Lives:
     def _world(self, now: datetime) -> ClusterSnapshot:
         nodes = self._nodes if self.can_see_nodes else None
         return ClusterSnapshot(
-            now, self.rules, nodes=nodes, leases=self._leases, replica_sets=self._replica_sets
+            now,
+            self.rules,
+            nodes=nodes,
+            leases=self._leases,
+            replica_sets=self._replica_sets,
+            silent=self._silent,
         )
 
     def _compute(self, entry: _Entry, world: ClusterSnapshot, *, is_gone: bool = False) -> None:
@@ -252,12 +265,12 @@ class Lives:
             self.ends += life.state != state and life.state in _ENDED
         else:
             assert isinstance(life, NodeLife)
+            (self._silent.add if self._is_silent(life.name, now) else self._silent.discard)(life.name)
             found, facts = draw_node(life, obj, world, entry.seen_at), node_facts(obj)
-            (self._silent.add if world.is_silent(obj) else self._silent.discard)(life.name)
         if is_gone:
-            entry.foresight.update(life, (), replace(facts, is_gone=True), now)
+            foresee(life, (), replace(facts, is_gone=True), now)
         else:
-            entry.foresight.update(life, _coming(found), facts, now)
+            foresee(life, _coming(found), facts, now)
             self._set_alarm(entry, now)
         self._changed[life.uid] = None
 
@@ -285,11 +298,11 @@ class Lives:
 
     def _set_alarm(self, entry: _Entry, now: int) -> None:
         life = entry.life
-        at = entry.foresight.next_time(life, now)
+        at = next_time(life, now)
         times = [] if at is None else [at]
         if isinstance(life, NodeLife):
             heard_at = self._heard_at(life.name)
-            times += [] if heard_at is None else [heard_at + _SILENT_MS]
+            times += [] if heard_at is None else [max(heard_at, self._hears_since) + _SILENT_MS]
         elif isinstance(life, PodLife) and life.state != "ready":
             since = life.segs[-1][0]
             ends = since if life.deleted is None else life.deleted + 1000 * (life.grace or 0)
@@ -306,7 +319,7 @@ class Lives:
             if entry is None or entry.wake_at != at:
                 continue
             entry.wake_at = 0
-            is_foreseen = entry.foresight.next_time(entry.life, at - 1) == at
+            is_foreseen = next_time(entry.life, at - 1) == at
             if isinstance(entry.life, NodeLife) and not is_foreseen:
                 # Leases are renewed all the time: only a node that has become silent is computed again.
                 if not self._note_silence(entry.life.name, now):
@@ -318,11 +331,17 @@ class Lives:
         heard_at = moment(spec(self._leases.get(node, {})).get("renewTime"))
         return None if heard_at is None else milliseconds(heard_at)
 
+    def _is_silent(self, name: str, now: int) -> bool:
+        heard_at, was_silent = self._heard_at(name), name in self._silent
+        if heard_at is None:
+            return False
+        since = heard_at if was_silent else max(heard_at, self._hears_since)
+        return now - since >= _SILENT_MS and (was_silent or not self._is_deaf)
+
     def _note_silence(self, name: str, now: int) -> bool:
         """Whether the node has become silent or is heard again; then its pods are judged again."""
-        heard_at, uid = self._heard_at(name), self._node_uids.get(name)
-        is_silent = heard_at is not None and now - heard_at >= _SILENT_MS
-        if uid is None or is_silent == (name in self._silent):
+        uid = self._node_uids.get(name)
+        if uid is None or self._is_silent(name, now) == (name in self._silent):
             return False
         self._dirty[uid] = None
         self._entries[uid].seen_at = now

@@ -26,6 +26,7 @@ from podlife.client import (
     Ref,
 )
 from podlife.clock import Clock
+from podlife.controller import LivenessCheck
 from podlife.errors import ApiError, ConfigError, ForbiddenError, PodlifeError, UnreachableError
 from podlife.informer import Informer
 from podlife.ui.lives import Lives
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 _LEASE_NAMESPACE = "kube-node-lease"
 _RETRY_SECONDS = 30.0
 _SYNC_SECONDS = 60.0
+# A server that says nothing is probed, with a deadline of 10 s: before nodes that it hides count as silent.
+_PROBE_SECONDS = 10.0
 _Take = Callable[[Any, datetime], None]
 
 
@@ -77,6 +80,8 @@ class Observer:
         self._fallback = fallback
         self._informers: dict[str, Informer[Any]] = {}
         self._missing: dict[str, str] = {}
+        # A server that hangs with its connections open is noticed long before the read deadline of a watch.
+        self._liveness = LivenessCheck(client, silent_seconds=_PROBE_SECONDS)
 
     @property
     def missing(self) -> list[str]:
@@ -89,11 +94,19 @@ class Observer:
 
     @property
     def is_live(self) -> bool:
-        return bool(self._informers) and all(each.is_live for each in self._informers.values())
+        is_followed = bool(self._informers) and all(each.is_live for each in self._informers.values())
+        return is_followed and not self._liveness.complaint
+
+    @property
+    def hears_leases(self) -> bool:
+        """Whether a lease that is renewed would be seen."""
+        leases = self._informers.get(str(LEASES))
+        return leases is not None and leases.is_live and not self._liveness.complaint
 
     async def run(self) -> None:
         await self._choose_namespace()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._liveness.run(), name="liveness")
             for source in self._sources():
                 group.create_task(self._follow(source), name=f"observe {source.ref}")
 

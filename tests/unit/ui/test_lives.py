@@ -315,6 +315,15 @@ def test_what_is_due_at_once_is_not_missed_at_once(world: World) -> None:
     assert open_predictions(life) == [("taint eviction", "missed")]
 
 
+def test_a_prediction_that_moves_leaves_what_was_predicted_before(world: World) -> None:
+    life = world.pod(tolerant())
+    tainted(world)
+    tainted(world, at(seconds=30))
+    first, second = life.next
+    assert (first.at, first.until, first.state) == (ms(seconds=60), ms(seconds=30), "withdrawn")
+    assert (second.since, second.at, second.state) == (ms(seconds=30), ms(seconds=90), "due")
+
+
 def test_a_prediction_relative_to_now_does_not_move_along_with_every_look(world: World) -> None:
     pod = a_pod(spec={"nodeName": "lost"}, status=ready_pod()["status"])
     life = world.pod(pod)
@@ -364,6 +373,25 @@ def test_a_node_whose_lease_is_not_renewed_becomes_silent_and_its_pods_know(worl
     assert (node.state, pod.stuck) == ("silent", "kubelet-silent")
     world.lease(at(seconds=42))
     assert (node.state, pod.stuck) == ("ready", "")
+
+
+def test_no_node_becomes_silent_while_leases_are_not_heard_nor_for_its_time_afterwards(world: World) -> None:
+    world.lease(NOW)
+    world.lives.listen(hears=False, now=at(seconds=20))
+    world.pass_to(at(seconds=100))
+    world.lives.listen(hears=True, now=at(seconds=100))
+    world.pass_to(at(seconds=139))
+    node = world.lives.get("n-1")
+    assert node is not None
+    assert [state for _, state in node.segs][-1] == "ready"
+    assert not node.next
+    world.pass_to(at(seconds=141))
+    assert node.segs[-1] == (ms(seconds=141), "silent")
+    # One that was silent before stays so.
+    world.lives.listen(hears=False, now=at(seconds=150))
+    world.lives.listen(hears=True, now=at(seconds=200))
+    world.pass_to(at(seconds=201))
+    assert node.segs[-1] == (ms(seconds=141), "silent")
 
 
 def test_a_renewed_lease_keeps_its_node_ready_and_costs_nothing(world: World) -> None:
