@@ -101,6 +101,8 @@ class ClusterSnapshot:
     attachments: Sequence[Object] = ()
     # By UID: they stand between a pod and its Deployment.
     replica_sets: Mapping[str, Object] = field(default_factory=dict)
+    # By UID: those of pods that have ended.
+    jobs: Mapping[str, Object] = field(default_factory=dict)
     # The events of an object, by its UID, the oldest first.
     events: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     # What a deleted pod went with, in words: its namespace, its owner. Read for one pod that nobody else explains.

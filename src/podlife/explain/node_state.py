@@ -22,8 +22,6 @@ from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.objects import (
     condition,
     condition_since,
-    has_ended,
-    is_terminating,
     metadata,
     moment,
     spec,
@@ -49,12 +47,6 @@ def collecting(world: ClusterSnapshot, pod: Object) -> tuple[UpcomingAction, ...
     if text(spec(pod), "nodeName") and world.nodes is None:
         return ()
     found = world.rules.collect(pod, world.node_of(pod))
-    if found is None and has_ended(pod) and not is_terminating(pod):
-        standing = world.rules.standing(pod)
-        if standing is not None and (standing.rule or standing.protected_by or standing.reason):
-            # The threshold does not count it: what its rule does is told with the rule.
-            return ()
-        return (UpcomingAction(_COLLECTOR, "keeps it until there are more ended pods than its threshold"),)
     if found is None:
         return ()
     at = add_seconds(world.now, found.seconds)

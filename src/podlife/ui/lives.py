@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
-import msgspec
+from msgspec import to_builtins
 
 from podlife.api.codec import Object
 from podlife.api.views import MetadataOnly
@@ -37,7 +37,7 @@ from podlife.ui.portraits import (
     unseen_kill,
     what_pods_depend_on,
 )
-from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
+from podlife.ui.views import SeenEvent, SeenJob, SeenLease, SeenNode, SeenPod
 
 MOST_ENDED = 5_000
 _ENDED_MS = 60 * 60 * 1000
@@ -80,6 +80,9 @@ class Lives:
         self._is_deaf = False
         self._hears_since = 0
         self._replica_sets: dict[str, Object] = {}
+        # Those that expire, and the pods of all.
+        self._jobs: dict[str, Object] = {}
+        self._of_job: dict[str, set[str]] = {}
         # In the order in which they are computed.
         self._dirty: dict[str, None] = {}
         self._changed: dict[str, None] = {}
@@ -99,6 +102,8 @@ class Lives:
             start = _created(named.creation_timestamp, now)
             life = PodLife(uid=uid, kind="pod", ns=named.namespace, name=named.name, start=start)
             entry = self._entries[uid] = _Entry(life, pod, milliseconds(now))
+            if job := _job_of(pod):
+                self._of_job.setdefault(job, set()).add(uid)
         is_first_delete = bool(named.deletion_timestamp and not entry.seen.metadata.deletion_timestamp)
         entry.seen, entry.seen_at = pod, milliseconds(now)
         if is_first_delete:
@@ -172,8 +177,19 @@ class Lives:
             self._dirty[uid] = None
 
     def put_replica_set(self, found: MetadataOnly, now: datetime) -> None:
-        owners = msgspec.to_builtins(found.metadata.owner_references)
+        owners = to_builtins(found.metadata.owner_references)
         self._replica_sets[found.metadata.uid] = {"metadata": {"ownerReferences": owners}}
+
+    def put_job(self, job: SeenJob, now: datetime) -> None:
+        uid, found = job.metadata.uid, {"spec": to_builtins(job.spec), "status": to_builtins(job.status)}
+        if found != self._jobs.get(uid) and (job.expires or uid in self._jobs):
+            self._jobs[uid] = found
+            self._dirty |= dict.fromkeys(self._of_job.get(uid, ()))
+
+    def drop_job(self, job: SeenJob, now: datetime) -> None:
+        # Its pods go after it, as was predicted: until then it is remembered.
+        if job.metadata.uid not in self._of_job:
+            self._jobs.pop(job.metadata.uid, None)
 
     def drop_replica_set(self, found: MetadataOnly, now: datetime) -> None:
         self._replica_sets.pop(found.metadata.uid, None)
@@ -250,6 +266,7 @@ class Lives:
             nodes=nodes,
             leases=self._leases,
             replica_sets=self._replica_sets,
+            jobs=self._jobs,
             silent=self._silent,
         )
 
@@ -282,10 +299,11 @@ class Lives:
             life.mark(unseen_kill(life, entry.seen.as_object(), now))
         life.mark((Happening(now, "gone", kind="gone"),))
         life.to, life.stage, life.waits, life.stuck = max(milliseconds(now), life.start), "gone", "", ""
-        if isinstance(life, PodLife) and (others := self._on_node.get(life.node)) is not None:
-            others.discard(life.uid)
-            if not others:
-                del self._on_node[life.node]
+        if isinstance(life, PodLife) and isinstance(entry.seen, SeenPod):
+            _take_out(self._on_node, life.node, life.uid)
+            _take_out(self._of_job, job := _job_of(entry.seen), life.uid)
+            if job not in self._of_job:
+                self._jobs.pop(job, None)
         self.ends += 1
         self._dirty.pop(life.uid, None)
         del self._entries[life.uid]
@@ -356,6 +374,19 @@ class Lives:
             del self._ended[uid]
             self._changed.pop(uid, None)
             self._forgotten.append(uid)
+
+
+def _job_of(pod: SeenPod) -> str:
+    """The UID of the Job that controls it."""
+    owners = pod.metadata.owner_references
+    return next((each.uid for each in owners if each.controller and each.kind == "Job"), "")
+
+
+def _take_out(sets: dict[str, set[str]], key: str, uid: str) -> None:
+    if (others := sets.get(key)) is not None:
+        others.discard(uid)
+        if not others:
+            del sets[key]
 
 
 def _created(timestamp: str, now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Watches a cluster into `Lives`: pods, nodes, their leases, events, and ReplicaSets by metadata.
+"""Watches a cluster into `Lives`: pods, nodes, their leases, events, Jobs, and ReplicaSets by metadata.
 
 What may not be read is listed in `missing` and tried again; the rest is shown without it. Where the user may not read
 the pods of all namespaces, those of one namespace are watched.
@@ -16,6 +16,7 @@ from typing import Any
 from podlife.api.views import MetadataOnly
 from podlife.client import (
     EVENTS,
+    JOBS,
     LEASES,
     NODES,
     PODS,
@@ -30,7 +31,7 @@ from podlife.controller import LivenessCheck
 from podlife.errors import ApiError, ConfigError, ForbiddenError, PodlifeError, UnreachableError
 from podlife.informer import Informer
 from podlife.ui.lives import Lives
-from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
+from podlife.ui.views import SeenEvent, SeenJob, SeenLease, SeenNode, SeenPod
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +129,7 @@ class Observer:
             _Source(clock, NODES, SeenNode, lives.put_node, lives.drop_node),
             _Source(clock, LEASES, SeenLease, lives.put_lease, _keep, _LEASE_NAMESPACE),
             _Source(clock, EVENTS, SeenEvent, lives.put_event, _keep, here),
+            _Source(clock, JOBS, SeenJob, lives.put_job, lives.drop_job, here),
             _Source(clock, REPLICA_SETS, MetadataOnly, lives.put_replica_set, lives.drop_replica_set, here),
         ]
 

@@ -14,7 +14,7 @@ from podlife.diagnosis import acting_rules
 from podlife.ui import lives as lives_module
 from podlife.ui.life import MOST_MARKS, NodeLife, PodLife, milliseconds
 from podlife.ui.lives import Lives
-from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
+from podlife.ui.views import SeenEvent, SeenJob, SeenLease, SeenNode, SeenPod
 from tests.unit.explain.objects import NOW, a_node, a_pod, ago, an_event, deleted
 
 Object = dict[str, Any]
@@ -313,6 +313,29 @@ def test_what_is_due_at_once_is_not_missed_at_once(world: World) -> None:
     assert open_predictions(life) == [("taint eviction", "due")]
     world.pass_to(at(seconds=31))
     assert open_predictions(life) == [("taint eviction", "missed")]
+
+
+def a_job(*, is_finished: bool) -> SeenJob:
+    ended = {"type": "Complete", "status": "True", "lastTransitionTime": format_time(NOW)}
+    spec, status = {"ttlSecondsAfterFinished": 60}, {"conditions": [ended] if is_finished else []}
+    return msgspec.convert({"metadata": {"uid": "j", "name": "sum"}, "spec": spec, "status": status}, SeenJob)
+
+
+def test_the_time_to_live_of_its_job_ends_a_pod_that_has_ended(world: World) -> None:
+    owner = {"kind": "Job", "name": "sum", "uid": "j", "controller": True}
+    pod = a_pod(status={"phase": "Succeeded"}, ownerReferences=[owner])
+    world.lives.put_job(a_job(is_finished=False), NOW)
+    life = world.pod(pod)
+    assert [(each.who, each.at) for each in life.next] == [("the TTL controller", None)]
+    world.lives.put_job(a_job(is_finished=True), NOW)
+    world.pass_to(NOW)
+    expiry = life.next[-1]
+    assert (expiry.at, "ttlSecondsAfterFinished: 60" in expiry.what) == (ms(seconds=60), True)
+    # The Job goes first.
+    world.lives.drop_job(a_job(is_finished=True), at(seconds=60))
+    world.pod(pod, at(seconds=60.5))
+    world.gone(pod, at(seconds=61))
+    assert expiry.state == "happened"
 
 
 def test_a_prediction_that_moves_leaves_what_was_predicted_before(world: World) -> None:

@@ -58,7 +58,11 @@ class FakeFeed:
 
 @pytest.mark.parametrize(
     "strange",
-    [{"kind": "<b>"}, {"segs": [[1, "x y"]]}, {"next": [{"since": 1, "who": "w", "what": "t", "state": "x"}]}],
+    [
+        {"kind": "<b>"},
+        {"segs": [[1, "x y"]]},
+        {"next": [{"since": 1, "who": "w", "what": "t", "state": "x"}]},
+    ],
 )
 def test_a_life_of_an_unknown_kind_or_state_is_damage(tmp_path: Path, strange: dict[str, Any]) -> None:
     lines = frame("lives", [life("a")]), frame("lives", [life("b", **strange)])
