@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -23,6 +25,7 @@ from podlife.memory import give_back_soon
 log = logging.getLogger(__name__)
 
 _MOST_QUOTED = 256
+_WARN_SECONDS = 60.0
 # How long a client may take to read why it was refused.
 _FAREWELL_SECONDS = 2.0
 _TOO_LARGE = (
@@ -113,6 +116,11 @@ class BoundedConnection(web.RequestHandler):
     def request_ends(self) -> None:
         self._request = None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for a request."""
+        return self._request is None and self._socket is not None
+
     def drop(self) -> None:
         """Close it at once. An orderly end of TLS waits up to 30 s for the client, and keeps all that was read."""
         self.force_close()
@@ -168,14 +176,22 @@ class UnauthenticatedConnections:
     def __init__(self, most: int) -> None:
         self._most = most
         self._connections: dict[BoundedConnection, None] = {}
+        self._closed, self._warned_at = 0, -math.inf
 
     def add(self, connection: BoundedConnection) -> None:
         self._connections[connection] = None
         if len(self._connections) > self._most:
             oldest = next(iter(self._connections))
             self.forget(oldest)
-            log.warning("closed the oldest of %d unauthenticated connections", self._most + 1)
+            self._warn()
             oldest.drop()
+
+    def _warn(self) -> None:
+        """Once a minute: whoever opens very many connections must not fill the log."""
+        self._closed += 1
+        if (now := time.monotonic()) - self._warned_at >= _WARN_SECONDS:
+            log.warning("closed %d of more than %d unauthenticated connections", self._closed, self._most)
+            self._closed, self._warned_at = 0, now
 
     def forget(self, connection: BoundedConnection) -> None:
         self._connections.pop(connection, None)

@@ -178,7 +178,7 @@ def _no_nodes(world: ClusterSnapshot, pod: Object) -> Iterator[tuple[str, str, t
     yield "no-nodes", "there is no node in the cluster: add one", ()
 
 
-# The last filter of the scheduler first: a node that fails it has passed the others, and is the nearest to taking the pod.
+# The last filter of the scheduler first: a node that fails it has passed the others, and is nearest to taking the pod.
 _LOOKS: tuple[tuple[str, _Look], ...] = (
     ("no nodes available", _no_nodes),
     ("Insufficient ", _insufficient),

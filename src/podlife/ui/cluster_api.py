@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.client import Client, LogOptions, Ref
+from podlife.api.views import MetadataOnly
+from podlife.client import PODS, Client, LogOptions, Ref
 from podlife.clock import Clock, add_seconds
 from podlife.diagnosis import ArchiveSource, look_at_node, look_at_pod, with_archived, with_kubectl_flags
 from podlife.errors import ApiError, NotFoundError, PodlifeError
@@ -79,8 +80,8 @@ class ClusterApi:
         settings = self._settings
         async with self._explaining:
             found = await look_at_pod(self._client, self._clock, namespace, name, settings.collector)
-            if uid and found.uid and found.uid != uid:
-                raise NotFoundError(f"the pod is gone: another one is called {namespace}/{name} now")
+            if found.uid:
+                _check_uid(found.uid, uid)
             if not found.uid and settings.archive is not None:
                 found = await _in_thread(with_archived(found, settings.archive))
         return as_dict(with_kubectl_flags(found, settings.kubectl_flags))
@@ -90,16 +91,24 @@ class ClusterApi:
             found = await look_at_node(self._client, self._clock, name)
         return as_dict(with_kubectl_flags(found, self._settings.kubectl_flags))
 
-    async def yaml(self, ref: Ref, name: str, namespace: str = "") -> str:
+    async def yaml(self, ref: Ref, name: str, namespace: str = "", uid: str = "") -> str:
         import yaml
 
         obj = await self._client.get(ref, name, namespace)
+        _check_uid(obj["metadata"]["uid"], uid)
         (obj.get("metadata") or {}).pop("managedFields", None)
         # A large object takes a second or more.
         return await asyncio.to_thread(yaml.safe_dump, obj, sort_keys=False, allow_unicode=True)
 
-    def log(self, namespace: str, name: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
-        return self._client.logs(name, namespace, options)
+    async def log(
+        self, namespace: str, name: str, options: LogOptions, uid: str = ""
+    ) -> AsyncGenerator[bytes, None]:
+        if uid:
+            found = await self._client.get(PODS, name, namespace, view=MetadataOnly)
+            _check_uid(found.metadata.uid, uid)
+        async with aclosing(self._client.logs(name, namespace, options)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def archived(self, namespace: str, name: str, uid: str = "") -> dict[str, Any]:
         """The newest entry of the pod. Raises NotFoundError."""
@@ -193,6 +202,11 @@ class ClusterApi:
             "left": summary.left,
             "complete": summary.is_complete,
         }
+
+
+def _check_uid(found: str, wanted: str) -> None:
+    if wanted and found != wanted:
+        raise NotFoundError("the pod is gone: another pod of this name exists now")
 
 
 async def _in_thread(work: Coroutine[Any, Any, T]) -> T:

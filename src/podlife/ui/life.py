@@ -28,7 +28,9 @@ _DRIFT_MS = 1_500
 _ORDER = {"created": 0, "delete": 2, "prestop": 3, "term": 4, "kill": 5, "ended": 6, "gone": 7}
 
 STATES = {
-    "pod": frozenset("pending init starting unready ready terminating held succeeded failed".split()),
+    "pod": frozenset(
+        ("pending", "init", "starting", "unready", "ready", "terminating", "held", "succeeded", "failed")
+    ),
     "node": frozenset(("ready", "not-ready", "unknown", "silent")),
 }
 OUTCOMES = frozenset(("due", "happened", "missed", "withdrawn"))

@@ -1,7 +1,8 @@
 """The HTTP server of the page.
 
-`/` and `/static/NAME` are files of this package; everything under `/api/` needs the cookie. Heads, connections, streams
-and bodies are bounded, and a reader of the stream that does not keep up is cut off: it comes back and goes on.
+`/?token=TOKEN` leads to the page, which is under a path of its own (`Access.prefix`). There, `/` and `/static/NAME` are
+files of this package; everything under `/api/` needs the cookie. Heads, connections, streams and bodies are bounded, and a
+reader that does not keep up is cut off: it comes back and goes on.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
 MOST_STREAMS, _MOST_LOGS = 32, 16
+MOST_CONNECTIONS = 256
 _WRITE_SECONDS, _HANDSHAKE_SECONDS = 20.0, 10.0
 _MOST_BATCH = 256
 _MOST_BODY = 4096
@@ -46,7 +48,7 @@ _TYPES = {
 _LABEL, _NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 _POD = re.compile(rf"/api/pods/(?P<namespace>{_LABEL})/(?P<name>{_NAME})/(?P<what>[a-z]+)")
 _NODE = re.compile(rf"/api/nodes/(?P<name>{_NAME})/(?P<what>[a-z]+)")
-_OPEN_IT = "open the address that podlife printed: it has a token\n"
+_OPEN_IT = "open the address that podlife printed: it has a token"
 
 
 class _HttpError(Exception):
@@ -112,37 +114,51 @@ class PageServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await self._checked(request)
+            response = await self._checked(request)
         except _HttpError as error:
-            return _error(error.status, str(error))
+            response = _error(error.status, str(error))
         except PodlifeError as error:
-            return _error(status_of(error), str(error))
+            response = _error(status_of(error), str(error))
+        try:
+            async with asyncio.timeout(_WRITE_SECONDS):
+                await response.prepare(request)
+                await response.write_eof()
+        except (TimeoutError, ConnectionError):
+            _cut_off(request)
+        return response
 
     async def _checked(self, request: web.BaseRequest) -> web.StreamResponse:
-        access, path = self._access(), request.path
+        access, is_post = self._access(), request.method == "POST"
+        is_inside = request.path.startswith(f"{access.prefix}/")
+        path = request.path.removeprefix(access.prefix) if is_inside else request.path
         if (refusal := access.refusal_of(request.method or "", path, request.headers)) is not None:
             raise _HttpError(refusal.status, refusal.why)
-        if path.startswith("/static/") and request.method != "POST":
+        if not is_inside:
+            if path != "/" or is_post:
+                raise _HttpError(404, "not found")
+            return _enter(access, request.query.get("token"))
+        if path.startswith("/static/") and not is_post:
             return self._file(path.removeprefix("/static/"))
-        is_known = access.is_known(request.headers)
-        if is_known and self._server is not None:
-            assert isinstance(request.protocol, BoundedConnection)
-            self._server.unauthenticated.forget(request.protocol)
-        if path == "/" and request.method != "POST":
-            return self._page(request, access, is_known=is_known)
-        if not is_known:
-            raise _HttpError(401, _OPEN_IT.strip())
-        return await self._answer(request)
+        is_page = path == "/" and not is_post
+        if not access.is_known(request.headers):
+            if is_page:
+                return _enter(access, None)
+            raise _HttpError(401, _OPEN_IT)
+        self._admit(request)
+        return self._read("index.html", "text/html") if is_page else await self._answer(request, path)
 
-    def _page(self, request: web.BaseRequest, access: Access, *, is_known: bool) -> web.Response:
-        token = request.query.get("token")
-        if token is not None:
-            if not access.is_token(token):
-                return web.Response(status=403, text="wrong token: " + _OPEN_IT, headers=HEADERS)
-            return web.Response(status=303, headers={**HEADERS, "Location": "/", "Set-Cookie": access.cookie})
-        if not is_known:
-            return web.Response(status=403, text=_OPEN_IT, headers=HEADERS)
-        return self._read("index.html", "text/html")
+    def _admit(self, request: web.BaseRequest) -> None:
+        """Of too many connections an idle one is closed: browsers keep them, and open another when they need it."""
+        server, connection = self._server, request.protocol
+        assert server is not None
+        assert isinstance(connection, BoundedConnection)
+        if len(server.connections) > MOST_CONNECTIONS:
+            every = (each for each in server.connections if isinstance(each, BoundedConnection))
+            idle = next((each for each in every if each.is_idle), None)
+            if idle is None:
+                raise _HttpError(503, f"{MOST_CONNECTIONS} connections are open already: close a page")
+            idle.drop()
+        server.unauthenticated.forget(connection)
 
     def _file(self, name: str) -> web.Response:
         if _FILE.fullmatch(name) is None:
@@ -157,8 +173,8 @@ class PageServer:
         charset = "utf-8" if content_type.startswith("text/") else None
         return web.Response(body=data, content_type=content_type, charset=charset, headers=HEADERS)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        path, is_post = request.path, request.method == "POST"
+    async def _answer(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        is_post = request.method == "POST"
         if is_post != (path == "/api/sweep") or request.method == "HEAD":
             raise _HttpError(405 if path.startswith("/api/") else 404, "method not allowed")
         if path == "/api/stream":
@@ -187,7 +203,7 @@ class PageServer:
             case "explain":
                 return _json(await cluster.explain_pod(namespace, name, uid))
             case "yaml":
-                return _text(await cluster.yaml(PODS, name, namespace))
+                return _text(await cluster.yaml(PODS, name, namespace, uid))
             case "archive":
                 return _json(await cluster.archived(namespace, name, uid))
             case "log":
@@ -224,7 +240,7 @@ class PageServer:
         self._logs += 1
         response = web.StreamResponse(headers=HEADERS)
         try:
-            async with aclosing(cluster.log(namespace, name, options)) as pieces:
+            async with aclosing(cluster.log(namespace, name, options, request.query.get("uid", ""))) as pieces:
                 # The first before the head: a refusal becomes a status of its own.
                 first = await anext(pieces, b"")
                 response.content_type, response.charset = "text/plain", "utf-8"
@@ -283,6 +299,14 @@ class PageServer:
             id_ = feed.journal.id_of(number).encode()
             await _write(response, _frame("synced", encode({"now": feed.now()}), id_))
         return number
+
+
+def _enter(access: Access, token: str | None) -> web.Response:
+    if token is None or not access.is_token(token):
+        wrong = "" if token is None else "wrong token: "
+        return web.Response(status=403, text=f"{wrong}{_OPEN_IT}\n", headers=HEADERS)
+    headers = {**HEADERS, "Location": f"{access.prefix}/", "Set-Cookie": access.cookie}
+    return web.Response(status=303, headers=headers)
 
 
 def _frame(event: str, data: bytes, id_: bytes | None = None) -> bytes:

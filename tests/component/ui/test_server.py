@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 
 from podlife.cli.archive_options import ArchiveTarget
 from podlife.client import PODS, DeleteOptions
@@ -99,11 +100,44 @@ async def test_a_slow_reader_is_cut_off(tmp_path: Path, monkeypatch: pytest.Monk
         await browser.open()
         cookie, port = f"{browser.access.cookie_name}={browser.access.secret}", browser.access.port
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
-        head = f"GET /api/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n"
+        head = f"GET {browser.access.prefix}/api/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n"
         writer.write(head.encode())
         await until(lambda: feed.readers == 1, seconds=SECONDS)
         # It never reads, and the only place is free again.
         await until(lambda: _status(browser, 200), seconds=SECONDS)
+        writer.close()
+
+
+async def test_of_too_many_connections_an_idle_one_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+    async with opened(tmp_path) as (browser, _):
+        async with browser.stream() as events, ClientSession(cookie_jar=browser.session.cookie_jar) as other:
+            await anext(events)
+            # The only other connection answers: it is not idle.
+            async with other.get(f"{browser.url}/api/plan") as answer:
+                assert answer.status == 503
+        monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
+        idle, writer = await asyncio.open_connection("127.0.0.1", browser.access.port)
+        async with browser.stream() as events, asyncio.timeout(SECONDS):
+            await anext(events)
+            assert (await browser.get("/api/plan"))[0] == 200
+            assert await idle.read() == b""
+        writer.close()
+
+
+async def test_an_answer_that_is_not_read_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "_WRITE_SECONDS", 0.2)
+    caplog.set_level("DEBUG", server.__name__)
+    async with browsing(EndlessFeed(), None, static=tmp_path) as browser:
+        (tmp_path / "big.js").write_bytes(b" " * 20_000_000)
+        _, writer = await asyncio.open_connection("127.0.0.1", browser.access.port, limit=1024)
+        host = f"Host: 127.0.0.1:{browser.access.port}"
+        writer.write(f"GET {browser.access.prefix}/static/big.js HTTP/1.1\r\n{host}\r\n\r\n".encode())
+        await until(lambda: "does not keep up" in caplog.text, seconds=SECONDS)
         writer.close()
 
 
