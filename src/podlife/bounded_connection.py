@@ -187,7 +187,7 @@ class UnauthenticatedConnections:
             oldest.drop()
 
     def _warn(self) -> None:
-        """Once a minute: whoever opens very many connections must not fill the log."""
+        """Once a minute: a client that opens very many connections must not fill the log."""
         self._closed += 1
         if (now := time.monotonic()) - self._warned_at >= _WARN_SECONDS:
             log.warning("closed %d of more than %d unauthenticated connections", self._closed, self._most)

@@ -113,7 +113,7 @@ class ClusterSnapshot:
     audited: Sequence[AuditedRequest] = ()
     # Other pods, where the question is who holds a place.
     pods: Sequence[Object] = ()
-    # The nodes that are silent, where somebody else has judged that; None to judge by the leases.
+    # The nodes that are silent, where the caller has judged that; None to judge by the leases.
     silent: Container[str] | None = None
     unread: tuple[str, ...] = ()
 

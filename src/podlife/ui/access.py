@@ -1,8 +1,9 @@
 """Who may use the page: pure decisions about a request's head.
 
-The address has a random token; it is exchanged for a cookie that no script can read and no other site can send. The page
-is under a random path, and the cookie belongs to it: other ports of the same host do not get it. Host is checked against the addresses of this server, so that a foreign name that resolves here (DNS rebinding) reaches nothing,
-and Origin against the page's own, so that another page cannot ask or order anything.
+The address has a random token; it is exchanged for a cookie that no script can read and no other site can send. The
+page is under a random path, and the cookie belongs to that: other ports of the host do not get it. Host is checked
+against the addresses of this server, so that a foreign name that resolves here (DNS rebinding) reaches nothing, and
+Origin against the page's own, so that another page cannot ask or order anything.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class Access:
         """Whether the request has the cookie. Another server of this host may have set one of the same name."""
         pairs = (each.strip().partition("=") for each in headers.get("Cookie", "")[:_MOST_COOKIE].split(";"))
         return any(
-            name == self.cookie_name and hmac.compare_digest(value.encode(errors="replace"), self.secret.encode())
+            name == self.cookie_name
+            and hmac.compare_digest(value.encode(errors="replace"), self.secret.encode())
             for name, _, value in pairs
         )
 

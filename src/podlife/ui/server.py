@@ -1,8 +1,8 @@
 """The HTTP server of the page.
 
 `/?token=TOKEN` leads to the page, which is under a path of its own (`Access.prefix`). There, `/` and `/static/NAME` are
-files of this package; everything under `/api/` needs the cookie. Heads, connections, streams and bodies are bounded, and a
-reader that does not keep up is cut off: it comes back and goes on.
+files of this package; everything under `/api/` needs the cookie. Heads, connections, streams and bodies are bounded,
+and a reader that does not keep up is cut off: it comes back and goes on.
 """
 
 from __future__ import annotations
@@ -240,7 +240,9 @@ class PageServer:
         self._logs += 1
         response = web.StreamResponse(headers=HEADERS)
         try:
-            async with aclosing(cluster.log(namespace, name, options, request.query.get("uid", ""))) as pieces:
+            async with aclosing(
+                cluster.log(namespace, name, options, request.query.get("uid", ""))
+            ) as pieces:
                 # The first before the head: a refusal becomes a status of its own.
                 first = await anext(pieces, b"")
                 response.content_type, response.charset = "text/plain", "utf-8"

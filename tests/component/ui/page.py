@@ -136,7 +136,7 @@ async def served(
     lives = Lives(acting_rules())
     observer = Observer(client, clock, lives, fallback="default")
     feed = LiveFeed(lives, observer, clock, {"cluster": "c", "actions": allows_actions, "policy": ""})
-    cluster = ClusterApi(client, clock, settings or ClusterSettings())
+    cluster = ClusterApi(client, clock, settings or ClusterSettings(), lives)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(observer.run()), group.create_task(feed.run())]
         try:

@@ -6,12 +6,14 @@ import asyncio
 import gzip
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import ClientSession
 
+from podlife.api.codec import format_micro_time
 from podlife.cli.archive_options import ArchiveTarget
 from podlife.client import PODS, DeleteOptions
 from podlife.clock import SystemClock
@@ -26,6 +28,7 @@ from podlife.ui.journal import Journal
 from podlife.ui.recording import Recording
 from tests.component.ui.page import SECONDS, Browser, a_pod, browsing, opened
 from tests.kit.wait import until
+from tests.unit.explain.test_audit_log import line
 
 
 async def test_the_stream_sends_everything_then_the_differences(tmp_path: Path) -> None:
@@ -159,6 +162,27 @@ async def test_only_so_many_streams_are_open_at_a_time(
         await until(lambda: _status(browser, 200), seconds=SECONDS)
 
 
+async def test_who_deleted_a_pod_is_told_by_the_audit_log_even_when_another_has_its_name(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(b"")
+    async with opened(tmp_path, "web-0", settings=ClusterSettings(audit_log=str(log))) as (browser, client):
+        first, _ = await browser.picture()
+        await client.delete(PODS, "web-0", "default", options=DeleteOptions(grace_period_seconds=0))
+        await client.create(PODS, a_pod("web-0"), "default")
+
+        async def is_seen_gone() -> bool:
+            return (await browser.picture())[0]["web-0"]["uid"] != first["web-0"]["uid"]
+
+        await until(is_seen_gone, seconds=SECONDS)
+        uid, began = first["web-0"]["uid"], datetime.fromtimestamp(first["web-0"]["from"] / 1000, UTC)
+        at = format_micro_time(began + timedelta(seconds=1))
+        log.write_bytes(line("delete", "web-0", namespace="default", requestReceivedTimestamp=at))
+        status, found = await browser.get(f"/api/pods/default/web-0/explain?uid={uid}")
+        assert (status, found["stage"], "jane" in found["deletion"]) == (200, "gone", True)
+
+
 async def test_explain_yaml_and_archive_are_what_the_commands_show(tmp_path: Path) -> None:
     async with opened(tmp_path, "web-0") as (browser, client):
         uid = (await client.get(PODS, "web-0", "default"))["metadata"]["uid"]
@@ -174,6 +198,10 @@ async def test_explain_yaml_and_archive_are_what_the_commands_show(tmp_path: Pat
         assert (status, "managedFields" in text, f"uid: {uid}" in text) == (200, False, True)
         assert (await browser.get("/api/nodes/n1/yaml"))[0] == 200
         assert (await browser.get("/api/pods/default/none/yaml"))[0] == 404
+        assert (await browser.get(f"/api/pods/default/web-0/yaml?uid={uid}"))[0] == 200
+        for what in ("yaml", "log"):
+            status, found = await browser.get(f"/api/pods/default/web-0/{what}?uid=other")
+            assert (status, "another pod of this name" in found["error"]) == (404, True)
         status, found = await browser.get("/api/pods/default/web-0/archive")
         assert (status, "--archive" in found["error"]) == (404, True)
 
