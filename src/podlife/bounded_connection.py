@@ -15,17 +15,19 @@ import math
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from ssl import SSLContext
 from typing import Any, cast
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from podlife.aio import cancel_and_wait, spawn
 from podlife.memory import give_back_soon
 
 log = logging.getLogger(__name__)
 
 _MOST_QUOTED = 256
-_WARN_SECONDS = 60.0
+_WARN_SECONDS, _ACCEPT_AGAIN_SECONDS = 60.0, 0.5
 # How long a client may take to read why it was refused.
 _FAREWELL_SECONDS = 2.0
 _TOO_LARGE = (
@@ -257,3 +259,40 @@ class OpenServer(web.Server):
             return await self._answer(request)
         finally:
             connection.request_ends()
+
+
+async def accept_tls(
+    listener: socket.socket, server: OpenServer, tls: SSLContext, *, most_handshakes: int, seconds: float
+) -> None:
+    """Accept connections until cancelled. Of too many whose TLS handshake is not done the oldest is closed: an event
+    loop's own server has no bound for them."""
+    loop = asyncio.get_running_loop()
+    pending: dict[asyncio.Task[None], None] = {}
+    try:
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                # Too many files are open, or the client is gone already.
+                log.debug("cannot accept a connection: %s", error)
+                await asyncio.sleep(_ACCEPT_AGAIN_SECONDS)
+                continue
+            shaking = _handshake(connection, server, tls, seconds)
+            task = spawn(shaking, name="TLS handshake", on_failure=lambda _: None)
+            pending[task] = None
+            task.add_done_callback(lambda done: pending.pop(done, None))
+            if len(pending) > most_handshakes:
+                next(iter(pending)).cancel()
+    finally:
+        for task in list(pending):
+            await cancel_and_wait(task)
+
+
+async def _handshake(connection: socket.socket, server: OpenServer, tls: SSLContext, seconds: float) -> None:
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(
+            server, connection, ssl=tls, ssl_handshake_timeout=seconds
+        )
+    except OSError as error:
+        log.debug("TLS handshake failed: %s", error)
+        connection.close()

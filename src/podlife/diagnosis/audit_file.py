@@ -36,7 +36,8 @@ def _read(found: AuditCollection, source: str, most_bytes: int) -> list[str]:
     if source == STDIN:
         _feed(found, sys.stdin.buffer.readline)
         return []
-    unread, path, left = [], Path(source), most_bytes or sys.maxsize
+    unread: list[str] = []
+    path, left = Path(source), most_bytes or sys.maxsize
     # The newest first: a collection takes lines in any order.
     for each in (path, *reversed(siblings_of(path))):
         if left <= 0:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
@@ -19,8 +21,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import encode
-from podlife.bounded_connection import BoundedConnection, OpenServer
+from podlife.bounded_connection import BoundedConnection, OpenServer, accept_tls
 from podlife.client import NODES, PODS
 from podlife.errors import ConfigError, PodlifeError
 from podlife.ui.access import HEADERS, Access
@@ -32,7 +35,7 @@ log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
 MOST_STREAMS, _MOST_LOGS = 32, 16
-MOST_CONNECTIONS = 256
+MOST_CONNECTIONS, MOST_HANDSHAKES = 256, 64
 _WRITE_SECONDS, _HANDSHAKE_SECONDS = 20.0, 10.0
 _MOST_BATCH = 256
 _MOST_BODY = 4096
@@ -85,32 +88,22 @@ class PageServer:
     @asynccontextmanager
     async def serving(self, host: str, ports: tuple[int, ...], tls: SSLContext | None) -> AsyncIterator[int]:
         """Listen on the first of the ports that is free, for the duration of the block. Raises ConfigError."""
-        self._server = OpenServer(self._serve)
-        runner = web.ServerRunner(self._server, shutdown_timeout=0.2)
-        await runner.setup()
-        listener: asyncio.Server | None = None
-        try:
-            for place, port in enumerate(ports, start=1):
-                try:
-                    listener = await asyncio.get_running_loop().create_server(
-                        self._server,
-                        host,
-                        port,
-                        ssl=tls,
-                        ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
-                    )
-                    break
-                except OSError as error:
-                    if place == len(ports):
-                        raise ConfigError(
-                            f"cannot listen on {host}:{port}: {error.strerror or error}"
-                        ) from None
-            assert listener is not None
-            yield listener.sockets[0].getsockname()[1]
-        finally:
-            if listener is not None:
-                listener.close()
-            await runner.cleanup()
+        server = self._server = OpenServer(self._serve)
+        loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            listener = stack.enter_context(_listening(host, ports))
+            runner = web.ServerRunner(server, shutdown_timeout=0.2)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            if tls is None:
+                stack.callback((await loop.create_server(server, sock=listener)).close)
+            else:
+                accepting = accept_tls(
+                    listener, server, tls, most_handshakes=MOST_HANDSHAKES, seconds=_HANDSHAKE_SECONDS
+                )
+                task = spawn(accepting, name="TLS", on_failure=lambda error: log.error("ended: %s", error))
+                stack.push_async_callback(cancel_and_wait, task)
+            yield listener.getsockname()[1]
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -301,6 +294,21 @@ class PageServer:
             id_ = feed.journal.id_of(number).encode()
             await _write(response, _frame("synced", encode({"now": feed.now()}), id_))
         return number
+
+
+def _listening(host: str, ports: tuple[int, ...]) -> socket.socket:
+    """On the first of the ports that is free. Raises ConfigError."""
+    is_any = not host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if ":" in host or is_any else socket.AF_INET
+    for port in ports:
+        try:
+            listener = socket.create_server((host, port), family=family, dualstack_ipv6=is_any)
+        except OSError as error:
+            why = ConfigError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}")
+        else:
+            listener.setblocking(False)
+            return listener
+    raise why
 
 
 def _enter(access: Access, token: str | None) -> web.Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,10 +20,12 @@ from podlife.client import PODS, DeleteOptions
 from podlife.clock import SystemClock
 from podlife.daemons.gc import PodArchive
 from podlife.errors import NotFoundError
+from podlife.pki.certificates import self_signed
 from podlife.podgc import Settings
 from podlife.podgc.archive import ArchiveLimits, FolderArchive, LogSettings
 from podlife.podgc.policy.model import Guards, Policy, Rule
 from podlife.ui import server
+from podlife.ui.access import Access
 from podlife.ui.cluster_api import ClusterSettings
 from podlife.ui.journal import Journal
 from podlife.ui.recording import Recording
@@ -128,6 +131,26 @@ async def test_of_too_many_connections_an_idle_one_is_closed(
             assert (await browser.get("/api/plan"))[0] == 200
             assert await idle.read() == b""
         writer.close()
+
+
+async def test_of_too_many_tls_handshakes_the_oldest_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_HANDSHAKES", 2)
+    now, pem = SystemClock().now(), tmp_path / "page.pem"
+    pem.write_bytes(self_signed("page", ("127.0.0.1",), now - timedelta(hours=1), now + timedelta(hours=1)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    access = Access("127.0.0.1", 0)
+    page = server.PageServer(EndlessFeed(), lambda: access, None, static=tmp_path)
+    async with asyncio.timeout(SECONDS), page.serving("127.0.0.1", (0,), context) as port:
+        access = Access("127.0.0.1", port, is_tls=True)
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        assert await idle[0][0].read() == b""
+        async with ClientSession() as session, session.get(f"https://127.0.0.1:{port}/", ssl=False) as answer:
+            assert answer.status == 403
+        for _, writer in idle:
+            writer.close()
 
 
 async def test_an_answer_that_is_not_read_is_cut_off(

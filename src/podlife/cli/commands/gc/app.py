@@ -101,7 +101,7 @@ def _check_page(url: str) -> None:
         raise typer.BadParameter(f"invalid --ui-url {url!r}: expected http://… or https://…")
     if "token=" in url:
         raise typer.BadParameter(
-            "--ui-url must not have a token: the index of --listen shows it to everybody"
+            "--ui-url must not have a token: the index of --listen is open to every client"
         )
 
 
