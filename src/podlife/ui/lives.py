@@ -26,7 +26,8 @@ from podlife.explain import (
     hooked,
     told_by,
 )
-from podlife.explain.objects import moment, spec, text, updated
+from podlife.explain.objects import moment, text, updated
+from podlife.ui.heartbeats import Heartbeats
 from podlife.ui.life import Life, NodeLife, PodLife, foresee, milliseconds, next_time
 from podlife.ui.portraits import (
     conditions_of,
@@ -43,9 +44,8 @@ MOST_ENDED = 5_000
 _ENDED_MS = 60 * 60 * 1000
 # Events that `explain` reads; the others are marks and nothing else.
 _MOST_EVENTS = 8
-# Ages of a state at which `explain` loses its patience, and of a lease at which the node counts as silent.
+# Ages of a state at which `explain` loses its patience.
 _PATIENCE_MS = (16_000, 31_000)
-_SILENT_MS = 40_500
 # Events dated later than this are not believed: they would displace what really happened.
 _CLOCK_SKEW_SECONDS = 60.0
 _ENDED = ("succeeded", "failed", "terminating", "held")
@@ -74,11 +74,7 @@ class Lives:
         self._nodes: dict[str, Object] = {}
         self._node_uids: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
-        self._leases: dict[str, Object] = {}
-        # Nodes that were silent when they were last looked at.
-        self._silent: set[str] = set()
-        self._is_deaf = False
-        self._hears_since = 0
+        self._heartbeats = Heartbeats()
         self._replica_sets: dict[str, Object] = {}
         # Those that expire, and the pods of all.
         self._jobs: dict[str, Object] = {}
@@ -132,19 +128,17 @@ class Lives:
 
     def put_lease(self, lease: SeenLease, now: datetime) -> None:
         name = lease.metadata.name
-        is_first = name not in self._leases
-        self._leases[name] = {"spec": {"renewTime": lease.spec.renew_time}}
-        if name in self._silent:
+        is_first = name not in self._heartbeats.leases
+        self._heartbeats.leases[name] = {"spec": {"renewTime": lease.spec.renew_time}}
+        if name in self._heartbeats.silent:
             self._note_silence(name, milliseconds(now))
         elif is_first and (uid := self._node_uids.get(name)) is not None:
             self._dirty[uid] = None
 
     def listen(self, *, hears: bool, now: datetime) -> None:
-        """Whether leases are heard. While they are not, no node becomes silent; afterwards each has its time again."""
-        if hears and self._is_deaf:
-            self._hears_since = milliseconds(now)
+        """Whether leases are heard: only then nodes become silent."""
+        if self._heartbeats.listen(hears=hears, now=milliseconds(now)):
             self._dirty |= dict.fromkeys(self._node_uids.values())
-        self._is_deaf = not hears
 
     def put_event(self, seen: SeenEvent, now: datetime) -> None:
         """Of a pod or node that is known. Events of a node carry its name as UID."""
@@ -207,8 +201,7 @@ class Lives:
             self._end(entry, now)
         if self._node_uids.get(name) == uid:
             del self._nodes[name], self._node_uids[name]
-            self._leases.pop(name, None)
-            self._silent.discard(name)
+            self._heartbeats.drop(name)
             self._touch_pods_on(name)
 
     def drop_others(self, view: type[SeenPod | SeenNode], known: Container[str], now: datetime) -> None:
@@ -264,10 +257,10 @@ class Lives:
             now,
             self.rules,
             nodes=nodes,
-            leases=self._leases,
+            leases=self._heartbeats.leases,
             replica_sets=self._replica_sets,
             jobs=self._jobs,
-            silent=self._silent,
+            silent=self._heartbeats.silent,
         )
 
     def _compute(self, entry: _Entry, world: ClusterSnapshot, *, is_gone: bool = False) -> None:
@@ -282,7 +275,7 @@ class Lives:
             self.ends += life.state != state and life.state in _ENDED
         else:
             assert isinstance(life, NodeLife)
-            (self._silent.add if self._is_silent(life.name, now) else self._silent.discard)(life.name)
+            self._heartbeats.look(life.name, now)
             found, facts = draw_node(life, obj, world, entry.seen_at), node_facts(obj)
         if is_gone:
             foresee(life, (), replace(facts, is_gone=True), now)
@@ -319,8 +312,8 @@ class Lives:
         at = next_time(life, now)
         times = [] if at is None else [at]
         if isinstance(life, NodeLife):
-            heard_at = self._heard_at(life.name)
-            times += [] if heard_at is None else [max(heard_at, self._hears_since) + _SILENT_MS]
+            silent_at = self._heartbeats.silent_at(life.name)
+            times += [] if silent_at is None else [silent_at]
         elif isinstance(life, PodLife) and life.state != "ready":
             since = life.segs[-1][0]
             ends = since if life.deleted is None else life.deleted + 1000 * (life.grace or 0)
@@ -345,21 +338,10 @@ class Lives:
             else:
                 self._dirty[uid] = None
 
-    def _heard_at(self, node: str) -> int | None:
-        heard_at = moment(spec(self._leases.get(node, {})).get("renewTime"))
-        return None if heard_at is None else milliseconds(heard_at)
-
-    def _is_silent(self, name: str, now: int) -> bool:
-        heard_at, was_silent = self._heard_at(name), name in self._silent
-        if heard_at is None:
-            return False
-        since = heard_at if was_silent else max(heard_at, self._hears_since)
-        return now - since >= _SILENT_MS and (was_silent or not self._is_deaf)
-
     def _note_silence(self, name: str, now: int) -> bool:
         """Whether the node has become silent or is heard again; then its pods are judged again."""
         uid = self._node_uids.get(name)
-        if uid is None or self._is_silent(name, now) == (name in self._silent):
+        if uid is None or self._heartbeats.is_silent(name, now) == (name in self._heartbeats.silent):
             return False
         self._dirty[uid] = None
         self._entries[uid].seen_at = now
