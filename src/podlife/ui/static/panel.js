@@ -117,7 +117,7 @@ export class Panel {
 
   path(life, what) {
     const name = encodeURIComponent(life.name);
-    const base = life.kind === "node" ? `/api/nodes/${name}` : `/api/pods/${encodeURIComponent(life.ns)}/${name}`;
+    const base = life.kind === "node" ? `api/nodes/${name}` : `api/pods/${encodeURIComponent(life.ns)}/${name}`;
     return `${base}/${what}?uid=${encodeURIComponent(life.uid)}`;
   }
 

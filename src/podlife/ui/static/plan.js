@@ -32,7 +32,7 @@ export class PlanView {
 
   async refresh() {
     try {
-      this.plan = await (await request("/api/plan")).json();
+      this.plan = await (await request("api/plan")).json();
       this.draw();
     } catch (error) {
       this.body.replaceChildren(h("p", { class: "failure", role: "alert" }, error.message));
@@ -112,7 +112,7 @@ export class PlanView {
     byId("sweep-go").disabled = true;
     result.textContent = "Sweeping …";
     try {
-      const response = await request("/api/sweep", {
+      const response = await request("api/sweep", {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ digest: this.asked.digest, confirm: "yes" }),
       });
       const { outcomes, failures, held, left, complete } = await response.json();

@@ -44,7 +44,7 @@ export class Store {
   }
 
   connect() {
-    const source = new EventSource("/api/stream");
+    const source = new EventSource("api/stream");
     this.source = source;
     const on = (name, handle) =>
       source.addEventListener(name, (event) => {
@@ -119,7 +119,7 @@ export class Store {
   async retry() {
     const stop = new AbortController();
     try {
-      const response = await fetch("/api/stream", { signal: stop.signal });
+      const response = await fetch("api/stream", { signal: stop.signal });
       this.connection = response.status === 401 || response.status === 403 ? "denied" : "lost";
       stop.abort();
       if (response.ok) return this.connect();
