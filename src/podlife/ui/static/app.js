@@ -267,7 +267,7 @@ function themed() {
     return h("li", {}, canvas, word);
   };
   const states = Object.entries(POD_STATES).map(([state, word]) => sample(paintState, state, word));
-  byId("legend").replaceChildren(...states, sample(paintConcluded, "ready", "lighter: concluded, before it was watched"));
+  byId("legend").replaceChildren(...states, sample(paintConcluded, "ready", "lighter: concluded, not seen"));
   draw();
 }
 

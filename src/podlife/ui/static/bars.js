@@ -223,13 +223,17 @@ function paintPredictions(ctx, place, life, next, hits) {
     ctx.fillStyle = missed ? colours.danger : colours.text;
     ctx.fillText(text, start, middle + 4);
     hits.push({ ...hit, x: start, w });
-    free = Math.max(start + w + 10, free);
+    free = Math.max(start + w + 10, isShown ? px + 9 : 0, free);
   });
-  if (!more || edge < free) return;
-  ctx.fillStyle = colours.muted;
-  ctx.fillText(more, edge + 4, middle + 4);
-  const lines = [fullName(life), ...beyond.map((each) => predictionText(each, at))];
-  hits.push({ x: edge, y: bar - 2, w: width - edge, h: barHeight + 4, uid: life.uid, key: `${life.uid} later`, lines });
+  const later = beyond.map((each) => predictionText(each, at));
+  if (more && edge >= free) {
+    ctx.fillStyle = colours.muted;
+    ctx.fillText(more, edge + 4, middle + 4);
+    hits.push({ x: edge, y: bar - 2, w: width - edge, h: barHeight + 4, uid: life.uid, key: `${life.uid} later`, lines: [fullName(life), ...later] });
+  } else if (more) {
+    // Without room for a word, what is last tells of it.
+    hits.at(-1)?.lines.push(...later);
+  }
 }
 
 const predictionLines = (life, each, at) => [fullName(life), predictionText(each, at), ...(each.at === null ? [] : [clockTime(each.at)])];

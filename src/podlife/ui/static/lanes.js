@@ -111,7 +111,8 @@ export class Lanes {
     for (const i of shown.reverse()) {
       const row = this.rows[i];
       let element = this.elements.get(row.key);
-      if (!element) this.elements.set(row.key, (element = this.createLabel(row, below)));
+      if (!element) this.elements.set(row.key, (element = this.createLabel(row)));
+      this.place(element, below);
       below = element;
       element.style.transform = `translateY(${i * size.row}px)`;
       element.style.height = `${size.row}px`;
@@ -122,14 +123,20 @@ export class Lanes {
     }
   }
 
-  createLabel(row, below) {
+  /** A row that moved to another group takes the focus along. */
+  place(element, below) {
+    if (element.parentNode && element.nextSibling === below) return;
+    const focused = element.contains(document.activeElement) ? document.activeElement : null;
+    this.list.insertBefore(element, below);
+    focused?.focus({ preventScroll: true });
+  }
+
+  createLabel(row) {
     const name = h("span", { class: "name" });
     const note = h("span", { class: "note" });
     const inner = row.type === "group" ? h("span", { class: "label group" }, name, note)
       : h("button", { class: `label ${row.type}`, type: "button", "data-key": row.key, onclick: () => this.open(row.key) }, name, note);
-    const element = h("div", { role: "listitem", class: `row ${row.type}` }, inner);
-    this.list.insertBefore(element, below);
-    return element;
+    return h("div", { role: "listitem", class: `row ${row.type}` }, inner);
   }
 
   updateLabel(element, row, at) {

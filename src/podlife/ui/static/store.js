@@ -53,17 +53,16 @@ export class Store {
   }
 
   connect() {
-    this.source?.close();
-    const source = new EventSource("api/stream");
-    this.source = source;
+    this.close();
+    const source = (this.source = new EventSource("api/stream"));
+    const { signal } = (this.closed = new AbortController());
     const on = (name, handle) =>
       source.addEventListener(name, (event) => {
-        if (source !== this.source) return;
         this.heard = Date.now();
         this.connection = "connected";
         handle(JSON.parse(event.data));
         this.notify();
-      });
+      }, { signal });
     on("hello", (hello) => this.reset(hello));
     on("resumed", ({ now }) => this.setClock(now));
     on("lives", (lives) => lives.forEach((life) => this.put(life)));
@@ -79,8 +78,14 @@ export class Store {
       this.isLive = status.live;
       this.missing = status.missing || [];
     });
-    source.onerror = () => this.failed(source);
+    source.addEventListener("error", () => this.failed(), { signal });
     this.heard = this.looked = Date.now();
+  }
+
+  close() {
+    this.source?.close();
+    this.closed?.abort();
+    this.source = null;
   }
 
   /** Whether the stream is heard. By the clock on the wall: other clocks stand still while a machine sleeps. */
@@ -89,7 +94,7 @@ export class Store {
     const hasSlept = now - this.looked > SLEEP_MS && now - this.heard > SLEEP_MS;
     this.looked = now;
     if (!this.source || !(hasSlept || now - this.heard > SILENCE_MS)) return;
-    this.failed(this.source, true);
+    this.failed(true);
   }
 
   reset(hello) {
@@ -125,13 +130,11 @@ export class Store {
   }
 
   /** The browser retries by itself unless the response was an error; then this does, and learns whether access was refused. */
-  failed(source, isSilent = false) {
-    if (source !== this.source) return;
+  failed(isSilent = false) {
     if (this.connection !== "denied") this.connection = "lost";
     this.notify();
-    if (source.readyState !== EventSource.CLOSED && !isSilent) return;
-    source.close();
-    this.source = null;
+    if (this.source.readyState !== EventSource.CLOSED && !isSilent) return;
+    this.close();
     // A stream that fell silent may be there again at once, after a sleep for example.
     this.retryIn(isSilent ? 0 : RETRY_MS);
   }
