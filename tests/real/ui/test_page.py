@@ -19,7 +19,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 async def test_every_pod_and_node_has_a_lane_that_says_what_it_does(shown: Shown) -> None:
-    async with shown(story()) as (visit, _):
+    async with shown(story(), hello={"started": at(-160)}) as (visit, _):
         page = visit.page
         assert (await labels(page))[:4] == ["not on a node", "huge-1", "node-a", "api-5f6b-crash"]
         told = await row(page, "worker-1").get_attribute("aria-label")
