@@ -111,7 +111,13 @@ class UiStream:
 
     def __init__(self, lives: Iterable[Life], hello: Life | None = None) -> None:
         self.lives = {life["uid"]: life for life in lives}
-        self.about: Life = {"mode": "live", "started": at(-600), "missing": [], "actions": False, "policy": ""}
+        self.about: Life = {
+            "mode": "live",
+            "started": at(-600),
+            "missing": [],
+            "actions": False,
+            "policy": "",
+        }
         self.about |= {"version": VERSION, "cluster": "https://127.0.0.1:6443", **(hello or {})}
         self.heartbeat = {"live": True, "missing": self.about["missing"]}
         self.journal = Journal()
