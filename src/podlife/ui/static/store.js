@@ -149,7 +149,8 @@ export class Store {
     const deadline = setTimeout(() => stop.abort(), DEADLINE_MS);
     try {
       const response = await fetch("api/stream", { signal: stop.signal });
-      this.connection = response.status === 401 || response.status === 403 ? "denied" : "lost";
+      // 404: a server with another token may serve under another path.
+      this.connection = [401, 403, 404].includes(response.status) ? "denied" : "lost";
       if (response.ok) return this.connect();
     } catch {
       this.connection = "lost";
