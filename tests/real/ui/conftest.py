@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page
 
-from tests.kit.browser import Visit, chromium, visiting
+from tests.kit.browser import PATIENCE_MS, Visit, chromium, visiting
 from tests.kit.ui_stream import Life, UiStream, serving
 from tests.real.conftest import require
 
@@ -82,10 +83,19 @@ COLOUR = """(state) => {
   return count;
 }"""
 
-DRAWN = """() => new Promise((resolve) => {
-  // What is written on canvases within some frames.
-  const [words, pen] = [new Set(), CanvasRenderingContext2D.prototype], write = pen.fillText;
-  pen.fillText = function (text, ...more) { words.add(text); write.call(this, text, ...more); };
+_WRITTEN = """(wanted) => new Promise((resolve) => {
+  // Until each of the patterns was written on a canvas.
+  const [left, pen] = [new Set(wanted), CanvasRenderingContext2D.prototype], write = pen.fillText;
+  pen.fillText = function (text, ...more) {
+    for (const each of left) if (new RegExp(each).test(text)) left.delete(each);
+    write.call(this, text, ...more);
+    if (!left.size) { pen.fillText = write; resolve(); }
+  };
   document.getElementById("lanes-scroll").dispatchEvent(new Event("scroll"));
-  setTimeout(() => { pen.fillText = write; resolve([...words].join("\\n")); }, 2500);
 })"""
+
+
+async def written(visit: Visit, *patterns: str) -> None:
+    """Wait until each of them is written on a canvas."""
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        await visit.page.evaluate(_WRITTEN, list(patterns))

@@ -9,7 +9,7 @@ from playwright.async_api import expect
 from tests.kit.browser import PATIENCE_MS
 from tests.kit.ui_stream import at, node, pod, story
 from tests.kit.wait import until
-from tests.real.ui.conftest import COLOUR, DRAWN, Shown, labels, row, steps
+from tests.real.ui.conftest import COLOUR, Shown, labels, row, steps, written
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -31,7 +31,7 @@ async def test_a_recording_is_played_from_its_start(shown: Shown) -> None:
         note = row(visit.page, "web-1").locator(".note")
         await expect(visit.page.locator("#clock")).to_contain_text("end of the recording")
         await expect(visit.page.locator("#mode-plan")).to_be_hidden()
-        assert "end of the recording" in await visit.page.evaluate(DRAWN)
+        await written(visit, "end of the recording")
         await visit.page.locator("#scrub").fill("540")
         await expect(note).to_have_text("starting")
         await visit.page.get_by_role("button", name="Play").click()
@@ -75,10 +75,7 @@ async def test_words_along_a_lane_have_room_and_do_not_repeat(shown: Shown) -> N
     other = pod("web-2", segs=[(-200, "ready")], next=[(5, "kubelet", "acts"), *due[1:]])
     async with shown([life, other], "#span=300") as (visit, _):
         page = visit.page
-        written = await page.evaluate(DRAWN)
-        assert "probe failed ×6" in written
-        assert re.search(r"1m \d+s: taint eviction deletes it", written)
-        assert "+2 later" in written
+        await written(visit, "probe failed ×6", r"\d+s: taint eviction deletes it", r"\+2 later")
         await row(page, "web-1").focus()
         times = []
         for key in ("ArrowLeft", "ArrowLeft", "ArrowRight"):
