@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.kit.component_process import ComponentProcess
@@ -53,3 +56,16 @@ def browser_pids() -> list[int]:
         if above == os.getpid() and "chrom" in name:
             found.append(pid)
     return found
+
+
+@contextmanager
+def stopped(*pids: int) -> Iterator[None]:
+    """While the block lasts they do not run, and their connections stay open."""
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)

@@ -12,8 +12,8 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from podlife.errors import ExpiredError, NotFoundError, PodlifeError
 from tests.kit.browser import PATIENCE_MS, Visit, chromium, visiting
 from tests.kit.component_process import running
 from tests.kit.objects import pod
-from tests.kit.ui_process import UiProcess, browser_pids, page_address
+from tests.kit.ui_process import UiProcess, browser_pids, page_address, stopped
 from tests.kit.up_process import UpProcess, running_up
 from tests.kit.wait import until
 from tests.real.conftest import require
@@ -144,18 +144,6 @@ class Soak:
         await until(lambda: self.up.part(name)["pid"] not in (0, None, old))
 
 
-@contextmanager
-def stopped(*pids: int) -> Iterator[None]:
-    assert pids
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-
-
 def _of_row(label: str) -> tuple[str, ...]:
     """Name, state and node as a screen reader tells them: `pod default/churn-1, ready, on node-1, …`."""
     name, state, *rest = label.split(", ")
@@ -163,10 +151,9 @@ def _of_row(label: str) -> tuple[str, ...]:
 
 
 def _of_pod(found: dict[str, Any]) -> tuple[str, ...]:
-    ready = any(
-        each["type"] == "Ready" and each["status"] == "True" for each in found["status"].get("conditions", ())
-    )
-    state = "terminating" if "deletionTimestamp" in found["metadata"] else "ready" if ready else "not ready"
+    true = {each["type"] for each in found["status"].get("conditions", ()) if each["status"] == "True"}
+    is_deleted = "deletionTimestamp" in found["metadata"]
+    state = "terminating" if is_deleted else "ready" if "Ready" in true else "not ready"
     return found["metadata"]["name"], state, found["spec"].get("nodeName", "")
 
 
