@@ -83,8 +83,14 @@ fuzz: $(REAL) ## more than 10,000 requests that no client should send, and what 
 	PODLIFE_FUZZ_REQUESTS=$${PODLIFE_FUZZ_REQUESTS:-10000} PODLIFE_OPENAPI_EXAMPLES=$${PODLIFE_OPENAPI_EXAMPLES:-4} PODLIFE_HOSTILE=$${PODLIFE_HOSTILE:-all} \
 	  $(PYTEST) -q -s tests/fuzz tests/real/test_openapi_fuzz.py
 
-bench: $(REAL) real-parts ## measure against the peers, side by side
-	$(BIN)/python -m bench
+bench: $(REAL) real-parts ## measure against the peers, side by side; `make bench ui` the page alone
+	$(BIN)/python -m bench $(filter ui,$(MAKECMDGOALS)) $(ARGS)
+
+# The second word of `make bench ui`.
+ifneq ($(filter bench,$(MAKECMDGOALS)),)
+.PHONY: ui
+ui: ; @:
+endif
 
 cover: $(STAMP) ## the tests with branch coverage
 	$(BIN)/coverage run -m pytest -q tests/unit tests/component tests/conformance tests/property

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from tests.kit.ui_process import UiProcess, browser_pids
 from tests.kit.wait import until
 
 from bench.load import Load
-from bench.processes import cost_of, resident_bytes
+from bench.processes import cpu_seconds, resident_bytes
 from bench.report import Goal, Table
 from podlife.api.codec import format_micro_time, format_time
 from podlife.clock import SystemClock
@@ -65,15 +66,14 @@ class Size:
 def run(folder: Path, size: Size) -> Table:
     with podlife_apiserver(folder / "apiserver") as server:
         asyncio.run(_build(server, size))
-        flags = ("--kubeconfig", str(server.kubeconfig))
-        with _changing(server, size), running(UiProcess(folder, *flags)) as ui:
+        ui = UiProcess(folder, "--kubeconfig", str(server.kubeconfig))
+        with _changing(server, size), running(ui):
             return asyncio.run(_measure(ui, size))
 
 
 async def _measure(ui: UiProcess, size: Size) -> Table:
-    table = Table(
-        f"page: {size.pods} pods, {size.nodes} nodes, {size.changes} changes a second", ("", "podlife")
-    )
+    title = f"page: {size.pods} pods, {size.nodes} nodes, {size.changes} changes a second"
+    table = Table(title, ("", "podlife"))
     complete = f"{size.pods:,} pods · {size.nodes:,} nodes"
     async with chromium() as browser:
         # The server has read the cluster, and the browser has started all of its processes.
@@ -82,29 +82,27 @@ async def _measure(ui: UiProcess, size: Size) -> Table:
         async with visiting(browser, "about:blank") as visit:
             await asyncio.sleep(2)
             empty = _browser_mb()
-            began = time.perf_counter()
+            spent, began = cpu_seconds(ui.pid, *browser_pids()), time.perf_counter()
             await visit.page.goto(ui.address)
             await _shows(visit, complete)
             table.add("s to the complete picture", None, time.perf_counter() - began, Goal.at_most_value(2))
-            before, since = cost_of(ui.pid), time.perf_counter()
+            spent = cpu_seconds(ui.pid, *browser_pids()) - spent
+            table.note(f"Chromium and the server spent {spent:.2f} s of CPU on that picture")
+            before, since = cpu_seconds(ui.pid), time.perf_counter()
             for mode in ("grid", "lanes"):
                 await visit.page.locator(f"#mode-{mode}").click()
                 per_second, longest = await visit.page.evaluate(SCROLL, [f"{mode}-scroll", size.seconds])
                 table.add(f"ms per frame, {mode}", None, 1000 / per_second, Goal.at_most_value(1000 / 30))
                 table.note(f"{mode}: {per_second:.1f} frames a second, the longest took {longest:.0f} ms")
-            after, seconds = cost_of(ui.pid), time.perf_counter() - since
+            share = 100 * (cpu_seconds(ui.pid) - before) / (time.perf_counter() - since)
             heap = await visit.page.evaluate("performance.memory.usedJSHeapSize") / 1e6
-            assert before is not None
-            assert after is not None
-            share = 100 * (after.cpu_seconds - before.cpu_seconds) / seconds
             table.add("MB of Chromium, all processes", None, _browser_mb(), Goal.at_most_value(300))
             table.add("MB of the page's own process", None, _browser_mb("--type=renderer"), None)
             table.add("server: % of a core", None, share, Goal.at_most_value(25))
             table.add("server: MB", None, resident_bytes(ui.pid) / 1e6, Goal.at_most_value(200))
             table.note(
-                f"Chromium has {empty:.0f} MB with an empty page, and {heap:.0f} MB of JavaScript objects with this one"
+                f"Chromium: {empty:.0f} MB with an empty page; {heap:.0f} MB of JavaScript objects here"
             )
-            table.note(f"the server had {after.peak_mb:.0f} MiB at most")
     return table
 
 
@@ -124,10 +122,12 @@ def _browser_mb(kind: str = "") -> float:
     """Of the processes of a kind, or of all; memory that they share counts once."""
     kilobytes = 0
     for pid in browser_pids():
-        if kind.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes():
-            continue
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            kilobytes += int(line.split()[1]) if line.startswith("Pss:") else 0
+        with suppress(OSError):
+            if kind.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found = re.search(
+                    r"^Pss: +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE
+                )
+                kilobytes += int(found[1]) if found else 0
     return kilobytes * 1024 / 1e6
 
 
@@ -139,16 +139,16 @@ async def _build(server: Server, size: Size) -> None:
         ready = {"conditions": [_condition(is_ready=True)]}
         nodes = [{"metadata": {"name": f"node-{i}"}, "status": ready} for i in range(size.nodes)]
         leases = [{"metadata": {"name": f"node-{i}"}, "spec": _renewed()} for i in range(size.nodes)]
-        for path, objects in ((NODES, nodes), (LEASES, leases), (PODS, [*map(_pod, *_places(size))])):
+        for path, objects in (
+            (NODES, nodes),
+            (LEASES, leases),
+            (PODS, [_pod(i, i % size.nodes) for i in range(size.pods)]),
+        ):
             made = await load.run(load.request("POST", path, json.dumps(each).encode()) for each in objects)
             assert not made.failed, f"{made.failed} of {path} could not be created"
         await load.run(_patch(load, i, is_ready=True) for i in range(size.pods))
         await load.run(load.request("PATCH", f"{NODES}/node-{i}/status", json.dumps({"status": ready}).encode(), MERGE)
                        for i in range(size.nodes))  # fmt: skip
-
-
-def _places(size: Size) -> tuple[range, list[int]]:
-    return range(size.pods), [i % size.nodes for i in range(size.pods)]
 
 
 def _pod(number: int, node: int) -> dict[str, object]:
