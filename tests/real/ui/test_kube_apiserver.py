@@ -13,7 +13,7 @@ import re
 import shlex
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -67,6 +67,7 @@ def on_up(folder: Path) -> Iterator[tuple[Path, dict[str, int]]]:
 def on_kube_apiserver(folder: Path) -> Iterator[tuple[Path, dict[str, int]]]:
     require("etcd", "kube-apiserver")
     with ExitStack() as stack:
+        stack.callback(end_pods, folder)
         server = stack.enter_context(kube_apiserver(folder / "kube", Settings(flags=(TOLERATION,))))
         stack.enter_context(running(Controllers(folder, server.kubeconfig)))
         agents = {}
@@ -74,6 +75,14 @@ def on_kube_apiserver(folder: Path) -> Iterator[tuple[Path, dict[str, int]]]:
             agent = AgentProcess(folder / name, server.kubeconfig, LEASE, name=name)
             agents[name] = stack.enter_context(running(agent)).pid
         yield server.kubeconfig, agents
+
+
+def end_pods(folder: Path) -> None:
+    """They outlive their agents. A supervisor that is killed takes its container along."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(folder):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 @dataclass
