@@ -140,7 +140,7 @@ class Facts:
 # Only an agent that is there ends a pod.
 _OUTCOMES: dict[str, Callable[[Facts, bool], bool]] = {
     "deletes": lambda facts, is_due: facts.is_gone or facts.is_deleted,
-    "kills": lambda facts, is_due: is_due and (facts.is_gone or not facts.is_running),
+    "kills": lambda facts, is_due: is_due and facts.is_node_ready and (facts.is_gone or not facts.is_running),
     "ends": lambda facts, is_due: facts.is_node_ready and (facts.is_gone or facts.has_ended),
     "starts": lambda facts, is_due: facts.is_running,
     "tries": lambda facts, is_due: facts.is_running,
@@ -191,10 +191,10 @@ def _close(known: Prediction, facts: Facts, now: int) -> None:
     has_happened = is_due if decide is None else decide(facts, is_due)
     # Past the grace period `explain` predicts no kill any more, though it is still to come. Of others the reason
     # is gone.
-    if not has_happened and is_due and not facts.is_gone and known.what.startswith("kills"):
-        known.state = "missed"
-        return
-    known.state, known.until = "happened" if has_happened else "withdrawn", now
+    is_missed = not has_happened and is_due and known.what.startswith("kills")
+    known.state = "happened" if has_happened else "missed" if is_missed else "withdrawn"
+    if not is_missed or facts.is_gone:
+        known.until = now
 
 
 def next_time(life: Life, now: int) -> int | None:

@@ -287,9 +287,10 @@ class Lives:
     def _end(self, entry: _Entry, now: datetime) -> None:
         """Gone, with all that its last state tells."""
         life = entry.life
-        self._compute(entry, self._world(now), is_gone=True)
+        world = self._world(now)
+        self._compute(entry, world, is_gone=True)
         if isinstance(life, PodLife):
-            life.mark(unseen_kill(life, entry.seen.as_object(), now))
+            life.mark(unseen_kill(life, entry.seen.as_object(), world))
         life.mark((Happening(now, "gone", kind="gone"),))
         life.to, life.stage, life.waits, life.stuck = max(milliseconds(now), life.start), "gone", "", ""
         if isinstance(life, PodLife) and isinstance(entry.seen, SeenPod):

@@ -22,15 +22,9 @@ def collected() -> PodLife:
     return life
 
 
-@pytest.mark.xfail(
-    strict=True, reason="life.py: a kill counts as happened once the pod is gone, even without an agent"
-)
 def test_the_kill_that_nobody_made_stays_missed(collected: PodLife) -> None:
     assert [each.state for each in collected.next if each.what.startswith("kills")] == ["missed"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="portraits.py: unseen_kill does not ask whether the node's agent was there"
-)
 def test_no_kill_is_marked(collected: PodLife) -> None:
     assert "kill" not in kinds(collected)
