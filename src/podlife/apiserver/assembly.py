@@ -43,5 +43,11 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     registry = Registry(store, clock, AdmissionChain(plugins, store.get), chance or random.SystemRandom())
     nodes = StoreNodeView(store)
     return ApiHandler(
-        registry, authenticator, nodes, kubelet_proxy, ApiServerMetrics(), sign_node_request, auditor
+        registry,
+        authenticator,
+        nodes,
+        kubelet_proxy,
+        ApiServerMetrics(registry.catalog),
+        sign_node_request,
+        auditor,
     )

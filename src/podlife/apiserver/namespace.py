@@ -30,7 +30,6 @@ from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.update import commit_change
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import STORED, find
 from podlife.apiserver.storage import CompactedError, EventType, Key, Put, Record, StoreError
 from podlife.errors import ApiError
 from podlife.wire import Request, Response
@@ -47,10 +46,6 @@ _MOST_ERRORS = 10
 
 # As upstream: nothing is orphaned with its namespace, and no orphan finalizer has to be removed.
 _IN_BACKGROUND = DeleteOptions(propagation="Background")
-
-_CONTENTS = tuple(resource for resource in STORED if resource.namespaced and not resource.stored_as)
-_PODS = tuple(resource for resource in _CONTENTS if resource.key == "pods")
-_OTHERS = tuple(resource for resource in _CONTENTS if resource.key != "pods")
 
 # Upstream's conditions, with reason and message while nothing is wrong.
 _HEALTHY = {
@@ -69,7 +64,7 @@ _HEALTHY = {
 
 
 async def create_system_namespaces(registry: Registry, user: UserInfo) -> None:
-    resource = find("", "v1", "namespaces")
+    resource = registry.catalog.find("", "v1", "namespaces")
     assert resource is not None
     for name in SYSTEM_NAMESPACES:
         if registry.store.get(Key(resource.storage_key, "", name)) is None:
@@ -200,8 +195,12 @@ class NamespaceController:
 
     async def _delete_contents(self, name: str) -> NamespaceContents:
         """Delete pods first, and the other objects when the pods are gone: they may need them until they end."""
-        contents = await self._delete_all(name, _PODS)
-        return contents if not contents.is_empty else await self._delete_all(name, _OTHERS)
+        # Every stored kind once, though a definition serves it in several versions.
+        stored = {
+            row.key: row for row in self._registry.catalog.stored if row.namespaced and not row.stored_as
+        }
+        contents = await self._delete_all(name, [stored.pop("pods")])
+        return contents if not contents.is_empty else await self._delete_all(name, stored.values())
 
     async def _delete_all(self, name: str, resources: Iterable[Resource]) -> NamespaceContents:
         contents = NamespaceContents()

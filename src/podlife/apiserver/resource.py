@@ -58,6 +58,8 @@ class Resource:
     # For such a resource: conversion from the stored form and back. Each takes and returns whole objects.
     from_stored: Callable[[Object], Object] | None = None
     to_stored: Callable[[Object], Object] | None = None
+    # The kind in lower case, unless given.
+    singular_name: str = ""
     # A review or a binding is only ever created: nothing is stored.
     verbs: tuple[str, ...] = ALL_VERBS
 
@@ -65,6 +67,10 @@ class Resource:
     def key(self) -> str:
         """`pods`, `deployments.apps`: the resource's name in storage, messages and details."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def singular(self) -> str:
+        return self.singular_name or self.kind.lower()
 
     @property
     def storage_key(self) -> str:

@@ -25,7 +25,6 @@ from podlife.apiserver.namespace import delete_namespace
 from podlife.apiserver.registry import Registry, RequestScope, create, delete, get, patch, update, watch
 from podlife.apiserver.registry.request_body import with_json
 from podlife.apiserver.registry.worker_threads import offload
-from podlife.apiserver.resource_table import find
 from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError, StoreLostError
 from podlife.apiserver.subresources import bind, evict, get_scale, patch_scale, update_scale
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
@@ -80,7 +79,7 @@ class ApiHandler:
         audit = None if self.auditor is None else AuditContext(self.auditor, request)
         verb = resource = ""
         try:
-            info = request_info.parse(request.path)
+            info = request_info.parse(request.path, self.registry.catalog)
             attributes = _attributes(request, info)
             if info is not None:
                 verb, resource = attributes.verb, attributes.resource
@@ -121,7 +120,7 @@ class ApiHandler:
         if info is not None or not non_resource_urls.is_public(request.path):
             self._authorize(user, attributes, audit)
         if info is None:
-            return non_resource_urls.answer(request, self.registry.store, self.metrics)
+            return non_resource_urls.answer(request, self.registry, self.metrics)
         resource = info.resource
         if resource is None:
             raise _not_offered(info) or non_resource_urls.not_found()
@@ -144,7 +143,7 @@ class ApiHandler:
         """Return the user that sends the request; raises UnauthorizedError. Called before the body has been read."""
         if self.auditor is None:
             return self.authenticator.authenticate(request)
-        attributes = _attributes(request, request_info.parse(request.path))
+        attributes = _attributes(request, request_info.parse(request.path, self.registry.catalog))
         return self.auditor.identified(request, attributes, self.authenticator.authenticate)
 
     def _identify(self, request: Request, attributes: Attributes, audit: AuditContext | None) -> UserInfo:
@@ -173,7 +172,7 @@ class ApiHandler:
         if not subresource and verb not in resource.verbs:
             raise not_allowed()
         if resource.key == "bindings" or subresource == "binding":
-            pods = find("", "v1", "pods")
+            pods = self.registry.catalog.find("", "v1", "pods")
             assert pods is not None
             scope.resource = pods
             subresource = "binding"

@@ -8,7 +8,7 @@ a dictionary without these two fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 
 from podlife.api.codec import Object, decode_object, encode, escape_as_go
 from podlife.apiserver.resource import Resource
@@ -31,7 +31,7 @@ def encoder(obj: Object) -> Callable[[int], bytes]:
     return at
 
 
-@cache
+@lru_cache(maxsize=1024)
 def envelope(resource: Resource) -> bytes:
     """Beginning of an object on the wire: everything up to its stored bytes, less their brace."""
     return b'{"kind":%s,"apiVersion":%s,' % (encode(resource.kind), encode(resource.api_version))

@@ -7,7 +7,7 @@ an object is not decoded.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 
 import msgspec
 
@@ -114,7 +114,7 @@ def _row_object(obj: Object, value: bytes, to: Representation) -> Object | msgsp
     return {"kind": "PartialObjectMetadata", "apiVersion": to.api_version, "metadata": obj["metadata"]}
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _column_definitions(columns: tuple[Column, ...]) -> msgspec.Raw:
     # In upstream's order.
     fields = ("name", "type", "format", "description", "priority")
