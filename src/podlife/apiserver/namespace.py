@@ -24,7 +24,7 @@ from podlife.apiserver.admission import Operation
 from podlife.apiserver.authn import CONTROLLERS, UserInfo
 from podlife.apiserver.registry import Registry, RequestScope, response
 from podlife.apiserver.registry.create import create_object
-from podlife.apiserver.registry.delete import delete_record, read_options
+from podlife.apiserver.registry.delete import delete_in_background, delete_record, read_options
 from podlife.apiserver.registry.graceful_deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
 from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.update import commit_change
@@ -43,9 +43,6 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 # A condition lists only the first failed deletes.
 _MOST_ERRORS = 10
-
-# As upstream: nothing is orphaned with its namespace, and no orphan finalizer has to be removed.
-_IN_BACKGROUND = DeleteOptions(propagation="Background")
 
 # Upstream's conditions, with reason and message while nothing is wrong.
 _HEALTHY = {
@@ -207,23 +204,13 @@ class NamespaceController:
         for resource in resources:
             for record in self._registry.store.list(resource.storage_key, name):
                 try:
-                    await self._delete(resource, record.key)
+                    await delete_in_background(self._registry, resource, record.key, CONTROLLERS)
                 except Exception as error:  # noqa: BLE001 - the namespace's other objects are still deleted
                     _note_failure(contents, resource, record.key, error)
             for record in self._registry.store.list(resource.storage_key, name):
                 contents.objects[f"{resource.plural}.{resource.group}"] += 1
                 contents.finalizers.update(_finalizers_of(record))
         return contents
-
-    async def _delete(self, resource: Resource, key: Key) -> None:
-        request = Request("DELETE", "")
-        scope = RequestScope(
-            self._registry, request, CONTROLLERS, resource, "delete", key.namespace, key.name
-        )
-        async with self._registry.store.locked(key):
-            current = self._registry.store.get(key)
-            if current is not None:
-                await delete_record(scope, current, _IN_BACKGROUND)
 
     async def _write(self, name: str, contents: NamespaceContents) -> None:
         """Report what is left; if nothing is, finalize the namespace."""

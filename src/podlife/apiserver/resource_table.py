@@ -142,6 +142,18 @@ RESOURCES: tuple[Resource, ...] = (
         "pdb",
         **_STATUS,
     ),
+    _stored(
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        strategies.CUSTOM_RESOURCE_DEFINITIONS,
+        printers.PLAIN,
+        "crd",
+        "crds",
+        namespaced=False,
+        categories=("api-extensions",),
+        check=strategies.check_definition,
+        **_STATUS,
+    ),
     _stored("coordination.k8s.io", "Lease", strategies.LEASES, printers.LEASES),
 )
 

@@ -117,12 +117,23 @@ def _entries(catalog: ResourceCatalog, row: Resource) -> list[Object]:
         "singularName": row.singular,
         "namespaced": row.namespaced,
         "kind": row.kind,
-        "verbs": row.verbs,
+        "verbs": _verbs(row),
     }
     entry |= _other_names(row)
     if "list" in row.verbs:
         entry["storageVersionHash"] = _storage_version_hash(catalog, row)
     return [entry, *(_subresource_entry(row, name) for name in sorted(row.subresources))]
+
+
+def _verbs(row: Resource) -> tuple[str, ...]:
+    return row.verbs if row.custom is None else row.custom.discovery_verbs
+
+
+def _response_kind(row: Resource) -> Object:
+    """An empty group and version mean those of the enclosing document; upstream gives those of custom resources."""
+    if row.custom is None:
+        return {"group": "", "version": "", "kind": row.kind}
+    return {"group": row.group, "version": row.version, "kind": row.kind}
 
 
 def _other_names(row: Resource) -> Object:
@@ -141,7 +152,8 @@ def _subresource_entry(row: Resource, name: str) -> Object:
 def _storage_version_hash(catalog: ResourceCatalog, row: Resource) -> str:
     """Tells clients in which version objects are stored: the same as upstream's."""
     stored = (catalog.find("", "v1", row.stored_as) if row.stored_as else None) or row
-    name = f"{stored.group}/{stored.version}/{stored.kind}"
+    version = stored.version if stored.custom is None else stored.custom.storage_version
+    name = f"{stored.group}/{version}/{stored.kind}"
     return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
 
 
@@ -180,11 +192,10 @@ def _aggregated_version(catalog: ResourceCatalog, group: str, version: str) -> O
 def _aggregated_resource(row: Resource) -> Object:
     entry: Object = {
         "resource": row.plural,
-        # An empty group and version mean those of the enclosing document.
-        "responseKind": {"group": "", "version": "", "kind": row.kind},
+        "responseKind": _response_kind(row),
         "scope": "Namespaced" if row.namespaced else "Cluster",
         "singularResource": row.singular,
-        "verbs": row.verbs,
+        "verbs": _verbs(row),
     }
     entry |= _other_names(row)
     if row.subresources:
@@ -194,8 +205,12 @@ def _aggregated_resource(row: Resource) -> Object:
 
 def _aggregated_subresource(row: Resource, name: str) -> Object:
     what = _SUBRESOURCES[name]
-    kind = {"group": what.group, "version": what.version, "kind": what.kind or row.kind}
-    return {"subresource": name, "responseKind": kind, "verbs": what.verbs}
+    kind = {"group": what.group, "version": what.version, "kind": what.kind}
+    return {
+        "subresource": name,
+        "responseKind": kind if what.kind else _response_kind(row),
+        "verbs": what.verbs,
+    }
 
 
 @cache

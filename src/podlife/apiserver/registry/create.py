@@ -78,6 +78,7 @@ def _make_ready(scope: RequestScope, obj: Object, asked_for: str, now: datetime)
     if strategy.has_generation:
         obj["metadata"]["generation"] = 1
     check_created(scope, obj)
+    strategy.canonicalize(obj)
     scope.warnings.extend(strategy.warnings(obj))
 
 

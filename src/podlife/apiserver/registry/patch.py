@@ -24,6 +24,7 @@ from podlife.apiserver.registry.request_body import (
     bad_request,
     check_name,
     check_size,
+    check_type,
     media_type,
     unsupported_media_type,
     why_not_convertible,
@@ -74,6 +75,8 @@ class Patch:
                 code=415,
                 reason="UnsupportedMediaType",
             )
+        if scope.resource.custom is not None and format_ not in (_JSON, _MERGE):
+            raise unsupported_media_type((_JSON, _MERGE, _APPLY[0]))
         if format_ not in (_JSON, _MERGE, _STRATEGIC):
             raise unsupported_media_type((_JSON, _MERGE, _STRATEGIC))
         if "force" in scope.request.query:
@@ -128,7 +131,7 @@ class Patch:
         directive = scope.request.query.get("fieldValidation") or "Warn"
         shown = dict(result) if directive == "Strict" else result
         try:
-            unknown = schema.check(api_version, kind, result)
+            unknown = check_type(scope.resource, api_version, kind, result)
         except schema.DecodeError as error:
             raise self._unreadable(result, str(error)) from None
         if directive == "Ignore":

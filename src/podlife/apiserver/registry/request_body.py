@@ -14,6 +14,7 @@ from podlife.api import protobuf, schema
 from podlife.api.codec import MOST_VALUES, Object, decode_object, has_too_many_values
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.worker_threads import run_in_thread
+from podlife.apiserver.resource import Resource
 from podlife.errors import ApiError
 from podlife.wire import Request
 
@@ -152,6 +153,13 @@ def unregistered(kind: str, api_version: str) -> str:
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
+def check_type(resource: Resource, api_version: str, kind: str, obj: Object) -> list[str]:
+    """`schema.check`, or that of the resource if the object is one of its own."""
+    if resource.check is not None and (kind, api_version) == (resource.kind, resource.api_version):
+        return resource.check(obj)
+    return schema.check(api_version, kind, obj)
+
+
 def check_shape(scope: RequestScope, obj: Any, kind: str, api_version: str, *, raw: bytes = b"") -> None:
     """Bring the object into the shape of its type, or raise 400; `fieldValidation` decides about unknown fields."""
     directive = scope.request.query.get("fieldValidation") or "Warn"
@@ -160,7 +168,7 @@ def check_shape(scope: RequestScope, obj: Any, kind: str, api_version: str, *, r
     try:
         # Duplicates are counted in the decoded body, before the check makes it canonical.
         complaints = schema.duplicate_fields(raw, obj) if is_json else []
-        complaints += schema.check(api_version, kind, obj)
+        complaints += check_type(scope.resource, api_version, kind, obj)
     except schema.DecodeError as error:
         raise bad_request(f"{prefix}{error}") from None
     if not complaints or directive == "Ignore":

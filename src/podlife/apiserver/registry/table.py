@@ -53,7 +53,9 @@ def convert_list(
     Raises ApiError with 406 if the metadata of one object was requested.
     """
     if to.kind == "PartialObjectMetadata":
-        raise _mismatch(f"you requested {to.kind}, but the requested object is a list (*{resource.kind}List)")
+        raise _mismatch(
+            f"you requested {to.kind}, but the requested object is a list (*{resource.list_kind})"
+        )
     if to.kind == "PartialObjectMetadataList":
         items = [_partial(value, to) for value in values]
         # kube-apiserver sends null for none, and clients expect it.
