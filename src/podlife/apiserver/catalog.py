@@ -49,16 +49,17 @@ class ResourceCatalog:
         self.group_versions = tuple(dict.fromkeys((row.group, row.version) for row in self.rows))
         """Every served group and version, once."""
         self._by_name = {(row.group, row.version, row.plural): row for row in reversed(self.rows)}
-        self._made: dict[object, Any] = {}
+        # Documents made from these rows. Work in a thread keeps the dictionary it began with.
+        self.documents: dict[object, Any] = {}
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_name.get((group, version, plural))
 
     def kept(self, key: object, make: Callable[[], T]) -> T:
         """What `make` returned for this key since the last change of the rows. Keys must be few."""
-        if key not in self._made:
-            self._made[key] = make()
-        made: T = self._made[key]
+        if key not in self.documents:
+            self.documents[key] = make()
+        made: T = self.documents[key]
         return made
 
 

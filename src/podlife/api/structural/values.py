@@ -99,6 +99,8 @@ class _Validation:
 
     def _invalid(self, result: _Result, path: str, value: Any, text: str) -> None:
         text = f"{path} in body {text}"
+        if isinstance(value, float) and _is_whole(value):
+            value = int(value)
         result.errors.setdefault(text, bad_value(self._at(path), "" if value is None else value, text))
 
     def _wrong_type(self, result: _Result, path: str, named: str, value: str) -> None:

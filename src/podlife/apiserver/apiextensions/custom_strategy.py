@@ -14,6 +14,7 @@ from podlife.api import schema as types
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value
 from podlife.api.names import check_label_key
+from podlife.api.patch import go_format
 from podlife.api.structural import (
     NEW,
     Budget,
@@ -26,7 +27,6 @@ from podlife.api.structural import (
     validate_value,
 )
 from podlife.apiserver.apiextensions.embedded import coerce_embedded, validate_embedded
-from podlife.apiserver.strategies.field_checks import value_at
 from podlife.apiserver.strategies.strategy import Strategy, keep_field
 from podlife.errors import ApiError, ForbiddenError
 
@@ -174,22 +174,47 @@ class CustomResourceStrategy(Strategy):
     def _scale_errors(self, obj: Object, *fields: str) -> list[FieldError]:
         errors: list[FieldError] = []
         for field in fields if self._version.scale is not None else ():
-            path = self._version.scale.get(field) or "" if self._version.scale else ""
-            value = value_at(obj, path) if path else None
-            if field == "labelSelectorPath":
-                if value is not None and not isinstance(value, str):
-                    detail = f"{path} accessor error: {_shown(value)} is of the type {_go_type(value)}, expected string"
-                    errors.append(bad_value(path, "", detail))
-            elif value is not None and type(value) is not int:
-                detail = (
-                    f"{path} accessor error: {_shown(value)} is of the type {_go_type(value)}, expected int64"
-                )
-                errors.append(bad_value(path, 0, detail))
-            elif value is not None and value < 0:
-                errors.append(bad_value(path, value, "should be a non-negative integer"))
-            elif value is not None and value > _LARGEST_INT32:
-                errors.append(bad_value(path, value, f"should be less than or equal to {_LARGEST_INT32}"))
+            path = (self._version.scale or {}).get(field)
+            if path:
+                is_text = field == "labelSelectorPath"
+                errors += _check_text_at(obj, path) if is_text else _check_number_at(obj, path)
         return errors
+
+
+def _check_number_at(obj: Object, path: str) -> list[FieldError]:
+    value, problem = _accessed(obj, path, int)
+    if problem:
+        return [bad_value(path, 0, problem)]
+    if value is not None and value < 0:
+        return [bad_value(path, value, "should be a non-negative integer")]
+    if value is not None and value > _LARGEST_INT32:
+        return [bad_value(path, value, f"should be less than or equal to {_LARGEST_INT32}")]
+    return []
+
+
+def _check_text_at(obj: Object, path: str) -> list[FieldError]:
+    _, problem = _accessed(obj, path, str)
+    return [bad_value(path, "", problem)] if problem else []
+
+
+def _accessed(obj: Object, path: str, wanted: type) -> tuple[Any, str]:
+    """The value at a path in dot notation, and what is wrong with the way to it, in Go's words."""
+    found: Any = obj
+    for name in path.removeprefix(".").split("."):
+        if found is None:
+            return None, ""
+        if not isinstance(found, dict):
+            return None, _no_access(path, found, "map[string]interface{}")
+        if name not in found:
+            return None, ""
+        found = found[name]
+    if type(found) is not wanted:
+        return None, _no_access(path, found, "int64" if wanted is int else "string")
+    return found, ""
+
+
+def _no_access(path: str, found: Any, wanted: str) -> str:
+    return f"{path} accessor error: {go_format(found)} is of the type {_go_type(found)}, expected {wanted}"
 
 
 class _Bounded:
@@ -208,9 +233,3 @@ class _Bounded:
 def _go_type(value: Any) -> str:
     names = {bool: "bool", str: "string", int: "int64", float: "float64", list: "[]interface {}"}
     return names.get(type(value), "map[string]interface {}")
-
-
-def _shown(value: Any) -> str:
-    from podlife.api.patch import go_format
-
-    return go_format(value)

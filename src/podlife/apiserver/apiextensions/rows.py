@@ -10,6 +10,7 @@ from podlife.api.codec import Object, encode
 from podlife.api.structural import Schema
 from podlife.apiserver.apiextensions.custom_strategy import CustomResourceStrategy, CustomResourceVersion
 from podlife.apiserver.apiextensions.json_path import Find, compile_path
+from podlife.apiserver.catalog import version_order
 from podlife.apiserver.printers import PLAIN
 from podlife.apiserver.printers.cells import since
 from podlife.apiserver.resource import Column, CustomResource, Printer, Resource
@@ -65,7 +66,7 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str)
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         strategy=CustomResourceStrategy(custom),
-        subresources=tuple(name for name in ("scale", "status") if subresources.get(name) is not None),
+        subresources=tuple(name for name in ("status", "scale") if subresources.get(name) is not None),
         selectable=dict(_selectable(version, custom)),
         printer=_printer(version),
         from_stored=None if is_stored_as_shown else custom.read,
@@ -85,8 +86,16 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str)
 def _deprecation(spec: Object, version: Object, names: Object) -> str:
     if not version.get("deprecated"):
         return ""
-    kind = f"{spec['group']}/{version['name']} {names['kind']}"
-    return version.get("deprecationWarning") or f"{kind} is deprecated"
+    if given := version.get("deprecationWarning"):
+        return str(given)
+    order = version_order(version["name"])
+    newer = [
+        each["name"]
+        for each in spec["versions"]
+        if each["served"] and not each.get("deprecated") and version_order(each["name"]) < order
+    ]
+    text = f"{spec['group']}/{version['name']} {names['kind']} is deprecated"
+    return f"{text}; use {spec['group']}/{min(newer, key=version_order)} {names['kind']}" if newer else text
 
 
 def _selectable(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -122,11 +122,16 @@ def _entries(catalog: ResourceCatalog, row: Resource) -> list[Object]:
     entry |= _other_names(row)
     if "list" in row.verbs:
         entry["storageVersionHash"] = _storage_version_hash(catalog, row)
-    return [entry, *(_subresource_entry(row, name) for name in sorted(row.subresources))]
+    return [entry, *(_subresource_entry(row, name) for name in _subresources(row))]
 
 
 def _verbs(row: Resource) -> tuple[str, ...]:
     return row.verbs if row.custom is None else row.custom.discovery_verbs
+
+
+def _subresources(row: Resource) -> Sequence[str]:
+    # Upstream sorts those of its own kinds.
+    return sorted(row.subresources) if row.custom is None else row.subresources
 
 
 def _response_kind(row: Resource) -> Object:
@@ -199,7 +204,7 @@ def _aggregated_resource(row: Resource) -> Object:
     }
     entry |= _other_names(row)
     if row.subresources:
-        entry["subresources"] = [_aggregated_subresource(row, name) for name in sorted(row.subresources)]
+        entry["subresources"] = [_aggregated_subresource(row, name) for name in _subresources(row)]
     return entry
 
 

@@ -120,10 +120,10 @@ class ApiHandler:
         if info is not None or not non_resource_urls.is_public(request.path):
             self._authorize(user, attributes, audit)
         if info is None:
-            return non_resource_urls.answer(request, self.registry, self.metrics)
+            return await non_resource_urls.answer(request, self.registry, self.metrics)
         resource = info.resource
         if resource is None:
-            raise _not_offered(info) or non_resource_urls.not_found()
+            raise _not_offered(info) or self._no_subresource(info) or non_resource_urls.not_found()
         request = await with_json(request)
         if audit is not None:
             audit.read(request)
@@ -137,7 +137,17 @@ class ApiHandler:
             info.name,
             info.subresource,
         )
+        if resource.custom is not None and resource.custom.warning:
+            scope.warnings.append(resource.custom.warning)
         return await self._run(scope)
+
+    def _no_subresource(self, info: request_info.RequestInfo) -> ApiError | None:
+        """As upstream says of a custom resource."""
+        resource = self.registry.catalog.find(info.group, info.version, info.plural)
+        if resource is None or resource.custom is None or not info.subresource:
+            return None
+        details = {"name": info.name, "group": info.group, "kind": info.plural}
+        return NotFoundError(f'{resource.key} "{info.name}" not found', details=details)
 
     def identify(self, request: Request) -> UserInfo:
         """Return the user that sends the request; raises UnauthorizedError. Called before the body has been read."""

@@ -21,12 +21,12 @@ def is_public(path: str) -> bool:
     return path.rstrip("/") in _HEALTH
 
 
-def answer(request: Request, registry: Registry, metrics: ApiServerMetrics) -> Response:
+async def answer(request: Request, registry: Registry, metrics: ApiServerMetrics) -> Response:
     path = request.path.rstrip("/") or "/"
     if request.method not in ("GET", "HEAD"):
         raise not_allowed()
     if path.startswith("/openapi/"):
-        return openapi.answer(request)
+        return await openapi.answer(request, registry.catalog)
     if path.startswith("/api"):
         return _discovery(request, path, registry.catalog)
     match path:

@@ -43,7 +43,7 @@ async def _apply(scope: RequestScope, change: Transform, *, dry_run: bool) -> Re
     def transform(old: Object) -> Object:
         after = change(_scale_of(scope, old))
         replicas = after.get("spec", {}).get("replicas", 0)
-        if replicas < 0:
+        if replicas < 0 and scope.resource.custom is None:
             errors = [bad_value("spec.replicas", replicas, "must be greater than or equal to 0")]
             raise invalid(_KIND, "autoscaling", scope.name, errors)
         found = old["metadata"]["uid"]
@@ -51,7 +51,11 @@ async def _apply(scope: RequestScope, change: Transform, *, dry_run: bool) -> Re
             raise scope.precondition_failed("UID", uid, found)
         obj = deepcopy(old)
         _set_replicas(scope.resource, obj, replicas)
-        obj["metadata"]["resourceVersion"] = after.get("metadata", {}).get("resourceVersion", "")
+        given = after.get("metadata", {}).get("resourceVersion", "")
+        # A custom resource needs one for an update, its scale does not.
+        obj["metadata"]["resourceVersion"] = given or (
+            scope.resource.custom and old["metadata"]["resourceVersion"]
+        )
         return obj
 
     async with scope.registry.store.locked(scope.key):

@@ -428,13 +428,10 @@ INSTANCES.post(
     widget("two", {"size": "large", "ports": [{"port": 1}, {"port": 1, "protocol": "UDP"}], "nested": None}),
 )
 INSTANCES.post("no-spec", W, widget("three"))
-INSTANCES.post("generated", W, {"metadata": {"generateName": "made-"}, "spec": {}}, random="made-[a-z0-9]{5}")
-INSTANCES.post("status-is-dropped", W, widget("four", {"replicas": 2}, status={"phase": "On"}))
-INSTANCES.post("nulls", W, widget("five", {"count": None, "maybe": None, "size": None}))
+INSTANCES.post("no-kind", W, {"metadata": {"name": "none"}, "spec": {}}, 400)
+INSTANCES.post("no-version", W, {"kind": "Widget", "metadata": {"name": "none"}, "spec": {}}, 400)
 INSTANCES.post(
-    "pruned",
-    W,
-    widget("six", {"what": 1, "any": {"x": {"y": 1}}, "half": {"known": {"b": 1}, "z": 1}}, other=1),
+    "generated", W, {**widget("", {}), "metadata": {"generateName": "made-"}}, random="made-[a-z0-9]{5}"
 )
 INSTANCES.post(
     "pruned-strict",
@@ -449,16 +446,22 @@ INSTANCES.post(
 INSTANCES.post(
     "duplicate-fields",
     W + "?fieldValidation=Strict",
-    '{"metadata":{"name":"eight"},"spec":{"count":1,"count":2}}',
+    '{"apiVersion":"diff.example.com/v1","kind":"Widget","metadata":{"name":"eight"},"spec":{"count":1,"count":2}}',
     400,
 )
-INSTANCES.post("duplicate-warned", W, '{"metadata":{"name":"eight"},"spec":{"count":1,"count":2}}')
-INSTANCES.post("yaml", W, "metadata: {name: nine}\nspec: {size: large}\n", headers=YAML)
 INSTANCES.post(
-    "protobuf", W, b"k8s\x00", 415, headers={"Content-Type": "application/vnd.kubernetes.protobuf"}
+    "duplicate-warned",
+    W,
+    '{"apiVersion":"diff.example.com/v1","kind":"Widget","metadata":{"name":"eight"},"spec":{"count":1,"count":2}}',
 )
-INSTANCES.post("wrong-kind", W, {**widget("x", {}), "kind": "Other"}, 400)
-INSTANCES.post("wrong-version", W, {**widget("x", {}), "apiVersion": f"{GROUP}/v2"}, 400)
+INSTANCES.post(
+    "yaml",
+    W,
+    "apiVersion: diff.example.com/v1\nkind: Widget\nmetadata: {name: nine}\nspec: {size: large}\n",
+    headers=YAML,
+)
+INSTANCES.post("wrong-kind", W, {**widget("x", {}), "kind": "Other"}, 422)
+INSTANCES.post("wrong-version", W, {**widget("x"), "apiVersion": f"{GROUP}/v2"}, 400)
 INSTANCES.post("bad-name", W, widget("Bad_Name", {}), 422)
 INSTANCES.post("bad-metadata", W, {**widget("x", {}), "metadata": {"name": "x", "labels": {"a": 1}}}, 400)
 INSTANCES.post("metadata-list", W, {**widget("x", {}), "metadata": []}, 400)
@@ -558,7 +561,7 @@ INSTANCES.patch("merge-invalid", "merge", f"{W}/one", {"spec": {"count": 99}}, 4
 INSTANCES.patch("merge-unknown", "merge", f"{W}/one?fieldValidation=Strict", {"spec": {"what": 1}}, 422)
 INSTANCES.patch("merge-warned", "merge", f"{W}/one", {"spec": {"what": 1}})
 INSTANCES.patch("merge-name", "merge", f"{W}/one", {"metadata": {"name": "two"}}, 400)
-INSTANCES.patch("merge-kind", "merge", f"{W}/one", {"kind": "Other"}, 400)
+INSTANCES.patch("merge-kind", "merge", f"{W}/one", {"kind": "Other"}, 422)
 INSTANCES.patch("json", "json", f"{W}/one", [{"op": "add", "path": "/spec/count", "value": 2}])
 INSTANCES.patch(
     "json-test-fails", "json", f"{W}/one", [{"op": "test", "path": "/spec/count", "value": 5}], 422
@@ -624,6 +627,7 @@ offer(
         version(_v1, deprecated=True, storage=False),
         version(_v2, "v2", deprecated=True, deprecationWarning="use v3"),
         version(_v2, "v3alpha1", served=False, storage=False),
+        version(_v2, "v1beta1", deprecated=True, storage=False),
         scope="Cluster",
     ),
 )
@@ -639,3 +643,11 @@ VERSIONS.get("not-served", f"/apis/{GROUP}/v3alpha1/gadgets", 404, pick=lambda b
 VERSIONS.get("table", G2, headers=TABLE)
 VERSIONS.get("group", f"/apis/{GROUP}", pick=lambda body: list(body["versions"]))
 VERSIONS.watch("watch", G1)
+VERSIONS.patch(
+    "undeprecate",
+    "json",
+    f"{CRDS}/gadgets.{GROUP}",
+    [{"op": "replace", "path": "/spec/versions/0/deprecated", "value": False}],
+    pick=_by_type,
+)
+VERSIONS.get("recommends", f"/apis/{GROUP}/v1beta1/gadgets/g1")
