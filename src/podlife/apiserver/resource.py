@@ -46,6 +46,8 @@ class CustomResource:
     discovery_verbs: tuple[str, ...]
     # The schema as the definition has it (JSONSchemaProps).
     props: Object
+    # Of the definition: counts changes of its spec.
+    generation: int = 0
     # Paths of the scale subresource.
     scale: Object | None = None
     # Sent with every response of a deprecated version.

@@ -39,6 +39,7 @@ def test_groups_come_in_the_order_of_the_real_server() -> None:
         ("batch", "v1"),
         ("certificates.k8s.io", "v1"),
         ("policy", "v1"),
+        ("apiextensions.k8s.io", "v1"),
         ("coordination.k8s.io", "v1"),
     )
 

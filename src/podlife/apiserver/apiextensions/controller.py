@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from podlife.api.codec import Object, decode_object
+from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.apiextensions.conditions import settle
 from podlife.apiserver.apiextensions.rows import rows_of
 from podlife.apiserver.authn import CONTROLLERS
@@ -46,6 +46,8 @@ class CustomResourceDefinitionController:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._terminating: set[str] = set()
+        # What the rows of each definition were made from.
+        self._served: dict[str, object] = {}
 
     async def run(self) -> None:
         store = self._registry.store
@@ -92,15 +94,18 @@ class CustomResourceDefinitionController:
         async with registry.store.locked(_key(name)):
             record = registry.store.get(_key(name))
             if record is None:
+                self._served.pop(name, None)
                 registry.catalog.set_rows(name, ())
                 return
             old, new = decode_object(record.value), decode_object(record.value)
             settle(new, self._others(new), registry.clock.now())
-            if is_large(record.value):
-                rows = await run_in_thread(lambda: rows_of(new))
-            else:
-                rows = rows_of(new)
-            registry.catalog.set_rows(name, rows)
+            if self._served.get(name) != (content := _content(new)):
+                if is_large(record.value):
+                    rows = await run_in_thread(lambda: rows_of(new))
+                else:
+                    rows = rows_of(new)
+                registry.catalog.set_rows(name, rows)
+                self._served[name] = content
             await commit_change(registry, record, new, old, dry_run=False)
 
     def _others(self, crd: Object) -> list[Object]:
@@ -164,6 +169,13 @@ class CustomResourceDefinitionController:
                 old, new = decode_object(record.value), decode_object(record.value)
                 change(new)
                 await commit_change(self._registry, record, new, old, dry_run=False)
+
+
+def _content(crd: Object) -> object:
+    """What the rows of a definition depend on."""
+    meta, names = crd["metadata"], crd["status"].get("acceptedNames")
+    conditions = [has_condition(crd, kind) for kind in ("NamesAccepted", "Established", "Terminating")]
+    return meta["uid"], meta.get("generation"), encode(names), *conditions
 
 
 def _progress(registry: Registry) -> Callable[[Object], None]:

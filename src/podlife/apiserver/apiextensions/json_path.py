@@ -16,7 +16,7 @@ _Step = Callable[[Iterable[Any]], Iterator[Any]]
 
 _MOST_STEPS = 64
 _MOST_FOUND = 10_000
-_FIELD = re.compile(r"\.?(?:([^.\[\]{}()'\"?@*\s]|\\.)+)")
+_FIELD = re.compile(r"\.?(?:\\.|[^.\[\]{}()'\"?@*\s\\])+")
 _BRACKET = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(-?[0-9]+)|(-?[0-9]*):(-?[0-9]*)(?::([0-9]+))?|(\*))\]")
 _FILTER = re.compile(r"\[\?\(\s*@((?:[^=!<>()]|\\.)*?)\s*(?:(==|!=|<=|>=|<|>)\s*([^()]+?))?\s*\)\]")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {

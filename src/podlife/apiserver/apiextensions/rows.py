@@ -77,6 +77,7 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str)
             storage_version=storage,
             discovery_verbs=_VERBS_OF_TERMINATING if is_terminating else _VERBS,
             props=_props(version),
+            generation=crd["metadata"].get("generation", 0),
             scale=subresources.get("scale"),
             warning=_deprecation(spec, version, names),
         ),

@@ -413,7 +413,7 @@ offer(
 )
 
 
-def widget(name: str, spec: Object | None = None, **more: Any) -> Object:
+def widget(name: str, spec: Any = None, **more: Any) -> Object:
     return of(f"{GROUP}/v1", "Widget", name, **({"spec": spec} if spec is not None else {}), **more)
 
 
@@ -523,7 +523,7 @@ for _name, _spec in {
     "not": {"never": "x"},
     "negative-replicas": {"replicas": -1},
 }.items():
-    INSTANCES.post(f"invalid-{_name}", W, widget("bad", {"spec": _spec}["spec"]), 422, unordered=True)
+    INSTANCES.post(f"invalid-{_name}", W, widget("bad", _spec), 422, unordered=True)
 INSTANCES.post(
     "embedded-metadata",
     W,
