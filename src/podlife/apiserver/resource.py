@@ -50,6 +50,8 @@ class CustomResource:
     generation: int = 0
     # Paths of the scale subresource.
     scale: Object | None = None
+    # Why no request for this version can be answered.
+    refusal: str = ""
     # Sent with every response of a deprecated version.
     warning: str = ""
 

@@ -235,3 +235,18 @@ async def test_openapi_has_the_schema_of_a_custom_resource_while_it_is_served() 
         assert definitions["com.example.v1.Widget"]["properties"]["spec"] == spec
         await server.ask("DELETE", f"{CRDS}/widgets.{GROUP}")
         await until(lambda: server.is_gone(path))
+
+
+@virtual_time
+async def test_version_that_only_a_webhook_can_convert_is_refused() -> None:
+    crd = definition()
+    old = {**crd["spec"]["versions"][0], "name": "v1beta1", "storage": False}
+    crd["spec"]["versions"].append(old)
+    webhook = {"clientConfig": {"url": "https://127.0.0.1:1/"}, "conversionReviewVersions": ["v1"]}
+    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    async with Server() as server:
+        await server.offer(crd)
+        assert (await server.ask("POST", WIDGETS, widget("a")))[0] == 201
+        code, refused = await server.ask("GET", WIDGETS.replace("v1", "v1beta1"))
+        assert code == 500
+        assert "conversion webhook for example.com/v1beta1, Kind=Widget failed" in refused["message"]

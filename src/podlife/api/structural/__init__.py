@@ -9,7 +9,7 @@ bounded, because both the schema and the value come from a tenant.
 from __future__ import annotations
 
 from podlife.api.structural.defaults import check_schema
-from podlife.api.structural.fields import Budget, TooExpensiveError, default, drop_nulls, prune
+from podlife.api.structural.fields import Budget, TooExpensiveError, default, drop_nulls, prune, whole_numbers
 from podlife.api.structural.formats import is_checked_format
 from podlife.api.structural.lists import validate_lists
 from podlife.api.structural.props import Props, decode_props, every_schema
@@ -32,4 +32,5 @@ __all__ = [
     "prune",
     "validate_lists",
     "validate_value",
+    "whole_numbers",
 ]

@@ -14,6 +14,8 @@ from podlife.api.structural.schema import ABSENT, Schema
 
 _META = frozenset({"apiVersion", "kind", "metadata"})
 _MOST_UNKNOWN = 100
+# Larger ones are written with an exponent.
+_LARGEST_WHOLE = 1e21
 
 
 class TooExpensiveError(ValueError):
@@ -125,6 +127,16 @@ def drop_nulls(value: Any, schema: Schema | None) -> None:
         for item in value:
             if isinstance(item, dict | list):
                 drop_nulls(item, schema.items)
+
+
+def whole_numbers(value: Any) -> None:
+    """Make 1.0 the integer that Go writes for it."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        if isinstance(item, dict | list):
+            whole_numbers(item)
+        elif type(item) is float and item.is_integer() and abs(item) < _LARGEST_WHOLE:
+            value[key] = int(item)
 
 
 def default(value: Any, schema: Schema | None, budget: Budget) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.apiextensions.conditions import settle
@@ -108,14 +108,14 @@ class CustomResourceDefinitionController:
                 self._served[name] = content
             await commit_change(registry, record, new, old, dry_run=False)
 
-    def _others(self, crd: Object) -> list[Object]:
+    def _others(self, crd: Object) -> Iterator[Object]:
         group = f".{crd['spec']['group']}"
         name = crd["metadata"]["name"]
-        return [
+        return (
             decode_object(record.value)
             for record in self._registry.store.list(_DEFINITIONS)
             if record.key.name.endswith(group) and record.key.name != name
-        ]
+        )
 
     async def _terminate(self, name: str) -> None:
         pause = _FIRST_PAUSE_SECONDS

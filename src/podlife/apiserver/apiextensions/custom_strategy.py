@@ -25,6 +25,7 @@ from podlife.api.structural import (
     prune,
     validate_lists,
     validate_value,
+    whole_numbers,
 )
 from podlife.apiserver.apiextensions.embedded import coerce_embedded, validate_embedded
 from podlife.apiserver.strategies.strategy import Strategy, keep_field
@@ -56,6 +57,7 @@ class CustomResourceVersion:
             unknown = self._check_metadata(obj)
             paths = prune(obj, self.schema, is_resource=True)
             drop_nulls(obj, self.schema)
+            whole_numbers(obj)
             paths += coerce_embedded(obj, self.schema)
         except RecursionError:
             raise types.DecodeError("exceeded max depth") from None

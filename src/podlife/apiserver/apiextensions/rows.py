@@ -79,9 +79,18 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str)
             props=_props(version),
             generation=crd["metadata"].get("generation", 0),
             scale=subresources.get("scale"),
+            refusal=_refusal(spec, version, names),
             warning=_deprecation(spec, version, names),
         ),
     )
+
+
+def _refusal(spec: Object, version: Object, names: Object) -> str:
+    """Objects cannot be converted to and from a version that only a webhook knows how to convert."""
+    if version["storage"] or spec["conversion"]["strategy"] != "Webhook":
+        return ""
+    kind = f"{spec['group']}/{version['name']}, Kind={names['kind']}"
+    return f"conversion webhook for {kind} failed: this server does not call conversion webhooks"
 
 
 def _deprecation(spec: Object, version: Object, names: Object) -> str:

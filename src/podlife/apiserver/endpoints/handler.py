@@ -137,8 +137,10 @@ class ApiHandler:
             info.name,
             info.subresource,
         )
-        if resource.custom is not None and resource.custom.warning:
-            scope.warnings.append(resource.custom.warning)
+        if resource.custom is not None:
+            if resource.custom.refusal:
+                raise ApiError(f"Internal error occurred: {resource.custom.refusal}")
+            scope.warnings.extend(filter(None, [resource.custom.warning]))
         return await self._run(scope)
 
     def _no_subresource(self, info: request_info.RequestInfo) -> ApiError | None:

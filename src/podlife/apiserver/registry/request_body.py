@@ -134,17 +134,16 @@ def read_typed(scope: RequestScope, kind: str, api_version: str, *, also: tuple[
 def _check_custom_type(scope: RequestScope, obj: Object) -> None:
     """A custom resource says what it is; nothing else tells the versions of its kind apart."""
     resource = scope.resource
-    for field, name in (("kind", "Kind"), ("apiVersion", "apiVersion")):
-        if not obj.get(field):
-            text = scope.request.body.decode()
-            cut = f"{text[:_SUMMARY]} ..." if len(text) > _SUMMARY else text
-            raise bad_request(
-                f"the object provided is unrecognized (must be of type {resource.kind}): "
-                f"Object '{name}' is missing in '{excerpt(text, _LONGEST_BODY_SHOWN)}' ({cut})"
-            )
-    if obj["apiVersion"] != resource.api_version:
+    if not obj.get("kind"):
+        text = scope.request.body.decode()
+        cut = f"{text[:_SUMMARY]} ..." if len(text) > _SUMMARY else text
         raise bad_request(
-            f"the API version in the data ({obj['apiVersion']}) does not match the expected API version "
+            f"the object provided is unrecognized (must be of type {resource.kind}): "
+            f"Object 'Kind' is missing in '{excerpt(text, _LONGEST_BODY_SHOWN)}' ({cut})"
+        )
+    if (given := obj.get("apiVersion") or "") != resource.api_version:
+        raise bad_request(
+            f"the API version in the data ({given}) does not match the expected API version "
             f"({resource.api_version})"
         )
     metadata = obj.get("metadata")

@@ -433,6 +433,13 @@ INSTANCES.post("no-version", W, {"kind": "Widget", "metadata": {"name": "none"},
 INSTANCES.post(
     "generated", W, {**widget("", {}), "metadata": {"generateName": "made-"}}, random="made-[a-z0-9]{5}"
 )
+INSTANCES.post("status-is-dropped", W, widget("four", {"replicas": 2}, status={"phase": "On"}))
+INSTANCES.post("nulls", W, widget("five", {"count": None, "maybe": None, "size": None}))
+INSTANCES.post(
+    "pruned",
+    W,
+    widget("six", {"what": 1, "any": {"x": {"y": 1}}, "half": {"known": {"b": 1}, "z": 1}}, other=1),
+)
 INSTANCES.post(
     "pruned-strict",
     W + "?fieldValidation=Strict",
