@@ -34,7 +34,7 @@ class Pattern(Protocol):
 def compile_pattern(text: str) -> Pattern:
     """Compile a pattern; raises ValueError in the words of Go's regexp package."""
     # Imported with the first pattern: most servers have none.
-    import re2  # type: ignore[import-untyped] # has no type information
+    import re2
 
     options = re2.Options()
     options.max_mem = _MOST_BYTES

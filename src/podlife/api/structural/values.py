@@ -305,7 +305,7 @@ def _go_number(value: float) -> str:
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """Equality of JSON values: Python's, but that a bool is no number."""
+    """Equality of JSON values: Python's, except that a bool never equals a number."""
     if isinstance(value, bool) or isinstance(other, bool):
         return value is other
     return bool(value == other)
