@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from podlife.api.codec import encode
+import msgspec
+
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, duplicate
 from podlife.api.structural.schema import Schema
 
@@ -38,7 +39,7 @@ def _repeated(values: list[Any]) -> Iterator[int]:
     seen: dict[Hashable, int] = {}
     for index, value in enumerate(values):
         # As JSON: 1 and true are different values.
-        key = encode(dict(sorted(value.items())) if isinstance(value, dict) else value)
+        key = msgspec.json.encode(value, order="sorted")
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 2:
             yield index

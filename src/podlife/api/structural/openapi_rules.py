@@ -146,27 +146,30 @@ def _map_list(items: Any, keys: list[str], path: str) -> FieldErrors:
         yield bad_value(f"{path}.items.type", items.get("type", ""), detail)
         return
     at = f"{path}.x-kubernetes-list-map-keys"
-    for index, key in enumerate(keys):
+    seen: set[str] = set()
+    for key in keys:
         found = items.get("properties", {}).get(key)
         if found is None:
             yield bad_value(at, keys, "entries must all be names of item properties")
         elif found.get("type") in ("array", "object"):
             detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield bad_value(f"{path}.items.properties[{key}].type", "object", detail)
-        if key in keys[:index]:
+        if key in seen:
             yield bad_value(at, keys, "must not contain duplicate entries")
+        seen.add(key)
 
 
 def _key_rules(list_type: str, items: Props, keys: list[str], path: str) -> FieldErrors:
     if items.get("nullable"):
         detail = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
         yield forbidden(f"{path}.items.nullable", detail)
+    needed = set(items.get("required", ()))
     for key in keys if list_type == "map" else ():
         found = items.get("properties", {}).get(key)
         if found is None:
             continue
         at = f"{path}.items.properties[{key}]"
-        if key not in items.get("required", ()) and "default" not in found:
+        if key not in needed and "default" not in found:
             detail = f"{_IS_KEY}, so it must have a default or be a required property"
             yield required(f"{at}.default", detail)
         if found.get("nullable"):

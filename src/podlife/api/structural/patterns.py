@@ -1,14 +1,17 @@
 """Patterns of schemas: regular expressions of Go, matched in linear time by the RE2 library (ADR 18).
 
-Python's own engine backtracks, and a tenant chooses both the pattern and the text.
+Python's own engine backtracks, and a tenant chooses both the pattern and the text. The time is still the product of the
+text's length and the pattern's size (`programsize`): callers count it.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Protocol
 
-_MOST_BYTES = 8 << 20
+# Of memory for one pattern; some 10,000 instructions.
+_MOST_BYTES = 256 << 10
 # RE2's words for an error, and Go's.
 _GO_WORDS = {
     "missing ]": "missing closing ]",
@@ -28,9 +31,13 @@ class Pattern(Protocol):
     @property
     def pattern(self) -> str: ...
 
+    @property
+    def programsize(self) -> int: ...
+
     def search(self, text: str) -> object | None: ...
 
 
+@lru_cache(maxsize=1024)
 def compile_pattern(text: str) -> Pattern:
     """Compile a pattern; raises ValueError in the words of Go's regexp package."""
     # Imported with the first pattern: most servers have none.

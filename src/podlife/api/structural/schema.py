@@ -51,6 +51,7 @@ class Schema:
         "required",
         "rules",
         "types",
+        "weight",
     )
 
     def __init__(self, props: Props) -> None:
@@ -105,6 +106,12 @@ class Schema:
         self.has_defaults: bool = self.default is not ABSENT or any(
             part and part.has_defaults for part in parts
         )
+
+        parts += [*self.all_of, *self.any_of, *self.one_of, self.not_]
+        # About how many steps it takes to validate a small value.
+        size = self.pattern.programsize // 16 if self.pattern is not None else 0
+        own = 1 + len(self.required) + len(self.enum) + size
+        self.weight: int = own + sum(part.weight for part in parts if part is not None)
 
     def field(self, name: str) -> Schema | None:
         """The schema of a field of an object."""

@@ -34,6 +34,8 @@ from podlife.errors import ApiError, ForbiddenError
 Rules = Callable[[Object, Object | None], list[FieldError]]
 
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
+# Weight of a schema above which objects are checked off the event loop.
+_COSTLY = 1_000
 _LARGEST_INT32 = 2**31 - 1
 
 
@@ -89,6 +91,7 @@ class CustomResourceStrategy(Strategy):
         self._version = version
         self._rules = rules
         self.has_status = version.has_status
+        self.is_costly = version.schema.weight > _COSTLY
 
     def default(self, obj: Object) -> None:
         with _Bounded():

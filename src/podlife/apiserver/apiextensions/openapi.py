@@ -181,7 +181,7 @@ def _published(props: Mapping[str, Any], *, v2: bool) -> Object:
 def _reduce(schema: Object) -> None:
     for field in _JUNCTORS:
         schema.pop(field, None)
-    nullable = [name for name, each in schema.get("properties", {}).items() if each.get("nullable")]
+    nullable = {name for name, each in schema.get("properties", {}).items() if each.get("nullable")}
     kept = [name for name in schema.pop("required", ()) if name not in nullable]
     if kept:
         schema["required"] = kept

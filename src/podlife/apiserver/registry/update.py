@@ -72,7 +72,7 @@ async def apply_change(
     `may_grow` says that the result can be large though neither the object nor the request is. The caller holds the
     lock of the key.
     """
-    if may_grow or is_large(scope.request.body, record.value):
+    if may_grow or scope.strategy.is_costly or is_large(scope.request.body, record.value):
         new, old = await run_in_thread(lambda: _bounded_change(scope, record, transform))
     else:
         new, old = _changed(scope, record, transform)

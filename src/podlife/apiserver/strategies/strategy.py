@@ -45,6 +45,8 @@ class Strategy:
     orphans_by_default = False
     # A finalizer without a domain is an error.
     qualified_finalizers = True
+    # Even a small object takes long to check: a worker thread does it.
+    is_costly = False
     # Warning for a delete without a propagation policy.
     deletion_warning = ""
 

@@ -102,6 +102,14 @@ def test_bad_pattern_is_told_in_the_words_of_go(pattern: str, error: str) -> Non
     assert str(caught.value) == error
 
 
+def test_patterns_are_bounded_together() -> None:
+    fields = {f"f{number}": {**STRING, "pattern": f"{number}" * 10} for number in range(1_000)}
+    found = check_schema({"type": "object", "properties": fields}, "s")
+    assert [str(error) for error in found] == [
+        's: Invalid value: "": all patterns together may have at most 16384 characters'
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [

@@ -100,6 +100,11 @@ def test_pattern_that_would_backtrack_for_ever_is_matched_at_once() -> None:
     assert len(errors({**STRING, "pattern": "^(a+)+$"}, "a" * 50_000 + "b")) == 1
 
 
+def test_large_pattern_for_a_long_text_is_bounded() -> None:
+    with pytest.raises(TooExpensiveError):
+        errors({**STRING, "pattern": "[ab]*a" + "[ab]{1000}" * 5}, "ab" * 50_000)
+
+
 def test_small_object_for_a_large_schema_is_bounded() -> None:
     item = {"type": "object", "required": [str(number) for number in range(3_000)]}
     with pytest.raises(TooExpensiveError):

@@ -357,10 +357,12 @@ def _webhook(webhook: Object, path: str) -> FieldErrors:
     at = f"{path}.conversionReviewVersions"
     if not versions:
         yield required(at)
+    seen: set[str] = set()
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if version in seen:
             yield bad_value(f"{at}[{index}]", version, "duplicate version")
             continue
+        seen.add(version)
         for problem in check_dns_label_1035(version):
             yield bad_value(f"{at}[{index}]", version, problem)
     if versions and not set(versions) & set(_REVIEW_VERSIONS):
