@@ -250,3 +250,11 @@ async def test_version_that_only_a_webhook_can_convert_is_refused() -> None:
         code, refused = await server.ask("GET", WIDGETS.replace("v1", "v1beta1"))
         assert code == 500
         assert "conversion webhook for example.com/v1beta1, Kind=Widget failed" in refused["message"]
+
+
+@virtual_time
+async def test_whole_number_is_stored_as_go_writes_it() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        _, made = await server.ask("POST", WIDGETS, widget("a", spec={"x": 1.0, "y": [2.5, 3.0]}))
+        assert json.dumps(made["spec"]) == '{"x": 1, "y": [2.5, 3]}'

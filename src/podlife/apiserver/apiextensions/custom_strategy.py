@@ -59,7 +59,6 @@ class CustomResourceVersion:
             unknown = self._check_metadata(obj)
             paths = prune(obj, self.schema, is_resource=True)
             drop_nulls(obj, self.schema)
-            whole_numbers(obj)
             paths += coerce_embedded(obj, self.schema)
         except RecursionError:
             raise types.DecodeError("exceeded max depth") from None
@@ -159,6 +158,7 @@ class CustomResourceStrategy(Strategy):
         return [] if self._rules is None else self._rules(obj, old)
 
     def canonicalize(self, obj: Object) -> None:
+        whole_numbers(obj)
         if self._version.stored is not self._version.schema:
             prune(obj, self._version.stored, is_resource=True)
             drop_nulls(obj, self._version.stored)

@@ -53,9 +53,8 @@ async def _apply(scope: RequestScope, change: Transform, *, dry_run: bool) -> Re
         _set_replicas(scope.resource, obj, replicas)
         given = after.get("metadata", {}).get("resourceVersion", "")
         # A custom resource needs one for an update, its scale does not.
-        obj["metadata"]["resourceVersion"] = given or (
-            scope.resource.custom and old["metadata"]["resourceVersion"]
-        )
+        unconditional = "" if scope.resource.custom is None else old["metadata"]["resourceVersion"]
+        obj["metadata"]["resourceVersion"] = given or unconditional
         return obj
 
     async with scope.registry.store.locked(scope.key):
