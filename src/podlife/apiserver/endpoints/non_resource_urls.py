@@ -5,6 +5,7 @@ from __future__ import annotations
 from podlife.api.codec import Object, encode
 from podlife.apiserver.endpoints import discovery, openapi
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
+from podlife.apiserver.registry.negotiation import negotiate
 from podlife.apiserver.resource_table import group_versions
 from podlife.apiserver.storage import Store
 from podlife.errors import ApiError, NotFoundError
@@ -70,7 +71,8 @@ def _discovery(request: Request, path: str) -> Response:
     body = _legacy_discovery(request, path)
     if body is None:
         raise not_found()
-    return Response(body=encode(body))
+    to = negotiate(accept, has_tables=False, has_metadata=False)
+    return Response(body=to.finish(encode(body)), content_type=to.media_type)
 
 
 def _legacy_discovery(request: Request, path: str) -> Object | None:
