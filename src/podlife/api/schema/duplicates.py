@@ -17,7 +17,7 @@ from podlife.api.excerpt import excerpt_json
 
 _MOST = 100
 # Complaints beyond this number stay unordered: each is looked for among the keys on its way.
-_MOST_ORDERED = 200
+_MOST_ORDERED = 30
 _LONGEST_PATH = 4 * 1024
 
 
