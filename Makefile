@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check lint types test-real real-parts bench chaos crash soak-ui extremes fuzz cover lock schema cri-table clean
+.PHONY: help up test check lint types test-real real-parts bench chaos crash soak-ui extremes fuzz conformance-api cover lock schema cri-table clean
 
 help: ## list these targets
 	@if [ -t 1 ]; then on='\033[1m' off='\033[0m'; fi; \
@@ -66,6 +66,9 @@ real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once p
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
 	# With the unit tests that need a library of the real group.
 	$(PYTEST) -q tests/real tests/soak tests/unit/client/test_credentials.py tests/unit/kubelet/runtimes/containerd
+
+conformance-api: $(REAL) ## the chapter sig-api-machinery of Kubernetes' conformance suite (ARGS="--focus Namespaces" for a part)
+	$(BIN)/python -m tests.real.conformance $(ARGS)
 
 chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under virtual time
 	PODLIFE_CHAOS_SEEDS=$${PODLIFE_CHAOS_SEEDS:-1000} $(PYTEST) -q -n auto --maxprocesses 4 tests/component/chaos

@@ -29,6 +29,7 @@ __all__ = ["PARTS", "PartsError", "cache_folder", "find", "prepare"]
 MODULE = Path(__file__).parent / "real-parts"
 ETCD_MODULE = MODULE / "etcd"
 KWOK_MODULE = MODULE / "kwok"
+CONFORMANCE_MODULE = MODULE / "conformance"
 # Programs of Debian's packages, and where they lie in them. Those of CNI have names that others have on PATH, and a
 # busybox that is not static cannot stand alone in an image: these are never taken from there.
 DEBIAN = {
@@ -41,6 +42,9 @@ DEBIAN = {
     "cni-loopback": ("containernetworking-plugins", "usr/lib/cni/loopback"),
     "busybox-static": ("busybox-static", "bin/busybox"),
 }
+# Kubernetes' conformance suite, its runner, and programs of its images: made only on request, since the suite takes 10
+# minutes of two cores.
+CONFORMANCE = ("e2e.test", "ginkgo", "agnhost", "sample-apiserver")
 KUBERNETES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 BROWSER = "chromium"
 PARTS = (*KUBERNETES, *DEBIAN, BROWSER)
@@ -71,13 +75,14 @@ def cache_folder() -> Path:
 
 
 def _folder_of(part: str) -> Path:
-    """kwok and Debian's programs have folders of their own: a new one of them builds nothing else anew."""
+    """The suite, kwok and Debian's programs have folders of their own: a new one of them builds nothing else anew."""
     if part in DEBIAN:
         return cache_folder().parent.parent / f"debian-{platform.machine()}" / "bin"
-    if part != "kwok":
+    if part != "kwok" and part not in CONFORMANCE:
         return cache_folder()
-    locks = b"".join((KWOK_MODULE / name).read_bytes() for name in ("go.mod", "go.sum"))
-    key = f"kwok-{platform.machine()}-{hashlib.sha256(locks).hexdigest()[:12]}"
+    module = _module_of(part)
+    locks = b"".join((module / name).read_bytes() for name in ("go.mod", "go.sum"))
+    key = f"{module.name}-{platform.machine()}-{hashlib.sha256(locks).hexdigest()[:12]}"
     return cache_folder().parent.parent / key / "bin"
 
 
@@ -87,7 +92,7 @@ def find(part: str) -> Path | None:
         chosen = Path(assets) / part
         if os.access(chosen, os.X_OK):
             return chosen
-    if (on_path := shutil.which(part)) is not None and _is_recent(part, on_path):
+    if part not in CONFORMANCE and (on_path := shutil.which(part)) is not None and _is_recent(part, on_path):
         return Path(on_path)
     cached = _folder_of(part) / part
     return cached if os.access(cached, os.X_OK) else None
@@ -198,10 +203,14 @@ def _build(part: str, scratch: Path) -> Path:
             f"{part} is missing and there is no Go to build it: install Go, or set KUBEBUILDER_ASSETS"
         )
     _say(f"building {part} from source; the first of them takes some minutes")
-    module = {"etcd": ETCD_MODULE, "kwok": KWOK_MODULE}.get(part, MODULE)
-    if failure := _run(build_command(part, scratch / part), cwd=module, seconds=BUILD_SECONDS):
+    if failure := _run(build_command(part, scratch / part), cwd=_module_of(part), seconds=BUILD_SECONDS):
         raise PartsError(f"go could not build {part}: {failure}")
     return scratch / part
+
+
+def _module_of(part: str) -> Path:
+    modules = {"etcd": ETCD_MODULE, "kwok": KWOK_MODULE, **dict.fromkeys(CONFORMANCE, CONFORMANCE_MODULE)}
+    return modules.get(part, MODULE)
 
 
 def build_command(part: str, output: Path) -> list[str]:
@@ -210,8 +219,16 @@ def build_command(part: str, output: Path) -> list[str]:
     major, minor = _minor(version)
     stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     flags = " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())])
-    command = ["go", "build", "-mod=readonly", "-trimpath", "-ldflags", flags]
-    elsewhere = {"etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok/cmd/kwok"}
+    verb = ["test", "-c", "-vet=off"] if part == "e2e.test" else ["build"]
+    command = ["go", *verb, "-mod=readonly", "-trimpath", "-ldflags", flags]
+    elsewhere = {
+        "etcd": "go.etcd.io/etcd/server/v3",
+        "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+        "e2e.test": "k8s.io/kubernetes/test/e2e",
+        "ginkgo": "github.com/onsi/ginkgo/v2/ginkgo",
+        "agnhost": "k8s.io/kubernetes/test/images/agnhost",
+        "sample-apiserver": "k8s.io/sample-apiserver",
+    }
     package = elsewhere.get(part, f"k8s.io/kubernetes/cmd/{part}")
     return [*command, "-o", str(output), package]
 

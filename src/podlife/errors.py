@@ -90,9 +90,14 @@ class AlreadyExistsError(ApiError):
 
 
 class ExpiredError(ApiError):
-    """The requested revision has been compacted: list again."""
+    """The requested revision has been compacted: list again. With `continue_`, a token of a paged list, the rest of the
+    pages can be listed as they are now."""
 
     code, reason = 410, "Expired"
+
+    def __init__(self, message: str, *, continue_: str = "", **others: Any) -> None:
+        super().__init__(message, **others)
+        self.continue_ = continue_
 
 
 class InvalidError(ApiError):

@@ -20,6 +20,7 @@ from podlife.client import (
     POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     Bookmark,
     Client,
@@ -41,6 +42,7 @@ FOLLOWED: Sequence[Ref] = (
     POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
 

@@ -32,6 +32,7 @@ KUBE_CONTROLLERS = (
     "garbage-collector-controller",
     "job-controller",
     "replicaset-controller",
+    "replicationcontroller-controller",
     "statefulset-controller",
     "ttl-after-finished-controller",
 )
@@ -48,6 +49,7 @@ NEEDED = {
     "job": ("job-controller", "ttl-after-finished-controller"),
     "ownergc": ("replicaset-controller", "deployment-controller"),
     "replicaset": ("replicaset-controller",),
+    "replicationcontroller": ("replicationcontroller-controller",),
     "statefulset": ("statefulset-controller",),
 }
 """Which controllers a workload's scenarios need of ours, beside the collector of owned objects."""

@@ -22,8 +22,11 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -38,12 +41,19 @@ var roots = map[string][]any{
 	"apps/v1": {
 		appsv1.ControllerRevision{}, appsv1.DaemonSet{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
 	},
-	"batch/v1":                {batchv1.CronJob{}, batchv1.Job{}},
-	"autoscaling/v1":          {autoscalingv1.Scale{}},
-	"certificates.k8s.io/v1":  {certificatesv1.CertificateSigningRequest{}},
-	"coordination.k8s.io/v1":  {coordinationv1.Lease{}},
-	"policy/v1":               {policyv1.Eviction{}, policyv1.PodDisruptionBudget{}},
-	"events.k8s.io/v1":        {eventsv1.Event{}},
+	"batch/v1":               {batchv1.CronJob{}, batchv1.Job{}},
+	"autoscaling/v1":         {autoscalingv1.Scale{}},
+	"certificates.k8s.io/v1": {certificatesv1.CertificateSigningRequest{}},
+	"discovery.k8s.io/v1":    {discoveryv1.EndpointSlice{}},
+	"coordination.k8s.io/v1": {coordinationv1.Lease{}},
+	"policy/v1":              {policyv1.Eviction{}, policyv1.PodDisruptionBudget{}},
+	"events.k8s.io/v1":       {eventsv1.Event{}},
+	"rbac.authorization.k8s.io/v1": {
+		rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}, rbacv1.Role{}, rbacv1.RoleBinding{},
+	},
+	"flowcontrol.apiserver.k8s.io/v1": {
+		flowcontrolv1.FlowSchema{}, flowcontrolv1.PriorityLevelConfiguration{},
+	},
 	"apiextensions.k8s.io/v1": {apiextensionsv1.CustomResourceDefinition{}},
 	"authorization.k8s.io/v1": {
 		authorizationv1.LocalSubjectAccessReview{}, authorizationv1.SelfSubjectAccessReview{},

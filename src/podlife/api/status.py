@@ -61,6 +61,8 @@ def failure(error: ApiError) -> Object:
         "details": _bounded(error.details),
         "code": error.code,
     }
+    if isinstance(error, ExpiredError) and error.continue_:
+        status["metadata"] = {"continue": error.continue_}
     if not error.has_details:
         del status["details"]
     if not error.reason:

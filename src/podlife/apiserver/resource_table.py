@@ -48,10 +48,14 @@ def _created(
 _core = partial(_stored, "")
 _apps = partial(_stored, "apps")
 _batch = partial(_stored, "batch")
+_rbac = partial(_stored, "rbac.authorization.k8s.io")
+_flowcontrol = partial(_stored, "flowcontrol.apiserver.k8s.io")
 _authentication = partial(_created, "authentication.k8s.io")
 _authorization = partial(_created, "authorization.k8s.io")
 
 _STATUS: dict[str, Any] = {"subresources": ("status",)}
+_CLUSTER: dict[str, Any] = {"namespaced": False}
+_CLUSTER_STATUS: dict[str, Any] = {"namespaced": False, "subresources": ("status",)}
 # `kubectl get all` shows the category `all`.
 _IN_ALL: dict[str, Any] = {"categories": ("all",), "subresources": ("status",)}
 _SCALABLE: dict[str, Any] = {"categories": ("all",), "subresources": ("scale", "status")}
@@ -100,6 +104,7 @@ RESOURCES: tuple[Resource, ...] = (
             "resize": strategies.POD_RESIZE,
         },
     ),
+    _core("PodTemplate", strategies.POD_TEMPLATES, printers.POD_TEMPLATES),
     _core(
         "ReplicationController",
         strategies.REPLICATION_CONTROLLERS,
@@ -142,6 +147,10 @@ RESOURCES: tuple[Resource, ...] = (
         "pdb",
         **_STATUS,
     ),
+    _rbac("ClusterRoleBinding", strategies.CLUSTER_ROLE_BINDINGS, printers.CLUSTER_ROLE_BINDINGS, **_CLUSTER),
+    _rbac("ClusterRole", strategies.CLUSTER_ROLES, printers.PLAIN, **_CLUSTER),
+    _rbac("RoleBinding", strategies.ROLE_BINDINGS, printers.ROLE_BINDINGS),
+    _rbac("Role", strategies.ROLES, printers.PLAIN),
     _stored(
         "apiextensions.k8s.io",
         "CustomResourceDefinition",
@@ -155,6 +164,14 @@ RESOURCES: tuple[Resource, ...] = (
         **_STATUS,
     ),
     _stored("coordination.k8s.io", "Lease", strategies.LEASES, printers.LEASES),
+    _stored("discovery.k8s.io", "EndpointSlice", strategies.ENDPOINT_SLICES, printers.ENDPOINT_SLICES),
+    _flowcontrol("FlowSchema", strategies.FLOW_SCHEMAS, printers.FLOW_SCHEMAS, **_CLUSTER_STATUS),
+    _flowcontrol(
+        "PriorityLevelConfiguration",
+        strategies.PRIORITY_LEVEL_CONFIGURATIONS,
+        printers.PRIORITY_LEVEL_CONFIGURATIONS,
+        **_CLUSTER_STATUS,
+    ),
 )
 
 STORED: tuple[Resource, ...] = tuple(row for row in RESOURCES if "list" in row.verbs)

@@ -21,11 +21,13 @@ from pathlib import Path
 from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.audit import start_audit
-from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile
+from podlife.apiserver.authn import Authenticator, TokenFile
+from podlife.apiserver.bootstrap import create_kubernetes_service, create_system_objects
 from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.flow_schema_status import FlowSchemaStatusController
 from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
-from podlife.apiserver.namespace import NamespaceController, create_system_namespaces
+from podlife.apiserver.namespace import NamespaceController
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.apiserver.storage import MemoryStore, SqliteStore, Store
 from podlife.apiserver.storage.data_dir import DataDir
@@ -71,11 +73,14 @@ class ApiServer:
             http_server = HttpServer(handler, tls=tls, limits=self._limits, identify=handler.identify)
             await self._bind(http_server)
             stack.push_async_callback(http_server.stop, seconds=self._settings.stop_seconds)
+            await create_kubernetes_service(handler.registry, http_server.port)
             serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
             write_kubeconfigs(folder, serving.url, identities)
             async with asyncio.TaskGroup() as group:
-                definitions = CustomResourceDefinitionController(handler.registry).run()
-                tasks = [group.create_task(definitions, name="custom resource definitions")]
+                tasks = [
+                    group.create_task(controller(handler.registry).run(), name=controller.__name__)
+                    for controller in (CustomResourceDefinitionController, FlowSchemaStatusController)
+                ]
                 if self._settings.cleans_namespaces:
                     controller = NamespaceController(handler.registry).run()
                     tasks.append(group.create_task(controller, name="namespace controller"))
@@ -108,7 +113,7 @@ class ApiServer:
         )
         if audit is not None:
             handler.metrics.others.append(audit.backend.metrics)
-        await create_system_namespaces(handler.registry, ADMIN)
+        await create_system_objects(handler.registry)
         return handler
 
     async def _open_store(self, folder: Path) -> Store:

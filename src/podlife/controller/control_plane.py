@@ -62,6 +62,7 @@ class Followed(NamedTuple):
     view: type
     namespace: str = ""
     label_selector: str = ""
+    field_selector: str = ""
 
 
 class ControlPlane:
@@ -93,10 +94,11 @@ class ControlPlane:
         indexers: Mapping[str, Indexer[T]] | None = None,
         namespace: str = "",
         label_selector: str = "",
+        field_selector: str = "",
     ) -> Informer[T]:
-        """The shared informer of this resource in this view, by default for all namespaces and labels. Raises
+        """The shared informer of this resource in this view, by default for all namespaces, labels and fields. Raises
         ValueError if it exists with other indexes: none can be added later."""
-        key = Followed(ref, view, namespace, label_selector)
+        key = Followed(ref, view, namespace, label_selector, field_selector)
         if key not in self._informers:
             self._indexers[key] = indexers or {}
             self._informers[key] = Informer(
@@ -105,6 +107,7 @@ class ControlPlane:
                 view=view,
                 namespace=namespace,
                 label_selector=label_selector,
+                field_selector=field_selector,
                 indexers=indexers,
                 # An object that a handler cannot process must not end every controller.
                 skips_handler_failures=True,

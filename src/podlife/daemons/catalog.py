@@ -25,9 +25,12 @@ SCHEDULER = "scheduler"
 NODE_LIFECYCLE = "node-lifecycle-controller"
 TAINT_EVICTION = "taint-eviction-controller"
 OUT_OF_SERVICE = "out-of-service"
+SERVICE_ACCOUNT = "serviceaccount-controller"
+ROOT_CA_PUBLISHER = "root-ca-certificate-publisher-controller"
 
 _ABOUT = {
     "replicaset-controller": "maintains the number of replicas of a pod template",
+    "replicationcontroller-controller": "the same for ReplicationControllers, the older kind",
     "statefulset-controller": "pods with stable names, an order and their own volumes",
     "job-controller": "pods that run to completion, counted exactly",
     "ttl-after-finished-controller": "deletes finished Jobs after their time to live",
@@ -39,6 +42,8 @@ _ABOUT = {
     POD_GC: "removes pods that no other controller removes; the same as `podlife gc run`",
     NODE_LIFECYCLE: "marks unresponsive nodes as not ready and taints them, zone by zone",
     TAINT_EVICTION: "evicts pods from nodes with NoExecute taints that they do not tolerate",
+    SERVICE_ACCOUNT: "a service account `default` in every namespace",
+    ROOT_CA_PUBLISHER: "a ConfigMap `kube-root-ca.crt` with the API server's CA in every namespace",
     OUT_OF_SERVICE: "releases pods and volumes of nodes that are confirmed dead; only if named",
 }
 # Names from before kube-controller-manager 1.28, which it still accepts, if not the short name.
@@ -46,6 +51,7 @@ _OLDER = {
     OWNER_GC: ("garbagecollector",),
     POD_GC: ("podgc",),
     NODE_LIFECYCLE: ("nodelifecycle",),
+    ROOT_CA_PUBLISHER: ("root-ca-cert-publisher",),
     # Not upstream: other spellings that users try.
     OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
 }
@@ -66,9 +72,9 @@ _NOT_HERE = frozenset(
         *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-route"),
         *("persistentvolume-attach-detach", "persistentvolume-binder", "persistentvolume-expander"),
         *("persistentvolume-protection", "persistentvolumeclaim-protection", "podcertificaterequest-cleaner"),
-        *("podgroup-protection", "replicationcontroller", "resourceclaim", "resourcepoolstatusrequest"),
-        *("resourcequota", "root-ca-certificate-publisher", "selinux-warning", "service-cidr", "service-lb"),
-        *("serviceaccount", "serviceaccount-token", "storage-version-migrator"),
+        *("podgroup-protection", "resourceclaim", "resourcepoolstatusrequest"),
+        *("resourcequota", "selinux-warning", "service-cidr", "service-lb"),
+        *("serviceaccount-token", "storage-version-migrator"),
         *("storageversion-garbage-collector", "token-cleaner", "ttl"),
         *("validatingadmissionpolicy-status", "volumeattributesclass-protection"),
     )
@@ -184,6 +190,8 @@ _OTHERS = (
         _made_by(_NODEHEALTH, "TaintEvictionController"),
         export=_exported_by(f"{_NODEHEALTH}.prometheus", "export_taint_eviction"),
     ),
+    CatalogEntry(SERVICE_ACCOUNT, _made_by("podlife.serviceaccount", "ServiceAccountController")),
+    CatalogEntry(ROOT_CA_PUBLISHER, _made_by("podlife.serviceaccount", "RootCaCertPublisher")),
     CatalogEntry(
         OUT_OF_SERVICE,
         _made_by(f"{_NODEHEALTH}.out_of_service", "OutOfServiceController", checks=()),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.controller import Controller, ControlPlane
-from podlife.daemons.catalog import CatalogEntry, choose
+from podlife.daemons.catalog import ROOT_CA_PUBLISHER, CatalogEntry, choose
 from podlife.daemons.event_loop import Shutdown, never_stopped
 from podlife.daemons.service import ElectionSettings, Service, ServiceSettings, run_service
 from podlife.events import Recorder
@@ -52,9 +52,13 @@ async def run(
     if seconds is None:
         seconds = stop_seconds(settings.service.election)
 
+    # As upstream without --root-ca-file: the CA by which the server itself is verified.
+    published = {"root_ca": settings.service.connection.certificate_authority.decode()}
+    options = {ROOT_CA_PUBLISHER: published, **settings.options}
+
     def make(client: Client, clock: Clock, recorder: Recorder) -> ControllerSet:
         plane = ControlPlane(client, clock=clock, flush_seconds=min(_FLUSH_SECONDS, seconds / 2))
-        return ControllerSet(plane, entries, settings.options, stop_seconds=seconds)
+        return ControllerSet(plane, entries, options, stop_seconds=seconds)
 
     log_fields = {"controllers": ",".join(each.name for each in entries)}
     service = Service(NAME, "deploy/controllers/rbac.yaml", make, log_fields, _STANDBY)

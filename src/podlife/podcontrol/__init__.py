@@ -32,6 +32,7 @@ from podlife.podcontrol.errors import (
     PodDeleteError,
     PodReplacedError,
     SelectorMismatchError,
+    as_namespace_terminating,
 )
 from podlife.podcontrol.expectations import Expectation, Expectations, UidTrackedExpectations
 from podlife.podcontrol.indexes import (
@@ -113,6 +114,7 @@ __all__ = [
     "UidTrackedExpectations",
     "UncertainCreates",
     "WriteHook",
+    "as_namespace_terminating",
     "claimed_pods",
     "controller_index_key",
     "create_expected",

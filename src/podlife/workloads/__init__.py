@@ -34,6 +34,7 @@ CONTROLLERS: Mapping[str, Callable[..., Runnable]] = MappingProxyType(
         "disruption-controller": _of("podlife.workloads.disruption", "DisruptionController"),
         "job-controller": _of("podlife.workloads.job", "JobController"),
         "replicaset-controller": _of("podlife.workloads.replicaset", "ReplicaSetController"),
+        "replicationcontroller-controller": _of("podlife.workloads.replicaset", "ReplicationManager"),
         "statefulset-controller": _of("podlife.workloads.statefulset", "StatefulSetController"),
         "ttl-after-finished-controller": _of(
             "podlife.workloads.ttl_after_finished", "TtlAfterFinishedController"

@@ -44,6 +44,7 @@ ASKED_FOR_ELSEWHERE = frozenset(
         ("update", "jobs.batch/finalizers"),
         ("update", "pods/finalizers"),
         ("update", "replicasets.apps/finalizers"),
+        ("update", "replicationcontrollers/finalizers"),
         ("update", "statefulsets.apps/finalizers"),
     }
 )

@@ -63,6 +63,8 @@ class Daemon:
         self.folder = folder
         self.socket = folder / "c.sock"
         self.log = folder / "log"
+        # The network namespace that the pods' bridge is in, as a file for nsenter.
+        self.network = folder / "net"
         self.cgroup_parent = f"/podlife-{folder.name}"
         self.image: Image = make_image(part("busybox-static"))
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,11 +115,15 @@ class Daemon:
         self._prepare_network()
 
     def import_images(self) -> None:
+        self.import_image(self.image, IMAGE, _PAUSE)
+
+    def import_image(self, image: Image, *names: str) -> None:
         archive = self.folder / "image.tar"
-        archive.write_bytes(self.image.archive(IMAGE, _PAUSE))
+        archive.write_bytes(image.archive(*names))
         done = self._ctr("images", "import", str(archive))
         if done.returncode != 0:
             raise NotReadyError(f"ctr could not import the image: {done.stderr.decode()}")
+        archive.unlink()
 
     def trust_registry(self, address: str) -> None:
         """Let it be asked over plain HTTP, which newer daemons do not by themselves."""
@@ -151,7 +157,7 @@ class Daemon:
                 group.rmdir()
 
     def _prepare_network(self) -> None:
-        network = self.folder / "net"
+        network = self.network
         network.touch()
         subprocess.run(["unshare", f"--net={network}", "true"], check=True, timeout=_END_SECONDS)
         plugins, conf = self.folder / "cni-bin", self.folder / "cni-conf"

@@ -1,4 +1,4 @@
-"""One small image of our own: a static busybox under the names of the programs that the tests run.
+"""Small images of our own: a static busybox under the names of the programs that the tests run, and what is added.
 
 Made in memory and always the same bytes, as an archive for a daemon to import and as the blobs that a registry gives.
 """
@@ -11,6 +11,7 @@ import io
 import json
 import platform
 import tarfile
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,18 +42,30 @@ class Image:
         return _tar(files, {})
 
 
-def make_image(busybox: Path) -> Image:
+def make_image(
+    busybox: Path,
+    *,
+    entrypoint: Sequence[str] = ("/bin/sleep", "1000000"),
+    command: Sequence[str] = (),
+    added: Mapping[str, Path] | None = None,
+    links: Mapping[str, str] | None = None,
+) -> Image:
+    """`added` are programs by their path in the image, without the first slash."""
+    programs = {name: path.read_bytes() for name, path in (added or {}).items()}
     files = {
+        **programs,
         "bin/busybox": busybox.read_bytes(),
         "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
         "etc/group": b"root:x:0:\nnobody:x:65534:\n",
     }
-    layer = _tar(files, {f"bin/{name}": "busybox" for name in _PROGRAMS.split()})
-    packed = gzip.compress(layer, mtime=0)
+    names = {f"bin/{name}": "busybox" for name in _PROGRAMS.split()} | dict(links or {})
+    layer = _tar(files, names, programs)
+    # Programs are large, and the image is not kept.
+    packed = gzip.compress(layer, 1 if added else 9, mtime=0)
     config = {
         "architecture": _ARCHITECTURES[platform.machine()],
         "os": "linux",
-        "config": {"Env": ["PATH=/bin"], "Entrypoint": ["/bin/sleep", "1000000"]},
+        "config": {"Env": ["PATH=/bin"], "Entrypoint": list(entrypoint), "Cmd": list(command)},
         "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
     }
     configured = json.dumps(config).encode()
@@ -74,7 +87,7 @@ def _digest(blob: bytes) -> str:
     return f"sha256:{hashlib.sha256(blob).hexdigest()}"
 
 
-def _tar(files: dict[str, bytes], links: dict[str, str]) -> bytes:
+def _tar(files: dict[str, bytes], links: dict[str, str], programs: Collection[str] = ()) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for folder in ("bin", "etc", "tmp", "proc", "sys", "dev", "root") if links else ():
@@ -83,7 +96,8 @@ def _tar(files: dict[str, bytes], links: dict[str, str]) -> bytes:
             archive.addfile(entry)
         for name, data in files.items():
             entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(data), 0o755 if name.startswith("bin/") else 0o644
+            is_program = name.startswith("bin/") or name in programs
+            entry.size, entry.mode = len(data), 0o755 if is_program else 0o644
             archive.addfile(entry, io.BytesIO(data))
         for name, target in links.items():
             entry = tarfile.TarInfo(name)

@@ -44,7 +44,7 @@ _BOOKMARK = "a bookmark carries a version and nothing else, no empty spec and st
 _OLD_WATCH = "the paths `/watch/…`, deprecated since v1.11, are not offered"
 _PROTECTION = "no protection finalizers on volumes and claims: nothing here would ever take them off"
 _NOT_READY = "a new node has no not-ready taint: nothing here would ever take it off"
-_ENDPOINTS = "no deprecation warning for Endpoints: their successor, EndpointSlice, is not served"
+_ENDPOINTS = "no deprecation warning for Endpoints: no controller here fills their successor, EndpointSlice"
 _WARNINGS = "of the warnings about pods only the common ones are given, not those about long-deprecated names"
 _FORMATS = (
     "protobuf is read but not written: the formats on offer are JSON and YAML, and a refusal names them"
@@ -91,9 +91,24 @@ DIFFERENCES: dict[str, Known] = {
         "pod-validation/resource-version-set",
     ),
     **_same(_UTF8, _ANSWER, "errors/not-utf-8"),
-    **_same(_FORMATS, ("body.message",), "access/a-review-as-a-table"),
+    **_same(
+        _FORMATS,
+        ("body.message",),
+        "access/a-review-as-a-table",
+        "discovery/aggregated-beta",
+        "discovery/aggregated-unknown",
+        "discovery/aggregated-table",
+        "discovery/aggregated-without-media-type",
+        "discovery/resources-as-a-table",
+    ),
     **_same(_FORMATS, ("body", "headers.Content-Type"), "crd-instances/get-protobuf"),
     **_same(_GO_WORDS, ("body.message",), "access/extra-values-of-nobody"),
+    **_same(
+        _GO_WORDS,
+        ("body.message", "body.details.causes[0].message"),
+        "flow-control/fixed-schema",
+        "rbac/binding-role",
+    ),
     **_same(
         _STATUS,
         ("body", "headers.Content-Type"),
@@ -183,7 +198,12 @@ DIFFERENCES: dict[str, Known] = {
         "access/may-i-nothing-asked",
     ),
     **_same(_ORDER, ("body.details",), "pod-updates/empty-image"),
-    **_same(_ORDER, ("body.details", "body.message"), "plain-kinds/service-address-change"),
+    **_same(
+        _ORDER,
+        ("body.details", "body.message"),
+        "plain-kinds/service-address-change",
+        "endpoint-slices/slice-type",
+    ),
     **_same(_METHOD, ("body", "code", "headers.Content-Type"), "errors/unknown-method"),
     **_same(_TYPE, ("headers.Content-Type",), "discovery/openapi-index"),
     **_same(_TYPE, ("headers.Content-Type",), "binding/log-of-an-unscheduled-pod-is-empty"),

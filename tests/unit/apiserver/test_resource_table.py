@@ -39,8 +39,11 @@ def test_groups_come_in_the_order_of_the_real_server() -> None:
         ("batch", "v1"),
         ("certificates.k8s.io", "v1"),
         ("policy", "v1"),
+        ("rbac.authorization.k8s.io", "v1"),
         ("apiextensions.k8s.io", "v1"),
         ("coordination.k8s.io", "v1"),
+        ("discovery.k8s.io", "v1"),
+        ("flowcontrol.apiserver.k8s.io", "v1"),
     )
 
 

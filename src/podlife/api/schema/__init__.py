@@ -14,7 +14,7 @@ Required fields and plausible values are left to validation.
 from __future__ import annotations
 
 from podlife.api.schema.check import DecodeError, UnknownKindError, check, check_metadata
-from podlife.api.schema.duplicates import duplicate_fields
+from podlife.api.schema.duplicates import duplicate_fields, in_document_order
 from podlife.api.schema.table import Field, Type, kinds, type_named, type_of_kind
 from podlife.api.schema.walk import go_kind
 
@@ -27,6 +27,7 @@ __all__ = [
     "check_metadata",
     "duplicate_fields",
     "go_kind",
+    "in_document_order",
     "kinds",
     "type_named",
     "type_of_kind",

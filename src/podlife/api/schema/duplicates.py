@@ -16,6 +16,8 @@ from podlife.api.codec import count_keys
 from podlife.api.excerpt import excerpt_json
 
 _MOST = 100
+# Complaints beyond this number stay unordered: each is looked for among the keys on its way.
+_MOST_ORDERED = 30
 _LONGEST_PATH = 4 * 1024
 
 
@@ -36,6 +38,50 @@ def duplicate_fields(raw: bytes, decoded: Any = None) -> list[str]:
         if len(found) == _MOST:
             break
     return list(found)
+
+
+def in_document_order(raw: bytes, duplicates: list[str], unknown: list[str]) -> list[str]:
+    """Both kinds of complaints as a decoder meets them: a duplicate at its second key, an unknown field at its key."""
+    complaints = [*duplicates, *unknown]
+    if not duplicates or not unknown or len(complaints) > _MOST_ORDERED:
+        return complaints
+    document = json.loads(raw, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
+    positions: dict[str, list[int]] = {}
+    wanted = {path for each in complaints if (path := _path_of(each)) is not None}
+    for position, path in enumerate(_visits(document, wanted, 0)):
+        positions.setdefault(path, []).append(position)
+
+    def place(complaint: str) -> float:
+        found = positions.get(_path_of(complaint) or "", ())
+        occurrence = 1 if complaint in duplicates else 0
+        return found[occurrence] if len(found) > occurrence else float("inf")
+
+    return sorted(complaints, key=place)
+
+
+def _path_of(complaint: str) -> str | None:
+    """The path that a complaint names; None if it was cut."""
+    try:
+        path = json.loads(complaint[complaint.index('"') :])
+    except ValueError:
+        return None
+    return path if isinstance(path, str) else None
+
+
+def _visits(value: Any, wanted: set[str], offset: int) -> Iterator[str]:
+    """The wanted paths in the order in which their keys come. `wanted` are those that lead through `value`, and the way
+    to it is the first `offset` characters of each. Nothing beside these ways is read."""
+    is_object = isinstance(value, _Pairs)
+    for index, entry in enumerate(value):
+        key, item = entry if is_object else (f"[{index}]", entry)
+        step = f".{key}" if is_object and offset else key
+        below = {path for path in wanted if path.startswith(step, offset)}
+        if not below:
+            continue
+        end = offset + len(step)
+        yield from (path for path in below if len(path) == end)
+        if isinstance(item, list):
+            yield from _visits(item, below, end)
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -20,6 +20,7 @@ from podlife.errors import ApiError
 _SERVICES = "services"
 # The range that kube-apiserver's documentation suggests; its first address belongs to the API server's own service.
 _RANGE = IPv4Network("10.96.0.0/16")
+API_SERVER_IP = str(_RANGE[1])
 
 
 def allocate_cluster_ips(store: Store) -> Plugin:

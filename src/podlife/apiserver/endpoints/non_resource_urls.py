@@ -7,6 +7,7 @@ from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.endpoints import discovery, openapi
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
 from podlife.apiserver.registry import Registry
+from podlife.apiserver.registry.negotiation import negotiate
 from podlife.apiserver.storage import Store
 from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Request, Response
@@ -79,7 +80,8 @@ def _discovery(request: Request, path: str, catalog: ResourceCatalog) -> Respons
     body = _legacy_discovery(request, path, catalog)
     if body is None:
         raise not_found()
-    return Response(body=encode(body))
+    to = negotiate(accept, has_tables=False, has_metadata=False)
+    return Response(body=to.finish(encode(body)), content_type=to.media_type)
 
 
 def _legacy_discovery(request: Request, path: str, catalog: ResourceCatalog) -> Object | None:

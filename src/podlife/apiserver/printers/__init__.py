@@ -20,26 +20,33 @@ from podlife.apiserver.printers.core import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
+from podlife.apiserver.printers.endpoint_slices import ENDPOINT_SLICES
+from podlife.apiserver.printers.flowcontrol import FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS
 from podlife.apiserver.printers.pods import POD_DISRUPTION_BUDGETS, PODS
+from podlife.apiserver.printers.rbac import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS
 from podlife.apiserver.printers.workloads import (
     CONTROLLER_REVISIONS,
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
+    POD_TEMPLATES,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
 
 __all__ = [
+    "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
     "CONTROLLER_REVISIONS",
     "CRON_JOBS",
     "DAEMON_SETS",
     "DEPLOYMENTS",
     "ENDPOINTS",
+    "ENDPOINT_SLICES",
     "EVENTS",
+    "FLOW_SCHEMAS",
     "JOBS",
     "LEASES",
     "NAMESPACES",
@@ -49,8 +56,11 @@ __all__ = [
     "PLAIN",
     "PODS",
     "POD_DISRUPTION_BUDGETS",
+    "POD_TEMPLATES",
+    "PRIORITY_LEVEL_CONFIGURATIONS",
     "REPLICATION_CONTROLLERS",
     "REPLICA_SETS",
+    "ROLE_BINDINGS",
     "SECRETS",
     "SERVICES",
     "SERVICE_ACCOUNTS",

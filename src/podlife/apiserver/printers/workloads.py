@@ -158,6 +158,12 @@ def _cron_job(obj: Object, now: float) -> list[Any]:
     ]
 
 
+def _pod_template(obj: Object, now: float) -> list[Any]:
+    template = obj.get("template", {})
+    labels = (template.get("metadata") or {}).get("labels")
+    return [name(obj), *names_and_images(template.get("spec", {})), format_labels(labels)]
+
+
 DEPLOYMENTS = Printer(columns("deployments.apps"), _deployment)
 REPLICA_SETS = Printer(columns("replicasets.apps"), _replica_set)
 REPLICATION_CONTROLLERS = Printer(columns("replicationcontrollers"), _replication_controller)
@@ -166,3 +172,4 @@ DAEMON_SETS = Printer(columns("daemonsets.apps"), _daemon_set)
 CONTROLLER_REVISIONS = Printer(columns("controllerrevisions.apps"), _controller_revision)
 JOBS = Printer(columns("jobs.batch"), _job)
 CRON_JOBS = Printer(columns("cronjobs.batch"), _cron_job)
+POD_TEMPLATES = Printer(columns("podtemplates"), _pod_template)

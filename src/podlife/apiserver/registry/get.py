@@ -5,6 +5,7 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.list_options import (
+    LATEST,
     ListOptions,
     decode_continue,
     encode_continue,
@@ -35,7 +36,7 @@ async def list_(scope: RequestScope) -> Response:
     try:
         records = await select(scope, selection, revision=revision)
     except CompactedError as error:
-        raise expired(error, is_page=bool(start)) from None
+        raise expired(error, page=start) from None
     if start:
         records = [record for record in records if record.key.path >= start]
     meta: Object = {"resourceVersion": str(shown)}
@@ -53,9 +54,11 @@ async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int
         if options.revision:
             raise bad_request("specifying resource version is not allowed when using continue")
         revision, start = decode_continue(options.continue_)
+        if revision == LATEST:
+            return None, start
         if revision > registry.store.revision:
             # The token is from before a backup was restored: the client must start over.
-            raise expired(CompactedError(revision, registry.store.oldest), is_page=True)
+            raise expired(CompactedError(revision, registry.store.oldest), page=start)
         return revision, start
     await reach(registry, options.revision)
     # Without resourceVersionMatch, a paged list at a revision means exactly that one; otherwise at least that fresh.
@@ -75,10 +78,14 @@ async def reach(registry: Registry, revision: int | None) -> None:
         )
 
 
-def expired(error: CompactedError, *, is_page: bool = False) -> ExpiredError:
-    if is_page:
-        return ExpiredError(
-            "The provided continue parameter is too old to display a consistent list result. You can start a "
-            "new list without the continue parameter."
-        )
-    return ExpiredError(f"too old resource version: {error.revision} ({error.oldest})")
+def expired(error: CompactedError, *, page: str = "") -> ExpiredError:
+    """For a page that begins with a key the answer has a token to go on with, at the price of consistency."""
+    if not page:
+        return ExpiredError(f"too old resource version: {error.revision} ({error.oldest})")
+    return ExpiredError(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+        "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+        "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+        "modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+        continue_=encode_continue(LATEST, page),
+    )

@@ -103,6 +103,10 @@ def boolean_parameter(query: Query, key: str) -> bool | None:
     return None if not text and key not in query else text.lower() not in ("false", "0")
 
 
+LATEST = -1
+"""Revision of a continue token whose list goes on with what there is now: its own revision has been compacted."""
+
+
 def encode_continue(revision: int, start: str) -> str:
     token = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": start})
     return base64.urlsafe_b64encode(token).decode().rstrip("=")
@@ -122,6 +126,6 @@ def decode_continue(text: str) -> tuple[int, str]:
         token = _decode_token(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (msgspec.DecodeError, binascii.Error, ValueError):
         raise bad_request(f"invalid continue token: continue key is not valid: {text[:64]!r}") from None
-    if token.rv <= 0 or not token.start:
+    if (token.rv <= 0 and token.rv != LATEST) or not token.start:
         raise bad_request(f"invalid continue token: continue key is not valid: {text[:64]!r}")
     return token.rv, token.start

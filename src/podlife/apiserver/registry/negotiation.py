@@ -98,14 +98,16 @@ def negotiate(
     user_agent: str = "",
     streaming: bool = False,
     has_tables: bool = True,
+    has_metadata: bool = True,
 ) -> Representation:
-    """Choose the representation; `streaming` is a watch, which cannot be YAML. Not every resource has tables.
+    """Choose the representation; `streaming` is a watch, which cannot be YAML. Not every resource has tables, and
+    documents that are not objects have no metadata either.
 
     Raises ApiError with 406 if nothing offered is acceptable, 400 on a bad `includeObject`.
     """
     query = query or Query()
     offered = (JSON,) if streaming else (JSON, YAML)
-    kinds = _CONVERSIONS if has_tables else _CONVERSIONS[1:]
+    kinds = _CONVERSIONS[:has_tables] + _CONVERSIONS[1:] * has_metadata
     found = _choose(accept, offered, kinds) if accept else Representation()
     if found is None:
         suffix = ";stream=watch" if streaming else ""

@@ -200,8 +200,9 @@ def check_shape(scope: RequestScope, obj: Any, kind: str, api_version: str, *, r
     is_json = raw and directive != "Ignore" and media_type(scope.request) in (_JSON, "")
     try:
         # Duplicates are counted in the decoded body, before the check makes it canonical.
-        complaints = schema.duplicate_fields(raw, obj) if is_json else []
-        complaints += check_type(scope.resource, api_version, kind, obj)
+        duplicates = schema.duplicate_fields(raw, obj) if is_json else []
+        unknown = check_type(scope.resource, api_version, kind, obj)
+        complaints = schema.in_document_order(raw, duplicates, unknown)
     except schema.DecodeError as error:
         raise bad_request(f"{prefix}{error}") from None
     if not complaints or directive == "Ignore":

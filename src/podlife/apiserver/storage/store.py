@@ -45,9 +45,10 @@ STRETCH_PART = 64
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """History is kept until the first of these bounds is reached."""
+    """History is kept until the first of these bounds is reached. kube-apiserver keeps it for 5 to 10 minutes, and its
+    clients count on the pages of a list to expire within 10."""
 
-    seconds: float = 600.0
+    seconds: float = 300.0
     events: int = 100_000
     value_bytes: int = 64 << 20
 

@@ -37,15 +37,22 @@ from podlife.apiserver.strategies.core.pod.strategy import (
     PodStrategy,
     ResizeStrategy,
 )
+from podlife.apiserver.strategies.core.pod.template import PodTemplateStrategy
 from podlife.apiserver.strategies.core.services import (
     EndpointsStrategy,
     ServiceStrategy,
     assign_cluster_ip,
     needs_cluster_ip,
 )
+from podlife.apiserver.strategies.endpoint_slices import EndpointSliceStrategy
+from podlife.apiserver.strategies.flowcontrol.flow_schemas import FlowSchemaStrategy
+from podlife.apiserver.strategies.flowcontrol.priority_levels import PriorityLevelStrategy
+from podlife.apiserver.strategies.rbac import RoleBindingStrategy, RoleStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
 
 __all__ = [
+    "CLUSTER_ROLES",
+    "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
     "CONTROLLER_REVISIONS",
     "CRON_JOBS",
@@ -53,8 +60,10 @@ __all__ = [
     "DAEMON_SETS",
     "DEPLOYMENTS",
     "ENDPOINTS",
+    "ENDPOINT_SLICES",
     "EVENTS",
     "EVENTS_V1",
+    "FLOW_SCHEMAS",
     "JOBS",
     "LEASES",
     "NAMESPACES",
@@ -66,8 +75,12 @@ __all__ = [
     "POD_DISRUPTION_BUDGETS",
     "POD_EPHEMERAL_CONTAINERS",
     "POD_RESIZE",
+    "POD_TEMPLATES",
+    "PRIORITY_LEVEL_CONFIGURATIONS",
     "REPLICATION_CONTROLLERS",
     "REPLICA_SETS",
+    "ROLES",
+    "ROLE_BINDINGS",
     "SECRETS",
     "SELECTABLE",
     "SERVICES",
@@ -104,3 +117,11 @@ CRON_JOBS = CronJobStrategy()
 LEASES = LeaseStrategy()
 CUSTOM_RESOURCE_DEFINITIONS = CustomResourceDefinitionStrategy()
 POD_DISRUPTION_BUDGETS = PodDisruptionBudgetStrategy()
+FLOW_SCHEMAS = FlowSchemaStrategy()
+PRIORITY_LEVEL_CONFIGURATIONS = PriorityLevelStrategy()
+POD_TEMPLATES = PodTemplateStrategy()
+CLUSTER_ROLES = RoleStrategy(namespaced=False)
+CLUSTER_ROLE_BINDINGS = RoleBindingStrategy(namespaced=False)
+ROLES = RoleStrategy(namespaced=True)
+ROLE_BINDINGS = RoleBindingStrategy(namespaced=True)
+ENDPOINT_SLICES = EndpointSliceStrategy()

@@ -48,6 +48,7 @@ class SyncOptions:
     """The names and the numbers are kube-controller-manager's."""
 
     concurrent_replicaset_syncs: Annotated[int, _syncs("ReplicaSets")] = 5
+    concurrent_rc_syncs: Annotated[int, _syncs("ReplicationControllers")] = 5
     concurrent_statefulset_syncs: Annotated[int, _syncs("StatefulSets")] = 5
     concurrent_job_syncs: Annotated[int, _syncs("Jobs")] = 5
     concurrent_ttl_after_finished_syncs: Annotated[int, _syncs("finished Jobs")] = 5
@@ -74,7 +75,7 @@ class SyncOptions:
                 "quarantine_seconds": self.pod_gc_quarantine,
             }
         subject = name.removesuffix("-controller").replace("-", "_")
-        subject = "gc" if subject == "garbage_collector" else subject
+        subject = {"garbage_collector": "gc", "replicationcontroller": "rc"}.get(subject, subject)
         workers = getattr(self, f"concurrent_{subject}_syncs", None)
         return {} if workers is None else {"workers": workers}
 

@@ -1,5 +1,10 @@
-"""ReplicaSet controller: keeps a number of pods of one template running."""
+"""ReplicaSet controller: keeps a number of pods of one template running, for ReplicaSets and ReplicationControllers."""
 
-from podlife.workloads.replicaset.controller import ReplicaSetController
+from functools import partial
 
-__all__ = ["ReplicaSetController"]
+from podlife.workloads.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
+
+__all__ = ["ReplicaSetController", "ReplicationManager"]
+
+# Upstream's name.
+ReplicationManager = partial(ReplicaSetController, kind=REPLICATION_CONTROLLER)

@@ -1,4 +1,5 @@
-"""ReplicaSet controller: keeps a number of pods of one template running.
+"""ReplicaSet controller: keeps a number of pods of one template running. As upstream, it works for
+ReplicationControllers too.
 
 It decides only from caches that contain its own writes: expectations hold a key back until created and deleted pods
 have been observed, and nothing is decided while the caches are stale. Creation uses slow start; deletion follows
@@ -9,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from podlife.api.views import controller_of
-from podlife.client import PODS, REPLICA_SETS
+from podlife.client import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Ref
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
 from podlife.errors import PodlifeError
 from podlife.informer.indexes import Key
@@ -37,7 +39,7 @@ from podlife.podcontrol import (
 )
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, note_pods
 from podlife.workloads.replicaset.status import Sorted, affects_status, new_status, sort_pods
-from podlife.workloads.replicaset.views import ReplicaSet, template_labels
+from podlife.workloads.replicaset.views import ReplicaSet, ReplicationController, template_labels
 from podlife.workloads.status import CATCH_UP_SECONDS, StatusWriter, again_when_available
 from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
@@ -55,29 +57,55 @@ def _controller_uid(replica_set: ReplicaSet) -> tuple[str, ...]:
 INDEXERS = {**OWNER_INDEXERS, BY_CONTROLLER_UID: _controller_uid}
 
 
-class ReplicaSetController:
-    name = "replicaset-controller"
+@dataclass(frozen=True, slots=True)
+class OwnerKind:
+    """The kind of object that a ReplicaSetController works for, and under which names."""
 
-    def __init__(self, plane: ControlPlane, *, workers: int = 5, burst: int = _BURST) -> None:
+    ref: Ref
+    view: type[ReplicaSet]
+    controller: str
+    # In events.
+    component: str
+    queue: str
+
+
+REPLICA_SET = OwnerKind(
+    REPLICA_SETS, ReplicaSet, "replicaset-controller", "replicaset-controller", "replicaset"
+)
+REPLICATION_CONTROLLER = OwnerKind(
+    REPLICATION_CONTROLLERS,
+    ReplicationController,
+    "replicationcontroller-controller",
+    "replication-controller",
+    "replicationmanager",
+)
+
+
+class ReplicaSetController:
+    def __init__(
+        self, plane: ControlPlane, *, kind: OwnerKind = REPLICA_SET, workers: int = 5, burst: int = _BURST
+    ) -> None:
+        self.name = kind.controller
+        self._kind = kind
         self._client = plane.client
         self._clock = plane.clock
         self._burst = burst
-        self._replica_sets = plane.informer(REPLICA_SETS, view=ReplicaSet, indexers=INDEXERS)
+        self._replica_sets = plane.informer(kind.ref, view=kind.view, indexers=INDEXERS)
         self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
-        self._writes = OwnWrites({REPLICA_SETS: self._replica_sets, PODS: self._pods})
-        self._status = StatusWriter(plane.client, REPLICA_SETS, self._writes)
-        on_write = note_pods(self._writes, REPLICA_SETS)
-        self._control = PodControl(plane.client, plane.recorder(self.name), on_write=on_write)
+        self._writes = OwnWrites({kind.ref: self._replica_sets, PODS: self._pods})
+        self._status = StatusWriter(plane.client, kind.ref, self._writes)
+        on_write = note_pods(self._writes, kind.ref)
+        self._control = PodControl(plane.client, plane.recorder(kind.component), on_write=on_write)
         self._expectations = UidTrackedExpectations()
         self._uncertain = UncertainCreates(plane.client, self._pods.cache, self._expectations)
         # Keys whose last burst succeeded completely, with more to create: no slow start for the next one.
         self._skips_slow_start: set[Key] = set()
-        self.queue: RateLimitedQueue[Key] = RateLimitedQueue("replicaset")
+        self.queue: RateLimitedQueue[Key] = RateLimitedQueue(kind.queue)
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         owners = self._replica_sets.cache
         self._replica_sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
-            PodEventHandler(REPLICA_SETS, owners, self.queue, self._expectations, matters=affects_status)
+            PodEventHandler(kind.ref, owners, self.queue, self._expectations, matters=affects_status)
         )
 
     async def run(self) -> None:
@@ -92,7 +120,7 @@ class ReplicaSetController:
         if not (self._pods.is_live and self._replica_sets.is_live and self._writes.is_seen(key)):
             # Expectations expire, but a stale cache must not be used then.
             return Again(CATCH_UP_SECONDS)
-        owner = owner_of(replica_set, REPLICA_SETS)
+        owner = owner_of(replica_set, self._kind.ref)
         await self._uncertain.settle(key, owner)
         # Checked before the pods are read: events during the claim are not in the pods that were read.
         may_act = self._expectations.is_satisfied(key) and not owner.is_deleting
@@ -110,12 +138,12 @@ class ReplicaSetController:
 
     async def _claim(self, replica_set: ReplicaSet, owner: Owner) -> Sorted:
         """Its pods, after adopting and releasing."""
-        selector = replica_set.valid_selector(f"ReplicaSet {owner.namespace}/{owner.name}")
+        selector = replica_set.valid_selector(f"{self._kind.ref.kind} {owner.namespace}/{owner.name}")
         orphans = self._pods.cache.by_index(BY_CONTROLLER, controller_index_key(owner.namespace, None))
         owned = pods_of_owner(self._pods.cache, owner)
         pods = sort_pods(owned, orphans, selector, template_labels(replica_set))
         if pods.claimable:
-            can_adopt = recheck_owner(self._client, REPLICA_SETS, owner)
+            can_adopt = recheck_owner(self._client, self._kind.ref, owner)
             references = ControllerRefManager[WorkloadPod](
                 owner, selector, self._control.patch_pod, can_adopt=can_adopt
             )
@@ -160,7 +188,7 @@ class ReplicaSetController:
         neighbours: Counter[str] = Counter()
         for uid in _controller_uid(replica_set):
             for related in self._replica_sets.cache.by_index(BY_CONTROLLER_UID, uid):
-                pods = pods_of_owner(self._pods.cache, owner_of(related, REPLICA_SETS))
+                pods = pods_of_owner(self._pods.cache, owner_of(related, self._kind.ref))
                 neighbours.update(pod.spec.node_name for pod in pods if is_active(pod))
         ranks = [neighbours[pod.spec.node_name] for pod in active]
         return deletion_order_with_ranks(active, ranks, self._clock.now())

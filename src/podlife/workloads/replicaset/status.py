@@ -8,7 +8,7 @@ from datetime import datetime
 
 from podlife.api.selectors import LabelSelector
 from podlife.podcontrol import is_active, is_available, is_ready, is_terminal, is_terminating, ready_since
-from podlife.workloads.replicaset.views import ReplicaSet, template_labels
+from podlife.workloads.replicaset.views import ReplicaSet, ReplicationController, template_labels
 from podlife.workloads.status import ConditionDict, find_condition, with_condition, without_condition
 from podlife.workloads.views import Status, WorkloadPod
 
@@ -31,7 +31,9 @@ def new_status(
         "availableReplicas": sum(1 for pod in ready if is_available(pod, spec.min_ready_seconds, now)),
         "observedGeneration": replica_set.metadata.generation,
     }
-    status: Status = {**replica_set.status, "replicas": len(active), "terminatingReplicas": len(terminating)}
+    status: Status = {**replica_set.status, "replicas": len(active)}
+    if not isinstance(replica_set, ReplicationController):
+        status["terminatingReplicas"] = len(terminating)
     for name, count in counts.items():
         status.pop(name, None)
         if count:

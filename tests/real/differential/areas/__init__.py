@@ -9,6 +9,7 @@ from tests.real.differential.areas.patches import PATCHES
 from tests.real.differential.areas.pod_creation import CREATION
 from tests.real.differential.areas.pod_updates import UPDATES
 from tests.real.differential.areas.pod_validation import VALIDATION
+from tests.real.differential.areas.policies import FLOW_CONTROL, RBAC, SLICES
 from tests.real.differential.areas.protocol import ACCESS, DISCOVERY, ERRORS
 from tests.real.differential.areas.reading import LISTS, WATCHES
 from tests.real.differential.areas.subresources import BINDING, EVICTION, SCALE
@@ -42,4 +43,7 @@ AREAS = [
     BAD,
     INSTANCES,
     VERSIONS,
+    FLOW_CONTROL,
+    RBAC,
+    SLICES,
 ]

@@ -246,3 +246,19 @@ FIELDS.post(
     APPS + "/controllerrevisions?fieldValidation=Strict&dryRun=All",
     of("apps/v1", "ControllerRevision", "r", revision=1, data={"anything": {"goes": [1, 2]}}),
 )
+_MIXED = (
+    '{"kind":"ConfigMap","apiVersion":"v1","first":1,"metadata":{"name":"x","name":"y","nowhere":1},'
+    '"data":{"a":"1","a":"2"},"last":{"a":1,"a":2},"first":2}'
+)
+FIELDS.post("unknown-and-twice-strict", MAPS + "?fieldValidation=Strict&dryRun=All", _MIXED, 400)
+FIELDS.post("unknown-and-twice-warn", MAPS + "?fieldValidation=Warn&dryRun=All", _MIXED)
+_YAML_TWICE = """kind: ConfigMap
+apiVersion: v1
+metadata: {name: x, nowhere: 1}
+data:
+  a: "1"
+  a: "2"
+"""
+_YAML = {"Content-Type": "application/yaml"}
+FIELDS.post("yaml-twice-strict", MAPS + "?fieldValidation=Strict&dryRun=All", _YAML_TWICE, 400, headers=_YAML)
+FIELDS.post("yaml-twice-warn", MAPS + "?fieldValidation=Warn&dryRun=All", _YAML_TWICE, headers=_YAML)

@@ -52,6 +52,11 @@ _plain: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         of("v1", "Endpoints", "a", subsets=[{"addresses": [{"ip": "172.16.1.1"}], "ports": [{"port": 80}]}]),
         {"metadata": {"labels": {"a": "b"}}},
     ),
+    "podtemplate": (
+        CORE + "/podtemplates",
+        of("v1", "PodTemplate", "a", template=template()),
+        {"template": {"spec": {"terminationGracePeriodSeconds": 5}}},
+    ),
     "serviceaccount": (
         CORE + "/serviceaccounts",
         of("v1", "ServiceAccount", "a"),

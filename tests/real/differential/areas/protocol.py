@@ -210,11 +210,13 @@ SERVED = {
     "events.k8s.io",
     "authorization.k8s.io",
     "authentication.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "rbac.authorization.k8s.io",
 }
 PLURALS = {
     "v1": {
         "namespaces", "pods", "nodes", "events", "configmaps", "secrets", "serviceaccounts", "services", "endpoints",
-        "persistentvolumes", "persistentvolumeclaims", "replicationcontrollers",
+        "persistentvolumes", "persistentvolumeclaims", "podtemplates", "replicationcontrollers",
     },
     "authorization.k8s.io/v1": {"selfsubjectaccessreviews"},
     "authentication.k8s.io/v1": {"selfsubjectreviews"},
@@ -259,6 +261,8 @@ for group in (
     "/apis/coordination.k8s.io/v1",
     "/apis/policy/v1",
     "/apis/events.k8s.io/v1",
+    "/apis/flowcontrol.apiserver.k8s.io/v1",
+    "/apis/rbac.authorization.k8s.io/v1",
 ):
     DISCOVERY.get(f"resources-of{group.replace('/', '-')}", group, pick=_resources)
 for group in ("authorization", "authentication"):
@@ -270,6 +274,39 @@ _aggregate = {
 }
 DISCOVERY.get("aggregated-apis", "/apis", headers=_aggregate, pick=_aggregated)
 DISCOVERY.get("aggregated-api", "/api", headers=_aggregate, pick=_aggregated)
+
+
+def _whole_groups(body: Any) -> Any:
+    names = ("flowcontrol.apiserver.k8s.io", "rbac.authorization.k8s.io", "coordination.k8s.io")
+    found = {group["metadata"].get("name"): group["versions"] for group in body["items"]}
+    return {name: [each for each in found[name] if each["version"] == "v1"] for name in names}
+
+
+DISCOVERY.get("aggregated-groups", "/apis", headers=_aggregate, pick=_whole_groups)
+_beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+for name, form in {
+    "beta-or-plain": f"{_beta},application/json",
+    "both": f"{_beta},application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+    "anything": "*/*",
+    "table-or-plain": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+}.items():
+    DISCOVERY.get(
+        f"aggregated-{name}",
+        "/apis",
+        headers={"Accept": form},
+        pick=lambda body: (body["kind"], body.get("apiVersion")),
+    )
+for name, form in {
+    "beta": _beta,
+    "unknown": "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList",
+    "table": "application/json;as=Table;v=v1;g=meta.k8s.io",
+    "without-media-type": "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+}.items():
+    DISCOVERY.get(f"aggregated-{name}", "/apis", 406, headers={"Accept": form})
+DISCOVERY.get("group-as-yaml", "/apis/apps", headers={"Accept": "application/yaml"})
+DISCOVERY.get(
+    "resources-as-a-table", "/api/v1", 406, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+)
 DISCOVERY.get(
     "version", "/version", pick=lambda body: sorted(set(body) & {"major", "minor", "gitVersion", "platform"})
 )

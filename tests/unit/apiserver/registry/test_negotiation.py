@@ -128,3 +128,11 @@ def test_body_is_finished_in_the_form_asked_for() -> None:
     assert Representation().finish(body) is body
     assert Representation(YAML).finish(body).decode() == "a:\n- ä\n- 1\nb:\n  x: null\n  y: 'on'\n"
     assert Representation(pretty=True).finish(b'{"a":1}') == b'{\n  "a": 1\n}'
+
+
+@pytest.mark.parametrize("accept", [TABLE, PARTIAL])
+def test_a_document_that_is_not_an_object_has_no_other_form(accept: str) -> None:
+    with pytest.raises(ApiError, match="only the following media types are accepted"):
+        negotiate(accept, has_tables=False, has_metadata=False)
+    plain = negotiate(f"{accept},{JSON}", has_tables=False, has_metadata=False)
+    assert plain == Representation()

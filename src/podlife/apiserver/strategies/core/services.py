@@ -120,7 +120,7 @@ class ServiceStrategy(Strategy):
         if spec["type"] != "ExternalName":
             errors += _validate_addresses(spec)
         for index, address in enumerate(spec.get("externalIPs", ())):
-            errors += _validate_endpoint_ip(address, f"spec.externalIPs[{index}]", IP_RULE)
+            errors += validate_endpoint_ip(address, f"spec.externalIPs[{index}]", IP_RULE)
         errors += one_of("spec.type", spec["type"], _TYPES)
         errors += _validate_ports_together(spec, ports)
         return [*errors, *_validate_traffic(spec)]
@@ -301,10 +301,10 @@ def _validate_address(address: Object, path: str) -> FieldErrors:
         yield from check_at(f"{path}.hostname", hostname, check_dns_label)
     if (node := address.get("nodeName")) is not None:
         yield from check_at(f"{path}.nodeName", node, check_dns_subdomain)
-    yield from _validate_endpoint_ip(text, f"{path}.ip", "must be a valid IP address")
+    yield from validate_endpoint_ip(text, f"{path}.ip", "must be a valid IP address")
 
 
-def _validate_endpoint_ip(text: str, path: str, rule: str) -> FieldErrors:
+def validate_endpoint_ip(text: str, path: str, rule: str) -> FieldErrors:
     if not is_ip(text):
         yield bad_value(path, text, rule)
         return

@@ -195,3 +195,25 @@ class TemplatedStrategy(Strategy):
     def warnings(self, obj: Object) -> list[str]:
         template = obj["spec"].get("template")
         return spec_warnings(template["spec"], "spec.template.spec") if template else []
+
+
+class PodTemplateStrategy(Strategy):
+    """PodTemplates: no controller uses them, but clients store them."""
+
+    def default(self, obj: Object) -> None:
+        default_template(obj.setdefault("template", {}))
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1
+        drop_disabled_fields(obj["template"]["spec"])
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        drop_disabled_fields(new["template"]["spec"])
+        if new["template"] != old["template"]:
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        return list(validate_template(obj["template"], "template"))
+
+    def warnings(self, obj: Object) -> list[str]:
+        return spec_warnings(obj["template"]["spec"], "template.spec")

@@ -1,0 +1,155 @@
+"""The two controllers. Keys are the names of namespaces.
+
+Each follows all namespaces, and of the objects that it creates only those of its one name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.api.views import Metadata, MetadataOnly
+from podlife.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, Client, Ref
+from podlife.controller import Again, Controller, ControlPlane
+from podlife.errors import ApiError, ConflictError, NotFoundError
+from podlife.informer import Informer
+from podlife.informer.cache import HasMetadata
+from podlife.podcontrol import as_namespace_terminating
+from podlife.workqueue import RateLimitedQueue
+
+_DEFAULT = "default"
+_ROOT_CA = "kube-root-ca.crt"
+_DESCRIPTION = "kubernetes.io/description"
+# Upstream's text: it is an annotation of the ConfigMap, which users compare.
+_ABOUT_ROOT_CA = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
+    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
+    "clusters."
+)
+
+
+class _NamespaceStatus(msgspec.Struct, gc=False):
+    phase: str = ""
+
+
+class _Namespace(msgspec.Struct, gc=False):
+    metadata: Metadata
+    status: _NamespaceStatus = msgspec.field(default_factory=_NamespaceStatus)
+
+
+class _Annotated(Metadata, rename="camel", gc=False):
+    annotations: dict[str, str] = {}
+
+
+class _ConfigMap(msgspec.Struct, gc=False):
+    metadata: _Annotated
+    data: dict[str, str] = {}
+
+
+class _EnqueueNamespace:
+    """Enqueues the namespace that an event is about: its own name, or that of the namespace it is in."""
+
+    def __init__(self, queue: RateLimitedQueue[str]) -> None:
+        self._queue = queue
+
+    def on_add(self, obj: HasMetadata) -> None:
+        self._queue.add(obj.metadata.namespace or obj.metadata.name)
+
+    def on_update(self, old: HasMetadata, new: HasMetadata) -> None:
+        self.on_add(new)
+
+    def on_delete(self, obj: HasMetadata) -> None:
+        self.on_add(obj)
+
+
+class ServiceAccountController:
+    """Upstream's serviceaccount-controller."""
+
+    name = "serviceaccount-controller"
+
+    def __init__(self, plane: ControlPlane, *, workers: int = 1) -> None:
+        self._client = plane.client
+        self._namespaces = plane.informer(NAMESPACES, view=_Namespace)
+        self._accounts = plane.informer(
+            SERVICE_ACCOUNTS, view=MetadataOnly, field_selector=f"metadata.name={_DEFAULT}"
+        )
+        self.queue: RateLimitedQueue[str] = RateLimitedQueue("serviceaccount")
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
+        _follow(self.queue, self._namespaces, self._accounts)
+
+    async def run(self) -> None:
+        await self.controller.run()
+
+    async def reconcile(self, namespace: str) -> Again | None:
+        found = self._namespaces.cache.get("", namespace)
+        if found is None or found.status.phase != "Active":
+            return None
+        if self._accounts.cache.get(namespace, _DEFAULT) is None:
+            await _create(self._client, SERVICE_ACCOUNTS, {"metadata": {"name": _DEFAULT}}, namespace)
+        return None
+
+
+class RootCaCertPublisher:
+    """Upstream's root-ca-certificate-publisher-controller; `root_ca` is PEM."""
+
+    name = "root-ca-certificate-publisher-controller"
+
+    def __init__(self, plane: ControlPlane, *, root_ca: str = "", workers: int = 1) -> None:
+        self._client = plane.client
+        self._data = {"ca.crt": root_ca}
+        self._namespaces = plane.informer(NAMESPACES, view=_Namespace)
+        self._config_maps = plane.informer(
+            CONFIG_MAPS, view=_ConfigMap, field_selector=f"metadata.name={_ROOT_CA}"
+        )
+        self.queue: RateLimitedQueue[str] = RateLimitedQueue("root_ca_cert_publisher")
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
+        _follow(self.queue, self._namespaces, self._config_maps)
+
+    async def run(self) -> None:
+        await self.controller.run()
+
+    async def reconcile(self, namespace: str) -> Again | None:
+        found = self._namespaces.cache.get("", namespace)
+        if found is None or found.status.phase != "Active":
+            return None
+        published = self._config_maps.cache.get(namespace, _ROOT_CA)
+        if published is None:
+            annotations = {_DESCRIPTION: _ABOUT_ROOT_CA}
+            obj = {"metadata": {"name": _ROOT_CA, "annotations": annotations}, "data": self._data}
+            await _create(self._client, CONFIG_MAPS, obj, namespace)
+        elif published.data != self._data or not published.metadata.annotations.get(_DESCRIPTION):
+            await self._correct(published)
+        return None
+
+    async def _correct(self, published: _ConfigMap) -> None:
+        """Set data and description; other annotations and labels are left alone."""
+        meta = published.metadata
+        unwanted = dict.fromkeys(published.data.keys() - self._data.keys())
+        patch = {
+            "metadata": {"uid": meta.uid, "annotations": {_DESCRIPTION: _ABOUT_ROOT_CA}},
+            "data": unwanted | self._data,
+            "binaryData": None,
+        }
+        try:
+            await self._client.patch(CONFIG_MAPS, meta.name, patch, meta.namespace)
+        except (NotFoundError, ConflictError):
+            # Deleted, or deleted and created again: the new state arrives with its own event.
+            return
+
+
+def _follow(queue: RateLimitedQueue[str], *informers: Informer[Any]) -> None:
+    for informer in informers:
+        informer.add_handler(_EnqueueNamespace(queue))
+
+
+async def _create(client: Client, ref: Ref, obj: Object, namespace: str) -> None:
+    try:
+        await client.create(ref, obj, namespace)
+    except (ConflictError, NotFoundError):
+        # It exists, and its event is on the way; or the namespace does not.
+        return
+    except ApiError as error:
+        if as_namespace_terminating(error) is None:
+            raise

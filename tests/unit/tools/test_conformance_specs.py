@@ -1,0 +1,78 @@
+"""The list of conformance specs that do not pass, beside the results of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.kit.real_parts import ROOT
+from tests.real.conformance.specs import BEGIN, END, complaints, focus_of, known_failures, results_of, short
+
+PARITY = f"""before
+{BEGIN}
+| why | specs |
+|---|---|
+| not served | `Aggregator should work, too`, `Quota should count` |
+{END}
+| why | `another table` |
+"""
+EVERYTHING = focus_of()
+
+
+def spec(name: str, state: str = "passed", message: str = "", kind: str = "It") -> dict[str, Any]:
+    failure = {"Failure": {"Message": message}} if message else {}
+    return {
+        "LeafNodeType": kind,
+        "ContainerHierarchyTexts": ["[sig-api-machinery]"],
+        "LeafNodeText": f"{name} [Conformance]",
+        "State": state,
+        "RunTime": 2_000_000_000,
+        **failure,
+    }
+
+
+def said(*specs: dict[str, Any], focus: str = EVERYTHING) -> list[str]:
+    return complaints(results_of([{"SpecReports": list(specs)}]), known_failures(PARITY), focus)
+
+
+def test_results_that_are_as_listed_are_fine() -> None:
+    assert not said(
+        spec("Watchers should see"),
+        spec("Aggregator should work, too", "failed", "no"),
+        spec("Quota should count", "timedout"),
+    )
+
+
+def test_a_failure_that_is_not_listed_is_told_with_its_cause() -> None:
+    [only] = said(spec("Watchers should see", "failed", "saw\n  nothing"), focus="Watchers")
+    assert only.startswith("Watchers should see does not pass")
+    assert only.endswith("saw nothing")
+
+
+def test_a_listed_spec_that_passes_or_does_not_run_is_told() -> None:
+    passes, absent = said(spec("Aggregator should work, too"))
+    assert passes == "Aggregator should work, too is listed in docs/parity.md, and passes"
+    assert absent == "Quota should count is listed in docs/parity.md, and did not run"
+
+
+def test_specs_out_of_focus_are_not_missed() -> None:
+    assert not said(spec("Quota should count", "failed", "no"), focus=focus_of("Quota"))
+
+
+def test_a_suite_that_cannot_begin_is_a_failure() -> None:
+    [result] = results_of(
+        [
+            {
+                "SpecReports": [
+                    spec("", "failed", "no nodes", "SynchronizedBeforeSuite"),
+                    spec("x", "skipped"),
+                    spec("", "passed", kind="ReportAfterSuite"),
+                ]
+            }
+        ]
+    )
+    assert (result.name, result.passed, result.cause) == ("SynchronizedBeforeSuite", False, "no nodes")
+
+
+def test_the_list_in_the_documentation_can_be_read_and_has_reasons() -> None:
+    known = known_failures((ROOT / "docs" / "parity.md").read_text())
+    assert all(reason and name == short(name) for name, reason in known.items())

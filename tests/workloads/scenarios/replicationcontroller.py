@@ -1,0 +1,105 @@
+"""ReplicationControllers: as ReplicaSets, by the same controller, with a map as their selector."""
+
+from __future__ import annotations
+
+from podlife.client import PODS, REPLICATION_CONTROLLERS
+from tests.workloads.node import exits, named
+from tests.workloads.objects import Object, labelled_pod, template
+from tests.workloads.scenario import scenario
+from tests.workloads.world import World
+
+RC = REPLICATION_CONTROLLERS
+
+
+def replication_controller(replicas: int, **spec: object) -> Object:
+    fields = {"replicas": replicas, "selector": {"app": "web"}, "template": template("web"), **spec}
+    return {"metadata": {"name": "web", "labels": {"app": "web"}}, "spec": fields}
+
+
+async def start(world: World, replicas: int, **spec: object) -> None:
+    await world.create(RC, replication_controller(replicas, **spec))
+    await world.until_status(RC, "web", replicas=replicas, availableReplicas=replicas)
+
+
+@scenario("replicationcontroller")
+async def scale_up_and_down(world: World) -> None:
+    await start(world, 2)
+    await world.scale(RC, "web", 5)
+    await world.until_status(RC, "web", availableReplicas=5)
+    await world.scale(RC, "web", 1)
+    await world.until_pods(1)
+    await world.until_status(RC, "web", replicas=1, availableReplicas=1)
+
+
+@scenario("replicationcontroller")
+async def selector_of_its_template(world: World) -> None:
+    await start(world, 2, selector=None)
+
+
+@scenario("replicationcontroller")
+async def pod_lost(world: World) -> None:
+    await start(world, 3)
+    await world.lose(world.pods()[0])
+    await world.until_pods(3)
+    await world.until_status(RC, "web", replicas=3, availableReplicas=3)
+
+
+@scenario("replicationcontroller")
+async def pod_fails(world: World) -> None:
+    await start(world, 2)
+    world.node.let(exits(3), named(world.pods()[0]["metadata"]["name"]))
+    await world.until("another was made", lambda: len(world.pods()) == 3)
+    await world.until_status(RC, "web", replicas=2, availableReplicas=2)
+
+
+@scenario("replicationcontroller")
+async def pods_adopted(world: World) -> None:
+    await world.create(PODS, labelled_pod("found"))
+    await world.create(PODS, labelled_pod("stranger", "other"))
+    await start(world, 2)
+
+
+@scenario("replicationcontroller")
+async def pod_released(world: World) -> None:
+    await start(world, 2)
+    await world.relabel(world.pods()[0], {"app": "debug"})
+    await world.until_pods(3)
+    await world.until_status(RC, "web", replicas=2, availableReplicas=2)
+
+
+@scenario("replicationcontroller")
+async def template_changed(world: World) -> None:
+    await start(world, 2)
+    changed = template("web", "registry.example/main:2")
+    changed["metadata"]["labels"]["tier"] = "front"
+    await world.patch(RC, "web", {"spec": {"template": changed}})
+    await world.until_status(RC, "web", fullyLabeledReplicas=0)
+
+
+@scenario("replicationcontroller")
+async def deleted_in_the_background(world: World) -> None:
+    await start(world, 2)
+    await world.delete(RC, "web", cascade="Background")
+    await world.until("all pods are gone", lambda: not world.pods())
+
+
+@scenario("replicationcontroller")
+async def deleted_in_the_foreground(world: World) -> None:
+    await start(world, 2)
+    await world.delete(RC, "web", cascade="Foreground")
+    await world.until_gone(RC, "web")
+
+
+@scenario("replicationcontroller")
+async def deleted_without_its_pods(world: World) -> None:
+    await start(world, 2)
+    await world.delete(RC, "web", cascade="Orphan")
+    await world.until_gone(RC, "web")
+
+
+@scenario("replicationcontroller")
+async def quota_refuses(world: World) -> None:
+    await world.refuse_pods(2)
+    await world.create(RC, replication_controller(4))
+    await world.until_status(RC, "web", availableReplicas=2)
+    await world.until("it says so", lambda: world.status(RC, "web").get("conditions"))
