@@ -1,0 +1,490 @@
+"""A checked tree becomes closures that evaluate it and count upstream's runtime cost.
+
+The cost follows cel-go's interpreter to the letter, with its optimizations: literals of constants and conversions of constants are computed once
+and are free, a test for membership in such a list is free, a variable with its fields is one attribute, and an attribute inside of
+`?:` or an index is charged only for its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from podlife.api.cel import operators
+from podlife.api.cel.errors import CelError, EvaluationError
+from podlife.api.cel.functions import FUNCTIONS
+from podlife.api.cel.regex import compile_pattern
+from podlife.api.cel.runtime_cost import call_cost
+from podlife.api.cel.syntax import (
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+)
+from podlife.api.cel.types import CelType
+from podlife.api.cel.values import (
+    LISTS,
+    MAPS,
+    NONE,
+    Accumulator,
+    Meter,
+    Optional,
+    find,
+    from_key,
+    keys,
+    to_key,
+)
+
+_CONVERSIONS = frozenset("bool bytes double duration dyn int string timestamp type uint".split())
+_PATTERNS = frozenset({"matches", "find", "findAll"})
+
+
+@dataclass(slots=True)
+class Run:
+    """One evaluation: its budget and what names stand for."""
+
+    meter: Meter
+    names: dict[str, Any]
+
+
+Evaluate = Callable[[Run], Any]
+
+
+@dataclass(slots=True)
+class Step:
+    """`resolve` evaluates without the charge for an attribute."""
+
+    evaluate: Evaluate
+    resolve: Evaluate
+    is_constant: bool = False
+    value: Any = None
+    attribute: Attribute | None = None
+
+
+@dataclass(slots=True)
+class _Qualifier:
+    key: Step
+    is_optional: bool = False
+
+
+@dataclass(slots=True)
+class Attribute:
+    """A variable or other value, and the fields and indexes that follow it."""
+
+    base: Evaluate
+    # A conditional has no cost of its own.
+    cost: int
+    qualifiers: list[_Qualifier] = field(default_factory=list)
+
+    def resolve(self, run: Run) -> Any:
+        value = self.base(run)
+        is_optional = False
+        for qualifier in self.qualifiers:
+            if isinstance(value, Optional):
+                if not value.has_value:
+                    return NONE
+                value, is_optional = value.value, True
+            key = qualifier.key.resolve(run)
+            is_optional = is_optional or qualifier.is_optional
+            if not is_optional:
+                run.meter.charge(1)
+                value = operators.index(value, key)
+                continue
+            is_found, value = operators.find_index(value, key)
+            if not is_found:
+                return NONE
+            run.meter.charge(1)
+        if is_optional and not isinstance(value, Optional):
+            return Optional(True, value)
+        return value
+
+
+class _Lazy:
+    """The value of a binding, computed when first used."""
+
+    __slots__ = ("outer", "step", "value")
+
+    def __init__(self, step: Step, outer: dict[str, Any]) -> None:
+        self.step, self.outer, self.value = step, outer, None
+
+    def get(self, run: Run) -> Any:
+        if self.step is not None:
+            self.value = self.step.evaluate(Run(run.meter, self.outer))
+            self.step = None  # type: ignore[assignment]
+        return self.value
+
+
+class _Failure:
+    """An error as the value of an accumulator, raised where that is used."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: EvaluationError) -> None:
+        self.error = error
+
+
+def constant(value: Any) -> Step:
+    return Step(lambda _run: value, lambda _run: value, is_constant=True, value=value)
+
+
+def _plain(evaluate: Evaluate) -> Step:
+    return Step(evaluate, evaluate)
+
+
+def _attribute(attribute: Attribute) -> Step:
+    def evaluate(run: Run) -> Any:
+        run.meter.charge(attribute.cost)
+        return attribute.resolve(run)
+
+    return Step(evaluate, attribute.resolve, attribute=attribute)
+
+
+def plan(node: Node) -> Step:
+    """Raises CelError where a constant cannot be converted."""
+    match node:
+        case Literal():
+            return constant(node.value)
+        case Ident():
+            return constant(node.constant) if node.constant is not None else _plan_variable(node.name)
+        case Select():
+            return _plan_select(node)
+        case Call():
+            special = _SPECIAL.get(node.function)
+            return special(node) if special else _plan_call(node)
+        case ListLiteral():
+            return _plan_list(node)
+        case MapLiteral():
+            return _plan_map(node)
+        case StructLiteral():
+            return _plan_struct(node)
+        case Comprehension():
+            return _plan_comprehension(node)
+    raise AssertionError(node)
+
+
+def _plan_variable(name: str) -> Step:
+    name = name.removeprefix(".")
+
+    def base(run: Run) -> Any:
+        value = run.names.get(name, _MISSING)
+        if type(value) is _Failure:
+            raise value.error
+        if type(value) is _Lazy:
+            return value.get(run)
+        if value is _MISSING:
+            raise EvaluationError(f"no such attribute(s): {name}")
+        return value() if callable(value) else value
+
+    return _attribute(Attribute(base, 1))
+
+
+_MISSING = object()
+
+
+def _qualified(operand: Step, qualifier: _Qualifier) -> Step:
+    before = operand.attribute
+    if before is None:
+        return _attribute(Attribute(operand.evaluate, 1, [qualifier]))
+    return _attribute(Attribute(before.base, before.cost, [*before.qualifiers, qualifier]))
+
+
+def _plan_select(node: Select) -> Step:
+    if node.field_name == "" and isinstance(node.operand, Literal):
+        return constant(node.operand.value)
+    operand = plan(node.operand)
+    name = node.field_name
+    if not node.test_only:
+        return _qualified(operand, _Qualifier(constant(name)))
+
+    def test(run: Run) -> bool:
+        if operand.attribute is None:
+            run.meter.charge(1)
+        value = operand.evaluate(run)
+        if isinstance(value, Optional):
+            if not value.has_value:
+                return False
+            value = value.value
+        return operators.find_index(value, name)[0]
+
+    return _plain(test)
+
+
+def _plan_index(node: Call) -> Step:
+    operand, key = plan(node.args[0]), plan(node.args[1])
+    return _qualified(operand, _Qualifier(key, is_optional=node.function != "_[_]"))
+
+
+def _plan_conditional(node: Call) -> Step:
+    condition, positive, negative = map(plan, node.args)
+
+    def base(run: Run) -> Any:
+        chosen = condition.evaluate(run)
+        if type(chosen) is not bool:
+            raise EvaluationError("no such overload")
+        return (positive if chosen else negative).resolve(run)
+
+    return _attribute(Attribute(base, 0))
+
+
+def _plan_logic(node: Call) -> Step:
+    left, right = map(plan, node.args)
+    decisive = node.function == "_||_"
+
+    def evaluate(run: Run) -> bool:
+        failure: EvaluationError | None = None
+        for term in (left, right):
+            try:
+                value = term.evaluate(run)
+            except EvaluationError as error:
+                failure = failure or error
+                continue
+            if value is decisive:
+                return decisive
+            if type(value) is not bool:
+                failure = failure or EvaluationError("no such overload")
+        if failure is not None:
+            raise failure
+        return not decisive
+
+    return _plain(evaluate)
+
+
+def _plan_not_strictly_false(node: Call) -> Step:
+    argument = plan(node.args[0])
+
+    def evaluate(run: Run) -> bool:
+        try:
+            value = argument.evaluate(run)
+        except EvaluationError:
+            value = True
+        run.meter.charge(1)
+        return value is not False
+
+    return _plain(evaluate)
+
+
+def _plan_in(node: Call) -> Step:
+    right = plan(node.args[1])
+    if right.is_constant and node.overloads == ("in_list",):
+        if not right.value:
+            return constant(False)
+        if all(isinstance(item, (bool, int, float, str, type(None))) for item in right.value):
+            left = plan(node.args[0])
+            members = {to_key(item) if item is not None else None for item in right.value}
+
+            def evaluate(run: Run) -> bool:
+                value = left.evaluate(run)
+                if isinstance(value, (bool, int, float, str)):
+                    value = to_key(value)
+                elif value is not None:
+                    return False
+                return value in members
+
+            return _plain(evaluate)
+    return _plan_call(node)
+
+
+def _plan_or(node: Call) -> Step:
+    if node.target is None:
+        return _plan_call(node)
+    left, right = plan(node.target), plan(node.args[0])
+    keeps_optional = node.function == "or"
+
+    def evaluate(run: Run) -> Any:
+        value = left.evaluate(run)
+        if not isinstance(value, Optional):
+            return value
+        if not value.has_value:
+            return right.evaluate(run)
+        return value if keeps_optional else value.value
+
+    return _plain(evaluate)
+
+
+_SPECIAL: dict[str, Callable[[Call], Step]] = {
+    "_[_]": _plan_index,
+    "_[?_]": _plan_index,
+    "_?._": _plan_index,
+    "_?_:_": _plan_conditional,
+    "_&&_": _plan_logic,
+    "_||_": _plan_logic,
+    "@not_strictly_false": _plan_not_strictly_false,
+    "@in": _plan_in,
+    "or": _plan_or,
+    "orValue": _plan_or,
+}
+
+
+def _plan_call(node: Call) -> Step:
+    arguments = [plan(argument) for argument in node.args]
+    static = [argument.type for argument in node.args]
+    if node.target is not None:
+        arguments.insert(0, plan(node.target))
+        static.insert(0, node.target.type)
+    function, overload = node.function, node.overloads[0] if len(node.overloads) == 1 else ""
+    implementation = FUNCTIONS[function]
+    if any(map(_is_dynamic, static)) and function not in ("_==_", "_!=_", "dyn", "type"):
+        implementation = operators.guarded(function, node.target is not None, implementation)
+
+    def evaluate(run: Run) -> Any:
+        values: list[Any] = []
+        failure: EvaluationError | None = None
+        for argument in arguments:
+            try:
+                values.append(argument.evaluate(run))
+            except EvaluationError as error:
+                failure = failure or error
+                values.append(error)
+        result: Any = failure
+        if failure is None:
+            try:
+                result = implementation(run.meter, *values)
+            except EvaluationError as error:
+                result = failure = error
+        run.meter.charge(call_cost(run.meter, function, overload, values, result))
+        if failure is not None:
+            raise failure
+        return result
+
+    try:
+        if function in _CONVERSIONS and len(arguments) == 1 and arguments[0].is_constant:
+            return constant(implementation(Meter(10**6), arguments[0].value))
+        if function in _PATTERNS and arguments[1].is_constant and isinstance(arguments[1].value, str):
+            compile_pattern(arguments[1].value)
+    except EvaluationError as error:
+        raise CelError(str(error)) from None
+    return _plain(evaluate)
+
+
+def _is_dynamic(one: CelType) -> bool:
+    return one.kind in ("dyn", "error")
+
+
+def _plan_list(node: ListLiteral) -> Step:
+    elements = [plan(element) for element in node.elements]
+    optional = node.optional
+
+    def build(run: Run) -> list[Any]:
+        built: list[Any] = []
+        failure: EvaluationError | None = None
+        for index, element in enumerate(elements):
+            try:
+                value = element.evaluate(run)
+            except EvaluationError as error:
+                raise error
+            if index in optional:
+                if not isinstance(value, Optional):
+                    raise EvaluationError(f"cannot initialize optional list element from non-optional value {value}")
+                if not value.has_value:
+                    continue
+                value = value.value
+            built.append(value)
+        run.meter.charge(10)
+        if failure is not None:
+            raise failure
+        return built
+
+    if all(element.is_constant for element in elements) and not optional:
+        return constant([element.value for element in elements])
+    return _plain(build)
+
+
+def _plan_map(node: MapLiteral) -> Step:
+    entries = [(plan(entry.key), plan(entry.value), entry.optional) for entry in node.entries]
+
+    def build(run: Run) -> dict[Any, Any]:
+        built: dict[Any, Any] = {}
+        for key_step, value_step, is_optional in entries:
+            key = to_key(key_step.evaluate(run))
+            value = value_step.evaluate(run)
+            if is_optional:
+                if not isinstance(value, Optional):
+                    text = "cannot initialize optional entry"
+                    raise EvaluationError(f"{text} '{from_key(key)}' from non-optional value {value}")
+                if not value.has_value:
+                    built.pop(key, None)
+                    continue
+                value = value.value
+            built[key] = value
+        run.meter.charge(30)
+        return built
+
+    if all(key.is_constant and value.is_constant and not optional for key, value, optional in entries):
+        try:
+            return constant({to_key(key.value): value.value for key, value, _ in entries})
+        except EvaluationError:
+            return _plain(build)
+    return _plain(build)
+
+
+def _plan_struct(node: StructLiteral) -> Step:
+    entries = [(entry.name, plan(entry.value), entry.optional) for entry in node.entries]
+
+    def build(run: Run) -> dict[str, Any]:
+        built: dict[str, Any] = {}
+        for name, step, is_optional in entries:
+            value = step.evaluate(run)
+            if is_optional:
+                if not isinstance(value, Optional) or not value.has_value:
+                    continue
+                value = value.value
+            built[name] = value
+        run.meter.charge(40)
+        return built
+
+    return _plain(build)
+
+
+def _plan_comprehension(node: Comprehension) -> Step:
+    over, initial, condition = plan(node.range), plan(node.initial), plan(node.condition)
+    step, result = plan(node.step), plan(node.result)
+    accumulator, variable, variable2 = node.accumulator, node.variable, node.variable2
+
+    if node.is_bind:
+
+        def bind(run: Run) -> Any:
+            return result.evaluate(Run(run.meter, {**run.names, accumulator: _Lazy(initial, run.names)}))
+
+        return _plain(bind)
+
+    def fold(run: Run) -> Any:
+        items = _iterate(over.evaluate(run), two=bool(variable2))
+        names = dict(run.names)
+        inner = Run(run.meter, names)
+        start = initial.evaluate(run)
+        if initial.is_constant and start == [] and isinstance(start, list):
+            start = Accumulator()
+        elif initial.is_constant and isinstance(start, dict):
+            start = dict(start)
+        names[accumulator] = start
+        for first, second in items:
+            names[variable] = first
+            if variable2:
+                names[variable2] = second
+            if condition.evaluate(inner) is False:
+                break
+            try:
+                names[accumulator] = step.evaluate(inner)
+            except EvaluationError as error:
+                names[accumulator] = _Failure(error)
+        names.pop(variable, None)
+        value = result.evaluate(inner)
+        return list(value) if type(value) is Accumulator else value
+
+    return _plain(fold)
+
+
+def _iterate(container: Any, *, two: bool) -> Any:
+    if isinstance(container, LISTS):
+        return enumerate(container) if two else ((item, None) for item in container)
+    if isinstance(container, MAPS):
+        if two:
+            return ((key, find(container, key)[1]) for key in keys(container))
+        return ((key, None) for key in keys(container))
+    raise EvaluationError(f"got '{operators.go_type(container)}', expected iterable type")
