@@ -29,6 +29,9 @@ __all__ = ["PARTS", "PartsError", "cache_folder", "find", "prepare"]
 MODULE = Path(__file__).parent / "real-parts"
 ETCD_MODULE = MODULE / "etcd"
 KWOK_MODULE = MODULE / "kwok"
+# Evaluates CEL as kube-apiserver does: a program of ours on upstream's libraries.
+CEL = "cel-upstream"
+CEL_SOURCE = MODULE / "cel" / "main.go"
 # Programs of Debian's packages, and where they lie in them. Those of CNI have names that others have on PATH, and a
 # busybox that is not static cannot stand alone in an image: these are never taken from there.
 DEBIAN = {
@@ -43,7 +46,7 @@ DEBIAN = {
 }
 KUBERNETES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 BROWSER = "chromium"
-PARTS = (*KUBERNETES, *DEBIAN, BROWSER)
+PARTS = (*KUBERNETES, CEL, *DEBIAN, BROWSER)
 # A cold build takes about 7 minutes on two cores; a machine that needs longer than this has another problem.
 BUILD_SECONDS = 3600
 VERSION_PACKAGE = "k8s.io/component-base/version"
@@ -71,9 +74,12 @@ def cache_folder() -> Path:
 
 
 def _folder_of(part: str) -> Path:
-    """kwok and Debian's programs have folders of their own: a new one of them builds nothing else anew."""
+    """kwok, CEL and Debian's programs have folders of their own: a new one of them builds nothing else anew."""
     if part in DEBIAN:
         return cache_folder().parent.parent / f"debian-{platform.machine()}" / "bin"
+    if part == CEL:
+        key = f"cel-{cache_folder().parent.name}-{hashlib.sha256(CEL_SOURCE.read_bytes()).hexdigest()[:12]}"
+        return cache_folder().parent.parent / key / "bin"
     if part != "kwok":
         return cache_folder()
     locks = b"".join((KWOK_MODULE / name).read_bytes() for name in ("go.mod", "go.sum"))
@@ -95,7 +101,7 @@ def find(part: str) -> Path | None:
 
 def _is_recent(part: str, program: str) -> bool:
     """The tests compare with one minor version of Kubernetes: programs of another answer otherwise."""
-    if part in ("etcd", "kwok", BROWSER) or part in DEBIAN:
+    if part in ("etcd", "kwok", CEL, BROWSER) or part in DEBIAN:
         return True
     arguments = ["version", "--client", "-o", "json"] if part == "kubectl" else ["--version"]
     try:
@@ -211,7 +217,7 @@ def build_command(part: str, output: Path) -> list[str]:
     stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     flags = " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())])
     command = ["go", "build", "-mod=readonly", "-trimpath", "-ldflags", flags]
-    elsewhere = {"etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok/cmd/kwok"}
+    elsewhere = {"etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok/cmd/kwok", CEL: "./cel"}
     package = elsewhere.get(part, f"k8s.io/kubernetes/cmd/{part}")
     return [*command, "-o", str(output), package]
 

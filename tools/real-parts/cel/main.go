@@ -212,6 +212,7 @@ func declarations() {
 	}
 	sort.Strings(names)
 	for _, name := range names {
+		columns := []string{name}
 		for _, overload := range env.Functions()[name].OverloadDecls() {
 			arguments := []string{}
 			for _, argument := range overload.ArgTypes() {
@@ -221,8 +222,10 @@ func declarations() {
 			if overload.IsMemberFunction() {
 				style = "member"
 			}
-			fmt.Printf("%s\t%s\t%s\t%s\t%s\n", name, overload.ID(), style, strings.Join(arguments, "; "), cel.FormatCELType(overload.ResultType()))
+			result := cel.FormatCELType(overload.ResultType())
+			columns = append(columns, strings.Join([]string{overload.ID(), style, strings.Join(arguments, "; "), result}, "|"))
 		}
+		fmt.Println(strings.Join(columns, "\t"))
 	}
 }
 

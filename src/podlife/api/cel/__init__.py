@@ -1,11 +1,11 @@
 """Common Expression Language as Kubernetes v1.36 uses it: validation rules, admission policies, match conditions.
 
-`compile(source, Environment)` checks an expression against typed variables; `Program.evaluate` runs it within a cost limit, and
-`Program.estimated_cost` bounds what it may cost. Error messages and costs are upstream's; tests compare them with cel-go in Kubernetes'
-environment (`tests/real/cel`).
+`compile(source, Environment)` checks an expression against typed variables; `Program.evaluate` runs it within a cost
+limit, and `Program.estimated_cost` bounds what it may cost. Error messages and costs are upstream's; tests compare
+them with cel-go in Kubernetes' environment (`tests/real/cel`).
 
-Guarantees: nothing but `CelError` is raised for any source and any JSON values. Time and memory follow the cost limit, patterns run in linear
-time (RE2), and recursion is bounded. Programs have no state.
+Guarantees: nothing but `CelError` is raised for any source and any JSON values. Time and memory follow the cost
+limit, patterns run in linear time (RE2), and recursion is bounded. Programs have no state.
 """
 
 from podlife.api.cel.authorization import Authorizer, Decision
@@ -20,7 +20,18 @@ from podlife.api.cel.program import (
     compile,  # noqa: A004 - the verb of CEL, used as `cel.compile`
 )
 from podlife.api.cel.schema import escape_name, schema_type
-from podlife.api.cel.types import BOOL, DYN, INT, STRING, CelType, list_of, map_of, optional_of, parse_type, struct
+from podlife.api.cel.types import (
+    BOOL,
+    DYN,
+    INT,
+    STRING,
+    CelType,
+    list_of,
+    map_of,
+    optional_of,
+    parse_type,
+    struct,
+)
 from podlife.api.cel.values import Duration, Optional, Timestamp, Uint
 
 __all__ = [

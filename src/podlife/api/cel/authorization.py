@@ -23,7 +23,7 @@ class Decision:
 
 
 Attributes = Mapping[str, str]
-"""`path` and `verb`, or group, resource, subresource, namespace, name, fieldSelector, labelSelector and verb; `user` for a service account."""
+"""`verb` with `path`, or with group, resource, namespace, name and so on; `user` for a service account."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,9 @@ def _regex(text: Range, pattern: Range) -> Range:
 
 
 _COMPARISONS = frozenset({"equals", "not_equals"}) | {
-    f"{name}_{kind}" for name in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")
+    f"{name}_{kind}"
+    for name in ("less", "greater", "less_equals", "greater_equals")
+    for kind in ("string", "bytes")
 }
 
 

@@ -1,6 +1,7 @@
 """The type checker: resolves names and overloads, and writes types into the tree.
 
-All errors of an expression are found, with cel-go's messages; a part with an error has the type `error`, which fits everything.
+All errors of an expression are found, with cel-go's messages; a part with an error has the type `error`, which fits
+everything.
 """
 
 from __future__ import annotations
@@ -180,9 +181,7 @@ class _Checker:
         shown = [str(self.known.resolve(one, free_to_dyn=True)) for one in given]
         target = f"{shown.pop(0)}." if node.target is not None else ""
         applied = f"{target}({', '.join(shown)})"
-        self.report(
-            node.position, f"found no matching overload for '{node.function}' applied to '{applied}'"
-        )
+        self.report(node.position, f"found no matching overload for '{node.function}' applied to '{applied}'")
 
     def mismatch(self, position: int, wanted: CelType, found: CelType) -> None:
         self.report(position, f"expected type '{wanted}' but found '{found}'")
@@ -237,7 +236,7 @@ class _Checker:
             if wanted is None:
                 unknown = f"undefined field '{entry.name}'"
                 failed = f"unexpected failed resolution of '{node.name}'"
-                self.report(entry.position, unknown if named and named.kind == "struct" else failed)
+                self.report(entry.position, unknown if named else failed)
                 continue
             given = self.unwrapped(entry.value, entry.optional)
             if not self.known.unify([wanted], [given]):

@@ -1,7 +1,8 @@
 """What expressions may refer to: the functions of Kubernetes' base environment, types by name, and variables.
 
-The functions stand in `functions.tsv`, which `tools/real-parts/cel -declarations` prints from upstream's environment v1.36: name, overload,
-style, types of the arguments, type of the result. Their order decides which overload gives a call its type.
+The functions stand in `functions.tsv`, which `tools/real-parts/cel -declarations` prints from upstream's environment
+v1.36: name, overload, style, types of the arguments, type of the result. Their order decides which overload gives a
+call its type.
 """
 
 from __future__ import annotations
@@ -28,21 +29,20 @@ class Overload(NamedTuple):
     is_generic: bool
 
 
-_JSON_PATCH = "jsonpatch.escapeKey\tstring_jsonpatch_escapeKey_string\tglobal\tstring\tstring"
+_JSON_PATCH = "jsonpatch.escapeKey\tstring_jsonpatch_escapeKey_string|global|string|string"
 
 
 @cache
 def functions() -> Mapping[str, tuple[Overload, ...]]:
-    found: dict[str, list[Overload]] = {}
     table = (files("podlife.api.cel") / "functions.tsv").read_text(encoding="utf-8")
-    for line in [*table.splitlines(), _JSON_PATCH]:
-        name, overload, style, arguments, result = line.split("\t")
-        if name in _HIDDEN:
-            continue
-        signature = tuple(parse_type(text) for text in [result, *filter(None, arguments.split("; "))])
-        row = Overload(overload, style == "member", signature, any(map(_is_generic, signature)))
-        found.setdefault(name, []).append(row)
-    return {name: tuple(overloads) for name, overloads in found.items()}
+    rows = (line.split("\t") for line in [*table.splitlines(), _JSON_PATCH])
+    return {name: tuple(map(_overload, overloads)) for name, *overloads in rows if name not in _HIDDEN}
+
+
+def _overload(text: str) -> Overload:
+    name, style, arguments, result = text.split("|")
+    signature = tuple(parse_type(one) for one in [result, *filter(None, arguments.split("; "))])
+    return Overload(name, style == "member", signature, any(map(_is_generic, signature)))
 
 
 def _is_generic(one: CelType) -> bool:
@@ -62,8 +62,6 @@ def named_types() -> Mapping[str, CelType]:
         "google.protobuf.Duration": types.DURATION,
         "google.protobuf.Timestamp": types.TIMESTAMP,
     }
-
-
 
 
 @dataclass(frozen=True, slots=True)

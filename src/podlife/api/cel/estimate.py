@@ -1,7 +1,8 @@
-"""The estimated cost of an expression: the least and the most that evaluating it may cost, for any values of the declared sizes.
+"""The estimated cost of an expression: the least and the most that evaluating it may cost, for any values of the
+declared sizes.
 
-Upstream decides by the most whether a CustomResourceDefinition may be stored, so that it is computed exactly as cel-go and Kubernetes do. Where a
-size is unknown, it is taken as unlimited.
+Upstream decides by the most whether a CustomResourceDefinition may be stored, so that it is computed exactly as
+cel-go and Kubernetes do. Where a size is unknown, it is taken as unlimited.
 """
 
 from __future__ import annotations
@@ -239,7 +240,9 @@ class _Estimator:
         is_list = (entries.kind if entries else over.type.kind) == "list"
         if part == "single":
             part = "value" if is_list else "key"
-        below = ("@items" if is_list else "@values") if part == "value" else "@indices" if is_list else "@keys"
+        below = (
+            ("@items" if is_list else "@values") if part == "value" else "@indices" if is_list else "@keys"
+        )
         size = (entries.value if part == "value" else entries.key) if entries else None
         self.push(name, _Local((*self.path(over), below), size, None))
 
@@ -289,5 +292,3 @@ def _literal_size(node: Node) -> int | None:
         case MapLiteral():
             return len(node.entries)
     return None
-
-

@@ -16,7 +16,9 @@ from podlife.api.cel.values import NONE, Meter, Optional
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key, check_label_value
 
 _DNS_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE).fullmatch
+_UUID = re.compile(
+    r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE
+).fullmatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,9 @@ def _unwrap(_meter: Meter, optionals: Any) -> list[Any]:
 
 def _map_insert(_meter: Meter, target: dict[Any, Any], *inserted: Any) -> dict[Any, Any]:
     """The target is the accumulator of a comprehension, which may change in place."""
-    entries = [inserted] if len(inserted) == 2 else [(key, find(inserted[0], key)[1]) for key in keys(inserted[0])]
+    entries = (
+        [inserted] if len(inserted) == 2 else [(key, find(inserted[0], key)[1]) for key in keys(inserted[0])]
+    )
     for key, value in entries:
         known = to_key(key)
         if known in target:

@@ -50,7 +50,7 @@ def _nanos(value: QuantityValue | int) -> int:
 
 
 def _compare(one: Any, other: Any) -> int:
-    return (one > other) - (one < other)
+    return int(one > other) - int(one < other)
 
 
 @total_ordering

@@ -107,7 +107,8 @@ def _sort_by(meter: Meter, items: Any, by: Any) -> list[Any]:
             f"@sortByAssociatedKeys() {text}, but got {len(items)} and {len(by)} elements respectively"
         )
     meter.work(20 * len(items))
-    pairs = sorted(zip(by, items, strict=True), key=cmp_to_key(lambda one, other: compare(one[0], other[0])))
+    order = cmp_to_key(compare)
+    pairs = sorted(zip(map(order, by), items, strict=True), key=lambda pair: pair[0])
     return [item for _, item in pairs]
 
 

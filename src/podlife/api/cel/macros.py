@@ -141,7 +141,9 @@ def _optional(name: str) -> _Macro:
 
 def _sort_by(make: _Maker, target: Node, args: list[Node]) -> Node:
     if isinstance(target, (Literal, MapLiteral)):
-        complaint = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        complaint = (
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        )
         raise MacroError(target.position, complaint)
     name = "@__sortBy_input__"
     keys = _collect(1, "argument is not an identifier")(make, Ident(make.position, name), args)

@@ -52,10 +52,10 @@ class CIDR:
 
 
 def _parse(text: str) -> _Address:
-    """Raises ValueError with the text of Go's netip, without its `ParseAddr` in front where podlife cannot tell more."""
+    """Raises ValueError with the text of Go's netip."""
     shown = f"ParseAddr({json.dumps(text, ensure_ascii=False)})"
     first = next((char for char in text[:_LONGEST] if char in ".:%"), "")
-    if first == "" or first == "%":
+    if first in ("", "%"):
         raise ValueError(f"{shown}: {'missing IPv6 address' if first else 'unable to parse IP'}")
     try:
         return ipaddress.ip_address(text[:_LONGEST])
@@ -98,7 +98,9 @@ def _checked(text: str) -> _Address:
         address = _parse(text)
     except ValueError as error:
         quoted = json.dumps(text, ensure_ascii=False)
-        raise EvaluationError(f"IP Address {quoted} parse error during conversion from string: {error}") from None
+        raise EvaluationError(
+            f"IP Address {quoted} parse error during conversion from string: {error}"
+        ) from None
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             raise EvaluationError(f'IP address "{text}" with zone value is not allowed')

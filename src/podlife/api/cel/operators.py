@@ -78,8 +78,8 @@ def find_index(container: Any, key: Any) -> tuple[bool, Any]:
 
 
 _GO_TYPES = {
-    bool: "types.Bool", int: "types.Int", Uint: "types.Uint", float: "types.Double", str: "types.String", bytes: "types.Bytes",
-    type(None): "types.Null", Timestamp: "types.Timestamp", Duration: "types.Duration",
+    bool: "types.Bool", int: "types.Int", Uint: "types.Uint", float: "types.Double", str: "types.String",
+    bytes: "types.Bytes", type(None): "types.Null", Timestamp: "types.Timestamp", Duration: "types.Duration",
 }  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def _number(value: int | float, like: Any) -> Any:
 
 def add(meter: Meter, one: Any, other: Any) -> Any:
     if isinstance(one, Accumulator) and isinstance(other, LISTS):
-        one.extend(other)  # type: ignore[attr-defined]
+        one.extend(other)
         return one
     if isinstance(one, LISTS) and isinstance(other, LISTS):
         meter.work(len(one) + len(other))
@@ -239,7 +239,10 @@ def to_uint(value: Any) -> Uint:
     return Uint(_ranged(int(value), _UINT, "unsigned integer"))
 
 
-_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE)
+_FLOAT = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 def to_double(value: Any) -> float:
@@ -248,8 +251,9 @@ def to_double(value: Any) -> float:
     return float(value)
 
 
-_BOOLS = {text: True for text in ("1", "t", "T", "true", "TRUE", "True")} | {
-    text: False for text in ("0", "f", "F", "false", "FALSE", "False")
+_BOOLS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
 
 

@@ -1,12 +1,13 @@
 """Source text to syntax tree, with the positions and messages of cel-go.
 
-Recursion is bounded: nesting at `MAX_NESTING`, chains of operators at `MAX_CHAIN`, the source at `MAX_SOURCE`. After the first syntax
-error the parser stops, where cel-go's tries to recover and may report more.
+Recursion is bounded: nesting at `MAX_NESTING`, chains of operators at `MAX_CHAIN`, the source at `MAX_SOURCE`. After
+the first syntax error the parser stops, where cel-go's tries to recover and may report more.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 from podlife.api.cel.errors import CelError, Issue, display
 from podlife.api.cel.lexer import Token, bytes_value, string_value, tokenize
@@ -30,16 +31,20 @@ MAX_CHAIN = 250
 # Each level of nesting takes about six frames of Python here and in the checker; upstream allows 250.
 MAX_NESTING = 60
 
-_RESERVED = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null return true var void while".split()
-)
+_RESERVED = frozenset({
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+    "package", "namespace", "null", "return", "true", "var", "void", "while",
+})  # fmt: skip
 _LEVELS = ({"||"}, {"&&"}, {"<", "<=", ">=", ">", "==", "!=", "in"}, {"+", "-"}, {"*", "/", "%"})
 _START = (
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', "
+    "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
-_STARTS = frozenset(
-    "[ { ( . - ! true false null NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER".split()
-)
+_INDEX_START = _START.replace("'!',", "'!', '?',")
+_STARTS = frozenset({
+    "[", "{", "(", ".", "-", "!", "true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING",
+    "BYTES", "IDENTIFIER",
+})  # fmt: skip
 
 
 class _SyntaxError(Exception):
@@ -81,7 +86,7 @@ class _Parser:
     def quoted(self) -> str:
         return f"'{self.token.text}'"
 
-    def fail(self, message: str) -> None:
+    def fail(self, message: str) -> NoReturn:
         self.issues.append(Issue(self.token.position, f"Syntax error: {message}"))
         raise _SyntaxError
 
@@ -91,13 +96,13 @@ class _Parser:
         self.index += 1
         return self.tokens[self.index - 1]
 
-    def expect(self, kind: str, expecting: str) -> Token:
+    def expect(self, kind: str, expecting: str = "") -> Token:
         if token := self.take(kind):
             return token
-        if expecting == f"'{kind}'":
-            self.fail(f"missing {expecting} at {self.quoted()}")
-        self.fail(f"mismatched input {self.quoted()} expecting {expecting}")
-        raise AssertionError
+        # ANTLR reports a token as missing where the rest would fit behind it.
+        if expecting or (kind == ":" and self.token.kind not in _STARTS):
+            self.fail(f"mismatched input {self.quoted()} expecting {expecting or repr(kind)}")
+        self.fail(f"missing '{kind}' at {self.quoted()}")
 
     def expression(self) -> Node:
         self.depth += 1
@@ -107,7 +112,7 @@ class _Parser:
         condition = self.binary(0)
         if question := self.take("?"):
             positive = self.binary(0)
-            self.expect(":", "':'")
+            self.expect(":")
             negative = self.expression()
             condition = Call(question.position, "_?_:_", None, [condition, positive, negative])
         self.depth -= 1
@@ -147,6 +152,8 @@ class _Parser:
                 break
             self.index += 1
             count += 1
+        if kind == "-" and self.token.kind == "!":
+            self.fail("no viable alternative at input '-!'")
         operand = self.member(self.primary())
         if count % 2 == 0:
             return operand
@@ -162,14 +169,14 @@ class _Parser:
             optional = self.take("?") is not None
             if token.kind == "[":
                 if self.token.kind == "<EOF>" and not optional:
-                    self.fail(f"mismatched input '<EOF>' expecting {_START.replace("'!',", "'!', '?',")}")
+                    self.fail(f"mismatched input '<EOF>' expecting {_INDEX_START}")
                 index = self.expression()
-                self.expect("]", "']'")
+                self.expect("]")
                 node = Call(token.position, "_[?_]" if optional else "_[_]", None, [node, index])
                 continue
             name = self.take("IDENTIFIER", "ESC_IDENTIFIER")
             if name is None:
-                raise self.no_name(optional)
+                self.no_name(optional)
             if name.kind == "ESC_IDENTIFIER":
                 self.issues.append(Issue(token.position, "unsupported syntax: '`'"))
             if optional:
@@ -181,14 +188,13 @@ class _Parser:
                 node = Select(token.position, node, name.text)
         return node
 
-    def no_name(self, optional: bool) -> Exception:
+    def no_name(self, optional: bool) -> NoReturn:
         if optional:
             self.fail(f"mismatched input {self.quoted()} expecting {{IDENTIFIER, ESC_IDENTIFIER}}")
         if self.token.kind in ("true", "false", "null"):
             self.fail(f"mismatched input {self.quoted()} expecting IDENTIFIER")
         shown = "" if self.token.kind == "<EOF>" else self.token.text
         self.fail(f"no viable alternative at input '.{shown}'")
-        return AssertionError()
 
     def call(self, opening: Token, name: str, target: Node | None) -> Node:
         arguments: list[Node] = []
@@ -196,7 +202,7 @@ class _Parser:
             arguments.append(self.expression())
             while self.take(","):
                 arguments.append(self.expression())
-            self.expect(")", "')'" if self.token.kind == "<EOF>" else "{')', ','}")
+            self.expect(")", "" if self.token.kind == "<EOF>" else "{')', ','}")
         else:
             self.index += 1
         try:
@@ -215,7 +221,7 @@ class _Parser:
         match token.kind:
             case "(":
                 nested = self.expression()
-                self.expect(")", "')'")
+                self.expect(")")
                 return nested
             case "[":
                 return self.list_literal(token)
@@ -270,7 +276,9 @@ class _Parser:
     def number(self, token: Token) -> Node:
         position, sign = token.position, ""
         if token.kind == "-":
-            token, sign = self.tokens[self.index], "-"
+            if self.token.kind not in ("NUM_INT", "NUM_FLOAT"):
+                self.fail(f"no viable alternative at input '-{self.token.text}'")
+            token, sign = self.token, "-"
             self.index += 1
         text = token.text
         if token.kind == "NUM_FLOAT":
@@ -304,7 +312,7 @@ class _Parser:
         while self.token.kind != "}":
             optional = self.take("?") is not None
             key = self.expression()
-            colon = self.expect(":", "':'")
+            colon = self.expect(":")
             entries.append(MapEntry(colon.position, key, self.expression(), optional))
             if not self.take(",") and self.token.kind != "}":
                 self.fail(f"mismatched input {self.quoted()} expecting {{'}}', ','}}")
@@ -312,12 +320,12 @@ class _Parser:
         return MapLiteral(token.position, entries)
 
     def struct_literal(self, name: str) -> Node:
-        opening = self.expect("{", "'{'")
+        opening = self.expect("{")
         entries: list[FieldEntry] = []
         while self.token.kind != "}":
             optional = self.take("?") is not None
             field = self.expect("IDENTIFIER", "{'}', ',', IDENTIFIER, ESC_IDENTIFIER}")
-            colon = self.expect(":", "':'")
+            colon = self.expect(":")
             entries.append(FieldEntry(colon.position, field.text, self.expression(), optional))
             if not self.take(",") and self.token.kind != "}":
                 self.fail(f"mismatched input {self.quoted()} expecting {{'}}', ','}}")

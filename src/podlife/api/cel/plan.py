@@ -1,14 +1,13 @@
 """A checked tree becomes closures that evaluate it and count upstream's runtime cost.
 
-The cost follows cel-go's interpreter to the letter, with its optimizations: literals of constants and conversions of constants are computed once
-and are free, a test for membership in such a list is free, a variable with its fields is one attribute, and an attribute inside of
-`?:` or an index is charged only for its fields.
+The cost follows cel-go's interpreter to the letter, with its optimizations: literals of constants and conversions of
+constants are computed once and are free, a test for membership in such a list is free, a variable with its fields is
+one attribute, and an attribute inside of `?:` or an index is charged only for its fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.cel import operators
@@ -16,6 +15,17 @@ from podlife.api.cel.errors import CelError, EvaluationError
 from podlife.api.cel.functions import FUNCTIONS
 from podlife.api.cel.regex import compile_pattern
 from podlife.api.cel.runtime_cost import call_cost
+from podlife.api.cel.steps import (
+    Attribute,
+    Failure,
+    Lazy,
+    Qualifier,
+    Run,
+    Step,
+    attribute_step,
+    constant,
+    plain_step,
+)
 from podlife.api.cel.syntax import (
     Call,
     Comprehension,
@@ -31,7 +41,6 @@ from podlife.api.cel.types import CelType
 from podlife.api.cel.values import (
     LISTS,
     MAPS,
-    NONE,
     Accumulator,
     Meter,
     Optional,
@@ -41,108 +50,10 @@ from podlife.api.cel.values import (
     to_key,
 )
 
-_CONVERSIONS = frozenset("bool bytes double duration dyn int string timestamp type uint".split())
+_CONVERSIONS = frozenset(
+    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
+)
 _PATTERNS = frozenset({"matches", "find", "findAll"})
-
-
-@dataclass(slots=True)
-class Run:
-    """One evaluation: its budget and what names stand for."""
-
-    meter: Meter
-    names: dict[str, Any]
-
-
-Evaluate = Callable[[Run], Any]
-
-
-@dataclass(slots=True)
-class Step:
-    """`resolve` evaluates without the charge for an attribute."""
-
-    evaluate: Evaluate
-    resolve: Evaluate
-    is_constant: bool = False
-    value: Any = None
-    attribute: Attribute | None = None
-
-
-@dataclass(slots=True)
-class _Qualifier:
-    key: Step
-    is_optional: bool = False
-
-
-@dataclass(slots=True)
-class Attribute:
-    """A variable or other value, and the fields and indexes that follow it."""
-
-    base: Evaluate
-    # A conditional has no cost of its own.
-    cost: int
-    qualifiers: list[_Qualifier] = field(default_factory=list)
-
-    def resolve(self, run: Run) -> Any:
-        value = self.base(run)
-        is_optional = False
-        for qualifier in self.qualifiers:
-            if isinstance(value, Optional):
-                if not value.has_value:
-                    return NONE
-                value, is_optional = value.value, True
-            key = qualifier.key.resolve(run)
-            is_optional = is_optional or qualifier.is_optional
-            if not is_optional:
-                run.meter.charge(1)
-                value = operators.index(value, key)
-                continue
-            is_found, value = operators.find_index(value, key)
-            if not is_found:
-                return NONE
-            run.meter.charge(1)
-        if is_optional and not isinstance(value, Optional):
-            return Optional(True, value)
-        return value
-
-
-class _Lazy:
-    """The value of a binding, computed when first used."""
-
-    __slots__ = ("outer", "step", "value")
-
-    def __init__(self, step: Step, outer: dict[str, Any]) -> None:
-        self.step, self.outer, self.value = step, outer, None
-
-    def get(self, run: Run) -> Any:
-        if self.step is not None:
-            self.value = self.step.evaluate(Run(run.meter, self.outer))
-            self.step = None  # type: ignore[assignment]
-        return self.value
-
-
-class _Failure:
-    """An error as the value of an accumulator, raised where that is used."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: EvaluationError) -> None:
-        self.error = error
-
-
-def constant(value: Any) -> Step:
-    return Step(lambda _run: value, lambda _run: value, is_constant=True, value=value)
-
-
-def _plain(evaluate: Evaluate) -> Step:
-    return Step(evaluate, evaluate)
-
-
-def _attribute(attribute: Attribute) -> Step:
-    def evaluate(run: Run) -> Any:
-        run.meter.charge(attribute.cost)
-        return attribute.resolve(run)
-
-    return Step(evaluate, attribute.resolve, attribute=attribute)
 
 
 def plan(node: Node) -> Step:
@@ -173,25 +84,25 @@ def _plan_variable(name: str) -> Step:
 
     def base(run: Run) -> Any:
         value = run.names.get(name, _MISSING)
-        if type(value) is _Failure:
+        if type(value) is Failure:
             raise value.error
-        if type(value) is _Lazy:
+        if type(value) is Lazy:
             return value.get(run)
         if value is _MISSING:
             raise EvaluationError(f"no such attribute(s): {name}")
         return value() if callable(value) else value
 
-    return _attribute(Attribute(base, 1))
+    return attribute_step(Attribute(base, 1))
 
 
 _MISSING = object()
 
 
-def _qualified(operand: Step, qualifier: _Qualifier) -> Step:
+def _qualified(operand: Step, qualifier: Qualifier) -> Step:
     before = operand.attribute
     if before is None:
-        return _attribute(Attribute(operand.evaluate, 1, [qualifier]))
-    return _attribute(Attribute(before.base, before.cost, [*before.qualifiers, qualifier]))
+        return attribute_step(Attribute(operand.evaluate, 1, [qualifier]))
+    return attribute_step(Attribute(before.base, before.cost, [*before.qualifiers, qualifier]))
 
 
 def _plan_select(node: Select) -> Step:
@@ -200,7 +111,7 @@ def _plan_select(node: Select) -> Step:
     operand = plan(node.operand)
     name = node.field_name
     if not node.test_only:
-        return _qualified(operand, _Qualifier(constant(name)))
+        return _qualified(operand, Qualifier(constant(name)))
 
     def test(run: Run) -> bool:
         if operand.attribute is None:
@@ -212,12 +123,12 @@ def _plan_select(node: Select) -> Step:
             value = value.value
         return operators.find_index(value, name)[0]
 
-    return _plain(test)
+    return plain_step(test)
 
 
 def _plan_index(node: Call) -> Step:
     operand, key = plan(node.args[0]), plan(node.args[1])
-    return _qualified(operand, _Qualifier(key, is_optional=node.function != "_[_]"))
+    return _qualified(operand, Qualifier(key, is_optional=node.function != "_[_]"))
 
 
 def _plan_conditional(node: Call) -> Step:
@@ -229,7 +140,7 @@ def _plan_conditional(node: Call) -> Step:
             raise EvaluationError("no such overload")
         return (positive if chosen else negative).resolve(run)
 
-    return _attribute(Attribute(base, 0))
+    return attribute_step(Attribute(base, 0))
 
 
 def _plan_logic(node: Call) -> Step:
@@ -245,14 +156,14 @@ def _plan_logic(node: Call) -> Step:
                 failure = failure or error
                 continue
             if value is decisive:
-                return decisive
+                return bool(decisive)
             if type(value) is not bool:
                 failure = failure or EvaluationError("no such overload")
         if failure is not None:
             raise failure
         return not decisive
 
-    return _plain(evaluate)
+    return plain_step(evaluate)
 
 
 def _plan_not_strictly_false(node: Call) -> Step:
@@ -266,7 +177,7 @@ def _plan_not_strictly_false(node: Call) -> Step:
         run.meter.charge(1)
         return value is not False
 
-    return _plain(evaluate)
+    return plain_step(evaluate)
 
 
 def _plan_in(node: Call) -> Step:
@@ -284,9 +195,9 @@ def _plan_in(node: Call) -> Step:
                     value = to_key(value)
                 elif value is not None:
                     return False
-                return value in members
+                return bool(value in members)
 
-            return _plain(evaluate)
+            return plain_step(evaluate)
     return _plan_call(node)
 
 
@@ -304,7 +215,7 @@ def _plan_or(node: Call) -> Step:
             return right.evaluate(run)
         return value if keeps_optional else value.value
 
-    return _plain(evaluate)
+    return plain_step(evaluate)
 
 
 _SPECIAL: dict[str, Callable[[Call], Step]] = {
@@ -359,7 +270,7 @@ def _plan_call(node: Call) -> Step:
             compile_pattern(arguments[1].value)
     except EvaluationError as error:
         raise CelError(str(error)) from None
-    return _plain(evaluate)
+    return plain_step(evaluate)
 
 
 def _is_dynamic(one: CelType) -> bool:
@@ -372,27 +283,23 @@ def _plan_list(node: ListLiteral) -> Step:
 
     def build(run: Run) -> list[Any]:
         built: list[Any] = []
-        failure: EvaluationError | None = None
         for index, element in enumerate(elements):
-            try:
-                value = element.evaluate(run)
-            except EvaluationError as error:
-                raise error
+            value = element.evaluate(run)
             if index in optional:
                 if not isinstance(value, Optional):
-                    raise EvaluationError(f"cannot initialize optional list element from non-optional value {value}")
+                    raise EvaluationError(
+                        f"cannot initialize optional list element from non-optional value {value}"
+                    )
                 if not value.has_value:
                     continue
                 value = value.value
             built.append(value)
         run.meter.charge(10)
-        if failure is not None:
-            raise failure
         return built
 
     if all(element.is_constant for element in elements) and not optional:
         return constant([element.value for element in elements])
-    return _plain(build)
+    return plain_step(build)
 
 
 def _plan_map(node: MapLiteral) -> Step:
@@ -419,8 +326,8 @@ def _plan_map(node: MapLiteral) -> Step:
         try:
             return constant({to_key(key.value): value.value for key, value, _ in entries})
         except EvaluationError:
-            return _plain(build)
-    return _plain(build)
+            return plain_step(build)
+    return plain_step(build)
 
 
 def _plan_struct(node: StructLiteral) -> Step:
@@ -438,7 +345,7 @@ def _plan_struct(node: StructLiteral) -> Step:
         run.meter.charge(40)
         return built
 
-    return _plain(build)
+    return plain_step(build)
 
 
 def _plan_comprehension(node: Comprehension) -> Step:
@@ -449,9 +356,9 @@ def _plan_comprehension(node: Comprehension) -> Step:
     if node.is_bind:
 
         def bind(run: Run) -> Any:
-            return result.evaluate(Run(run.meter, {**run.names, accumulator: _Lazy(initial, run.names)}))
+            return result.evaluate(Run(run.meter, {**run.names, accumulator: Lazy(initial, run.names)}))
 
-        return _plain(bind)
+        return plain_step(bind)
 
     def fold(run: Run) -> Any:
         items = _iterate(over.evaluate(run), two=bool(variable2))
@@ -472,12 +379,12 @@ def _plan_comprehension(node: Comprehension) -> Step:
             try:
                 names[accumulator] = step.evaluate(inner)
             except EvaluationError as error:
-                names[accumulator] = _Failure(error)
+                names[accumulator] = Failure(error)
         names.pop(variable, None)
         value = result.evaluate(inner)
         return list(value) if type(value) is Accumulator else value
 
-    return _plain(fold)
+    return plain_step(fold)
 
 
 def _iterate(container: Any, *, two: bool) -> Any:

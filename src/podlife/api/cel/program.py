@@ -11,9 +11,10 @@ from podlife.api.cel.declarations import Environment
 from podlife.api.cel.errors import CelError, display
 from podlife.api.cel.estimate import estimate
 from podlife.api.cel.parser import parse
-from podlife.api.cel.plan import Run, Step, plan
+from podlife.api.cel.plan import plan
 from podlife.api.cel.ranges import Range
 from podlife.api.cel.schema import convert
+from podlife.api.cel.steps import Run, Step
 from podlife.api.cel.syntax import Ident, Node
 from podlife.api.cel.types import CelType, unwrap_optional
 from podlife.api.cel.validators import children, validate
@@ -53,7 +54,9 @@ class Program:
         declared = self.environment.variables
         try:
             names = {
-                name: _Converted(value, declared[name]) for name, value in variables.items() if name in declared
+                name: _Converted(value, declared[name])
+                for name, value in variables.items()
+                if name in declared
             }
             value = self._step.evaluate(Run(meter, names))
             return Evaluation(to_json(meter, value), meter.cost)
@@ -61,7 +64,7 @@ class Program:
             raise CelError(_TOO_DEEP) from None
 
     def estimated_cost(self, sizes: Mapping[str, CelType] | None = None) -> Range:
-        """The least and the most that an evaluation costs. `sizes` replaces the declared types as the source of sizes."""
+        """The least and the most that an evaluation costs; `sizes` may replace the declared types."""
         return estimate(self._tree, self.environment.variables if sizes is None else sizes)
 
     def uses(self, variable: str) -> bool:
@@ -97,7 +100,7 @@ def _read(value: Any, of: CelType) -> Any:
             value = value.value if value.has_value else None
         return NONE if value is None else Optional(True, _read(value, inner))
     # Values of opaque types and of structs that no schema describes are given as they are.
-    if of.kind == "opaque" or (of.kind == "struct" and not isinstance(value, (dict, type(None)))):
+    if of.kind == "opaque" or (of.kind == "struct" and not of.min_size):
         return value
     return convert(value, of)
 
@@ -112,5 +115,3 @@ def compile(source: str, environment: Environment) -> Program:  # noqa: A001 - t
         return Program(source, environment, tree.type, tree, plan(tree))
     except RecursionError:
         raise CelError("ERROR: <input>:-1:0: expression recursion limit exceeded") from None
-
-

@@ -13,21 +13,26 @@ _LIST, _STRUCT = 10, 40
 AUTHORIZATION_CHECK = 350_000
 
 _Cost = Callable[[Meter, str, Sequence[Any], Any], int]
-constant_cost_functions = frozenset(
-    (
-    "serviceAccount path group resource subresource namespace name allowed reason error errored masked prefixLength family "
-    "isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast format.named sign asInteger isInteger "
-    "asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor patch getScheme getHostname getHost getPort "
-    "getEscapedPath getQuery"
-).split()
-)
-_TRAVERSALS = (
-    "url lowerAscii upperAscii substring trim jsonpatch.escapeKey cidr isIP isCIDR quantity isQuantity semver isSemver"
-).split()
+constant_cost_functions = frozenset({
+    "serviceAccount", "path", "group", "resource", "subresource", "namespace", "name", "allowed", "reason",
+    "error", "errored", "masked", "prefixLength", "family", "isUnspecified", "isLoopback",
+    "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast", "format.named", "sign", "asInteger",
+    "isInteger", "asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo", "add", "sub", "major",
+    "minor", "patch", "getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery",
+})  # fmt: skip
+_TRAVERSALS = [
+    "url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey", "cidr", "isIP", "isCIDR",
+    "quantity", "isQuantity", "semver", "isSemver",
+]  # fmt: skip
 _COMPARED = frozenset({"equals", "not_equals"}) | {
-    f"{name}_{kind}" for name in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")
+    f"{name}_{kind}"
+    for name in ("less", "greater", "less_equals", "greater_equals")
+    for kind in ("string", "bytes")
 }
-_FIRST = frozenset({"starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string", "strings_quote", "string_format"})
+_FIRST = frozenset({
+    "starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string", "strings_quote",
+    "string_format",
+})  # fmt: skip
 
 
 def call_cost(meter: Meter, function: str, overload: str, args: Sequence[Any], result: Any) -> int:
@@ -72,7 +77,9 @@ def traversal_cost(meter: Meter, value: Any) -> int:
     if isinstance(value, LISTS):
         return sum(traversal_cost(meter, item) for item in value)
     if isinstance(value, MAPS):
-        return sum(traversal_cost(meter, key) + traversal_cost(meter, find(value, key)[1]) for key in keys(value))
+        return sum(
+            traversal_cost(meter, key) + traversal_cost(meter, find(value, key)[1]) for key in keys(value)
+        )
     return 1
 
 
@@ -151,7 +158,16 @@ _BY_OVERLOAD: dict[str, _Cost] = {
     "list_sets_intersects_list": _sets(1),
     "list_sets_equivalent_list": _sets(2),
 }
-for _kind in ("int", "uint", "double", "bool", "google.protobuf.Duration", "google.protobuf.Timestamp", "string", "bytes"):
+for _kind in (
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "string",
+    "bytes",
+):
     _BY_OVERLOAD[f"list_{_kind}_sort"] = _self_compare(0)
     _BY_OVERLOAD[f"list_{_kind}_sortByAssociatedKeys"] = _self_compare(1)
 

@@ -1,7 +1,7 @@
 """CEL types of structural schemas, and values of such types read from JSON.
 
-A schema is plain JSON (an OpenAPI v3 schema as in a CustomResourceDefinition). Sizes that it does not bound are bounded by the size of a
-request, which is what the estimated cost is based on.
+A schema is plain JSON (an OpenAPI v3 schema as in a CustomResourceDefinition). Sizes that it does not bound are
+bounded by the size of a request, which is what the estimated cost is based on.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _STRING_FORMATS = {
     "date": ("timestamp", 12, 12),
     "date-time": ("timestamp", 21, 32),
 }
-_RESERVED = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return var void while".split()
-)
+_RESERVED = frozenset({
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
+    "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+})  # fmt: skip
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-/]*", re.ASCII).fullmatch
 
@@ -42,10 +43,12 @@ def escape_name(name: str) -> str | None:
     return re.sub(r"__|[.\-/]", lambda match: _ESCAPES[match[0]], name)
 
 
-def schema_type(schema: Mapping[str, Any], *, is_resource: bool = False, name: str = "object") -> CelType | None:
+def schema_type(
+    schema: Mapping[str, Any], *, is_resource: bool = False, name: str = "object"
+) -> CelType | None:
     """The type of values of a structural schema; None if expressions cannot see them.
 
-    `is_resource` says that the schema is that of a whole object, where `metadata.name` is known even if the schema is silent about it.
+    `is_resource` says that it is the schema of a whole object, where `metadata.name` is known in any case.
     `name` is what errors call an object of the schema; its fields are called `name.field`.
     """
     if schema.get("x-kubernetes-int-or-string"):
@@ -81,7 +84,9 @@ def _with_object_meta(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     has_meta = meta.get("type") == "object" and all(
         (named.get(key) or {}).get("type") == "string" for key in ("name", "generateName")
     )
-    if has_meta and all((properties.get(key) or {}).get("type") == "string" for key in ("kind", "apiVersion")):
+    if has_meta and all(
+        (properties.get(key) or {}).get("type") == "string" for key in ("kind", "apiVersion")
+    ):
         return schema
     metadata = {"type": "object", "properties": {"name": text, "generateName": text}}
     return {**schema, "properties": {**properties, "kind": text, "apiVersion": text, "metadata": metadata}}
@@ -188,7 +193,13 @@ def _convert_scalar(value: Any, of: CelType) -> Any:
     raise EvaluationError(f"invalid data, expected {expected}, got {_GO_TYPES.get(type(value), 'string')}")
 
 
-_GO_TYPES = {bool: "bool", int: "int64", float: "float64", dict: "map[string]interface {}", list: "[]interface {}"}
+_GO_TYPES = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+}
 
 
 def _convert_format(text: str, name: str) -> Any:
@@ -205,4 +216,6 @@ def _convert_format(text: str, name: str) -> Any:
         return parse_timestamp(text)
     except (ValueError, binascii.Error) as error:
         kind = {"byte": "byte formatted string", "date": "date formatted string", "duration": "duration"}
-        raise EvaluationError(f"Invalid {kind.get(name, 'date-time formatted string')} {text}: {error}") from None
+        raise EvaluationError(
+            f"Invalid {kind.get(name, 'date-time formatted string')} {text}: {error}"
+        ) from None

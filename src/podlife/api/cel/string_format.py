@@ -1,4 +1,4 @@
-"""`'%s has %d'.format([name, count])`, with cel-go's peculiar numbers: `%f` groups thousands, `%e` prints `1.5×10⁰³`."""
+"""`'%s has %d'.format([name, count])`, with cel-go's numbers: `%f` groups thousands, `%e` prints a power of ten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from podlife.api.cel.values import (
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _MOST_DIGITS = 1000
 COMPLAINTS = {
-    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, "
+    "durations, and timestamps",
     "d": "decimal clause can only be used on integers",
     "f": "fixed-point clause can only be used on doubles",
     "e": "scientific clause can only be used on doubles",
@@ -44,7 +45,7 @@ class ClauseError(Exception):
 
 
 def interpret(text: str, count: int, clause: Callable[[int, str, int | None], str]) -> tuple[str, int]:
-    """Replace each clause by what `clause(index, letter, precision)` returns; also how many there were. Raises ClauseError."""
+    """The text with `clause(index, letter, precision)` for each clause, and their number. Raises ClauseError."""
     pieces: list[str] = []
     used = position = 0
     while (start := text.find("%", position)) >= 0:
@@ -129,7 +130,7 @@ def _number(letter: str, precision: int | None, value: float) -> str:
     if letter == "f":
         return f"{value:,.{digits}f}"
     mantissa, exponent = f"{value:.6e}".split("e")
-    return f"{mantissa}×10{exponent.lstrip('+').translate(_SUPERSCRIPT)}"
+    return f"{mantissa}\u00d710{exponent.lstrip('+').translate(_SUPERSCRIPT)}"
 
 
 def _text(meter: Meter, value: Any) -> str | None:

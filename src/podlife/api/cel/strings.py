@@ -12,7 +12,7 @@ from podlife.api.cel.values import Meter
 _ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
 _ASCII_UPPER = {code: code - 32 for code in range(97, 123)}
 # What Go's strings.TrimSpace removes.
-_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _QUOTED = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"',
 }  # fmt: skip
@@ -74,7 +74,11 @@ def _split(meter: Meter, text: str, separator: str, count: int = -1) -> list[str
         return [text]
     if separator == "":
         pieces = list(text)
-        return pieces if count < 0 or count >= len(pieces) else [*pieces[: count - 1], "".join(pieces[count - 1 :])]
+        return (
+            pieces
+            if count < 0 or count >= len(pieces)
+            else [*pieces[: count - 1], "".join(pieces[count - 1 :])]
+        )
     return text.split(separator, count - 1 if count > 0 else -1)
 
 

@@ -1,4 +1,4 @@
-"""The syntax tree of an expression. Nodes are compared by identity; the checker writes `type` and `overloads` into them."""
+"""The syntax tree of an expression. Nodes compare by identity; the checker writes `type` and `overloads` into them."""
 
 from __future__ import annotations
 

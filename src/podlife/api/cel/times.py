@@ -12,7 +12,16 @@ from podlife.api.cel.values import Duration, Timestamp
 NANOS = 10**9
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EARLIEST, _LATEST = -62135596800, 253402300799
-_UNITS = {"ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6, "s": NANOS, "m": 60 * NANOS, "h": 3600 * NANOS}
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "\u00b5s": 10**3,
+    "\u03bcs": 10**3,
+    "ms": 10**6,
+    "s": NANOS,
+    "m": 60 * NANOS,
+    "h": 3600 * NANOS,
+}
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -128,6 +137,11 @@ def timestamp_field(name: str, moment: Timestamp, zone: str | None = None) -> in
 
 
 def duration_field(name: str, duration: Duration) -> int:
-    unit = {"getHours": 3600 * NANOS, "getMinutes": 60 * NANOS, "getSeconds": NANOS, "getMilliseconds": 10**6}[name]
+    unit = {
+        "getHours": 3600 * NANOS,
+        "getMinutes": 60 * NANOS,
+        "getSeconds": NANOS,
+        "getMilliseconds": 10**6,
+    }[name]
     whole = abs(duration.nanos) // unit
     return -whole if duration.nanos < 0 else whole

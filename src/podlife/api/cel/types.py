@@ -12,12 +12,11 @@ from types import MappingProxyType
 _NOTHING: Mapping[str, CelType] = MappingProxyType({})
 
 
-
 @dataclass(frozen=True, eq=False, slots=True)
 class CelType:
     """`kind` is `struct` or `opaque` for named types, `parameter` for type parameters, otherwise equal to `name`.
 
-    The members below `fields` are known for types made from a schema. They bound sizes and say how a JSON value is read.
+    The members below `fields` come from a schema: they bound sizes and say how a JSON value is read.
     """
 
     kind: str
@@ -116,9 +115,8 @@ def is_dyn(candidate: CelType) -> bool:
 
 
 def is_exact(one: CelType, other: CelType) -> bool:
-    return (
-        one is other
-        or one.kind == other.kind
+    return one is other or (
+        one.kind == other.kind
         and one.name == other.name
         and len(one.parameters) == len(other.parameters)
         and all(map(is_exact, one.parameters, other.parameters))

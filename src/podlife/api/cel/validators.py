@@ -1,4 +1,4 @@
-"""What Kubernetes refuses in an expression whose types are right: mixed literals, and constants that cannot be parsed."""
+"""What Kubernetes refuses although the types are right: mixed literals, constants that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,15 @@ _NUMBERS = frozenset({"int", "uint"})
 _KINDS = {
     "d": _NUMBERS, "o": _NUMBERS, "b": _NUMBERS | {"bool"}, "x": _NUMBERS | {"string", "bytes"},
     "X": _NUMBERS | {"string", "bytes"}, "f": frozenset({"double", "string"}), "e": frozenset({"double", "string"}),
-    "s": frozenset({"list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null"}),
+    "s": frozenset({
+        "list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null",
+    }),
 }  # fmt: skip
-_TYPE_NAMES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type"}
+_TYPE_NAMES = {
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+    "null": "null_type",
+}
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -67,12 +73,15 @@ def validate(tree: Node) -> list[Issue]:
 def _mixed(node: ListLiteral | MapLiteral) -> Iterator[Issue]:
     if isinstance(node, ListLiteral):
         found = [
-            (element, _unwrapped(element.type, index in node.optional)) for index, element in enumerate(node.elements)
+            (element, _unwrapped(element.type, index in node.optional))
+            for index, element in enumerate(node.elements)
         ]
         yield from list(_differing(found))[:1]
         return
     yield from _differing([(entry.key, entry.key.type) for entry in node.entries])
-    yield from _differing([(entry.value, _unwrapped(entry.value.type, entry.optional)) for entry in node.entries])
+    yield from _differing(
+        [(entry.value, _unwrapped(entry.value.type, entry.optional)) for entry in node.entries]
+    )
 
 
 def _unwrapped(one: CelType, is_optional: bool) -> CelType:
@@ -105,7 +114,9 @@ def _format_clauses(node: Call, text: str, elements: list[Node]) -> Iterator[Iss
         bad = _unfit(elements[index], letter)
         if bad is not None:
             shown = _TYPE_NAMES.get(bad.type.kind, bad.type.name)
-            raise _UnfitError(bad.position, f"error during formatting: {COMPLAINTS[letter]}, was given {shown}")
+            raise _UnfitError(
+                bad.position, f"error during formatting: {COMPLAINTS[letter]}, was given {shown}"
+            )
         return ""
 
     try:

@@ -1,11 +1,13 @@
 """Values while an expression runs, what they are equal to, and the budget of one evaluation.
 
-JSON values stand for themselves. A uint is a `Uint`, times are `Timestamp` and `Duration` in nanoseconds, values of a schema are views that read
-the JSON below them when asked. Maps are dictionaries; a bool as key is wrapped, since Python takes `True` for `1`.
+JSON values stand for themselves. A uint is a `Uint`, times are `Timestamp` and `Duration` in nanoseconds, values of
+a schema are views that read the JSON below them when asked. Maps are dictionaries; a bool as key is wrapped, since
+Python takes `True` for `1`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,7 +16,7 @@ from podlife.api.cel import types
 from podlife.api.cel.errors import CostLimitExceededError, EvaluationError
 from podlife.api.cel.types import CelType
 
-# Steps that upstream's cost does not count, as a multiple of the limit: copying lists, comparing what is inside of lists.
+# Steps that upstream does not charge (copying lists, comparing what is inside of them), as a multiple of the limit.
 _UNCOUNTED_FACTOR = 10
 # Even where the limit is small or absent.
 _LEAST_UNCOUNTED = 100_000
@@ -163,8 +165,12 @@ class MapView:
         return True, self._convert(self.entries[name], self.type.fields[key])
 
 
-Accumulator = type("Accumulator", (list,), {"__slots__": ()})
-"""The list that a comprehension builds. No expression can name it, so that it may change in place."""
+class Accumulator(list[Any]):
+    """The list that a comprehension builds. No expression can name it, so that it may change in place."""
+
+    __slots__ = ()
+
+
 LISTS = (list, ListView)
 MAPS = (dict, MapView)
 
@@ -264,7 +270,11 @@ def _equal_maps(meter: Meter, one: Any, other: Any) -> bool:
             return False
     if isinstance(one, MapView) and isinstance(other, MapView) and one.type.kind != "map":
         known = set(one.type.property_names.values())
-        return all(other.entries.get(name, value) == value for name, value in one.entries.items() if name not in known)
+        return all(
+            other.entries.get(name, value) == value
+            for name, value in one.entries.items()
+            if name not in known
+        )
     return True
 
 
@@ -274,14 +284,11 @@ _ORDERED = (str, bytes, bool, Timestamp, Duration)
 def compare(one: Any, other: Any) -> int:
     """-1, 0 or 1. Raises EvaluationError for what has no order."""
     if is_number(one) and is_number(other):
-        if one != one or other != other:
+        if math.isnan(one) or math.isnan(other):
             raise EvaluationError("NaN values cannot be ordered")
     elif type(one) is not type(other) or not isinstance(one, _ORDERED):
         raise EvaluationError("no such overload")
-    elif isinstance(one, str):
-        # Go compares bytes, which is the order of code points.
-        return (one > other) - (one < other)
-    return (one > other) - (one < other)
+    return int(one > other) - int(one < other)
 
 
 def plain(value: Any) -> Any:

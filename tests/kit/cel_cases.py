@@ -11,7 +11,8 @@ from typing import Any
 from podlife.api import cel
 from podlife.api.cel.networks import CIDR, IP
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "cel"
+ANSWERS = FOLDER / "answers.jsonl"
 
 SCHEMA = {
     "type": "object",
@@ -34,7 +35,12 @@ SCHEMA = {
         "raw": {"type": "string", "format": "byte", "maxLength": 20},
         "p": {"x-kubernetes-int-or-string": True},
         "e": {"type": "string", "enum": ["red", "green"]},
-        "set": {"type": "array", "x-kubernetes-list-type": "set", "maxItems": 10, "items": {"type": "string"}},
+        "set": {
+            "type": "array",
+            "x-kubernetes-list-type": "set",
+            "maxItems": 10,
+            "items": {"type": "string"},
+        },
         "map": {
             "type": "array",
             "x-kubernetes-list-type": "map",
@@ -86,9 +92,19 @@ SELF = {
 DYNAMIC = {"d": {"i": 1, "s": "a", "l": [1, 2], "m": {"x": 1}, "n": None, "f": 1.5, "b": True}}
 
 
-def load(name: str) -> list[str]:
-    """The expressions of a table: one on each line."""
-    return (FOLDER / name).read_text(encoding="utf-8").splitlines()
+def cases() -> list[dict[str, Any]]:
+    """The expressions of both tables, one on each line: with `self` of a schema, and with `d` of no type."""
+    typed = (FOLDER / "schema.cel").read_text(encoding="utf-8").splitlines()
+    dynamic = (FOLDER / "dynamic.cel").read_text(encoding="utf-8").splitlines()
+    return [
+        *({"expr": expression, "schema": SCHEMA, "self": SELF} for expression in typed),
+        *({"expr": expression, "dyn": DYNAMIC} for expression in dynamic),
+    ]
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Upstream's answers to `cases`, as `tests/real/cel` found them."""
+    return [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
 
 
 def upstream(program: Path, cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -133,13 +149,21 @@ def shown(value: Any) -> Any:
         case int():
             return value
         case float():
-            return {"double": cel.compile("string(x)", cel.Environment({"x": cel.DYN})).evaluate({"x": value}).value}
+            return {
+                "double": cel.compile("string(x)", cel.Environment({"x": cel.DYN}))
+                .evaluate({"x": value})
+                .value
+            }
         case bytes():
             return {"bytes": value.hex()}
         case cel.Duration():
             return {"duration": value.nanos}
         case cel.Timestamp():
-            return {"timestamp": cel.compile("string(x)", cel.Environment({"x": cel.DYN})).evaluate({"x": value}).value}
+            return {
+                "timestamp": cel.compile("string(x)", cel.Environment({"x": cel.DYN}))
+                .evaluate({"x": value})
+                .value
+            }
         case cel.Optional():
             return {"optional": [shown(value.value)] if value.has_value else None}
         case cel.CelType():
@@ -160,7 +184,11 @@ def _go_text(key: Any) -> str:
 
 def difference(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """What differs. After an error only its text counts, and after one at the start nothing else is known."""
-    if "compileError" in theirs or "compileError" in ours or theirs.get("error", "").startswith("instantiation"):
+    if (
+        "compileError" in theirs
+        or "compileError" in ours
+        or theirs.get("error", "").startswith("instantiation")
+    ):
         names = ["compileError", "error"]
     else:
         names = ["type", "estimatedMin", "estimatedMax", "value", "error"]
