@@ -44,7 +44,6 @@ def mutated(draw: st.DrawFn) -> str:
 def test_any_text_is_compiled_or_refused(source: str) -> None:
     try:
         program = cel.compile(source, ENVIRONMENT)
-    except cel.CelError as error:
-        assert str(error)
+    except cel.CelError:
         return
     assert program.source == source

@@ -25,7 +25,7 @@ class CostLimitExceededError(CelError):
 
 
 class Issue(NamedTuple):
-    """What is wrong at an offset of the source; -1 is no place in particular."""
+    """What is wrong at an offset of the source; -1 for the whole of it."""
 
     position: int
     message: str

@@ -42,7 +42,7 @@ class Token(NamedTuple):
 
 
 def tokenize(source: str) -> tuple[list[Token], list[Issue]]:
-    """The tokens, with an `<EOF>` at the end, and what is no token."""
+    """The tokens, with an `<EOF>` at the end, and what the lexer drops."""
     tokens: list[Token] = []
     issues: list[Issue] = []
     position = 0

@@ -58,7 +58,7 @@ class _Maker:
 
 
 def expand(position: int, name: str, target: Node | None, args: list[Node]) -> Node | None:
-    """The expansion, or None if the call is no macro. Raises MacroError."""
+    """The expansion, or None for any other call. Raises MacroError."""
     make = _Maker(position)
     if target is None:
         return _has(args[0], make) if name == "has" and len(args) == 1 else None

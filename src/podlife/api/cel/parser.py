@@ -100,9 +100,9 @@ class _Parser:
         if token := self.take(kind):
             return token
         # ANTLR reports a token as missing where the rest would fit behind it.
-        if expecting or (kind == ":" and self.token.kind not in _STARTS):
-            self.fail(f"mismatched input {self.quoted()} expecting {expecting or repr(kind)}")
-        self.fail(f"missing '{kind}' at {self.quoted()}")
+        is_missing = not expecting and (kind != ":" or self.token.kind in _STARTS)
+        expected = f"mismatched input {self.quoted()} expecting {expecting or repr(kind)}"
+        return self.fail(f"missing '{kind}' at {self.quoted()}" if is_missing else expected)
 
     def expression(self) -> Node:
         self.depth += 1

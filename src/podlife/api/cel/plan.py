@@ -17,6 +17,7 @@ from podlife.api.cel.regex import compile_pattern
 from podlife.api.cel.runtime_cost import call_cost
 from podlife.api.cel.steps import (
     Attribute,
+    Evaluate,
     Failure,
     Lazy,
     Qualifier,
@@ -277,6 +278,18 @@ def _is_dynamic(one: CelType) -> bool:
     return one.kind in ("dyn", "error")
 
 
+def _charged(build: Evaluate, cost: int) -> Evaluate:
+    """A literal is charged even if one of its parts fails."""
+
+    def evaluate(run: Run) -> Any:
+        try:
+            return build(run)
+        finally:
+            run.meter.charge(cost)
+
+    return evaluate
+
+
 def _plan_list(node: ListLiteral) -> Step:
     elements = [plan(element) for element in node.elements]
     optional = node.optional
@@ -294,12 +307,11 @@ def _plan_list(node: ListLiteral) -> Step:
                     continue
                 value = value.value
             built.append(value)
-        run.meter.charge(10)
         return built
 
     if all(element.is_constant for element in elements) and not optional:
         return constant([element.value for element in elements])
-    return plain_step(build)
+    return plain_step(_charged(build, 10))
 
 
 def _plan_map(node: MapLiteral) -> Step:
@@ -319,15 +331,14 @@ def _plan_map(node: MapLiteral) -> Step:
                     continue
                 value = value.value
             built[key] = value
-        run.meter.charge(30)
         return built
 
     if all(key.is_constant and value.is_constant and not optional for key, value, optional in entries):
         try:
             return constant({to_key(key.value): value.value for key, value, _ in entries})
         except EvaluationError:
-            return plain_step(build)
-    return plain_step(build)
+            pass
+    return plain_step(_charged(build, 30))
 
 
 def _plan_struct(node: StructLiteral) -> Step:
@@ -342,10 +353,9 @@ def _plan_struct(node: StructLiteral) -> Step:
                     continue
                 value = value.value
             built[name] = value
-        run.meter.charge(40)
         return built
 
-    return plain_step(build)
+    return plain_step(_charged(build, 40))
 
 
 def _plan_comprehension(node: Comprehension) -> Step:

@@ -16,11 +16,10 @@ from podlife.api.cel import types
 from podlife.api.cel.errors import CostLimitExceededError, EvaluationError
 from podlife.api.cel.types import CelType
 
-# Steps that upstream does not charge (copying lists, comparing what is inside of them), as a multiple of the limit.
-_UNCOUNTED_FACTOR = 10
-# Even where the limit is small or absent.
+# Steps that upstream does not charge (copying lists, comparing what is inside of them): as many as the cost limit, but
+# enough for a large object where that is small, and not so many that they take long where it is large.
 _LEAST_UNCOUNTED = 100_000
-_MOST_UNCOUNTED = 2_000_000
+_MOST_UNCOUNTED = 1_000_000
 
 
 class Meter:
@@ -31,7 +30,7 @@ class Meter:
     def __init__(self, limit: int) -> None:
         self.cost = 0
         self.limit = limit
-        self._uncounted = min(max(limit * _UNCOUNTED_FACTOR, _LEAST_UNCOUNTED), _MOST_UNCOUNTED)
+        self._uncounted = min(max(limit, _LEAST_UNCOUNTED), _MOST_UNCOUNTED)
 
     def charge(self, amount: int) -> None:
         self.cost += amount
@@ -224,10 +223,12 @@ def is_number(value: Any) -> bool:
 
 
 def equal(meter: Meter, one: Any, other: Any) -> bool:
-    """Numbers are equal across their types; values of other types that differ are not equal."""
+    """Numbers are equal across types. Other values of different types are not; with a schema, that is an error."""
     meter.work(1)
     if is_number(one):
         return is_number(other) and one == other
+    if isinstance(one, (ListView, MapView)) and type_name(one) != type_name(other):
+        raise EvaluationError("no such overload")
     if isinstance(one, LISTS):
         return isinstance(other, LISTS) and _equal_lists(meter, one, other)
     if isinstance(one, MAPS):
