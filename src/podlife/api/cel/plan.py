@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from podlife.api.cel import operators
+from podlife.api.cel.containers import bind_step, fold_step, list_step, map_step, struct_step
 from podlife.api.cel.errors import CelError, EvaluationError
 from podlife.api.cel.functions import FUNCTIONS
 from podlife.api.cel.regex import compile_pattern
 from podlife.api.cel.runtime_cost import call_cost
 from podlife.api.cel.steps import (
     Attribute,
-    Evaluate,
     Failure,
     Lazy,
     Qualifier,
@@ -40,14 +40,8 @@ from podlife.api.cel.syntax import (
 )
 from podlife.api.cel.types import CelType
 from podlife.api.cel.values import (
-    LISTS,
-    MAPS,
-    Accumulator,
     Meter,
     Optional,
-    find,
-    from_key,
-    keys,
     to_key,
 )
 
@@ -70,13 +64,16 @@ def plan(node: Node) -> Step:
             special = _SPECIAL.get(node.function)
             return special(node) if special else _plan_call(node)
         case ListLiteral():
-            return _plan_list(node)
+            return list_step([plan(element) for element in node.elements], node.optional)
         case MapLiteral():
-            return _plan_map(node)
+            return map_step([(plan(entry.key), plan(entry.value), entry.optional) for entry in node.entries])
         case StructLiteral():
-            return _plan_struct(node)
+            return struct_step([(entry.name, plan(entry.value), entry.optional) for entry in node.entries])
+        case Comprehension() if node.is_bind:
+            return bind_step(node.accumulator, plan(node.initial), plan(node.result))
         case Comprehension():
-            return _plan_comprehension(node)
+            loop = plan(node.condition), plan(node.step)
+            return fold_step(node, plan(node.range), plan(node.initial), loop, plan(node.result))
     raise AssertionError(node)
 
 
@@ -115,9 +112,8 @@ def _plan_select(node: Select) -> Step:
         return _qualified(operand, Qualifier(constant(name)))
 
     def test(run: Run) -> bool:
-        if operand.attribute is None:
-            run.meter.charge(1)
-        value = operand.evaluate(run)
+        value = operand.resolve(run)
+        run.meter.charge(1)
         if isinstance(value, Optional):
             if not value.has_value:
                 return False
@@ -233,6 +229,22 @@ _SPECIAL: dict[str, Callable[[Call], Step]] = {
 }
 
 
+def _evaluate_all(run: Run, steps: list[Step]) -> tuple[list[Any], EvaluationError | None]:
+    """All arguments, of which errors stand for themselves, and the first of these."""
+    values: list[Any] = []
+    failure: EvaluationError | None = None
+    for step in steps:
+        try:
+            values.append(step.evaluate(run))
+        except EvaluationError as error:
+            values.append(error)
+            # cel-go leaves calls of three and more arguments at the first error, without a charge.
+            if len(values) < len(steps) and len(steps) > 2:
+                raise
+            failure = failure or error
+    return values, failure
+
+
 def _plan_call(node: Call) -> Step:
     arguments = [plan(argument) for argument in node.args]
     static = [argument.type for argument in node.args]
@@ -245,14 +257,7 @@ def _plan_call(node: Call) -> Step:
         implementation = operators.guarded(function, node.target is not None, implementation)
 
     def evaluate(run: Run) -> Any:
-        values: list[Any] = []
-        failure: EvaluationError | None = None
-        for argument in arguments:
-            try:
-                values.append(argument.evaluate(run))
-            except EvaluationError as error:
-                failure = failure or error
-                values.append(error)
+        values, failure = _evaluate_all(run, arguments)
         result: Any = failure
         if failure is None:
             try:
@@ -276,132 +281,3 @@ def _plan_call(node: Call) -> Step:
 
 def _is_dynamic(one: CelType) -> bool:
     return one.kind in ("dyn", "error")
-
-
-def _charged(build: Evaluate, cost: int) -> Evaluate:
-    """A literal is charged even if one of its parts fails."""
-
-    def evaluate(run: Run) -> Any:
-        try:
-            return build(run)
-        finally:
-            run.meter.charge(cost)
-
-    return evaluate
-
-
-def _plan_list(node: ListLiteral) -> Step:
-    elements = [plan(element) for element in node.elements]
-    optional = node.optional
-
-    def build(run: Run) -> list[Any]:
-        built: list[Any] = []
-        for index, element in enumerate(elements):
-            value = element.evaluate(run)
-            if index in optional:
-                if not isinstance(value, Optional):
-                    raise EvaluationError(
-                        f"cannot initialize optional list element from non-optional value {value}"
-                    )
-                if not value.has_value:
-                    continue
-                value = value.value
-            built.append(value)
-        return built
-
-    if all(element.is_constant for element in elements) and not optional:
-        return constant([element.value for element in elements])
-    return plain_step(_charged(build, 10))
-
-
-def _plan_map(node: MapLiteral) -> Step:
-    entries = [(plan(entry.key), plan(entry.value), entry.optional) for entry in node.entries]
-
-    def build(run: Run) -> dict[Any, Any]:
-        built: dict[Any, Any] = {}
-        for key_step, value_step, is_optional in entries:
-            key = to_key(key_step.evaluate(run))
-            value = value_step.evaluate(run)
-            if is_optional:
-                if not isinstance(value, Optional):
-                    text = "cannot initialize optional entry"
-                    raise EvaluationError(f"{text} '{from_key(key)}' from non-optional value {value}")
-                if not value.has_value:
-                    built.pop(key, None)
-                    continue
-                value = value.value
-            built[key] = value
-        return built
-
-    if all(key.is_constant and value.is_constant and not optional for key, value, optional in entries):
-        try:
-            return constant({to_key(key.value): value.value for key, value, _ in entries})
-        except EvaluationError:
-            pass
-    return plain_step(_charged(build, 30))
-
-
-def _plan_struct(node: StructLiteral) -> Step:
-    entries = [(entry.name, plan(entry.value), entry.optional) for entry in node.entries]
-
-    def build(run: Run) -> dict[str, Any]:
-        built: dict[str, Any] = {}
-        for name, step, is_optional in entries:
-            value = step.evaluate(run)
-            if is_optional:
-                if not isinstance(value, Optional) or not value.has_value:
-                    continue
-                value = value.value
-            built[name] = value
-        return built
-
-    return plain_step(_charged(build, 40))
-
-
-def _plan_comprehension(node: Comprehension) -> Step:
-    over, initial, condition = plan(node.range), plan(node.initial), plan(node.condition)
-    step, result = plan(node.step), plan(node.result)
-    accumulator, variable, variable2 = node.accumulator, node.variable, node.variable2
-
-    if node.is_bind:
-
-        def bind(run: Run) -> Any:
-            return result.evaluate(Run(run.meter, {**run.names, accumulator: Lazy(initial, run.names)}))
-
-        return plain_step(bind)
-
-    def fold(run: Run) -> Any:
-        items = _iterate(over.evaluate(run), two=bool(variable2))
-        names = dict(run.names)
-        inner = Run(run.meter, names)
-        start = initial.evaluate(run)
-        if initial.is_constant and start == [] and isinstance(start, list):
-            start = Accumulator()
-        elif initial.is_constant and isinstance(start, dict):
-            start = dict(start)
-        names[accumulator] = start
-        for first, second in items:
-            names[variable] = first
-            if variable2:
-                names[variable2] = second
-            if condition.evaluate(inner) is False:
-                break
-            try:
-                names[accumulator] = step.evaluate(inner)
-            except EvaluationError as error:
-                names[accumulator] = Failure(error)
-        names.pop(variable, None)
-        value = result.evaluate(inner)
-        return list(value) if type(value) is Accumulator else value
-
-    return plain_step(fold)
-
-
-def _iterate(container: Any, *, two: bool) -> Any:
-    if isinstance(container, LISTS):
-        return enumerate(container) if two else ((item, None) for item in container)
-    if isinstance(container, MAPS):
-        if two:
-            return ((key, find(container, key)[1]) for key in keys(container))
-        return ((key, None) for key in keys(container))
-    raise EvaluationError(f"got '{operators.go_type(container)}', expected iterable type")

@@ -56,13 +56,12 @@ class Attribute:
                 if not value.has_value:
                     return NONE
                 value, is_optional = value.value, True
-            key = qualifier.key.resolve(run)
             is_optional = is_optional or qualifier.is_optional
             if not is_optional:
                 run.meter.charge(1)
-                value = operators.index(value, key)
+                value = operators.index(value, qualifier.key.resolve(run))
                 continue
-            is_found, value = operators.find_index(value, key)
+            is_found, value = operators.find_index(value, qualifier.key.resolve(run))
             if not is_found:
                 return NONE
             run.meter.charge(1)
