@@ -9,9 +9,10 @@ from typing import Any
 import re2
 
 from podlife.api.cel.errors import EvaluationError
-from podlife.memory import CACHED_VALUES
 
 _LONGEST_CACHED = 1000
+# Together with the bound of each, at most 128 MiB of automata, whatever tenants write.
+_CACHED = 128
 _TEXTS = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -43,7 +44,7 @@ def _compile(pattern: str) -> Any:
         raise EvaluationError(_go_text(str(error).strip("b'\""), pattern)) from None
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@lru_cache(maxsize=_CACHED)
 def _cached(pattern: str) -> Any:
     return _compile(pattern)
 
