@@ -30,6 +30,9 @@ MODULE = Path(__file__).parent / "real-parts"
 ETCD_MODULE = MODULE / "etcd"
 KWOK_MODULE = MODULE / "kwok"
 CONFORMANCE_MODULE = MODULE / "conformance"
+# Evaluates CEL as kube-apiserver does: a program of ours on upstream's libraries.
+CEL = "cel-upstream"
+CEL_SOURCE = MODULE / "cel" / "main.go"
 # Programs of Debian's packages, and where they lie in them. Those of CNI have names that others have on PATH, and a
 # busybox that is not static cannot stand alone in an image: these are never taken from there.
 DEBIAN = {
@@ -47,7 +50,7 @@ DEBIAN = {
 CONFORMANCE = ("e2e.test", "ginkgo", "agnhost", "sample-apiserver")
 KUBERNETES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 BROWSER = "chromium"
-PARTS = (*KUBERNETES, *DEBIAN, BROWSER)
+PARTS = (*KUBERNETES, CEL, *DEBIAN, BROWSER)
 # A cold build takes about 7 minutes on two cores; a machine that needs longer than this has another problem.
 BUILD_SECONDS = 3600
 VERSION_PACKAGE = "k8s.io/component-base/version"
@@ -75,9 +78,12 @@ def cache_folder() -> Path:
 
 
 def _folder_of(part: str) -> Path:
-    """The suite, kwok and Debian's programs have folders of their own: a new one of them builds nothing else anew."""
+    """The suite, kwok, CEL and Debian's programs have folders of their own: a new one of them builds nothing else anew."""
     if part in DEBIAN:
         return cache_folder().parent.parent / f"debian-{platform.machine()}" / "bin"
+    if part == CEL:
+        key = f"cel-{cache_folder().parent.name}-{hashlib.sha256(CEL_SOURCE.read_bytes()).hexdigest()[:12]}"
+        return cache_folder().parent.parent / key / "bin"
     if part != "kwok" and part not in CONFORMANCE:
         return cache_folder()
     module = _module_of(part)
@@ -100,7 +106,7 @@ def find(part: str) -> Path | None:
 
 def _is_recent(part: str, program: str) -> bool:
     """The tests compare with one minor version of Kubernetes: programs of another answer otherwise."""
-    if part in ("etcd", "kwok", BROWSER) or part in DEBIAN:
+    if part in ("etcd", "kwok", CEL, BROWSER) or part in DEBIAN:
         return True
     arguments = ["version", "--client", "-o", "json"] if part == "kubectl" else ["--version"]
     try:
@@ -228,6 +234,7 @@ def build_command(part: str, output: Path) -> list[str]:
         "ginkgo": "github.com/onsi/ginkgo/v2/ginkgo",
         "agnhost": "k8s.io/kubernetes/test/images/agnhost",
         "sample-apiserver": "k8s.io/sample-apiserver",
+        CEL: "./cel",
     }
     package = elsewhere.get(part, f"k8s.io/kubernetes/cmd/{part}")
     return [*command, "-o", str(output), package]
