@@ -63,6 +63,54 @@ _CONTENTS: dict[str, Object] = {
     },
     "jobs.batch": {"spec": {"template": {"spec": _ONCE["spec"]}}},
     "poddisruptionbudgets.policy": {"spec": {"minAvailable": 1, "selector": _SELECTOR}},
+    "podtemplates": {"template": _TEMPLATE},
+    "clusterrolebindings.rbac.authorization.k8s.io": {
+        "roleRef": {"kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "User", "name": "u"}],
+    },
+    "clusterroles.rbac.authorization.k8s.io": {
+        "rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}],
+    },
+    "rolebindings.rbac.authorization.k8s.io": {
+        "roleRef": {"kind": "Role", "name": "r"},
+        "subjects": [{"kind": "ServiceAccount", "name": "s"}],
+    },
+    "roles.rbac.authorization.k8s.io": {
+        "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
+    },
+    "endpointslices.discovery.k8s.io": {
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["172.16.1.1"]}],
+        "ports": [{"port": 80}],
+    },
+    "flowschemas.flowcontrol.apiserver.k8s.io": {
+        "spec": {
+            "matchingPrecedence": 9000,
+            "priorityLevelConfiguration": {"name": "global-default"},
+            "distinguisherMethod": {"type": "ByUser"},
+            "rules": [
+                {
+                    "subjects": [{"kind": "User", "user": {"name": "u"}}],
+                    "resourceRules": [
+                        {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "namespaces": ["*"]}
+                    ],
+                    "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}],
+                }
+            ],
+        }
+    },
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": {
+        "spec": {
+            "type": "Limited",
+            "limited": {
+                "nominalConcurrencyShares": 2,
+                "limitResponse": {
+                    "type": "Queue",
+                    "queuing": {"queues": 16, "handSize": 4, "queueLengthLimit": 5},
+                },
+            },
+        }
+    },
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15}},
 }
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from podlife.api.codec import Object
+from podlife.apiserver.strategies.apiextensions.approval import approval
 from podlife.apiserver.strategies.apiextensions.definitions import set_condition
-from podlife.apiserver.strategies.apiextensions.validation import approval, has_condition
+from podlife.apiserver.strategies.apiextensions.validation import has_condition
 
 _ACCEPTED = "the initial names have been accepted"
 

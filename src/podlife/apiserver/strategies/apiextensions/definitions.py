@@ -8,8 +8,8 @@ from podlife.api import schema
 from podlife.api.codec import Object, format_time
 from podlife.api.field_errors import FieldError
 from podlife.api.structural import decode_props, every_schema, is_checked_format
+from podlife.apiserver.strategies.apiextensions.approval import validate_approval
 from podlife.apiserver.strategies.apiextensions.validation import (
-    validate_approval,
     validate_definition,
     validate_definition_update,
 )

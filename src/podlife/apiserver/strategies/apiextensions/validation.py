@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from typing import Any
-from urllib.parse import urlsplit
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import (
@@ -21,7 +20,6 @@ from podlife.api.names import check_dns_label_1035, check_dns_subdomain
 from podlife.api.structural import Props, check_schema
 from podlife.apiserver.strategies.field_checks import immutable
 
-APPROVAL = "api-approved.kubernetes.io"
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MOST_SELECTABLE = 8
@@ -77,38 +75,6 @@ def validate_definition_update(new: Object, old: Object) -> FieldErrors:
         yield from immutable("spec.names.kind", new["spec"]["names"]["kind"], old["spec"]["names"]["kind"])
     yield from immutable("spec.group", new["spec"]["group"], old["spec"]["group"])
     yield from immutable("spec.names.plural", new["spec"]["names"]["plural"], old["spec"]["names"]["plural"])
-
-
-def approval(group: str, annotations: Object) -> tuple[str, str]:
-    """Whether a group that Kubernetes reserves for itself may be used: the reason of the condition, and its message."""
-    if not group.endswith((".k8s.io", ".kubernetes.io")) and group not in ("k8s.io", "kubernetes.io"):
-        return "", ""
-    given = annotations.get(APPROVAL, "")
-    needed = f'protected groups must have approval annotation "{APPROVAL}"'
-    see = "see https://github.com/kubernetes/enhancements/pull/1111"
-    if not given:
-        return "MissingAnnotation", f"{needed}, {see}"
-    if given.startswith("unapproved"):
-        return "UnapprovedAnnotation", f'not approved: "{given}"'
-    parts = urlsplit(given)
-    if parts.scheme and parts.netloc:
-        return "ApprovedAnnotation", f"approved in {given}"
-    return "InvalidAnnotation", f'{needed} with either a URL or a reason starting with "unapproved", {see}'
-
-
-def validate_approval(crd: Object, old: Object | None = None) -> FieldErrors:
-    annotations = crd["metadata"].get("annotations") or {}
-    reason, message = approval(crd["spec"]["group"], annotations)
-    if (
-        old is not None
-        and reason == approval(crd["spec"]["group"], old["metadata"].get("annotations") or {})[0]
-    ):
-        return
-    path = f"metadata.annotations[{APPROVAL}]"
-    if reason == "InvalidAnnotation":
-        yield bad_value(path, annotations.get(APPROVAL), message)
-    elif reason == "MissingAnnotation":
-        yield required(path, message)
 
 
 def _group(group: str) -> FieldErrors:
