@@ -10,7 +10,6 @@ from podlife.apiserver.authn import ADMIN
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.create import create_object
-from podlife.apiserver.resource_table import find
 from podlife.apiserver.storage import Key
 from podlife.apiserver.strategies.flowcontrol.defaults import LEVELS, SCHEMAS
 from podlife.wire import Request
@@ -37,7 +36,7 @@ async def create_kubernetes_service(registry: Registry, port: int) -> None:
 
 
 async def _ensure(registry: Registry, group: str, plural: str, obj: Object, *, namespace: str = "") -> None:
-    resource = find(group, "v1", plural)
+    resource = registry.catalog.find(group, "v1", plural)
     assert resource is not None
     name = obj["metadata"]["name"]
     if registry.store.get(Key(resource.storage_key, namespace, name)) is not None:
