@@ -52,9 +52,7 @@ async def run(
     if seconds is None:
         seconds = stop_seconds(settings.service.election)
 
-    # As upstream without --root-ca-file: the CA by which the server itself is verified.
-    published = {"root_ca": settings.service.connection.certificate_authority.decode()}
-    options = {ROOT_CA_PUBLISHER: published, **settings.options}
+    options = options_of(settings)
 
     def make(client: Client, clock: Clock, recorder: Recorder) -> ControllerSet:
         plane = ControlPlane(client, clock=clock, flush_seconds=min(_FLUSH_SECONDS, seconds / 2))
@@ -63,6 +61,14 @@ async def run(
     log_fields = {"controllers": ",".join(each.name for each in entries)}
     service = Service(NAME, "deploy/controllers/rbac.yaml", make, log_fields, _STANDBY)
     await run_service(service, settings.service, on_ready=on_ready, shutdown=shutdown)
+
+
+def options_of(settings: ControllersSettings) -> dict[str, Mapping[str, Any]]:
+    """The keyword arguments of controllers. As upstream without --root-ca-file, the CA that is published is the one by
+    which the server itself is verified."""
+    root_ca = settings.service.connection.certificate_authority.decode()
+    published = {"root_ca": root_ca, **settings.options.get(ROOT_CA_PUBLISHER, {})}
+    return {**settings.options, ROOT_CA_PUBLISHER: published}
 
 
 def stop_seconds(election: ElectionSettings | None) -> float:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.client import Client, InProcessTransport
+from podlife.client import Client, Connection, InProcessTransport
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose, known_controllers
-from podlife.daemons.controllers import ControllerSet
+from podlife.daemons.controllers import ControllerSet, ControllersSettings, options_of
+from podlife.daemons.service import ServiceSettings
 from podlife.errors import ConfigError
 from podlife.wire import Request, Response
 
@@ -64,3 +65,11 @@ async def test_every_controller_of_the_star_is_made_without_options() -> None:
     plane = ControlPlane(Client(InProcessTransport(refuse)))
     ControllerSet(plane, choose(["*"]), {}, stop_seconds=1.0)
     assert [controller.name for controller in plane.controllers] == USUAL
+
+
+def test_the_published_ca_is_that_of_the_server_whatever_else_is_set() -> None:
+    service = ServiceSettings(Connection("https://127.0.0.1:1", certificate_authority=b"PEM"))
+    name = "root-ca-certificate-publisher-controller"
+    assert options_of(ControllersSettings(service))[name] == {"root_ca": "PEM"}
+    set_too = ControllersSettings(service, options={name: {"workers": 2}, "scheduler": {"workers": 3}})
+    assert options_of(set_too) == {name: {"root_ca": "PEM", "workers": 2}, "scheduler": {"workers": 3}}
