@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check lint types test-real real-parts bench chaos crash extremes fuzz cover lock schema cri-table clean
+.PHONY: help up test check lint types test-real real-parts bench chaos crash soak-ui extremes fuzz cover lock schema cri-table clean
 
 help: ## list these targets
 	@if [ -t 1 ]; then on='\033[1m' off='\033[0m'; fi; \
@@ -65,23 +65,33 @@ real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once p
 
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
 	# With the unit tests that need a library of the real group.
-	$(PYTEST) -q tests/real tests/unit/client/test_credentials.py tests/unit/kubelet/runtimes/containerd
+	$(PYTEST) -q tests/real tests/soak tests/unit/client/test_credentials.py tests/unit/kubelet/runtimes/containerd
 
 chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under virtual time
 	PODLIFE_CHAOS_SEEDS=$${PODLIFE_CHAOS_SEEDS:-1000} $(PYTEST) -q -n auto --maxprocesses 4 tests/component/chaos
 
 extremes: $(STAMP) ## every field of every kind at the ends of its range, under virtual time
-	PODLIFE_EXTREMES=$${PODLIFE_EXTREMES:-20} $(PYTEST) -q -n auto --maxprocesses 4 tests/property/test_stored_extremes.py
+	PODLIFE_EXTREMES=$${PODLIFE_EXTREMES:-20} PODLIFE_EXTREMES_SEED=$${PODLIFE_EXTREMES_SEED:-$$(date +%s)} \
+		$(PYTEST) -q -n auto --maxprocesses 4 tests/property/test_stored_extremes.py
 
 crash: $(STAMP) ## a hundred rounds of kill -9 of each part, and 500 kinds of damage to the store's files
 	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} PODLIFE_DAMAGE_ROUNDS=$${PODLIFE_DAMAGE_ROUNDS:-500} $(PYTEST) -q -s tests/crash
+
+soak-ui: $(REAL) ## an hour of the page in a browser, with a disturbance every minute
+	PODLIFE_SOAK_SECONDS=$${PODLIFE_SOAK_SECONDS:-3600} $(PYTEST) -q -s tests/soak/test_ui.py
 
 fuzz: $(REAL) ## more than 10,000 requests that no client should send, and what they cost others (an hour)
 	PODLIFE_FUZZ_REQUESTS=$${PODLIFE_FUZZ_REQUESTS:-10000} PODLIFE_OPENAPI_EXAMPLES=$${PODLIFE_OPENAPI_EXAMPLES:-4} PODLIFE_HOSTILE=$${PODLIFE_HOSTILE:-all} \
 	  $(PYTEST) -q -s tests/fuzz tests/real/test_openapi_fuzz.py
 
-bench: $(REAL) real-parts ## measure against the peers, side by side
-	$(BIN)/python -m bench
+bench: $(REAL) real-parts ## measure against the peers, side by side; `make bench ui` the page alone
+	$(BIN)/python -m bench $(filter ui,$(MAKECMDGOALS)) $(ARGS)
+
+# The second word of `make bench ui`.
+ifneq ($(filter bench,$(MAKECMDGOALS)),)
+.PHONY: ui
+ui: ; @:
+endif
 
 cover: $(STAMP) ## the tests with branch coverage
 	$(BIN)/coverage run -m pytest -q tests/unit tests/component tests/conformance tests/property

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench import apiserver, audit, idle_agent, podgc, podgc_policy, podworkers, replicaset, sim, up
+from bench import apiserver, audit, idle_agent, podgc, podgc_policy, podworkers, replicaset, sim, ui, up
 
 BENCHMARKS = {
     "apiserver": apiserver,
@@ -20,6 +20,7 @@ BENCHMARKS = {
     "replicaset": replicaset,
     "sim": sim,
     "idle-agent": idle_agent,
+    "ui": ui,
     "up": up,
 }
 

@@ -11,18 +11,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
+import time
 from collections.abc import Awaitable, Callable
+from ssl import SSLContext
 from typing import Any, cast
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from podlife.aio import cancel_and_wait, spawn
 from podlife.memory import give_back_soon
 
 log = logging.getLogger(__name__)
 
 _MOST_QUOTED = 256
+_WARN_SECONDS, _ACCEPT_AGAIN_SECONDS = 60.0, 0.5
 # How long a client may take to read why it was refused.
 _FAREWELL_SECONDS = 2.0
 _TOO_LARGE = (
@@ -113,6 +118,11 @@ class BoundedConnection(web.RequestHandler):
     def request_ends(self) -> None:
         self._request = None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for a request."""
+        return self._request is None and self._socket is not None
+
     def drop(self) -> None:
         """Close it at once. An orderly end of TLS waits up to 30 s for the client, and keeps all that was read."""
         self.force_close()
@@ -168,14 +178,22 @@ class UnauthenticatedConnections:
     def __init__(self, most: int) -> None:
         self._most = most
         self._connections: dict[BoundedConnection, None] = {}
+        self._closed, self._warned_at = 0, -math.inf
 
     def add(self, connection: BoundedConnection) -> None:
         self._connections[connection] = None
         if len(self._connections) > self._most:
             oldest = next(iter(self._connections))
             self.forget(oldest)
-            log.warning("closed the oldest of %d unauthenticated connections", self._most + 1)
+            self._warn()
             oldest.drop()
+
+    def _warn(self) -> None:
+        """Once a minute: a client that opens very many connections must not fill the log."""
+        self._closed += 1
+        if (now := time.monotonic()) - self._warned_at >= _WARN_SECONDS:
+            log.warning("closed %d of more than %d unauthenticated connections", self._closed, self._most)
+            self._closed, self._warned_at = 0, now
 
     def forget(self, connection: BoundedConnection) -> None:
         self._connections.pop(connection, None)
@@ -241,3 +259,40 @@ class OpenServer(web.Server):
             return await self._answer(request)
         finally:
             connection.request_ends()
+
+
+async def accept_tls(
+    listener: socket.socket, server: OpenServer, tls: SSLContext, *, most_handshakes: int, seconds: float
+) -> None:
+    """Accept connections until cancelled. Of too many whose TLS handshake is not done the oldest is closed: an event
+    loop's own server has no bound for them."""
+    loop = asyncio.get_running_loop()
+    pending: dict[asyncio.Task[None], None] = {}
+    try:
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                # Too many files are open, or the client is gone already.
+                log.debug("cannot accept a connection: %s", error)
+                await asyncio.sleep(_ACCEPT_AGAIN_SECONDS)
+                continue
+            shaking = _handshake(connection, server, tls, seconds)
+            task = spawn(shaking, name="TLS handshake", on_failure=lambda _: None)
+            pending[task] = None
+            task.add_done_callback(lambda done: pending.pop(done, None))
+            if len(pending) > most_handshakes:
+                next(iter(pending)).cancel()
+    finally:
+        for task in list(pending):
+            await cancel_and_wait(task)
+
+
+async def _handshake(connection: socket.socket, server: OpenServer, tls: SSLContext, seconds: float) -> None:
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(
+            server, connection, ssl=tls, ssl_handshake_timeout=seconds
+        )
+    except OSError as error:
+        log.debug("TLS handshake failed: %s", error)
+        connection.close()

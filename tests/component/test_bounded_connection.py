@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import pytest
 from aiohttp import ClientSession, web
 
 from podlife.bounded_connection import BoundedConnection, UnauthenticatedConnections
@@ -139,5 +140,15 @@ async def test_one_stranger_too_many_costs_the_oldest_its_place() -> None:
         _, newest = opened[2]
         newest.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
         assert (await opened[2][0].read()).startswith(b"HTTP/1.1 200")
+        for _, writer in opened:
+            writer.close()
+
+
+async def test_strangers_in_numbers_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(strangers=1) as port:
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
+        for reader, _ in opened[:3]:
+            assert await reader.read() == b""
+        assert len([each for each in caplog.records if "unauthenticated" in each.message]) == 1
         for _, writer in opened:
             writer.close()

@@ -89,4 +89,6 @@ class Seed:
         return self.resource.key
 
 
-SEEDS = tuple(Seed(row, _CONTENTS[row.key]) for row in STORED)
+# The name of a definition is made of its content: `test_custom_resources` makes its own.
+_APART = "customresourcedefinitions.apiextensions.k8s.io"
+SEEDS = tuple(Seed(row, _CONTENTS[row.key]) for row in STORED if row.key != _APART)

@@ -1,32 +1,31 @@
-"""A server of the page's protocol that plays what a test says, without a cluster.
+"""The page's server with a feed and a cluster that a test plays.
 
-It serves the static files with the security headers of the real server, so that the browser reports every violation
-of the policy. Times are seconds relative to now; `story` has one of everything (ui_story.yaml), `crowd` has thousands.
+Times are seconds relative to now; `story` has one of everything (ui_story.yaml), `crowd` has thousands.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from aiohttp import web
 
-import podlife
+from podlife.aio import cancel_and_wait, spawn
+from podlife.api.codec import encode
+from podlife.client import LogOptions
 from podlife.clock import SystemClock
+from podlife.errors import ApiError, NotFoundError
+from podlife.ui.access import Access
+from podlife.ui.feed import CHUNK, STATUS_SECONDS, VERSION
+from podlife.ui.journal import Journal
+from podlife.ui.server import PageServer
 
-STATIC = Path(podlife.__file__).parent / "ui" / "static"
 STORY = yaml.safe_load(Path(__file__).with_name("ui_story.yaml").read_text())
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 Life = dict[str, Any]
 
 
@@ -105,112 +104,123 @@ def crowd(nodes: int = 1000, pods: int = 10_000) -> list[Life]:
 
 
 class UiStream:
-    """What the page receives. A test changes lives with `push`, cuts connections with `cut`, and reads `sweeps`."""
+    """The feed and the cluster of a page. A test changes lives with `push`, makes streams fall behind with `cut`, ends
+    the server with `stop`, and reads `sweeps`."""
+
+    is_complete = True
 
     def __init__(self, lives: Iterable[Life], hello: Life | None = None) -> None:
         self.lives = {life["uid"]: life for life in lives}
-        self.hello = {"mode": "live", "started": at(-600), "missing": [], "actions": False, "policy": ""} | (
-            hello or {}
-        )
-        self.status = 200
-        self.heartbeat = {"live": True, "missing": self.hello["missing"]}
-        self.sweeps: list[Life] = []
-        self.log = "line 4\nline 5\n\x1b[31m<img src=x onerror=alert(1)>\x1b[0m\n"
-        self.connections = 0
-        self.url = ""
-        self._queues: set[asyncio.Queue[tuple[str, Any] | None]] = set()
+        self.about: Life = {
+            "mode": "live",
+            "started": at(-600),
+            "missing": [],
+            "actions": False,
+            "policy": "",
+        }
+        self.about |= {"version": VERSION, "cluster": "https://127.0.0.1:6443", **(hello or {})}
+        self.heartbeat = {"live": True, "missing": self.about["missing"]}
+        self.journal = Journal()
+        self.sweeps: list[str] = []
+        self.archive: dict[str, Any] = {}
+        self.explained: dict[str, Any] = {}
+        self.log_error: ApiError | None = None
+        # How often everything was sent.
+        self.greetings = 0
+        self.access = Access("127.0.0.1", 0)
+        self._serving = AsyncExitStack()
+
+    # The feed
+
+    def hello(self) -> Life:
+        self.greetings += 1
+        return {"now": at(0), **self.about}
+
+    def now(self) -> int:
+        return int(self.about.get("now", at(0)))
+
+    def chunks(self) -> Iterator[bytes]:
+        lives = list(self.lives.values())
+        return (encode(lives[place : place + CHUNK]) for place in range(0, len(lives), CHUNK))
 
     def push(self, *lives: Life) -> None:
         self.lives |= {life["uid"]: life for life in lives}
-        self.send("lives", list(lives))
+        self.journal.publish("lives", encode(lives))
 
-    def send(self, event: str, data: Any) -> None:
-        for queue in self._queues:
-            queue.put_nowait((event, data))
+    def beat(self) -> None:
+        self.journal.publish("status", encode({"now": self.now(), **self.heartbeat}))
 
     def cut(self) -> None:
-        for queue in self._queues:
-            queue.put_nowait(None)
+        """Every reader is too far behind to go on."""
+        for _ in range(30):
+            self.beat()
 
-    def _picture(self) -> Sequence[tuple[str, Any]]:
-        lives = list(self.lives.values())
-        chunks = [("lives", lives[i : i + 500]) for i in range(0, len(lives), 500)]
-        hello = {"version": 1, "cluster": "https://127.0.0.1:6443", "now": at(0), **self.hello}
-        return [("hello", hello), *chunks, ("synced", {"now": hello["now"]})]
+    async def run(self) -> None:
+        while True:
+            self.beat()
+            await asyncio.sleep(STATUS_SECONDS)
 
-    async def stream(self, request: web.Request) -> web.StreamResponse:
-        if self.status != 200:
-            return web.json_response({"error": "no cookie"}, status=self.status)
-        response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
-        )
-        await response.prepare(request)
-        queue: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue(10_000)
-        for message in self._picture():
-            queue.put_nowait(message)
-        self._queues.add(queue)
-        self.connections += 1
-        try:
-            while (next_message := await self._next(queue)) is not None:
-                event, data = next_message
-                await response.write(f"event: {event}\ndata: {json.dumps(data)}\n\n".encode())
-        except ConnectionResetError:
-            pass
-        finally:
-            self._queues.discard(queue)
-        return response
+    # The cluster
 
-    async def _next(self, queue: asyncio.Queue[tuple[str, Any] | None]) -> tuple[str, Any] | None:
-        try:
-            async with asyncio.timeout(5):
-                return await queue.get()
-        except TimeoutError:
-            return "status", {"now": at(0), **self.heartbeat}
+    async def explain_pod(self, namespace: str, name: str, uid: str = "") -> Life:
+        found = STORY["explain"] | {"name": name} | self.explained
+        archived = f"archived before its deletion; `podlife archive show {uid}`"
+        return found | {"timeline": [{"what": archived}] if uid in self.archive else []}
 
-    async def api(self, request: web.Request) -> web.Response:
-        what = request.path.rpartition("/")[2]
-        if what == "explain":
-            return web.json_response(STORY["explain"] | {"name": request.path.split("/")[-2]})
-        if what == "plan":
-            later = [each | {"at": at(each["at"])} for each in STORY["plan"]["later"]]
-            return web.json_response(STORY["plan"] | {"at": at(0), "later": later})
-        if what == "yaml":
-            return web.Response(text="apiVersion: v1\nkind: Pod\nmetadata:\n  name: <b>bold</b>\n")
-        if what == "log" and request.query.get("container") == "app":
-            return web.Response(text=self.log)
-        if what == "log":
-            error = "a container name must be specified for pod x, choose one of: [app proxy]"
-            return web.json_response({"error": error}, status=400)
-        return web.json_response({"error": "no archive: name one with --archive"}, status=404)
+    async def explain_node(self, name: str) -> Life:
+        return await self.explain_pod("", name)
 
-    async def sweep(self, request: web.Request) -> web.Response:
-        self.sweeps.append(await request.json())
-        outcome = {"outcomes": {"deleted": 1}, "failures": [], "held": 0, "left": 0, "complete": True}
-        return web.json_response(outcome)
+    async def yaml(self, *_: Any) -> str:
+        return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: <b>bold</b>\n"
 
+    async def archived(self, namespace: str, name: str, uid: str = "") -> Life:
+        if uid not in self.archive:
+            raise NotFoundError("no archive: name one with --archive")
+        found: Life = self.archive[uid]
+        return found
 
-async def _page(request: web.Request) -> web.Response:
-    path = STATIC / Path(request.match_info.get("name", "index.html")).name
-    headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"}
-    return web.Response(
-        body=path.read_bytes(), content_type=TYPES[path.suffix], charset="utf-8", headers=headers
-    )
+    async def log(self, namespace: str, name: str, options: LogOptions, *_: Any) -> AsyncIterator[bytes]:
+        if self.log_error is not None:
+            raise self.log_error
+        if options.container != "app":
+            raise ApiError(
+                "a container name must be specified for pod x, choose one of: [app proxy]", code=400
+            )
+        yield b"line 4\nline 5\n\x1b[31m<img src=x onerror=alert(1)>\x1b[0m\n"
+
+    async def plan(self) -> Life:
+        later = [each | {"at": at(each["at"])} for each in STORY["plan"]["later"]]
+        planned: Life = STORY["plan"] | {"at": at(0), "later": later}
+        return planned
+
+    async def sweep(self, digest: str) -> Life:
+        self.sweeps.append(digest)
+        return {"outcomes": {"deleted": 1}, "failures": [], "held": 0, "left": 0, "complete": True}
+
+    # The server
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.access.port}/"
+
+    async def start(self) -> None:
+        """Serve; after a `stop` as another process at the same address, with the same token and frames of its own."""
+        cluster: Any = None if self.about["mode"] == "replay" else self
+        self.journal = Journal(most_frames=20)
+        server = PageServer(self, lambda: self.access, cluster, allows_actions=bool(self.about["actions"]))
+        port = await self._serving.enter_async_context(server.serving("127.0.0.1", (self.access.port,), None))
+        self.access = replace(self.access, port=port)
+
+    async def stop(self) -> None:
+        await self._serving.aclose()
 
 
 @asynccontextmanager
 async def serving(ui: UiStream) -> AsyncIterator[UiStream]:
-    app = web.Application()
-    app.router.add_get("/", _page)
-    app.router.add_get("/static/{name}", _page)
-    app.router.add_get("/api/stream", ui.stream)
-    app.router.add_post("/api/sweep", ui.sweep)
-    app.router.add_get("/api/{rest:.*}", ui.api)
-    runner = web.AppRunner(app, shutdown_timeout=1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    ui.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    await ui.start()
+    beating = spawn(ui.run(), name="status", on_failure=lambda _: None)
     try:
         yield ui
     finally:
-        ui.cut()
-        await runner.cleanup()
+        await cancel_and_wait(beating)
+        await ui.stop()

@@ -11,9 +11,8 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from random import Random
 from typing import Any
-
-from hypothesis import strategies as st
 
 from podlife.api.schema import check
 from podlife.api.schema.table import type_named, type_of_kind
@@ -167,26 +166,23 @@ _WEIGHTS = {"pods": 12, "nodes": 4, "leases.coordination.k8s.io": 3, "jobs.batch
 _BY_WEIGHT = [seed for seed in SEEDS for _ in range(_WEIGHTS.get(seed.resource.key, 1))]
 
 
-@st.composite
-def extremes(draw: st.DrawFn) -> Extreme | None:
+def draw_extreme(random: Random) -> Extreme | None:
     """One of any kind, with up to three fields at their ends."""
-    seed = draw(st.sampled_from(_BY_WEIGHT))
+    seed = random.choice(_BY_WEIGHT)
     leaves = leaves_of(seed.resource)
     numbers = [leaf for leaf in leaves if _countable(leaf)]
     changes: list[tuple[Leaf, Any]] = []
-    for _ in range(draw(st.integers(1, 3))):
-        leaf = draw(st.sampled_from(numbers if draw(st.booleans()) else leaves))
-        changes.append((leaf, draw(st.sampled_from(ends_of(leaf)))))
+    for _ in range(random.randint(1, 3)):
+        leaf = random.choice(random.choice((numbers, leaves)))
+        changes.append((leaf, random.choice(ends_of(leaf))))
     is_of_node = seed.resource.plural in ("nodes", "leases")
-    name = f"odd-{draw(st.integers(0, 9 if is_of_node else 9999))}"
+    name = f"odd-{random.randrange(10 if is_of_node else 10_000)}"
     made = made_extreme(seed, name, tuple(changes))
-    if made is not None and draw(st.booleans()):
-        annotations = {each: draw(st.sampled_from(_TEXTS)) for each in draw(_annotation_names)}
+    if made is not None and random.random() < 0.5:
+        names = random.sample(_READ_ANNOTATIONS, random.randint(0, 3))
+        annotations = {each: random.choice(_TEXTS) for each in names}
         made.object["metadata"].setdefault("annotations", {}).update(annotations)
     return made
-
-
-_annotation_names = st.lists(st.sampled_from(_READ_ANNOTATIONS), max_size=3, unique=True)
 
 
 def made_extreme(seed: Seed, name: str, changes: tuple[tuple[Leaf, Any], ...]) -> Extreme | None:

@@ -14,12 +14,15 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, given, seed, settings
 
-from podlife.apiserver.resource_table import group_versions
+from podlife.apiserver.catalog import ResourceCatalog
 from tests.fuzz.wire import ANSWER_SECONDS, Answer, judge
 from tests.kit.server_process import ServerProcess, running_server
 
 EXAMPLES = int(os.environ.get("PODLIFE_OPENAPI_EXAMPLES", "2"))
-DOCUMENTS = [f"apis/{group}/{version}" if group else f"api/{version}" for group, version in group_versions()]
+DOCUMENTS = [
+    f"apis/{group}/{version}" if group else f"api/{version}"
+    for group, version in ResourceCatalog().group_versions
+]
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -37,12 +38,13 @@ var roots = map[string][]any{
 	"apps/v1": {
 		appsv1.ControllerRevision{}, appsv1.DaemonSet{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
 	},
-	"batch/v1":               {batchv1.CronJob{}, batchv1.Job{}},
-	"autoscaling/v1":         {autoscalingv1.Scale{}},
-	"certificates.k8s.io/v1": {certificatesv1.CertificateSigningRequest{}},
-	"coordination.k8s.io/v1": {coordinationv1.Lease{}},
-	"policy/v1":              {policyv1.Eviction{}, policyv1.PodDisruptionBudget{}},
-	"events.k8s.io/v1":       {eventsv1.Event{}},
+	"batch/v1":                {batchv1.CronJob{}, batchv1.Job{}},
+	"autoscaling/v1":          {autoscalingv1.Scale{}},
+	"certificates.k8s.io/v1":  {certificatesv1.CertificateSigningRequest{}},
+	"coordination.k8s.io/v1":  {coordinationv1.Lease{}},
+	"policy/v1":               {policyv1.Eviction{}, policyv1.PodDisruptionBudget{}},
+	"events.k8s.io/v1":        {eventsv1.Event{}},
+	"apiextensions.k8s.io/v1": {apiextensionsv1.CustomResourceDefinition{}},
 	"authorization.k8s.io/v1": {
 		authorizationv1.LocalSubjectAccessReview{}, authorizationv1.SelfSubjectAccessReview{},
 		authorizationv1.SelfSubjectRulesReview{}, authorizationv1.SubjectAccessReview{},
@@ -60,6 +62,8 @@ var leaves = map[string]string{
 	"intstr.IntOrString":   "I",
 	"runtime.RawExtension": "R",
 	"v1.FieldsV1":          "R",
+	// Refers to itself; podlife.api.structural decodes it.
+	"v1.JSONSchemaProps": "R",
 }
 
 type field struct {

@@ -43,6 +43,12 @@ class FieldError:
         after = excerpt(self._after, _MOST_OF_A_VALUE)
         return f"{self._before}{excerpt_json(self._value, _MOST_OF_A_VALUE)}{after}"
 
+    def below(self, path: str) -> FieldError:
+        """The same error in a part of a larger object."""
+        return FieldError(
+            f"{path}.{self.path}", self.reason, self._before, value=self._value, after=self._after
+        )
+
     def __str__(self) -> str:
         return f"{self.path}: {self.text}"
 

@@ -10,6 +10,7 @@ import random
 import re
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = _LABEL + r"(\." + _LABEL + ")*"
 _SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SEARCH = _SEARCH_LABEL + r"(\." + _SEARCH_LABEL + ")*"
@@ -21,6 +22,7 @@ _PERCENT = "[0-9]+%"
 
 _is_label = re.compile(_LABEL).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_label_1035 = re.compile(_LABEL_1035).fullmatch
 _is_search = re.compile(_SEARCH).fullmatch
 _is_key = re.compile(_KEY).fullmatch
 _is_value = re.compile(_VALUE).fullmatch
@@ -39,6 +41,10 @@ _LONGEST_BASE = 63 - _SUFFIX_LENGTH
 _LABEL_RULE = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
     "and must start and end with an alphanumeric character"
+)
+_LABEL_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character"
 )
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
@@ -73,6 +79,14 @@ def check_dns_label(name: str, *, prefix: bool = False) -> list[str]:
     if not _is_label(name):
         dotted = "must not contain dots"
         problems.append(dotted if _is_subdomain(name) else _rule(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
+    return problems
+
+
+def check_dns_label_1035(name: str) -> list[str]:
+    """A label that begins with a letter: parts of a custom resource's names."""
+    problems = _too_long(name, 63)
+    if not _is_label_1035(name):
+        problems.append(_rule(_LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123"))
     return problems
 
 

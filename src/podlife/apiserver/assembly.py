@@ -10,6 +10,7 @@ from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ip
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
+from podlife.apiserver.apiextensions.controller import serve_definitions
 from podlife.apiserver.audit import Auditor
 from podlife.apiserver.authn import Authenticator
 from podlife.apiserver.authz.node_authorizer import StoreNodeView
@@ -41,7 +42,14 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     addresses = allocate_cluster_ips(store)
     plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
     registry = Registry(store, clock, AdmissionChain(plugins, store.get), chance or random.SystemRandom())
+    serve_definitions(registry)
     nodes = StoreNodeView(store)
     return ApiHandler(
-        registry, authenticator, nodes, kubelet_proxy, ApiServerMetrics(), sign_node_request, auditor
+        registry,
+        authenticator,
+        nodes,
+        kubelet_proxy,
+        ApiServerMetrics(registry.catalog),
+        sign_node_request,
+        auditor,
     )

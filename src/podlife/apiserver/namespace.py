@@ -24,13 +24,12 @@ from podlife.apiserver.admission import Operation
 from podlife.apiserver.authn import CONTROLLERS, UserInfo
 from podlife.apiserver.registry import Registry, RequestScope, response
 from podlife.apiserver.registry.create import create_object
-from podlife.apiserver.registry.delete import delete_record, read_options
+from podlife.apiserver.registry.delete import delete_in_background, delete_record, read_options
 from podlife.apiserver.registry.graceful_deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
 from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.update import commit_change
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import STORED, find
 from podlife.apiserver.storage import CompactedError, EventType, Key, Put, Record, StoreError
 from podlife.errors import ApiError
 from podlife.wire import Request, Response
@@ -44,13 +43,6 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 # A condition lists only the first failed deletes.
 _MOST_ERRORS = 10
-
-# As upstream: nothing is orphaned with its namespace, and no orphan finalizer has to be removed.
-_IN_BACKGROUND = DeleteOptions(propagation="Background")
-
-_CONTENTS = tuple(resource for resource in STORED if resource.namespaced and not resource.stored_as)
-_PODS = tuple(resource for resource in _CONTENTS if resource.key == "pods")
-_OTHERS = tuple(resource for resource in _CONTENTS if resource.key != "pods")
 
 # Upstream's conditions, with reason and message while nothing is wrong.
 _HEALTHY = {
@@ -69,7 +61,7 @@ _HEALTHY = {
 
 
 async def create_system_namespaces(registry: Registry, user: UserInfo) -> None:
-    resource = find("", "v1", "namespaces")
+    resource = registry.catalog.find("", "v1", "namespaces")
     assert resource is not None
     for name in SYSTEM_NAMESPACES:
         if registry.store.get(Key(resource.storage_key, "", name)) is None:
@@ -200,31 +192,25 @@ class NamespaceController:
 
     async def _delete_contents(self, name: str) -> NamespaceContents:
         """Delete pods first, and the other objects when the pods are gone: they may need them until they end."""
-        contents = await self._delete_all(name, _PODS)
-        return contents if not contents.is_empty else await self._delete_all(name, _OTHERS)
+        # Every stored kind once, though a definition serves it in several versions.
+        stored = {
+            row.key: row for row in self._registry.catalog.stored if row.namespaced and not row.stored_as
+        }
+        contents = await self._delete_all(name, [stored.pop("pods")])
+        return contents if not contents.is_empty else await self._delete_all(name, stored.values())
 
     async def _delete_all(self, name: str, resources: Iterable[Resource]) -> NamespaceContents:
         contents = NamespaceContents()
         for resource in resources:
             for record in self._registry.store.list(resource.storage_key, name):
                 try:
-                    await self._delete(resource, record.key)
+                    await delete_in_background(self._registry, resource, record.key, CONTROLLERS)
                 except Exception as error:  # noqa: BLE001 - the namespace's other objects are still deleted
                     _note_failure(contents, resource, record.key, error)
             for record in self._registry.store.list(resource.storage_key, name):
                 contents.objects[f"{resource.plural}.{resource.group}"] += 1
                 contents.finalizers.update(_finalizers_of(record))
         return contents
-
-    async def _delete(self, resource: Resource, key: Key) -> None:
-        request = Request("DELETE", "")
-        scope = RequestScope(
-            self._registry, request, CONTROLLERS, resource, "delete", key.namespace, key.name
-        )
-        async with self._registry.store.locked(key):
-            current = self._registry.store.get(key)
-            if current is not None:
-                await delete_record(scope, current, _IN_BACKGROUND)
 
     async def _write(self, name: str, contents: NamespaceContents) -> None:
         """Report what is left; if nothing is, finalize the namespace."""

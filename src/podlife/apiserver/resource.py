@@ -35,6 +35,27 @@ class Printer:
     conditions: Callable[[Object], list[Object]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CustomResource:
+    """What only a row of a custom resource definition has."""
+
+    list_kind: str
+    # Version in which objects are stored.
+    storage_version: str
+    # In upstream's order.
+    discovery_verbs: tuple[str, ...]
+    # The schema as the definition has it (JSONSchemaProps).
+    props: Object
+    # Of the definition: counts changes of its spec.
+    generation: int = 0
+    # Paths of the scale subresource.
+    scale: Object | None = None
+    # Why no request for this version can be answered.
+    refusal: str = ""
+    # Sent with every response of a deprecated version.
+    warning: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     group: str
@@ -58,6 +79,12 @@ class Resource:
     # For such a resource: conversion from the stored form and back. Each takes and returns whole objects.
     from_stored: Callable[[Object], Object] | None = None
     to_stored: Callable[[Object], Object] | None = None
+    # The kind in lower case, unless given.
+    singular_name: str = ""
+    # Brings an object from outside into the shape of its kind; returns the unknown fields that were removed. Without
+    # one, `api.schema` knows the kind. Raises `api.schema.DecodeError`.
+    check: Callable[[Object], list[str]] | None = None
+    custom: CustomResource | None = None
     # A review or a binding is only ever created: nothing is stored.
     verbs: tuple[str, ...] = ALL_VERBS
 
@@ -65,6 +92,14 @@ class Resource:
     def key(self) -> str:
         """`pods`, `deployments.apps`: the resource's name in storage, messages and details."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def list_kind(self) -> str:
+        return self.custom.list_kind if self.custom is not None else f"{self.kind}List"
+
+    @property
+    def singular(self) -> str:
+        return self.singular_name or self.kind.lower()
 
     @property
     def storage_key(self) -> str:

@@ -142,19 +142,20 @@ RESOURCES: tuple[Resource, ...] = (
         "pdb",
         **_STATUS,
     ),
+    _stored(
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        strategies.CUSTOM_RESOURCE_DEFINITIONS,
+        printers.PLAIN,
+        "crd",
+        "crds",
+        namespaced=False,
+        categories=("api-extensions",),
+        check=strategies.check_definition,
+        **_STATUS,
+    ),
     _stored("coordination.k8s.io", "Lease", strategies.LEASES, printers.LEASES),
 )
 
 STORED: tuple[Resource, ...] = tuple(row for row in RESOURCES if "list" in row.verbs)
 """Rows whose objects are stored."""
-
-_BY_NAME = {(row.group, row.version, row.plural): row for row in RESOURCES}
-
-
-def find(group: str, version: str, plural: str) -> Resource | None:
-    return _BY_NAME.get((group, version, plural))
-
-
-def group_versions() -> tuple[tuple[str, str], ...]:
-    """Every served group and version, once, in the order of the table."""
-    return tuple(dict.fromkeys((row.group, row.version) for row in RESOURCES))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.audit import start_audit
 from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile
@@ -73,7 +74,8 @@ class ApiServer:
             serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
             write_kubeconfigs(folder, serving.url, identities)
             async with asyncio.TaskGroup() as group:
-                tasks = []
+                definitions = CustomResourceDefinitionController(handler.registry).run()
+                tasks = [group.create_task(definitions, name="custom resource definitions")]
                 if self._settings.cleans_namespaces:
                     controller = NamespaceController(handler.registry).run()
                     tasks.append(group.create_task(controller, name="namespace controller"))

@@ -266,7 +266,7 @@ ListenOption = Annotated[
     str,
     option(
         "HOST:PORT",
-        "Address to serve /metrics, /healthz and /readyz on; :PORT listens on all addresses; default: off.",
+        "Address of /metrics, /healthz, /readyz and an index of them; :PORT listens on all addresses; default: off.",
     ),
 ]
 VerbosityOption = Annotated[

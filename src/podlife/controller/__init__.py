@@ -11,7 +11,7 @@ from podlife.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from podlife.controller.control_plane import ControlPlane, Runnable
-    from podlife.controller.health import Health, HealthServer
+    from podlife.controller.health import Health, HealthServer, Index
     from podlife.controller.leader_election import LeaderElector, LeaseLostError, make_identity
     from podlife.controller.liveness_check import LivenessCheck
     from podlife.controller.metrics import (
@@ -31,6 +31,7 @@ __all__ = [
     "Enqueue",
     "Health",
     "HealthServer",
+    "Index",
     "LeaderElector",
     "LeaseLostError",
     "LivenessCheck",
@@ -48,7 +49,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "podlife.controller.control_plane": ("ControlPlane", "Runnable"),
-        "podlife.controller.health": ("Health", "HealthServer"),
+        "podlife.controller.health": ("Health", "HealthServer", "Index"),
         "podlife.controller.leader_election": ("LeaderElector", "LeaseLostError", "make_identity"),
         "podlife.controller.liveness_check": ("LivenessCheck",),
         "podlife.controller.metrics": (

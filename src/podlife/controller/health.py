@@ -1,4 +1,4 @@
-"""Health endpoints of a controller: `/healthz` (alive), `/readyz` (working), `/metrics`.
+"""Health endpoints of a controller: `/healthz` (alive), `/readyz` (working), `/metrics`, and `/`, which links to them.
 
 `Health` holds the named checks and does no I/O; `HealthServer` serves them. A failing check reports its name and the
 reason in the format of Kubernetes' health endpoints. Nothing served here is secret or writable, and heads,
@@ -11,7 +11,9 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING
 
 from podlife.errors import ConfigError
@@ -24,6 +26,23 @@ Check = Callable[[], str]
 """Returns the reason of a failure; empty if healthy. Called at every probe, so it must not block."""
 
 _TEXT = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_HTML = {**_TEXT, "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": "default-src 'none'"}
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What `/` shows: more links by their text, and lines of text."""
+
+    title: str = "podlife"
+    links: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    def as_html(self, *paths: str) -> str:
+        links = {path: path for path in paths} | dict(self.links)
+        items = [f'<li><a href="{escape(to)}">{escape(text)}</a>' for text, to in links.items()]
+        notes = [f"<p>{escape(note)}" for note in self.notes]
+        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(self.title)}</title>'
+        return "\n".join([head, f"<h1>{escape(self.title)}</h1>", "<ul>", *items, "</ul>", *notes, ""])
 
 
 class Health:
@@ -61,12 +80,19 @@ class HealthServer:
     """Listens on `host:port`; with port 0 the system chooses one. `registry` is what `/metrics` shows."""
 
     def __init__(
-        self, host: str, port: int, health: Health, *, registry: CollectorRegistry | None = None
+        self,
+        host: str,
+        port: int,
+        health: Health,
+        *,
+        registry: CollectorRegistry | None = None,
+        index: Index | None = None,
     ) -> None:
         self._host = host
         self._wanted_port = port
         self._health = health
         self._registry = registry
+        self._index = index or Index()
         self._addresses: asyncio.Future[list[tuple[str, int]]] | None = None
 
     async def addresses(self) -> list[str]:
@@ -112,6 +138,9 @@ class HealthServer:
             return web.Response(status=405, text="405 method not allowed\n", headers={"Allow": "GET, HEAD"})
         if request.path in ("/healthz", "/livez", "/readyz"):
             return self._serve_health(request)
+        if request.path == "/":
+            paths = ("/healthz", "/readyz?verbose", *(("/metrics",) if self._registry is not None else ()))
+            return web.Response(text=self._index.as_html(*paths), headers=_HTML)
         if request.path == "/metrics" and self._registry is not None:
             from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 

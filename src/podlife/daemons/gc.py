@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from podlife.podgc.archive import Archive, ArchiveStep, LogSettings
 
 _NAME = "podlife-gc"
+_NOTES = (
+    "`podlife gc plan` shows what this collector deletes now and later, and what its guards hold back.",
+    "`podlife ui` serves a page with this plan, and prints its address, which has a token.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ async def run(
             settings.policy_file,
         )
 
-    service = Service(_NAME, "deploy/gc/rbac.yaml", make, _log_fields(settings))
+    service = Service(_NAME, "deploy/gc/rbac.yaml", make, _log_fields(settings), notes=_NOTES)
     await run_service(service, settings.service, on_ready=on_ready, shutdown=shutdown)
 
 

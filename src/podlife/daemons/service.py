@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from podlife.client import LEASES, Client, Connection, TokenFileAuth
 from podlife.clock import Clock, SystemClock
-from podlife.controller import Health, HealthServer, LeaderElector, LivenessCheck, make_identity
+from podlife.controller import Health, HealthServer, Index, LeaderElector, LivenessCheck, make_identity
 from podlife.daemons.connection import connected
 from podlife.daemons.event_loop import Shutdown, never_stopped
 from podlife.errors import NotFoundError
@@ -52,6 +52,8 @@ class ServiceSettings:
     # Host and port for health and metrics; None for neither.
     listen: tuple[str, int] | None = None
     request_timeout_seconds: float = 60.0
+    # Address of a page of `podlife ui`, for the index of health and metrics.
+    page_url: str = ""
 
 
 class ServiceWork(Protocol):
@@ -81,6 +83,8 @@ class Service:
     make: Callable[[Client, Clock, Recorder], ServiceWork]
     log_fields: Mapping[str, Any] = field(default_factory=dict)
     standby_message: str = ""
+    # Shown on the index of health and metrics.
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,9 @@ async def run_service(
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(parts.recorder.run(), name="events")]
             if settings.listen is not None:
-                beside += await _start_health(group, settings.listen, service.name, client, parts)
+                links = {"page of the cluster": settings.page_url} if settings.page_url else {}
+                index = Index(service.name, links, service.notes)
+                beside += await _start_health(group, settings.listen, index, client, parts)
             if on_ready is not None:
                 beside.append(group.create_task(_report_ready(parts.work, on_ready), name="ready"))
             log.info("watching over %s", connection.server, extra=dict(service.log_fields))
@@ -166,10 +172,11 @@ def _lease_of(settings: ElectionSettings, connection: Connection) -> tuple[str, 
 
 
 async def _start_health(
-    group: asyncio.TaskGroup, listen: tuple[str, int], name: str, client: Client, parts: _Parts
+    group: asyncio.TaskGroup, listen: tuple[str, int], index: Index, client: Client, parts: _Parts
 ) -> list[asyncio.Task[None]]:
     liveness = LivenessCheck(client)
-    server = HealthServer(*listen, _checks(parts, liveness), registry=_registry(name, client, parts))
+    registry = _registry(index.title, client, parts)
+    server = HealthServer(*listen, _checks(parts, liveness), registry=registry, index=index)
     tasks = [group.create_task(server.run(), name="health")]
     if parts.elector is None:
         tasks.append(group.create_task(liveness.run(), name="liveness"))

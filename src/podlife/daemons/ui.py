@@ -79,16 +79,18 @@ async def run(
         with suppress(ForbiddenError):
             await client.request("GET", "/version")
         clock = SystemClock()
-        feed = await stack.enter_async_context(_observing(settings, client, clock))
-        cluster = ClusterApi(client, clock, settings.cluster)
+        lives = Lives(acting_rules(settings.cluster.collector))
+        feed = await stack.enter_async_context(_observing(settings, client, clock, lives))
+        cluster = ClusterApi(client, clock, settings.cluster, lives)
         stack.push_async_callback(cluster.stop)
         await _serve(settings, tls, feed, cluster, on_ready, shutdown)
 
 
 @asynccontextmanager
-async def _observing(settings: UiSettings, client: Client, clock: Clock) -> AsyncIterator[LiveFeed]:
+async def _observing(
+    settings: UiSettings, client: Client, clock: Clock, lives: Lives
+) -> AsyncIterator[LiveFeed]:
     collector = settings.cluster.collector
-    lives = Lives(acting_rules(collector))
     observer = Observer(
         client.named("ui"), clock, lives, namespace=settings.namespace, fallback=client.namespace or "default"
     )

@@ -56,6 +56,7 @@ class _Demo:
         self._is_kept = settings.is_kept
         self._has_page = settings.has_page
         self._cluster: DemoCluster | None = None
+        self._is_told = False
 
     async def run(self, shutdown: Shutdown) -> bool:
         playing = asyncio.get_running_loop().create_task(self._play(), name="scenario")
@@ -69,7 +70,7 @@ class _Demo:
             finally:
                 await self._end()
         if playing.cancelled():
-            return False
+            return self._is_told
         try:
             playing.result()
         except ExceptionGroup as group:
@@ -96,10 +97,24 @@ class _Demo:
             self._narrator.say("\nTo inspect it from another terminal:\n")
             self._narrator.say(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
             if self._has_page:
-                self._narrator.say(f"\nTo watch it in a browser:\n\n  {await cluster.page()}")
+                # A minute is what a demo shows at a time.
+                self._narrator.say(f"\nTo watch it in a browser:\n\n  {await cluster.page()}#span=60")
             await self._narrate(context)
             for task in beside:
                 task.cancel()
+        self._is_told = True
+        if self._has_page and not self._is_kept:
+            await self._keep_page()
+
+    async def _keep_page(self) -> None:
+        """On a terminal, serve the page until the demo is interrupted."""
+        if not sys.stdout.isatty():
+            self._narrator.say(
+                "\nThe page ends with the demo; --keep leaves the cluster and its page running."
+            )
+            return
+        self._narrator.say("\nThe page stays open until you press Ctrl-C.")
+        await asyncio.get_running_loop().create_future()
 
     async def _narrate(self, context: DemoContext) -> None:
         scenario: DemoScenario = self._scenario.SCENARIO(context)

@@ -4,6 +4,7 @@
 taint eviction, and a client to read with. Nothing is written.
 """
 
+from podlife.diagnosis.audit_file import read_audit_file
 from podlife.diagnosis.look import (
     ArchiveSource,
     find_stuck,
@@ -21,6 +22,7 @@ __all__ = [
     "find_stuck",
     "look_at_node",
     "look_at_pod",
+    "read_audit_file",
     "with_archived",
     "with_kubectl_flags",
 ]

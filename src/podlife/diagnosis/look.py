@@ -23,6 +23,7 @@ from podlife.explain import (
     ClusterSnapshot,
     Explanation,
     Happening,
+    PodIdentity,
     SnapshotReader,
     explain_absent,
     explain_gone_node,
@@ -53,15 +54,19 @@ async def look_at_pod(
     name: str,
     settings: Settings | None = None,
     audited: Sequence[AuditedRequest] = (),
+    gone: PodIdentity | None = None,
 ) -> Explanation:
-    """With settings that have a policy, the verdict of the policy too."""
+    """With settings that have a policy, the verdict of the policy too. `gone` is what is known of a pod that is gone;
+    another one may have its name."""
     verdicts = await _verdicts(client, clock, settings)
     reader = SnapshotReader(client, clock, acting_rules(settings, verdicts))
     try:
+        if gone is not None:
+            raise NotFoundError("it is gone")
         world, pod = await reader.pod(namespace, name)
     except NotFoundError:
         world, events = await reader.absent_pod(namespace)
-        return explain_absent(replace(world, audited=audited), namespace, name, events)
+        return explain_absent(replace(world, audited=audited), namespace, name, events, gone)
     if verdicts is not None:
         await verdicts.ask_owner(pod)
         world = replace(world, unread=(*world.unread, *verdicts.unread))

@@ -98,10 +98,11 @@ def find_deletion(requests: Sequence[AuditedRequest], pod: PodIdentity) -> Delet
         pod = replace(pod, fields={**pod.fields, "spec.nodeName": homes[-1]})
     others = [each for each in ends if not each.node]
     if others:
-        # The first request sets the time of its end; without its beginning the last one is the best guess. What calls
-        # itself an agent comes after another's request.
+        # The first request sets the time of its end; where nothing tells the pod from others of its name, the last one
+        # is the best guess. What calls itself an agent comes after another's request.
         last = next((each for each in reversed(others) if not each.is_called_kubelet), others[-1])
-        return _explained(lived, others[0] if pod.created_at is not None else last, pod)
+        is_told_apart = pod.created_at is not None or any(each.uid for each in ends)
+        return _explained(lived, others[0] if is_told_apart else last, pod)
     if not ends and not pod.uid:
         # Nothing shows that there ever was such a pod.
         return None
@@ -126,7 +127,7 @@ def _ends_of(
     for each in reversed(requests):
         if _is_creation_of(each, pod):
             # All that came before it was about another pod of this name.
-            is_born = _is_its_creation(each, pod)
+            is_born = _is_its_creation(each, pod) or (not each.uid and "" != wanted == next_uid)
             if is_born:
                 break
             next_uid = ""

@@ -6,7 +6,7 @@ acts is decided by the code passed in as rules, so the explanation matches what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -101,6 +101,8 @@ class ClusterSnapshot:
     attachments: Sequence[Object] = ()
     # By UID: they stand between a pod and its Deployment.
     replica_sets: Mapping[str, Object] = field(default_factory=dict)
+    # By UID: those of pods that have ended.
+    jobs: Mapping[str, Object] = field(default_factory=dict)
     # The events of an object, by its UID, the oldest first.
     events: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     # What a deleted pod went with, in words: its namespace, its owner. Read for one pod that nobody else explains.
@@ -111,6 +113,8 @@ class ClusterSnapshot:
     audited: Sequence[AuditedRequest] = ()
     # Other pods, where the question is who holds a place.
     pods: Sequence[Object] = ()
+    # The nodes that are silent, where the caller has judged that; None to judge by the leases.
+    silent: Container[str] | None = None
     unread: tuple[str, ...] = ()
 
     def node_of(self, pod: Object) -> Object | None:
@@ -127,6 +131,8 @@ class ClusterSnapshot:
         return None if lease is None else moment(spec(lease).get("renewTime"))
 
     def is_silent(self, node: Object) -> bool:
+        if self.silent is not None:
+            return text(metadata(node), "name") in self.silent
         heard_at = self.heard_at(node)
         return heard_at is not None and (self.now - heard_at).total_seconds() > SILENT_SECONDS
 

@@ -117,13 +117,15 @@ def is_its_own(event: Object, obj: Object) -> bool:
     return is_node or born is None or at is None or at >= born
 
 
-def events_of_last(events: Sequence[Object], name: str) -> list[Object]:
-    """Of several pods of one name that are all gone, what is told of the last. Events that carry no UID are the last
-    one's if they came after its first."""
+def events_of_last(events: Sequence[Object], name: str, uid: str = "") -> list[Object]:
+    """Of several pods of one name that are all gone, what is told of the last, or of the one with this UID. Events that
+    carry no UID are the last one's if they came after its first."""
     dated = [
         (at.timestamp() if (at := updated(each)) else 0.0, each) for each in events if is_about(each, name)
     ]
     ours = [each for _, each in sorted(dated, key=lambda pair: pair[0])]
+    if uid:
+        return [each for each in ours if _pod_uid(each, name) == uid]
     last = last_uid(ours, name)
     if not last or {uid for each in ours if (uid := _pod_uid(each, name))} == {last}:
         return ours

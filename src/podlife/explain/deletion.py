@@ -104,7 +104,7 @@ def _within_grace(world: ClusterSnapshot, pod: Object) -> Cause:
     what = (
         f"its preStop hook or what comes after it runs ({', '.join(hooks)})"
         if hooks
-        else f"{', '.join(running) or 'its containers'} may still end by themselves"
+        else f"{', '.join(running) or 'its containers'} may still end without being killed"
     )
     kill = UpcomingAction("the node's agent", "kills what still runs", ends_at)
     remedy = Remedy(

@@ -22,11 +22,13 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class UpcomingAction:
-    """Who will act by itself, on what, and when; without `at` not before something else happens."""
+    """Who will act by itself, on what, and when; without `at` not before something else happens. With `is_from_now`
+    the time is a length from now: the next look says a later one."""
 
     who: str
     what: str
     at: datetime | None = None
+    is_from_now: bool = False
 
 
 @dataclass(frozen=True, slots=True)

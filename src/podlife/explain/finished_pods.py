@@ -7,16 +7,32 @@ from datetime import datetime
 
 from podlife.api.codec import Object
 from podlife.api.selectors import label_selector_from_dict
+from podlife.clock import add_seconds
 from podlife.explain import kubectl_commands as commands
 from podlife.explain.cluster_snapshot import ClusterSnapshot
 from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.node_state import collecting
-from podlife.explain.objects import all_statuses, condition, items, metadata, moment, spec, status, text
+from podlife.explain.objects import (
+    all_statuses,
+    condition,
+    controller_of,
+    has_ended,
+    is_terminating,
+    items,
+    metadata,
+    moment,
+    spec,
+    status,
+    text,
+)
 
 # Of podlife's own collector: until when, or for ever.
 KEEP_UNTIL = "podlife.dev/keep-until"
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _NOT_COUNTED_SECONDS = 30.0
+# Which is a flag of the cluster's controller manager, and so unknown here.
+_THRESHOLD = UpcomingAction("pod GC", "deletes it once more pods have ended than its threshold allows")
+_FINISHED = ("Complete", "Failed")
 
 
 def ended_at(pod: Object) -> datetime | None:
@@ -55,12 +71,28 @@ def _left_behind(world: ClusterSnapshot, pod: Object, reason: str) -> Cause:
     said = (
         f"it has failed for good ({reason}{f': {message}' if message else ''}), and its object is still there"
     )
-    coming = collecting(world, pod)
+    standing = world.rules.standing(pod)
+    is_ruled = standing is not None and bool(standing.rule or standing.reason)
+    coming = collecting(world, pod) or tuple(expiry(world, pod)) or (() if is_ruled else (_THRESHOLD,))
     remedy = Remedy(commands.delete(pod), "What its status tells about the failure is gone with it.")
     # A pod that was refused has nothing but when its node took note of it.
     noted = moment(status(pod).get("startTime"))
     since = ended_at(pod) or noted or moment(metadata(pod).get("creationTimestamp"))
     return Cause("left-behind", said, since, (remedy,), coming)
+
+
+def expiry(world: ClusterSnapshot, pod: Object) -> Iterator[UpcomingAction]:
+    """When the time to live of its Job ends: the Job is deleted then, and the pod with it."""
+    job = world.jobs.get(text(controller_of(pod), "uid"), {})
+    seconds = spec(job).get("ttlSecondsAfterFinished")
+    if not isinstance(seconds, int) or not has_ended(pod) or is_terminating(pod):
+        return
+    ended = next((each for kind in _FINISHED if text(each := condition(job, kind), "status") == "True"), {})
+    at = moment(ended.get("lastTransitionTime"))
+    name = text(controller_of(pod), "name")
+    when = "" if at is not None else " when the Job has finished"
+    what = f"deletes it with its Job {name}{when} (ttlSecondsAfterFinished: {seconds})"
+    yield UpcomingAction("the TTL controller", what, None if at is None else add_seconds(at, seconds))
 
 
 def protection_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:

@@ -32,12 +32,17 @@ _ORDINAL = re.compile(r"-\d+$")
 
 
 def explain_absent(
-    world: ClusterSnapshot, namespace: str, name: str, events: Sequence[Object]
+    world: ClusterSnapshot,
+    namespace: str,
+    name: str,
+    events: Sequence[Object],
+    known: PodIdentity | None = None,
 ) -> Explanation:
-    """`events` are all of its namespace."""
-    ours = events_of_last(events, name)
+    """`events` are all of its namespace. `known` is which pod of this name is meant; otherwise it is the last one."""
+    ours = events_of_last(events, name, "" if known is None else known.uid)
     node = next((found for each in ours if (found := _node_in(each))), "")
-    pod = PodIdentity(namespace, name, last_uid(ours, name), fields={"spec.nodeName": node} if node else {})
+    fields = {"spec.nodeName": node} if node else {}
+    pod = known or PodIdentity(namespace, name, last_uid(ours, name), fields=fields)
     audited = find_deletion(world.audited, pod) if world.audited else None
     refused = [each for each in ours if text(each, "reason") == "FailedCreate"]
     refused = refused or [each for each in events if _is_owner_refused(each, name)]

@@ -22,8 +22,6 @@ from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.objects import (
     condition,
     condition_since,
-    has_ended,
-    is_terminating,
     metadata,
     moment,
     spec,
@@ -49,16 +47,10 @@ def collecting(world: ClusterSnapshot, pod: Object) -> tuple[UpcomingAction, ...
     if text(spec(pod), "nodeName") and world.nodes is None:
         return ()
     found = world.rules.collect(pod, world.node_of(pod))
-    if found is None and has_ended(pod) and not is_terminating(pod):
-        standing = world.rules.standing(pod)
-        if standing is not None and (standing.rule or standing.protected_by or standing.reason):
-            # The threshold does not count it: what its rule does is told with the rule.
-            return ()
-        return (UpcomingAction(_COLLECTOR, "keeps it until there are more ended pods than its threshold"),)
     if found is None:
         return ()
     at = add_seconds(world.now, found.seconds)
-    return (UpcomingAction(_COLLECTOR, f"deletes it ({found.reason}): {found.why}", at),)
+    return (UpcomingAction(_COLLECTOR, f"deletes it ({found.reason}): {found.why}", at, is_from_now=True),)
 
 
 def eviction(world: ClusterSnapshot, pod: Object, node: Object) -> tuple[UpcomingAction, ...]:
@@ -70,7 +62,9 @@ def eviction(world: ClusterSnapshot, pod: Object, node: Object) -> tuple[Upcomin
     seconds = world.rules.bears(pod, node)
     if seconds is not None and math.isinf(seconds):
         return (UpcomingAction(_EVICTION, f"leaves it: it tolerates {names} for ever"),)
+    # Taint eviction counts from when it saw both: of a pod that came later, from then on.
     added = [moment(taint.get("timeAdded")) for taint in taints]
+    added.append(condition_since(pod, "PodScheduled"))
     began = max((each for each in added if each is not None), default=world.now)
     at = add_seconds(began, seconds or 0.0)
     borne = "it does not tolerate" if seconds is None else f"it tolerates for {seconds:g} s"

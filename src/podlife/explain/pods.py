@@ -11,7 +11,7 @@ from podlife.explain.containers import container_causes
 from podlife.explain.deleted_by import identity_of, who_deleted
 from podlife.explain.deletion import deletion_causes, is_only_held
 from podlife.explain.explanation import Cause, Explanation, UpcomingAction
-from podlife.explain.finished_pods import budget_causes, finished_causes
+from podlife.explain.finished_pods import budget_causes, expiry, finished_causes
 from podlife.explain.node_state import collecting, eviction, live_pod_causes
 from podlife.explain.objects import condition, has_ended, is_terminating, items, metadata, spec, status, text
 from podlife.explain.policy import policy_causes, policy_upcoming
@@ -86,6 +86,7 @@ def _upcoming(world: ClusterSnapshot, pod: Object) -> Iterator[UpcomingAction]:
     """What acts on it even where nothing holds it up."""
     yield from collecting(world, pod)
     yield from policy_upcoming(world, pod)
+    yield from expiry(world, pod)
     node = world.node_of(pod)
     if node is not None and not is_terminating(pod):
         yield from eviction(world, pod, node)

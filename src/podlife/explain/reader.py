@@ -37,6 +37,7 @@ from podlife.explain.deleted_by import is_its_own
 from podlife.explain.objects import (
     condition,
     controller_of,
+    has_ended,
     is_terminating,
     metadata,
     spec,
@@ -73,7 +74,9 @@ class SnapshotReader:
             world = await self._with_node(world, node)
         elif not is_terminating(pod):
             world = await self._with_all_nodes(world, pod)
-        world = replace(world, replica_sets=await self._replica_set_of(pod))
+        world = replace(world, replica_sets=await self._owner_of(pod, REPLICA_SETS))
+        if has_ended(pod) and not is_terminating(pod):
+            world = replace(world, jobs=await self._owner_of(pod, JOBS))
         world = await self._with_attachments(world)
         if any(spec(each).get("unschedulable") for each in (world.nodes or {}).values()):
             budgets = await self._list(POD_DISRUPTION_BUDGETS, namespace)
@@ -173,11 +176,12 @@ class SnapshotReader:
             found |= {(namespace, key): value for key, value in claim.items()}
         return found
 
-    async def _replica_set_of(self, pod: Object) -> Mapping[str, Object]:
+    async def _owner_of(self, pod: Object, ref: Ref) -> Mapping[str, Object]:
+        """By its UID, if it is of this kind."""
         owner = controller_of(pod)
-        if text(owner, "kind") != "ReplicaSet":
+        if text(owner, "kind") != ref.kind:
             return {}
-        found = await self._one(REPLICA_SETS, text(owner, "name"), text(metadata(pod), "namespace"))
+        found = await self._one(ref, text(owner, "name"), text(metadata(pod), "namespace"))
         return _by_uid((found or {}).values())
 
     async def _went_with(self, pod: Object) -> str:

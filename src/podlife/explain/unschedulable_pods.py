@@ -178,13 +178,14 @@ def _no_nodes(world: ClusterSnapshot, pod: Object) -> Iterator[tuple[str, str, t
     yield "no-nodes", "there is no node in the cluster: add one", ()
 
 
+# The last filter of the scheduler first: a node that fails it has passed the others, and is nearest to taking the pod.
 _LOOKS: tuple[tuple[str, _Look], ...] = (
     ("no nodes available", _no_nodes),
-    ("were unschedulable", _cordoned),
-    ("untolerated taint", _tainted),
-    ("didn't match Pod's node affinity/selector", _mismatched),
-    ("didn't have free ports", _ports),
     ("Insufficient ", _insufficient),
+    ("didn't have free ports", _ports),
+    ("didn't match Pod's node affinity/selector", _mismatched),
+    ("untolerated taint", _tainted),
+    ("were unschedulable", _cordoned),
 )
 
 

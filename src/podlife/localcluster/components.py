@@ -185,7 +185,7 @@ def _run_ui(config: Message, link: SupervisorLink) -> None:
         _connection(config),
         port=config["port"],
         token=config["token"],
-        cluster=ClusterSettings(collector, kubectl_flags=flags),
+        cluster=ClusterSettings(collector, kubectl_flags=flags, audit_log=config["audit_log"]),
     )
     set_up_logs(config["verbosity"])
     event_loop.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,13 +104,14 @@ class ClusterPlan:
         return self._component(CONTROLLERS, CONTROLLERS, config)
 
     def make_ui(self) -> Component | None:
-        """Its token is made here, so that the address survives a restart of the process."""
+        """Its token is that of the state directory, so that the address survives restarts."""
         if not self.settings.ui:
             return None
         config = {
             "kubeconfig": str(self.state_dir.kubeconfig),
             "port": 0,
-            "token": secrets.token_urlsafe(24),
+            "token": self.state_dir.page_token(),
+            "audit_log": self.audit_log_path,
             "threshold": self.settings.pod_gc_threshold,
             "quarantine_seconds": self.settings.pod_gc_quarantine_seconds,
             "verbosity": self.settings.verbosity,

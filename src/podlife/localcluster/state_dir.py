@@ -6,6 +6,7 @@
     DIR/audit       the audit log of the API server
     DIR/up.json     which `podlife up` holds it, for `down` and `status`
     DIR/up.sock     its control socket
+    DIR/ui.token    the token in the address of its page
 
 The lock on it ends with the process that holds it and the last of its components. A process is identified by its PID
 and its start time, so that `down` never signals another process that was given the same PID.
@@ -17,6 +18,8 @@ import contextlib
 import fcntl
 import json
 import os
+import re
+import secrets
 import shlex
 import shutil
 import time
@@ -31,6 +34,7 @@ from podlife.errors import ConfigError
 from podlife.pki import write_private
 
 _LOCK = "up.lock"
+_TOKEN = re.compile(r"[\w-]{32}", re.ASCII)
 # Format of the files of `podlife up` itself; the store has its own version.
 FORMAT = 1
 # Maximum wait for the components of a killed `podlife up` to end.
@@ -72,6 +76,17 @@ class StateDir:
 
     def node(self, name: str) -> Path:
         return self.nodes / name
+
+    def page_token(self) -> str:
+        """The token of the page: of the last run, or a new one."""
+        file = self.path / "ui.token"
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if _TOKEN.fullmatch(token := file.read_text(encoding="ascii")):
+                return token
+        token = secrets.token_urlsafe(24)
+        with contextlib.suppress(OSError):
+            write_private(file, token.encode())
+        return token
 
     def claim(self) -> None:
         """Lock it and create missing folders. Raises ConfigError if it is unusable or held by another process."""

@@ -23,6 +23,7 @@ from podlife.podgc.guards.budget import Moment
 from podlife.podgc.guards.plan_filter import census_of, going, hold_back
 from podlife.podgc.owner_wait.step import set_waiting_apart
 from podlife.podgc.plan import Plan, Victim
+from podlife.podgc.reasons import Reason
 from podlife.podgc.removal import PreDeleteStep, Removal
 from podlife.podgc.settings import Selection, Settings
 from podlife.podgc.snapshot import chooser, read_index
@@ -158,8 +159,12 @@ class Deletions:
 
 async def candidates(session: GcSession) -> Plan:
     """The plan before guards are applied."""
-    settings = session.settings
-    index = await read_index(session.client, settings)
+    settings, where = session.settings, ""
+    if session.selection.reads_namespace_only:
+        # Without nodes every pod would look like an orphan.
+        where = session.selection.namespace
+        settings = replace(settings, collect=settings.collect - {Reason.ORPHANED, Reason.OUT_OF_SERVICE})
+    index = await read_index(session.client, settings, where)
     index.pass_time(session.clock.now())
     now = asyncio.get_running_loop().time()
     plan = planner.plan(index, settings, now)

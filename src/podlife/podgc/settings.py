@@ -81,7 +81,9 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Limits a session to some pods. Which pods are collectable is still decided over the whole cluster."""
+    """Limits a session to some pods. Which pods are collectable is still decided over the whole cluster. For users who
+    may not read it, `reads_namespace_only` decides over the namespace, without nodes: never more pods."""
 
     namespace: str = ""
     label_selector: str = ""
+    reads_namespace_only: bool = False

@@ -31,17 +31,18 @@ class _Chosen(msgspec.Struct, gc=False):
     metadata: _Named
 
 
-async def read_index(client: Client, settings: Settings) -> PodIndex:
-    """An index of all pods, nodes and, if the settings need them, namespaces. Raises ApiError or UnreachableError."""
+async def read_index(client: Client, settings: Settings, namespace: str = "") -> PodIndex:
+    """An index of all pods, nodes and, if the settings need them, namespaces; or of the pods of one namespace, without
+    nodes. Raises ApiError or UnreachableError."""
     index = index_for(settings)
     options = ListOptions(limit=_PAGE)
-    pods = await client.list_all(PODS, options=options, view=pod_view(settings))
-    nodes = await client.list_all(NODES, options=options, view=Node)
+    pods = await client.list_all(PODS, namespace, options=options, view=pod_view(settings))
+    nodes = [] if namespace else (await client.list_all(NODES, options=options, view=Node)).items
     if settings.asks_namespaces:
-        for namespace in await list_namespaces(client):
-            index.put_namespace(namespace)
+        for each in await list_namespaces(client):
+            index.put_namespace(each)
     now = asyncio.get_running_loop().time()
-    for node in nodes.items:
+    for node in nodes:
         index.put_node(node)
     for pod in pods.items:
         index.add_pod(pod, now)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from podlife.aio import cancel_and_wait
+from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.namespace import NamespaceController
 from podlife.client import NODES, PODS, Client, Ref
 from podlife.clock import Clock, SystemClock
@@ -277,13 +278,15 @@ class Cluster:
                 client, _ = server.connect("test")
                 controllers = Controllers(server, clock, self._makes)
                 self._made = _Inside(server, clock, controllers, group, client)
-                cleanup = group.create_task(
-                    NamespaceController(server.handler.registry).run(), name="namespaces"
-                )
+                registry = server.handler.registry
+                tasks = [
+                    group.create_task(NamespaceController(registry).run(), name="namespaces"),
+                    group.create_task(CustomResourceDefinitionController(registry).run(), name="definitions"),
+                ]
                 await self._begin()
                 yield
                 await self._end()
-                await cancel_and_wait(cleanup)
+                await cancel_and_wait(*tasks)
         except BaseExceptionGroup as failures:
             raise (failures.exceptions[0] if len(failures.exceptions) == 1 else failures) from None
 

@@ -1,8 +1,9 @@
 """Who may use the page: pure decisions about a request's head.
 
-The address has a random token; it is exchanged for a cookie that no script can read and no other site can send. Host is
-checked against the addresses of this server, so that a foreign name that resolves here (DNS rebinding) reaches nothing,
-and Origin against the page's own, so that another page cannot ask or order anything.
+The address has a random token; it is exchanged for a cookie that no script can read and no other site can send. The
+page is under a random path, and the cookie belongs to that: other ports of the host do not get it. Host is checked
+against the addresses of this server, so that a foreign name that resolves here (DNS rebinding) reaches nothing, and
+Origin against the page's own, so that another page cannot ask or order anything.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 HEADERS = {
@@ -60,7 +60,15 @@ class Access:
     @property
     def secret(self) -> str:
         """The value of the cookie. It follows from the token: open pages outlive a restart that keeps the token."""
-        return hmac.digest(self.token.encode(), b"cookie of podlife ui", "sha256").hex()
+        return self._derived(b"cookie of podlife ui")
+
+    @property
+    def prefix(self) -> str:
+        """The path that everything is under."""
+        return f"/{self._derived(b'path of podlife ui')[:32]}"
+
+    def _derived(self, purpose: bytes) -> str:
+        return hmac.digest(self.token.encode(), purpose, "sha256").hex()
 
     @property
     def scheme(self) -> str:
@@ -75,26 +83,24 @@ class Access:
 
     @property
     def cookie_name(self) -> str:
-        # Cookies do not distinguish ports: two pages of one machine must not replace each other's.
+        # Cookies do not distinguish ports: pages of one machine must not replace each other's.
         return f"podlife-ui-{self.port}"
 
     @property
     def cookie(self) -> str:
         secure = "; Secure" if self.is_tls else ""
-        return f"{self.cookie_name}={self.secret}; HttpOnly; SameSite=Strict; Path=/{secure}"
+        return f"{self.cookie_name}={self.secret}; HttpOnly; SameSite=Strict; Path={self.prefix}/{secure}"
 
     def is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(errors="replace"), self.token.encode())
 
     def is_known(self, headers: Mapping[str, str]) -> bool:
-        """Whether the request has the cookie."""
-        text = headers.get("Cookie", "")
-        try:
-            found = SimpleCookie(text[:_MOST_COOKIE]).get(self.cookie_name)
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(
-            found.value.encode(errors="replace"), self.secret.encode()
+        """Whether the request has the cookie. Another server of this host may have set one of the same name."""
+        pairs = (each.strip().partition("=") for each in headers.get("Cookie", "")[:_MOST_COOKIE].split(";"))
+        return any(
+            name == self.cookie_name
+            and hmac.compare_digest(value.encode(errors="replace"), self.secret.encode())
+            for name, _, value in pairs
         )
 
     def refusal_of(self, method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:

@@ -9,39 +9,52 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.client import Client, LogOptions, Ref
+from podlife.api.views import MetadataOnly
+from podlife.client import PODS, Client, LogOptions, Ref
 from podlife.clock import Clock, add_seconds
-from podlife.diagnosis import ArchiveSource, look_at_node, look_at_pod, with_archived, with_kubectl_flags
-from podlife.errors import ApiError, NotFoundError, PodlifeError
+from podlife.diagnosis import (
+    ArchiveSource,
+    look_at_node,
+    look_at_pod,
+    read_audit_file,
+    with_archived,
+    with_kubectl_flags,
+)
+from podlife.errors import ApiError, ConfigError, ForbiddenError, NotFoundError, PodlifeError
 from podlife.events import Recorder
-from podlife.explain import as_dict
+from podlife.explain import AuditCollection, AuditedRequest, PodIdentity, as_dict
 from podlife.podgc import Deletions, GcSession, Outcome, Plan, Removal, Selection, Settings, Victim
 from podlife.podgc.archive import ArchiveStep
 from podlife.podgc.archive.reader import ArchivedEntry, find
 from podlife.podgc.plan import HeldBack
 from podlife.podgc.removal import event_about, regarding_pod
 from podlife.podgc.views import Pod
-from podlife.ui.life import milliseconds
+from podlife.ui.life import PodLife, milliseconds
+from podlife.ui.lives import Lives
 
 T = TypeVar("T")
 
 MOST_LOG_LINES = 5_000
 _MOST_LOG_BYTES = 1 << 20
 _MOST_EXPLAINED = 4
+_MOST_AUDIT_BYTES = 64 << 20
 _PLAN_SECONDS = 2.0
 _FLUSH_SECONDS = 5.0
 _STOP_SECONDS = 10.0
 # A page cannot show more, and counts the rest.
 _MOST_PODS = 2_000
+_LIMITED = (
+    "nodes and other namespaces (403 Forbidden): orphans are not planned, the threshold counts this namespace"
+)
 
 
 class ConflictingSweepError(PodlifeError):
@@ -57,17 +70,27 @@ class ClusterSettings:
     make_step: Callable[[Client, Clock], ArchiveStep] | None = None
     # The namespace of plans and sweeps; empty for all.
     namespace: str = ""
+    # Of the API server, with its rotated files; empty for none.
+    audit_log: str = ""
     # Flags that suggested commands need to reach this cluster.
     kubectl_flags: str = ""
 
 
 class ClusterApi:
-    def __init__(self, client: Client, clock: Clock, settings: ClusterSettings) -> None:
+    """`lives` knows the pods that are gone."""
+
+    def __init__(
+        self, client: Client, clock: Clock, settings: ClusterSettings, lives: Lives | None = None
+    ) -> None:
         self._client = client
         self._clock = clock
         self._settings = settings
+        self._lives = lives or Lives()
         self._explaining = asyncio.Semaphore(_MOST_EXPLAINED)
+        self._reading_audit = asyncio.Lock()
         self._planning = asyncio.Lock()
+        # Whether only the namespace may be read.
+        self._is_limited = False
         self._planned: tuple[float, Plan] | None = None
         self._sweeping: asyncio.Task[dict[str, Any]] | None = None
         self._session: GcSession | None = None
@@ -76,30 +99,60 @@ class ClusterApi:
 
     async def explain_pod(self, namespace: str, name: str, uid: str = "") -> dict[str, Any]:
         """Raises NotFoundError for a pod whose name another one has now."""
-        settings = self._settings
+        settings, life = self._settings, self._lives.get(uid)
+        gone = None
+        if isinstance(life, PodLife) and life.to is not None and (life.ns, life.name) == (namespace, name):
+            gone = _identity(life)
         async with self._explaining:
-            found = await look_at_pod(self._client, self._clock, namespace, name, settings.collector)
-            if uid and found.uid and found.uid != uid:
-                raise NotFoundError(f"the pod is gone: another one is called {namespace}/{name} now")
+            audited, unread = await self._audited(AuditCollection(namespace, name))
+            found = await look_at_pod(
+                self._client, self._clock, namespace, name, settings.collector, audited, gone
+            )
+            found = replace(found, unread=(*found.unread, *unread))
+            if found.uid:
+                _check_uid(found.uid, uid)
             if not found.uid and settings.archive is not None:
                 found = await _in_thread(with_archived(found, settings.archive))
         return as_dict(with_kubectl_flags(found, settings.kubectl_flags))
 
     async def explain_node(self, name: str) -> dict[str, Any]:
         async with self._explaining:
-            found = await look_at_node(self._client, self._clock, name)
+            audited, unread = await self._audited(AuditCollection(node=name))
+            found = await look_at_node(self._client, self._clock, name, audited)
+        found = replace(found, unread=(*found.unread, *unread))
         return as_dict(with_kubectl_flags(found, self._settings.kubectl_flags))
 
-    async def yaml(self, ref: Ref, name: str, namespace: str = "") -> str:
+    async def _audited(self, found: AuditCollection) -> tuple[Sequence[AuditedRequest], list[str]]:
+        """What the audit log tells, and what of it could not be read."""
+        if not self._settings.audit_log:
+            return (), []
+        async with self._reading_audit:
+            try:
+                unread = await asyncio.to_thread(
+                    read_audit_file, found, self._settings.audit_log, _MOST_AUDIT_BYTES
+                )
+            except ConfigError as error:
+                unread = [str(error)]
+        return found.requests, unread
+
+    async def yaml(self, ref: Ref, name: str, namespace: str = "", uid: str = "") -> str:
         import yaml
 
         obj = await self._client.get(ref, name, namespace)
+        _check_uid(obj["metadata"]["uid"], uid)
         (obj.get("metadata") or {}).pop("managedFields", None)
         # A large object takes a second or more.
         return await asyncio.to_thread(yaml.safe_dump, obj, sort_keys=False, allow_unicode=True)
 
-    def log(self, namespace: str, name: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
-        return self._client.logs(name, namespace, options)
+    async def log(
+        self, namespace: str, name: str, options: LogOptions, uid: str = ""
+    ) -> AsyncGenerator[bytes, None]:
+        if uid:
+            found = await self._client.get(PODS, name, namespace, view=MetadataOnly)
+            _check_uid(found.metadata.uid, uid)
+        async with aclosing(self._client.logs(name, namespace, options)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def archived(self, namespace: str, name: str, uid: str = "") -> dict[str, Any]:
         """The newest entry of the pod. Raises NotFoundError."""
@@ -125,14 +178,22 @@ class ClusterApi:
 
     async def plan(self) -> dict[str, Any]:
         plan = await self._plan(at_most_seconds_old=_PLAN_SECONDS)
-        return plan_as_page(plan, self._clock.now())
+        page = plan_as_page(plan, self._clock.now())
+        return page | {"unread": [_LIMITED] if self._is_limited else []}
 
     async def _plan(self, *, at_most_seconds_old: float = 0.0) -> Plan:
         loop = asyncio.get_running_loop()
         async with self._planning:
             if self._planned is not None and loop.time() - self._planned[0] < at_most_seconds_old:
                 return self._planned[1]
-            plan = await self._new_session().plan()
+            try:
+                plan = await self._new_session().plan()
+            except ForbiddenError:
+                collector = self._settings.collector
+                if self._is_limited or not self._settings.namespace or collector.asks_namespaces:
+                    raise
+                self._is_limited = True
+                plan = await self._new_session().plan()
             self._planned = (loop.time(), plan)
             return plan
 
@@ -141,7 +202,7 @@ class ClusterApi:
             self._client,
             self._settings.collector,
             phases=[Deletions(report)],
-            selection=Selection(self._settings.namespace),
+            selection=Selection(self._settings.namespace, reads_namespace_only=self._is_limited),
             clock=self._clock,
             steps=self._steps,
         )
@@ -193,6 +254,19 @@ class ClusterApi:
             "left": summary.left,
             "complete": summary.is_complete,
         }
+
+
+def _identity(life: PodLife) -> PodIdentity:
+    """What the page has seen of a pod."""
+    created_at = datetime.fromtimestamp(life.start / 1000, UTC)
+    owner = ("", "") if life.owner is None else (life.owner.kind, life.owner.name)
+    fields = {"spec.nodeName": life.node}
+    return PodIdentity(life.ns, life.name, life.uid, created_at, owner, life.labels, fields)
+
+
+def _check_uid(found: str, wanted: str) -> None:
+    if wanted and found != wanted:
+        raise NotFoundError("the pod is gone: another pod of this name exists now")
 
 
 async def _in_thread(work: Coroutine[Any, Any, T]) -> T:
@@ -251,7 +325,6 @@ def plan_as_page(plan: Plan, now: datetime) -> dict[str, Any]:
             "minute": sum(len(each.victims) for each in _waiting(plan)),
             "later": sum(len(each.pods) for each in plan.later),
         },
-        "unread": [],
         "digest": digest_of(plan),
     }
 

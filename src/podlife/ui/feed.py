@@ -76,6 +76,7 @@ class LiveFeed:
         loop = asyncio.get_running_loop()
         while not self._observer.has_synced:  # noqa: ASYNC110 - caches do not signal that all of them have synced
             await asyncio.sleep(_TICK_SECONDS / 5)
+        self._listen()
         while self._lives.settle(self._clock.now(), CHUNK):
             self._publish()
             await asyncio.sleep(0)
@@ -88,6 +89,7 @@ class LiveFeed:
             await asyncio.sleep(_TICK_SECONDS)
             # Of the processor's time: on a busy machine the clock says little about what was done.
             began = time.thread_time()
+            self._listen()
             while left := self._lives.settle(self._clock.now(), _BATCH):
                 if time.thread_time() - began > (_BURST_SECONDS if left > _BURST else _BUDGET_SECONDS):
                     break
@@ -99,6 +101,9 @@ class LiveFeed:
                 self.journal.publish(
                     "status", encode({"now": self.now(), "live": is_live, "missing": missing})
                 )
+
+    def _listen(self) -> None:
+        self._lives.listen(hears=self._observer.hears_leases, now=self._clock.now())
 
     def _has_new_status(self) -> bool:
         before, self._status = self._status, (self._observer.is_live, self._observer.missing)

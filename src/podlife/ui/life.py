@@ -21,11 +21,19 @@ MOST_MARKS, MOST_SEGMENTS, MOST_PREDICTIONS = 60, 60, 20
 _MOST_TEXT = 300
 # How late an actor may be before its prediction counts as missed; one that was due at once has a collector's period.
 _SLACK_MS, _AT_ONCE_MS = 2_000, 30_000
-# Two predictions with the same distance from their own now are one that moves along.
+# Times that differ by less are the same.
 _DRIFT_MS = 1_500
 
 # Within a second, which is what Kubernetes' times have.
 _ORDER = {"created": 0, "delete": 2, "prestop": 3, "term": 4, "kill": 5, "ended": 6, "gone": 7}
+
+STATES = {
+    "pod": frozenset(
+        ("pending", "init", "starting", "unready", "ready", "terminating", "held", "succeeded", "failed")
+    ),
+    "node": frozenset(("ready", "not-ready", "unknown", "silent")),
+}
+OUTCOMES = frozenset(("due", "happened", "missed", "withdrawn"))
 
 Mark = tuple[int, str, str, str]
 Segment = tuple[int, str]
@@ -132,7 +140,7 @@ class Facts:
 # Only an agent that is there ends a pod.
 _OUTCOMES: dict[str, Callable[[Facts, bool], bool]] = {
     "deletes": lambda facts, is_due: facts.is_gone or facts.is_deleted,
-    "kills": lambda facts, is_due: is_due and (facts.is_gone or not facts.is_running),
+    "kills": lambda facts, is_due: is_due and facts.is_node_ready and (facts.is_gone or not facts.is_running),
     "ends": lambda facts, is_due: facts.is_node_ready and (facts.is_gone or facts.has_ended),
     "starts": lambda facts, is_due: facts.is_running,
     "tries": lambda facts, is_due: facts.is_running,
@@ -142,60 +150,58 @@ _OUTCOMES: dict[str, Callable[[Facts, bool], bool]] = {
 }
 
 
-class Foresight:
-    """The predictions of one life, kept up to date in its `next`."""
+def foresee(life: Life, coming: Sequence[UpcomingAction], facts: Facts, now: int) -> None:
+    """Bring the predictions of a life up to date with what is coming."""
+    wanted = {(each.who, brief(each.what)): each for each in coming}
+    for known in life.next:
+        if known.until is not None:
+            continue
+        key = (known.who, known.what)
+        if key not in wanted:
+            _close(known, facts, now)
+        elif _is_same(known, wanted[key], now):
+            del wanted[key]
+            is_missed = known.missed_at is not None and now >= known.missed_at
+            known.state = "missed" if is_missed else "due"
+        else:
+            # Another time: the record keeps what was predicted before. A start that has failed again has happened.
+            has_happened = known.what.startswith("starts") and (known.at or now) < now
+            known.state, known.until = "happened" if has_happened else "withdrawn", now
+    for (who, what), each in wanted.items():
+        life.next.append(Prediction(now, intern(who), what, _at(each)))
+    _trim(life.next)
 
-    def __init__(self) -> None:
-        # When each open prediction's `at` was computed.
-        self._set_at: dict[tuple[str, str], int] = {}
 
-    def update(self, life: Life, coming: Sequence[UpcomingAction], facts: Facts, now: int) -> None:
-        wanted = {
-            (each.who, brief(each.what)): None if each.at is None else milliseconds(each.at)
-            for each in coming
-        }
-        for known in life.next:
-            if known.until is not None:
-                continue
-            key = (known.who, known.what)
-            if key in wanted:
-                self._keep(known, wanted.pop(key), now)
-            else:
-                self._close(known, facts, now)
-        for (who, what), at in wanted.items():
-            life.next.append(Prediction(now, intern(who), what, at))
-            self._set_at[who, what] = now
-        _trim(life.next)
+def _at(coming: UpcomingAction) -> int | None:
+    return None if coming.at is None else milliseconds(coming.at)
 
-    def _keep(self, known: Prediction, at: int | None, now: int) -> None:
-        """A time relative to now moves along with every look: then the first one counts."""
-        if at is not None and known.at is not None:
-            before = known.at - self._set_at.get((known.who, known.what), known.since)
-            is_overdue = at <= now and known.at <= now
-            if not is_overdue and abs((at - now) - before) >= _DRIFT_MS:
-                known.at, self._set_at[known.who, known.what] = at, now
-        elif at != known.at:
-            known.at, self._set_at[known.who, known.what] = at, now
-        known.state = "missed" if known.missed_at is not None and now >= known.missed_at else "due"
 
-    def _close(self, known: Prediction, facts: Facts, now: int) -> None:
-        is_due = known.at is not None and now >= known.at - _SLACK_MS // 2
-        decide = _OUTCOMES.get(known.what.partition(" ")[0])
-        has_happened = is_due if decide is None else decide(facts, is_due)
-        # Past the grace period `explain` predicts no kill any more, though it is still to come. Of others the reason
-        # is gone.
-        if not has_happened and is_due and not facts.is_gone and known.what.startswith("kills"):
-            known.state = "missed"
-            return
-        known.state, known.until = "happened" if has_happened else "withdrawn", now
-        self._set_at.pop((known.who, known.what), None)
+def _is_same(known: Prediction, coming: UpcomingAction, now: int) -> bool:
+    at = _at(coming)
+    if at is None or known.at is None:
+        return at == known.at
+    # A time from now on moves along with every look: then the first one counts.
+    moved = at - known.at - (now - known.since if coming.is_from_now else 0)
+    return abs(moved) < _DRIFT_MS or (at <= now and known.at <= now)
 
-    @staticmethod
-    def next_time(life: Life, now: int) -> int | None:
-        """When an open prediction is due or becomes missed."""
-        opened = [each for each in life.next if each.until is None]
-        times = [at for each in opened for at in (each.at, each.missed_at) if at is not None and at > now]
-        return min(times, default=None)
+
+def _close(known: Prediction, facts: Facts, now: int) -> None:
+    is_due = known.at is not None and now >= known.at - _SLACK_MS // 2
+    decide = _OUTCOMES.get(known.what.partition(" ")[0])
+    has_happened = is_due if decide is None else decide(facts, is_due)
+    # Past the grace period `explain` predicts no kill any more, though it is still to come. Of others the reason
+    # is gone.
+    is_missed = not has_happened and is_due and known.what.startswith("kills")
+    known.state = "happened" if has_happened else "missed" if is_missed else "withdrawn"
+    if not is_missed or facts.is_gone:
+        known.until = now
+
+
+def next_time(life: Life, now: int) -> int | None:
+    """When an open prediction is due or becomes missed."""
+    opened = [each for each in life.next if each.until is None]
+    times = [at for each in opened for at in (each.at, each.missed_at) if at is not None and at > now]
+    return min(times, default=None)
 
 
 def _trim(predictions: list[Prediction]) -> None:

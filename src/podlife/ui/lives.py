@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
-import msgspec
+from msgspec import to_builtins
 
 from podlife.api.codec import Object
 from podlife.api.views import MetadataOnly
@@ -26,8 +26,9 @@ from podlife.explain import (
     hooked,
     told_by,
 )
-from podlife.explain.objects import moment, spec, text, updated
-from podlife.ui.life import Foresight, Life, NodeLife, PodLife, milliseconds
+from podlife.explain.objects import moment, text, updated
+from podlife.ui.heartbeats import Heartbeats
+from podlife.ui.life import Life, NodeLife, PodLife, foresee, milliseconds, next_time
 from podlife.ui.portraits import (
     conditions_of,
     draw_node,
@@ -37,15 +38,14 @@ from podlife.ui.portraits import (
     unseen_kill,
     what_pods_depend_on,
 )
-from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
+from podlife.ui.views import SeenEvent, SeenJob, SeenLease, SeenNode, SeenPod
 
 MOST_ENDED = 5_000
 _ENDED_MS = 60 * 60 * 1000
 # Events that `explain` reads; the others are marks and nothing else.
 _MOST_EVENTS = 8
-# Ages of a state at which `explain` loses its patience, and of a lease at which the node counts as silent.
+# Ages of a state at which `explain` loses its patience.
 _PATIENCE_MS = (16_000, 31_000)
-_SILENT_MS = 40_500
 # Events dated later than this are not believed: they would displace what really happened.
 _CLOCK_SKEW_SECONDS = 60.0
 _ENDED = ("succeeded", "failed", "terminating", "held")
@@ -59,7 +59,6 @@ class _Entry:
     seen: SeenPod | SeenNode
     # When its object last changed.
     seen_at: int
-    foresight: Foresight = field(default_factory=Foresight)
     events: list[Object] = field(default_factory=list)
     wake_at: int = 0
 
@@ -75,10 +74,11 @@ class Lives:
         self._nodes: dict[str, Object] = {}
         self._node_uids: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
-        self._leases: dict[str, Object] = {}
-        # Nodes that were silent when they were last looked at.
-        self._silent: set[str] = set()
+        self._heartbeats = Heartbeats()
         self._replica_sets: dict[str, Object] = {}
+        # Those that expire, and the pods of all.
+        self._jobs: dict[str, Object] = {}
+        self._of_job: dict[str, set[str]] = {}
         # In the order in which they are computed.
         self._dirty: dict[str, None] = {}
         self._changed: dict[str, None] = {}
@@ -98,6 +98,8 @@ class Lives:
             start = _created(named.creation_timestamp, now)
             life = PodLife(uid=uid, kind="pod", ns=named.namespace, name=named.name, start=start)
             entry = self._entries[uid] = _Entry(life, pod, milliseconds(now))
+            if job := _job_of(pod):
+                self._of_job.setdefault(job, set()).add(uid)
         is_first_delete = bool(named.deletion_timestamp and not entry.seen.metadata.deletion_timestamp)
         entry.seen, entry.seen_at = pod, milliseconds(now)
         if is_first_delete:
@@ -126,12 +128,17 @@ class Lives:
 
     def put_lease(self, lease: SeenLease, now: datetime) -> None:
         name = lease.metadata.name
-        is_first = name not in self._leases
-        self._leases[name] = {"spec": {"renewTime": lease.spec.renew_time}}
-        if name in self._silent:
+        is_first = name not in self._heartbeats.leases
+        self._heartbeats.leases[name] = {"spec": {"renewTime": lease.spec.renew_time}}
+        if name in self._heartbeats.silent:
             self._note_silence(name, milliseconds(now))
         elif is_first and (uid := self._node_uids.get(name)) is not None:
             self._dirty[uid] = None
+
+    def listen(self, *, hears: bool, now: datetime) -> None:
+        """Whether leases are heard: only then nodes become silent."""
+        if self._heartbeats.listen(hears=hears, now=milliseconds(now)):
+            self._dirty |= dict.fromkeys(self._node_uids.values())
 
     def put_event(self, seen: SeenEvent, now: datetime) -> None:
         """Of a pod or node that is known. Events of a node carry its name as UID."""
@@ -164,8 +171,19 @@ class Lives:
             self._dirty[uid] = None
 
     def put_replica_set(self, found: MetadataOnly, now: datetime) -> None:
-        owners = msgspec.to_builtins(found.metadata.owner_references)
+        owners = to_builtins(found.metadata.owner_references)
         self._replica_sets[found.metadata.uid] = {"metadata": {"ownerReferences": owners}}
+
+    def put_job(self, job: SeenJob, now: datetime) -> None:
+        uid, found = job.metadata.uid, {"spec": to_builtins(job.spec), "status": to_builtins(job.status)}
+        if found != self._jobs.get(uid) and (job.expires or uid in self._jobs):
+            self._jobs[uid] = found
+            self._dirty |= dict.fromkeys(self._of_job.get(uid, ()))
+
+    def drop_job(self, job: SeenJob, now: datetime) -> None:
+        # Its pods go after it, as was predicted: until then it is remembered.
+        if job.metadata.uid not in self._of_job:
+            self._jobs.pop(job.metadata.uid, None)
 
     def drop_replica_set(self, found: MetadataOnly, now: datetime) -> None:
         self._replica_sets.pop(found.metadata.uid, None)
@@ -183,8 +201,7 @@ class Lives:
             self._end(entry, now)
         if self._node_uids.get(name) == uid:
             del self._nodes[name], self._node_uids[name]
-            self._leases.pop(name, None)
-            self._silent.discard(name)
+            self._heartbeats.drop(name)
             self._touch_pods_on(name)
 
     def drop_others(self, view: type[SeenPod | SeenNode], known: Container[str], now: datetime) -> None:
@@ -237,7 +254,13 @@ class Lives:
     def _world(self, now: datetime) -> ClusterSnapshot:
         nodes = self._nodes if self.can_see_nodes else None
         return ClusterSnapshot(
-            now, self.rules, nodes=nodes, leases=self._leases, replica_sets=self._replica_sets
+            now,
+            self.rules,
+            nodes=nodes,
+            leases=self._heartbeats.leases,
+            replica_sets=self._replica_sets,
+            jobs=self._jobs,
+            silent=self._heartbeats.silent,
         )
 
     def _compute(self, entry: _Entry, world: ClusterSnapshot, *, is_gone: bool = False) -> None:
@@ -252,27 +275,29 @@ class Lives:
             self.ends += life.state != state and life.state in _ENDED
         else:
             assert isinstance(life, NodeLife)
+            self._heartbeats.look(life.name, now)
             found, facts = draw_node(life, obj, world, entry.seen_at), node_facts(obj)
-            (self._silent.add if world.is_silent(obj) else self._silent.discard)(life.name)
         if is_gone:
-            entry.foresight.update(life, (), replace(facts, is_gone=True), now)
+            foresee(life, (), replace(facts, is_gone=True), now)
         else:
-            entry.foresight.update(life, _coming(found), facts, now)
+            foresee(life, _coming(found), facts, now)
             self._set_alarm(entry, now)
         self._changed[life.uid] = None
 
     def _end(self, entry: _Entry, now: datetime) -> None:
         """Gone, with all that its last state tells."""
         life = entry.life
-        self._compute(entry, self._world(now), is_gone=True)
+        world = self._world(now)
+        self._compute(entry, world, is_gone=True)
         if isinstance(life, PodLife):
-            life.mark(unseen_kill(life, entry.seen.as_object(), now))
+            life.mark(unseen_kill(life, entry.seen.as_object(), world))
         life.mark((Happening(now, "gone", kind="gone"),))
         life.to, life.stage, life.waits, life.stuck = max(milliseconds(now), life.start), "gone", "", ""
-        if isinstance(life, PodLife) and (others := self._on_node.get(life.node)) is not None:
-            others.discard(life.uid)
-            if not others:
-                del self._on_node[life.node]
+        if isinstance(life, PodLife) and isinstance(entry.seen, SeenPod):
+            _take_out(self._on_node, life.node, life.uid)
+            _take_out(self._of_job, job := _job_of(entry.seen), life.uid)
+            if job not in self._of_job:
+                self._jobs.pop(job, None)
         self.ends += 1
         self._dirty.pop(life.uid, None)
         del self._entries[life.uid]
@@ -285,11 +310,11 @@ class Lives:
 
     def _set_alarm(self, entry: _Entry, now: int) -> None:
         life = entry.life
-        at = entry.foresight.next_time(life, now)
+        at = next_time(life, now)
         times = [] if at is None else [at]
         if isinstance(life, NodeLife):
-            heard_at = self._heard_at(life.name)
-            times += [] if heard_at is None else [heard_at + _SILENT_MS]
+            silent_at = self._heartbeats.silent_at(life.name)
+            times += [] if silent_at is None else [silent_at]
         elif isinstance(life, PodLife) and life.state != "ready":
             since = life.segs[-1][0]
             ends = since if life.deleted is None else life.deleted + 1000 * (life.grace or 0)
@@ -306,7 +331,7 @@ class Lives:
             if entry is None or entry.wake_at != at:
                 continue
             entry.wake_at = 0
-            is_foreseen = entry.foresight.next_time(entry.life, at - 1) == at
+            is_foreseen = next_time(entry.life, at - 1) == at
             if isinstance(entry.life, NodeLife) and not is_foreseen:
                 # Leases are renewed all the time: only a node that has become silent is computed again.
                 if not self._note_silence(entry.life.name, now):
@@ -314,15 +339,10 @@ class Lives:
             else:
                 self._dirty[uid] = None
 
-    def _heard_at(self, node: str) -> int | None:
-        heard_at = moment(spec(self._leases.get(node, {})).get("renewTime"))
-        return None if heard_at is None else milliseconds(heard_at)
-
     def _note_silence(self, name: str, now: int) -> bool:
         """Whether the node has become silent or is heard again; then its pods are judged again."""
-        heard_at, uid = self._heard_at(name), self._node_uids.get(name)
-        is_silent = heard_at is not None and now - heard_at >= _SILENT_MS
-        if uid is None or is_silent == (name in self._silent):
+        uid = self._node_uids.get(name)
+        if uid is None or self._heartbeats.is_silent(name, now) == (name in self._heartbeats.silent):
             return False
         self._dirty[uid] = None
         self._entries[uid].seen_at = now
@@ -337,6 +357,19 @@ class Lives:
             del self._ended[uid]
             self._changed.pop(uid, None)
             self._forgotten.append(uid)
+
+
+def _job_of(pod: SeenPod) -> str:
+    """The UID of the Job that controls it."""
+    owners = pod.metadata.owner_references
+    return next((each.uid for each in owners if each.controller and each.kind == "Job"), "")
+
+
+def _take_out(sets: dict[str, set[str]], key: str, uid: str) -> None:
+    if (others := sets.get(key)) is not None:
+        others.discard(uid)
+        if not others:
+            del sets[key]
 
 
 def _created(timestamp: str, now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Watches a cluster into `Lives`: pods, nodes, their leases, events, and ReplicaSets by metadata.
+"""Watches a cluster into `Lives`: pods, nodes, their leases, events, Jobs, and ReplicaSets by metadata.
 
 What may not be read is listed in `missing` and tried again; the rest is shown without it. Where the user may not read
 the pods of all namespaces, those of one namespace are watched.
@@ -16,6 +16,7 @@ from typing import Any
 from podlife.api.views import MetadataOnly
 from podlife.client import (
     EVENTS,
+    JOBS,
     LEASES,
     NODES,
     PODS,
@@ -26,16 +27,19 @@ from podlife.client import (
     Ref,
 )
 from podlife.clock import Clock
+from podlife.controller import LivenessCheck
 from podlife.errors import ApiError, ConfigError, ForbiddenError, PodlifeError, UnreachableError
 from podlife.informer import Informer
 from podlife.ui.lives import Lives
-from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
+from podlife.ui.views import SeenEvent, SeenJob, SeenLease, SeenNode, SeenPod
 
 log = logging.getLogger(__name__)
 
 _LEASE_NAMESPACE = "kube-node-lease"
 _RETRY_SECONDS = 30.0
 _SYNC_SECONDS = 60.0
+# A server that says nothing is probed, with a deadline of 10 s: before nodes that it hides count as silent.
+_PROBE_SECONDS = 10.0
 _Take = Callable[[Any, datetime], None]
 
 
@@ -77,6 +81,8 @@ class Observer:
         self._fallback = fallback
         self._informers: dict[str, Informer[Any]] = {}
         self._missing: dict[str, str] = {}
+        # A server that hangs with its connections open is noticed long before the read deadline of a watch.
+        self._liveness = LivenessCheck(client, silent_seconds=_PROBE_SECONDS)
 
     @property
     def missing(self) -> list[str]:
@@ -89,11 +95,19 @@ class Observer:
 
     @property
     def is_live(self) -> bool:
-        return bool(self._informers) and all(each.is_live for each in self._informers.values())
+        is_followed = bool(self._informers) and all(each.is_live for each in self._informers.values())
+        return is_followed and not self._liveness.complaint
+
+    @property
+    def hears_leases(self) -> bool:
+        """Whether a lease that is renewed would be seen."""
+        leases = self._informers.get(str(LEASES))
+        return leases is not None and leases.is_live and not self._liveness.complaint
 
     async def run(self) -> None:
         await self._choose_namespace()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._liveness.run(), name="liveness")
             for source in self._sources():
                 group.create_task(self._follow(source), name=f"observe {source.ref}")
 
@@ -115,6 +129,7 @@ class Observer:
             _Source(clock, NODES, SeenNode, lives.put_node, lives.drop_node),
             _Source(clock, LEASES, SeenLease, lives.put_lease, _keep, _LEASE_NAMESPACE),
             _Source(clock, EVENTS, SeenEvent, lives.put_event, _keep, here),
+            _Source(clock, JOBS, SeenJob, lives.put_job, lives.drop_job, here),
             _Source(clock, REPLICA_SETS, MetadataOnly, lives.put_replica_set, lives.drop_replica_set, here),
         ]
 

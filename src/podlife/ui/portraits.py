@@ -99,10 +99,13 @@ def _judge(life: PodLife | NodeLife, found: Explanation) -> None:
     life.stuck = next((cause.name for cause in found.causes if cause.is_stuck), "")
 
 
-def unseen_kill(life: PodLife, pod: Object, now: datetime) -> Iterator[Happening]:
-    """Of a pod that is gone: what still ran when its grace ended was killed, even if it was not reported."""
-    ends_at, running = grace_ends_at(pod), _running(pod)
+def unseen_kill(life: PodLife, pod: Object, world: ClusterSnapshot) -> Iterator[Happening]:
+    """Of a pod that is gone: what still ran when its grace ended was killed, even if it was not reported. Only an agent
+    that is there kills."""
+    now, ends_at, running = world.now, grace_ends_at(pod), _running(pod)
     if ends_at is None or now < ends_at or not running or any(mark[1] == "kill" for mark in life.marks):
+        return
+    if not pod_facts(pod, world).is_node_ready:
         return
     at = ends_at if (now - ends_at).total_seconds() < _KILL_SECONDS else now
     yield Happening(at, f"the grace is over: {', '.join(running)} is killed", kind="kill")
@@ -114,7 +117,8 @@ def pod_facts(pod: Object, world: ClusterSnapshot) -> Facts:
         is_deleted=deleted_at(pod) is not None,
         has_ended=has_ended(pod),
         is_running=bool(_running(pod)),
-        is_node_ready=node is not None and is_ready(node),
+        # Where nodes may not be read, nothing speaks against them.
+        is_node_ready=world.nodes is None or (node is not None and is_ready(node)),
     )
 
 

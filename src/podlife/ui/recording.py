@@ -22,7 +22,7 @@ import msgspec
 from podlife.errors import ConfigError
 from podlife.ui.feed import STATUS_SECONDS, VERSION, Feed, encoded_chunks
 from podlife.ui.journal import Journal
-from podlife.ui.life import Life, NodeLife, PodLife
+from podlife.ui.life import OUTCOMES, STATES, Life, NodeLife, PodLife
 
 log = logging.getLogger(__name__)
 
@@ -199,4 +199,7 @@ class Recording:
             raise msgspec.DecodeError("too large")
         kind = msgspec.json.decode(raw, type=_Kind).kind
         life: Life = msgspec.json.decode(raw, type=NodeLife if kind == "node" else PodLife)
+        states, outcomes = {state for _, state in life.segs}, {each.state for each in life.next}
+        if not states <= STATES.get(kind, frozenset()) or not outcomes <= OUTCOMES:
+            raise msgspec.DecodeError("unknown kind or state")
         self._lives[life.uid] = life

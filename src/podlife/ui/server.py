@@ -1,16 +1,19 @@
 """The HTTP server of the page.
 
-`/` and `/static/NAME` are files of this package; everything under `/api/` needs the cookie. Heads, connections, streams
-and bodies are bounded, and a reader of the stream that does not keep up is cut off: it comes back and goes on.
+`/?token=TOKEN` leads to the page, which is under a path of its own (`Access.prefix`). There, `/` and `/static/NAME` are
+files of this package; everything under `/api/` needs the cookie. Heads, connections, streams and bodies are bounded,
+and a reader that does not keep up is cut off: it comes back and goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
@@ -18,8 +21,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import encode
-from podlife.bounded_connection import BoundedConnection, OpenServer
+from podlife.bounded_connection import BoundedConnection, OpenServer, accept_tls
 from podlife.client import NODES, PODS
 from podlife.errors import ConfigError, PodlifeError
 from podlife.ui.access import HEADERS, Access
@@ -31,6 +35,7 @@ log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
 MOST_STREAMS, _MOST_LOGS = 32, 16
+MOST_CONNECTIONS, MOST_HANDSHAKES = 256, 64
 _WRITE_SECONDS, _HANDSHAKE_SECONDS = 20.0, 10.0
 _MOST_BATCH = 256
 _MOST_BODY = 4096
@@ -46,7 +51,7 @@ _TYPES = {
 _LABEL, _NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 _POD = re.compile(rf"/api/pods/(?P<namespace>{_LABEL})/(?P<name>{_NAME})/(?P<what>[a-z]+)")
 _NODE = re.compile(rf"/api/nodes/(?P<name>{_NAME})/(?P<what>[a-z]+)")
-_OPEN_IT = "open the address that podlife printed: it has a token\n"
+_OPEN_IT = "open the address that podlife printed: it has a token"
 
 
 class _HttpError(Exception):
@@ -83,66 +88,70 @@ class PageServer:
     @asynccontextmanager
     async def serving(self, host: str, ports: tuple[int, ...], tls: SSLContext | None) -> AsyncIterator[int]:
         """Listen on the first of the ports that is free, for the duration of the block. Raises ConfigError."""
-        self._server = OpenServer(self._serve)
-        runner = web.ServerRunner(self._server, shutdown_timeout=0.2)
-        await runner.setup()
-        listener: asyncio.Server | None = None
-        try:
-            for place, port in enumerate(ports, start=1):
-                try:
-                    listener = await asyncio.get_running_loop().create_server(
-                        self._server,
-                        host,
-                        port,
-                        ssl=tls,
-                        ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
-                    )
-                    break
-                except OSError as error:
-                    if place == len(ports):
-                        raise ConfigError(
-                            f"cannot listen on {host}:{port}: {error.strerror or error}"
-                        ) from None
-            assert listener is not None
-            yield listener.sockets[0].getsockname()[1]
-        finally:
-            if listener is not None:
-                listener.close()
-            await runner.cleanup()
+        server = self._server = OpenServer(self._serve)
+        loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            listener = stack.enter_context(_listening(host, ports))
+            runner = web.ServerRunner(server, shutdown_timeout=0.2)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            if tls is None:
+                stack.callback((await loop.create_server(server, sock=listener)).close)
+            else:
+                accepting = accept_tls(
+                    listener, server, tls, most_handshakes=MOST_HANDSHAKES, seconds=_HANDSHAKE_SECONDS
+                )
+                task = spawn(accepting, name="TLS", on_failure=lambda error: log.error("ended: %s", error))
+                stack.push_async_callback(cancel_and_wait, task)
+            yield listener.getsockname()[1]
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await self._checked(request)
+            response = await self._checked(request)
         except _HttpError as error:
-            return _error(error.status, str(error))
+            response = _error(error.status, str(error))
         except PodlifeError as error:
-            return _error(status_of(error), str(error))
+            response = _error(status_of(error), str(error))
+        try:
+            async with asyncio.timeout(_WRITE_SECONDS):
+                await response.prepare(request)
+                await response.write_eof()
+        except (TimeoutError, ConnectionError):
+            _cut_off(request)
+        return response
 
     async def _checked(self, request: web.BaseRequest) -> web.StreamResponse:
-        access, path = self._access(), request.path
+        access, is_post = self._access(), request.method == "POST"
+        is_inside = request.path.startswith(f"{access.prefix}/")
+        path = request.path.removeprefix(access.prefix) if is_inside else request.path
         if (refusal := access.refusal_of(request.method or "", path, request.headers)) is not None:
             raise _HttpError(refusal.status, refusal.why)
-        if path.startswith("/static/") and request.method != "POST":
+        if not is_inside:
+            if path != "/" or is_post:
+                raise _HttpError(404, "not found")
+            return _enter(access, request.query.get("token"))
+        if path.startswith("/static/") and not is_post:
             return self._file(path.removeprefix("/static/"))
-        is_known = access.is_known(request.headers)
-        if is_known and self._server is not None:
-            assert isinstance(request.protocol, BoundedConnection)
-            self._server.unauthenticated.forget(request.protocol)
-        if path == "/" and request.method != "POST":
-            return self._page(request, access, is_known=is_known)
-        if not is_known:
-            raise _HttpError(401, _OPEN_IT.strip())
-        return await self._answer(request)
+        is_page = path == "/" and not is_post
+        if not access.is_known(request.headers):
+            if is_page:
+                return _enter(access, None)
+            raise _HttpError(401, _OPEN_IT)
+        self._admit(request)
+        return self._read("index.html", "text/html") if is_page else await self._answer(request, path)
 
-    def _page(self, request: web.BaseRequest, access: Access, *, is_known: bool) -> web.Response:
-        token = request.query.get("token")
-        if token is not None:
-            if not access.is_token(token):
-                return web.Response(status=403, text="wrong token: " + _OPEN_IT, headers=HEADERS)
-            return web.Response(status=303, headers={**HEADERS, "Location": "/", "Set-Cookie": access.cookie})
-        if not is_known:
-            return web.Response(status=403, text=_OPEN_IT, headers=HEADERS)
-        return self._read("index.html", "text/html")
+    def _admit(self, request: web.BaseRequest) -> None:
+        """Of too many connections an idle one is closed: browsers keep them, and open another when they need it."""
+        server, connection = self._server, request.protocol
+        assert server is not None
+        assert isinstance(connection, BoundedConnection)
+        if len(server.connections) > MOST_CONNECTIONS:
+            every = (each for each in server.connections if isinstance(each, BoundedConnection))
+            idle = next((each for each in every if each.is_idle), None)
+            if idle is None:
+                raise _HttpError(503, f"{MOST_CONNECTIONS} connections are open already: close a page")
+            idle.drop()
+        server.unauthenticated.forget(connection)
 
     def _file(self, name: str) -> web.Response:
         if _FILE.fullmatch(name) is None:
@@ -157,8 +166,8 @@ class PageServer:
         charset = "utf-8" if content_type.startswith("text/") else None
         return web.Response(body=data, content_type=content_type, charset=charset, headers=HEADERS)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        path, is_post = request.path, request.method == "POST"
+    async def _answer(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        is_post = request.method == "POST"
         if is_post != (path == "/api/sweep") or request.method == "HEAD":
             raise _HttpError(405 if path.startswith("/api/") else 404, "method not allowed")
         if path == "/api/stream":
@@ -187,7 +196,7 @@ class PageServer:
             case "explain":
                 return _json(await cluster.explain_pod(namespace, name, uid))
             case "yaml":
-                return _text(await cluster.yaml(PODS, name, namespace))
+                return _text(await cluster.yaml(PODS, name, namespace, uid))
             case "archive":
                 return _json(await cluster.archived(namespace, name, uid))
             case "log":
@@ -224,7 +233,9 @@ class PageServer:
         self._logs += 1
         response = web.StreamResponse(headers=HEADERS)
         try:
-            async with aclosing(cluster.log(namespace, name, options)) as pieces:
+            async with aclosing(
+                cluster.log(namespace, name, options, request.query.get("uid", ""))
+            ) as pieces:
                 # The first before the head: a refusal becomes a status of its own.
                 first = await anext(pieces, b"")
                 response.content_type, response.charset = "text/plain", "utf-8"
@@ -283,6 +294,29 @@ class PageServer:
             id_ = feed.journal.id_of(number).encode()
             await _write(response, _frame("synced", encode({"now": feed.now()}), id_))
         return number
+
+
+def _listening(host: str, ports: tuple[int, ...]) -> socket.socket:
+    """On the first of the ports that is free. Raises ConfigError."""
+    is_any = not host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if ":" in host or is_any else socket.AF_INET
+    for port in ports:
+        try:
+            listener = socket.create_server((host, port), family=family, dualstack_ipv6=is_any)
+        except OSError as error:
+            why = ConfigError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}")
+        else:
+            listener.setblocking(False)
+            return listener
+    raise why
+
+
+def _enter(access: Access, token: str | None) -> web.Response:
+    if token is None or not access.is_token(token):
+        wrong = "" if token is None else "wrong token: "
+        return web.Response(status=403, text=f"{wrong}{_OPEN_IT}\n", headers=HEADERS)
+    headers = {**HEADERS, "Location": f"{access.prefix}/", "Set-Cookie": access.cookie}
+    return web.Response(status=303, headers=headers)
 
 
 def _frame(event: str, data: bytes, id_: bytes | None = None) -> bytes:

@@ -89,6 +89,26 @@ class SeenLease(msgspec.Struct, gc=False):
     spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
+class _JobSpec(msgspec.Struct, rename="camel", gc=False):
+    ttl_seconds_after_finished: int | None = None
+
+
+class _JobStatus(msgspec.Struct):
+    conditions: list[dict[str, Any]] = []
+
+
+class SeenJob(msgspec.Struct, gc=False):
+    """What tells when a Job, and its pods with it, expires."""
+
+    metadata: Metadata
+    spec: _JobSpec = msgspec.field(default_factory=_JobSpec)
+    status: _JobStatus = msgspec.field(default_factory=_JobStatus)
+
+    @property
+    def expires(self) -> bool:
+        return self.spec.ttl_seconds_after_finished is not None
+
+
 class SeenEvent(msgspec.Struct, rename="camel"):
     metadata: Metadata
     involved_object: dict[str, Any] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,7 @@ from podlife.controller import (
     Controller,
     Health,
     HealthServer,
+    Index,
     LeaderElector,
     export_controllers,
     export_election,
@@ -32,9 +34,9 @@ from tests.kit.embedded import connect
 
 @asynccontextmanager
 async def serving(
-    health: Health, registry: CollectorRegistry | None = None
+    health: Health, registry: CollectorRegistry | None = None, index: Index | None = None
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    server = HealthServer("127.0.0.1", 0, health, registry=registry)
+    server = HealthServer("127.0.0.1", 0, health, registry=registry, index=index)
     running = asyncio.get_running_loop().create_task(server.run())
     try:
         async with aiohttp.ClientSession(f"http://127.0.0.1:{await server.port()}") as session:
@@ -66,12 +68,22 @@ async def test_ready_and_not_ready_are_told_apart_from_alive() -> None:
 
 async def test_what_is_not_there_is_not_found_and_nothing_can_be_written() -> None:
     async with serving(Health()) as session:
-        assert (await get(session, "/"))[0] == 404
+        assert (await get(session, "/none"))[0] == 404
         assert (await get(session, "/metrics"))[0] == 404
         async with session.post("/readyz") as answer:
             assert answer.status == 405
         async with session.head("/readyz") as answer:
             assert answer.status == 200
+
+
+async def test_the_index_links_to_all_there_is() -> None:
+    index = Index("gc <1>", {"page": "https://page/?a&b"}, ("a <note>",))
+    async with serving(Health(), CollectorRegistry(), index) as session:
+        status, page = await get(session, "/")
+    links = re.findall(r'href="([^"]*)"', page)
+    assert (status, links) == (200, ["/healthz", "/readyz?verbose", "/metrics", "https://page/?a&amp;b"])
+    assert "<1>" not in page
+    assert "a &lt;note&gt;" in page
 
 
 async def test_a_head_without_end_is_refused_and_others_are_answered() -> None:

@@ -61,11 +61,14 @@ class Browser:
     access: Access
     events: list[Event] = field(default_factory=list)
 
+    @property
+    def origin(self) -> str:
+        return self.url.removesuffix(self.access.prefix)
+
     async def open(self) -> None:
-        async with self.session.get(
-            f"{self.url}/?token={self.access.token}", allow_redirects=False
-        ) as answer:
-            assert (answer.status, answer.headers["Location"]) == (303, "/")
+        address = f"{self.origin}/?token={self.access.token}"
+        async with self.session.get(address, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (303, f"{self.access.prefix}/")
 
     async def get(self, path: str, **headers: str) -> tuple[int, Any]:
         async with self.session.get(
@@ -74,7 +77,7 @@ class Browser:
             return answer.status, await _body(answer)
 
     async def post(self, path: str, body: Any, **headers: str) -> tuple[int, Any]:
-        named = {"Origin": self.url} | _named(headers)
+        named = {"Origin": self.origin} | _named(headers)
         async with self.session.post(self.url + path, json=body, headers=named) as answer:
             return answer.status, await _body(answer)
 
@@ -133,7 +136,7 @@ async def served(
     lives = Lives(acting_rules())
     observer = Observer(client, clock, lives, fallback="default")
     feed = LiveFeed(lives, observer, clock, {"cluster": "c", "actions": allows_actions, "policy": ""})
-    cluster = ClusterApi(client, clock, settings or ClusterSettings())
+    cluster = ClusterApi(client, clock, settings or ClusterSettings(), lives)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(observer.run()), group.create_task(feed.run())]
         try:
@@ -156,7 +159,7 @@ async def browsing(
     async with server.serving("127.0.0.1", (0,), None) as port:
         access = Access("127.0.0.1", port)
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
-            yield Browser(session, f"http://127.0.0.1:{port}", access)
+            yield Browser(session, f"http://127.0.0.1:{port}{access.prefix}", access)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from podlife.ui.cluster_api import ClusterSettings
 from podlife.wire import Handler, Request, Response
 from tests.component.ui.page import Browser, opened, served, with_pods
 from tests.kit import embedded
@@ -41,10 +42,23 @@ async def test_a_wrong_token_gives_no_cookie_and_the_right_one_leaves_the_addres
     async with opened(tmp_path) as (browser, _):
         browser.session.cookie_jar.clear()
         for token in ("", "guess", browser.access.token[:-1], browser.access.secret, "%ff"):
-            assert (await browser.get(f"/?token={token}"))[0] == 403
+            async with browser.session.get(f"{browser.origin}/?token={token}") as answer:
+                assert answer.status == 403
         assert not list(browser.session.cookie_jar)
         await browser.open()
         assert (await browser.get("/"))[0] == 200
+
+
+async def test_the_cookie_belongs_to_a_path_that_other_servers_of_this_host_do_not_know(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as (browser, _):
+        [cookie] = browser.session.cookie_jar
+        assert (cookie["path"], len(browser.access.prefix)) == (f"{browser.access.prefix}/", 33)
+        # Outside of it nothing is served, and a cookie of the same name from another server does no harm.
+        assert b" 404 " in await raw(browser, "GET /api/plan HTTP/1.1")
+        other = f"{browser.access.cookie_name}=other; {browser.access.cookie_name}={browser.access.secret}"
+        assert (await browser.get("/api/plan", Cookie=other))[0] == 200
 
 
 async def test_another_host_or_origin_is_refused_even_with_the_cookie(tmp_path: Path) -> None:
@@ -74,7 +88,7 @@ async def raw(browser: Browser, head: str) -> bytes:
 async def test_paths_lead_nowhere_else(tmp_path: Path, path: str) -> None:
     (tmp_path / "secret.txt").write_text("s3cret")
     async with opened(tmp_path, "web-0") as (browser, _):
-        answer = await raw(browser, f"GET {path} HTTP/1.1")
+        answer = await raw(browser, f"GET {browser.access.prefix}{path} HTTP/1.1")
         assert answer.split(b" ")[1] in (b"404", b"400", b"421"), answer
         assert b"s3cret" not in answer
 
@@ -83,9 +97,14 @@ async def test_paths_lead_nowhere_else(tmp_path: Path, path: str) -> None:
 async def test_other_methods_are_refused(tmp_path: Path, method: str) -> None:
     async with opened(tmp_path) as (browser, _):
         for path in ("/", "/api/plan", "/api/sweep", "/static/main.js"):
-            assert b" 405 " in (await raw(browser, f"{method} {path} HTTP/1.1")).splitlines()[0]
+            assert (
+                b" 405 "
+                in (await raw(browser, f"{method} {browser.access.prefix}{path} HTTP/1.1")).splitlines()[0]
+            )
         for head in ("GET /api/sweep", "HEAD /api/stream", "POST /api/plan"):
-            answer = await raw(browser, f"{head} HTTP/1.1\r\nOrigin: {browser.url}")
+            method, path = head.split()
+            line = f"{method} {browser.access.prefix}{path} HTTP/1.1"
+            answer = await raw(browser, f"{line}\r\nOrigin: {browser.origin}")
             assert b" 405 " in answer.splitlines()[0]
 
 
@@ -171,6 +190,19 @@ async def test_who_may_read_one_namespace_is_shown_that_one(tmp_path: Path) -> N
                 "default",
                 ["pods of other namespaces (403 Forbidden)"],
             )
+
+
+async def test_who_may_read_one_namespace_only_sees_its_plan(tmp_path: Path) -> None:
+    handler = await embedded.start()
+    async with embedded.connect(handler) as admin:
+        await with_pods(admin, "web-0")
+        refused, settings = refusing("/api/v1/pods", "/api/v1/nodes"), ClusterSettings(namespace="default")
+        client = embedded.connect(handler, refused)
+        async with served(client, static=tmp_path, settings=settings) as browser:
+            await browser.open()
+            status, plan = await browser.get("/api/plan")
+            assert (status, plan["now"], plan["later"]) == (200, [], [])
+            assert "orphans are not planned" in plan["unread"][0]
 
 
 async def test_a_refusal_of_the_api_server_becomes_one_line(tmp_path: Path) -> None:

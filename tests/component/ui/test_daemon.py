@@ -51,7 +51,7 @@ async def opened(process: UiProcess, tls: ssl.SSLContext | None = None) -> Async
     access = Access(url.hostname or "", url.port or 0, tls is not None, parse_qs(url.query)["token"][0])
     connector = TCPConnector(ssl=tls) if tls is not None else TCPConnector()
     async with ClientSession(cookie_jar=CookieJar(unsafe=True), connector=connector) as session:
-        browser = Browser(session, f"{url.scheme}://{url.netloc}", access)
+        browser = Browser(session, f"{url.scheme}://{url.netloc}{access.prefix}", access)
         await browser.open()
         yield browser
 

@@ -174,6 +174,21 @@ async def test_the_page_goes_on_after_an_outage_and_knows_what_went_meanwhile() 
         assert seen.pod("stays").to is None
 
 
+@virtual_time
+async def test_a_server_that_hangs_is_noticed_soon_and_makes_no_node_silent() -> None:
+    async with Cluster(nodes=2) as cluster, observed(cluster) as seen:
+        await cluster.advance(seconds=30)
+        before = {name: list(seen.node(name).segs) for name in ("n1", "n2")}
+        seen.faults.stall()
+        await cluster.advance(seconds=25)
+        assert statuses(seen)[-1]["live"] is False
+        await cluster.advance(minutes=2)
+        seen.faults.resume()
+        await cluster.advance(minutes=2)
+        assert statuses(seen)[-1]["live"] is True
+        assert {name: seen.node(name).segs for name in before} == before
+
+
 def statuses(seen: Seen) -> list[dict[str, Any]]:
     frames = seen.feed.journal.since(0)
     assert frames is not None

@@ -5,26 +5,33 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 
+from podlife.api.codec import format_micro_time
 from podlife.cli.archive_options import ArchiveTarget
 from podlife.client import PODS, DeleteOptions
 from podlife.clock import SystemClock
 from podlife.daemons.gc import PodArchive
 from podlife.errors import NotFoundError
+from podlife.pki.certificates import self_signed
 from podlife.podgc import Settings
 from podlife.podgc.archive import ArchiveLimits, FolderArchive, LogSettings
 from podlife.podgc.policy.model import Guards, Policy, Rule
 from podlife.ui import server
+from podlife.ui.access import Access
 from podlife.ui.cluster_api import ClusterSettings
 from podlife.ui.journal import Journal
 from podlife.ui.recording import Recording
 from tests.component.ui.page import SECONDS, Browser, a_pod, browsing, opened
 from tests.kit.wait import until
+from tests.unit.explain.test_audit_log import line
 
 
 async def test_the_stream_sends_everything_then_the_differences(tmp_path: Path) -> None:
@@ -99,11 +106,64 @@ async def test_a_slow_reader_is_cut_off(tmp_path: Path, monkeypatch: pytest.Monk
         await browser.open()
         cookie, port = f"{browser.access.cookie_name}={browser.access.secret}", browser.access.port
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
-        head = f"GET /api/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n"
+        head = f"GET {browser.access.prefix}/api/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n"
         writer.write(head.encode())
         await until(lambda: feed.readers == 1, seconds=SECONDS)
         # It never reads, and the only place is free again.
         await until(lambda: _status(browser, 200), seconds=SECONDS)
+        writer.close()
+
+
+async def test_of_too_many_connections_an_idle_one_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+    async with opened(tmp_path) as (browser, _):
+        async with browser.stream() as events, ClientSession(cookie_jar=browser.session.cookie_jar) as other:
+            await anext(events)
+            # The only other connection answers: it is not idle.
+            async with other.get(f"{browser.url}/api/plan") as answer:
+                assert answer.status == 503
+        monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
+        idle, writer = await asyncio.open_connection("127.0.0.1", browser.access.port)
+        async with browser.stream() as events, asyncio.timeout(SECONDS):
+            await anext(events)
+            assert (await browser.get("/api/plan"))[0] == 200
+            assert await idle.read() == b""
+        writer.close()
+
+
+async def test_of_too_many_tls_handshakes_the_oldest_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_HANDSHAKES", 2)
+    now, pem = SystemClock().now(), tmp_path / "page.pem"
+    pem.write_bytes(self_signed("page", ("127.0.0.1",), now - timedelta(hours=1), now + timedelta(hours=1)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    access = Access("127.0.0.1", 0)
+    page = server.PageServer(EndlessFeed(), lambda: access, None, static=tmp_path)
+    async with asyncio.timeout(SECONDS), page.serving("127.0.0.1", (0,), context) as port:
+        access = Access("127.0.0.1", port, is_tls=True)
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        assert await idle[0][0].read() == b""
+        async with ClientSession() as session, session.get(f"https://127.0.0.1:{port}/", ssl=False) as answer:
+            assert answer.status == 403
+        for _, writer in idle:
+            writer.close()
+
+
+async def test_an_answer_that_is_not_read_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "_WRITE_SECONDS", 0.2)
+    caplog.set_level("DEBUG", server.__name__)
+    async with browsing(EndlessFeed(), None, static=tmp_path) as browser:
+        (tmp_path / "big.js").write_bytes(b" " * 20_000_000)
+        _, writer = await asyncio.open_connection("127.0.0.1", browser.access.port, limit=1024)
+        host = f"Host: 127.0.0.1:{browser.access.port}"
+        writer.write(f"GET {browser.access.prefix}/static/big.js HTTP/1.1\r\n{host}\r\n\r\n".encode())
+        await until(lambda: "does not keep up" in caplog.text, seconds=SECONDS)
         writer.close()
 
 
@@ -125,6 +185,27 @@ async def test_only_so_many_streams_are_open_at_a_time(
         await until(lambda: _status(browser, 200), seconds=SECONDS)
 
 
+async def test_who_deleted_a_pod_is_told_by_the_audit_log_even_when_another_has_its_name(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(b"")
+    async with opened(tmp_path, "web-0", settings=ClusterSettings(audit_log=str(log))) as (browser, client):
+        first, _ = await browser.picture()
+        await client.delete(PODS, "web-0", "default", options=DeleteOptions(grace_period_seconds=0))
+        await client.create(PODS, a_pod("web-0"), "default")
+
+        async def is_seen_gone() -> bool:
+            return (await browser.picture())[0]["web-0"]["uid"] != first["web-0"]["uid"]
+
+        await until(is_seen_gone, seconds=SECONDS)
+        uid, began = first["web-0"]["uid"], datetime.fromtimestamp(first["web-0"]["from"] / 1000, UTC)
+        at = format_micro_time(began + timedelta(seconds=1))
+        log.write_bytes(line("delete", "web-0", namespace="default", requestReceivedTimestamp=at))
+        status, found = await browser.get(f"/api/pods/default/web-0/explain?uid={uid}")
+        assert (status, found["stage"], "jane" in found["deletion"]) == (200, "gone", True)
+
+
 async def test_explain_yaml_and_archive_are_what_the_commands_show(tmp_path: Path) -> None:
     async with opened(tmp_path, "web-0") as (browser, client):
         uid = (await client.get(PODS, "web-0", "default"))["metadata"]["uid"]
@@ -140,6 +221,10 @@ async def test_explain_yaml_and_archive_are_what_the_commands_show(tmp_path: Pat
         assert (status, "managedFields" in text, f"uid: {uid}" in text) == (200, False, True)
         assert (await browser.get("/api/nodes/n1/yaml"))[0] == 200
         assert (await browser.get("/api/pods/default/none/yaml"))[0] == 404
+        assert (await browser.get(f"/api/pods/default/web-0/yaml?uid={uid}"))[0] == 200
+        for what in ("yaml", "log"):
+            status, found = await browser.get(f"/api/pods/default/web-0/{what}?uid=other")
+            assert (status, "another pod of this name" in found["error"]) == (404, True)
         status, found = await browser.get("/api/pods/default/web-0/archive")
         assert (status, "--archive" in found["error"]) == (404, True)
 

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.endpoints import ApiHandler
-from podlife.apiserver.resource_table import find
 from podlife.client import CONFIG_MAPS, NODES, SECRETS, Ref
 from podlife.wire import Request
 
@@ -19,6 +19,8 @@ Object = dict[str, Any]
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 KINDS: dict[tuple[str, str], Ref] = {("v1", ref.kind): ref for ref in (CONFIG_MAPS, SECRETS, NODES)}
+
+_CATALOG = ResourceCatalog()
 
 
 @dataclass
@@ -33,7 +35,7 @@ class Oracle:
         """Everything there is, with its kind."""
         found = []
         for ref in KINDS.values():
-            resource = find(ref.group, ref.version, ref.plural)
+            resource = _CATALOG.find(ref.group, ref.version, ref.plural)
             assert resource is not None
             records = self.server.registry.store.list(resource.storage_key, "", revision=None)
             found += [{**json.loads(record.value), "kind": ref.kind} for record in records]

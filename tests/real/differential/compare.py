@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import Any
 
 from tests.real.differential.normalise import Normaliser, dig
@@ -14,6 +15,8 @@ from tests.real.differential.target import Answer, Target
 _ABSENT = "<absent>"
 # Some answers are a megabyte; their beginning tells enough.
 _SHOWN = 1500
+_UNTIL_SECONDS = 10.0
+_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ class Side:
     def take(self, step: Step) -> dict[str, Any]:
         """Send the step; the answer in the form that is compared."""
         answer = self._target.send(step, self._variables)
+        deadline = monotonic() + _UNTIL_SECONDS
+        while step.until is not None and not step.until(answer.body) and monotonic() < deadline:
+            sleep(_PAUSE_SECONDS)
+            answer = self._target.send(step, self._variables)
         for variable, path in step.keep.items():
             if (value := dig(answer.body, path)) is not None:
                 self._variables[variable] = str(value)
@@ -65,11 +72,20 @@ class Side:
         body = answer.body
         if step.random:
             body = json.loads(re.sub(step.random, "<random>", json.dumps(body)))
+        if step.unordered and answer.code >= 400:
+            body = _in_order(body)
         if step.pick is not None and answer.code < 300:
             body = step.pick(body)
         # Several lines of one header mean the same as one line with commas.
         headers = {name: self._normaliser.text(", ".join(values)) for name, values in answer.headers.items()}
         return {"code": answer.code, "headers": headers, "body": self._normaliser.body(body)}
+
+
+def _in_order(status: Any) -> Any:
+    """A refusal with its causes sorted; the message, which repeats them, ends before they begin."""
+    causes = sorted(status["details"]["causes"], key=lambda cause: (cause["field"], cause["message"]))
+    message = status["message"].partition(" is invalid: ")[0]
+    return {**status, "message": message, "details": {**status["details"], "causes": causes}}
 
 
 class AreaRun:

@@ -32,6 +32,11 @@ _DUMPS = [
         "Invalid value: <object>: field is immutable",
     ),
     (re.compile(r"(Forbidden: [^\n]*)\n.*", re.DOTALL), r"\1 <dump>"),
+    # Parts of a definition, which the real server shows in its internal form.
+    (
+        re.compile(r"Invalid value: [\[{].*[\]}]: (?=must (?:have|contain) |only )"),
+        "Invalid value: <object>: ",
+    ),
 ]
 _DAY_SECONDS = 86400
 _STEP_SECONDS = 5

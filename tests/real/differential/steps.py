@@ -39,6 +39,10 @@ class Step:
     pick: Callable[[Any], Any] | None = None
     # What the server makes up at random and shows in a message, as a regular expression.
     random: str = ""
+    # Repeats the request until the body is so, for what happens in the background; at most ten seconds.
+    until: Callable[[Any], bool] | None = None
+    # The real server tells several errors in the order of a Go map.
+    unordered: bool = False
 
     @property
     def id(self) -> str:

@@ -2,23 +2,26 @@ from __future__ import annotations
 
 import pytest
 
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.printers import PLAIN
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import RESOURCES, STORED, find, group_versions
+from podlife.apiserver.resource_table import RESOURCES, STORED
 from podlife.apiserver.strategies import SELECTABLE
 from podlife.apiserver.strategies.strategy import Strategy
 
+CATALOG = ResourceCatalog()
+
 
 def test_resource_is_found_by_its_whole_name_only() -> None:
-    deployments = find("apps", "v1", "deployments")
+    deployments = CATALOG.find("apps", "v1", "deployments")
     assert deployments is not None
     assert (deployments.kind, deployments.key, deployments.api_version) == (
         "Deployment",
         "deployments.apps",
         "apps/v1",
     )
-    assert find("", "v1", "deployments") is None
-    assert find("apps", "v1beta1", "deployments") is None
+    assert CATALOG.find("", "v1", "deployments") is None
+    assert CATALOG.find("apps", "v1beta1", "deployments") is None
 
 
 def test_every_row_has_a_name_of_its_own() -> None:
@@ -27,7 +30,7 @@ def test_every_row_has_a_name_of_its_own() -> None:
 
 
 def test_groups_come_in_the_order_of_the_real_server() -> None:
-    assert group_versions() == (
+    assert CATALOG.group_versions == (
         ("", "v1"),
         ("apps", "v1"),
         ("events.k8s.io", "v1"),
@@ -36,6 +39,7 @@ def test_groups_come_in_the_order_of_the_real_server() -> None:
         ("batch", "v1"),
         ("certificates.k8s.io", "v1"),
         ("policy", "v1"),
+        ("apiextensions.k8s.io", "v1"),
         ("coordination.k8s.io", "v1"),
     )
 

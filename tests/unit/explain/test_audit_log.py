@@ -222,6 +222,16 @@ def test_of_two_pods_of_one_name_that_are_gone_the_last_one_counts() -> None:
     assert told(first, ended, pod=gone)[1] == "removed by its node after it had ended"
 
 
+def test_of_several_requests_about_a_pod_that_is_gone_the_first_with_its_uid_counts() -> None:
+    gone, options = replace(POD, uid="", created_at=None), {"preconditions": {"uid": "u-1"}}
+    again = line(user="late", minutes=1, requestObject=options)
+    assert told(line(requestObject=options), again, pod=gone)[1] == "deleted by jane (kubectl)"
+    # What came before its creation was about another pod.
+    before, made = line(user="joe", minutes=30), line("create", code=201, minutes=20)
+    found = told(before, made, line(), again, pod=replace(gone, uid="u-1"))
+    assert found[1] == "deleted by jane (kubectl)"
+
+
 @pytest.mark.parametrize(
     "agent",
     [

@@ -84,6 +84,30 @@ def test_room_that_is_being_made_is_waited_for() -> None:
     assert (cause.name, cause.is_stuck) == ("preempting", False)
 
 
+def test_the_reason_of_the_nodes_that_come_nearest_is_told_first() -> None:
+    message = (
+        "0/3 nodes are available: 1 node(s) had untolerated taint {dedicated: x}, 1 node(s) were unschedulable, "
+        "1 Insufficient cpu."
+    )
+    told = {"type": "PodScheduled", "status": "False", "message": message}
+    nodes = {
+        "a": a_node(taints=[{"key": "dedicated", "effect": "NoSchedule"}]),
+        "b": a_node(unschedulable=True),
+    }
+    pod = a_pod(spec={"nodeName": ""}, status={"conditions": [told]})
+    causes = [each.name for each in explain_pod(a_world(nodes=nodes), pod).causes]
+    assert causes == ["insufficient-resources", "untolerated-taint", "cordoned"]
+
+
+def test_a_pod_that_came_after_the_taint_bears_it_from_then_on() -> None:
+    taint = {"key": "maintenance", "effect": "NoExecute", "timeAdded": ago(minutes=10)}
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(seconds=10)}
+    pod = a_pod(status={"conditions": [bound]})
+    world = a_world(nodes={"n1": a_node(taints=[taint])}, rules=ActionRules(bears=lambda pod, node: 60.0))
+    [moved] = explain_pod(world, pod).causes[0].upcoming
+    assert moved.at == NOW + timedelta(seconds=50)
+
+
 def test_what_the_scheduler_tells_in_words_of_its_own_is_passed_on() -> None:
     message = "0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints."
     told = {"type": "PodScheduled", "status": "False", "message": message}

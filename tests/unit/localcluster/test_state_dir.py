@@ -105,3 +105,11 @@ def test_a_command_is_about_the_cluster_that_kubectl_uses_even_if_that_was_kille
     (killed.path / "up.json").write_text(json.dumps({"pid": 1, "started": 1, "url": ""}))
     monkeypatch.setenv("KUBECONFIG", f"{killed.kubeconfig}{os.pathsep}/elsewhere")
     assert choose_state_dir(None).path == killed.path
+
+
+def test_the_token_of_the_page_is_kept_and_private(tmp_path: Path) -> None:
+    token = StateDir(tmp_path).page_token()
+    assert (len(token), StateDir(tmp_path).page_token()) == (32, token)
+    assert (tmp_path / "ui.token").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "ui.token").write_bytes(b"\xff short")
+    assert StateDir(tmp_path).page_token() not in ("", token)

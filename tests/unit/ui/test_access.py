@@ -80,7 +80,7 @@ def test_the_cookie_follows_from_the_token_and_does_not_tell_it() -> None:
 
 
 def test_the_cookie_is_kept_from_scripts_and_other_sites() -> None:
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(HERE.cookie.split("; "))
+    assert {"HttpOnly", "SameSite=Strict", f"Path={HERE.prefix}/"} <= set(HERE.cookie.split("; "))
     assert "Secure" not in HERE.cookie
     assert "Secure" in Access("h", 1, is_tls=True).cookie
 

@@ -14,7 +14,7 @@ from podlife.diagnosis import acting_rules
 from podlife.ui import lives as lives_module
 from podlife.ui.life import MOST_MARKS, NodeLife, PodLife, milliseconds
 from podlife.ui.lives import Lives
-from podlife.ui.views import SeenEvent, SeenLease, SeenNode, SeenPod
+from podlife.ui.views import SeenEvent, SeenJob, SeenLease, SeenNode, SeenPod
 from tests.unit.explain.objects import NOW, a_node, a_pod, ago, an_event, deleted
 
 Object = dict[str, Any]
@@ -315,6 +315,38 @@ def test_what_is_due_at_once_is_not_missed_at_once(world: World) -> None:
     assert open_predictions(life) == [("taint eviction", "missed")]
 
 
+def a_job(*, is_finished: bool) -> SeenJob:
+    ended = {"type": "Complete", "status": "True", "lastTransitionTime": format_time(NOW)}
+    spec, status = {"ttlSecondsAfterFinished": 60}, {"conditions": [ended] if is_finished else []}
+    return msgspec.convert({"metadata": {"uid": "j", "name": "sum"}, "spec": spec, "status": status}, SeenJob)
+
+
+def test_the_time_to_live_of_its_job_ends_a_pod_that_has_ended(world: World) -> None:
+    owner = {"kind": "Job", "name": "sum", "uid": "j", "controller": True}
+    pod = a_pod(status={"phase": "Succeeded"}, ownerReferences=[owner])
+    world.lives.put_job(a_job(is_finished=False), NOW)
+    life = world.pod(pod)
+    assert [(each.who, each.at) for each in life.next] == [("the TTL controller", None)]
+    world.lives.put_job(a_job(is_finished=True), NOW)
+    world.pass_to(NOW)
+    expiry = life.next[-1]
+    assert (expiry.at, "ttlSecondsAfterFinished: 60" in expiry.what) == (ms(seconds=60), True)
+    # The Job goes first.
+    world.lives.drop_job(a_job(is_finished=True), at(seconds=60))
+    world.pod(pod, at(seconds=60.5))
+    world.gone(pod, at(seconds=61))
+    assert expiry.state == "happened"
+
+
+def test_a_prediction_that_moves_leaves_what_was_predicted_before(world: World) -> None:
+    life = world.pod(tolerant())
+    tainted(world)
+    tainted(world, at(seconds=30))
+    first, second = life.next
+    assert (first.at, first.until, first.state) == (ms(seconds=60), ms(seconds=30), "withdrawn")
+    assert (second.since, second.at, second.state) == (ms(seconds=30), ms(seconds=90), "due")
+
+
 def test_a_prediction_relative_to_now_does_not_move_along_with_every_look(world: World) -> None:
     pod = a_pod(spec={"nodeName": "lost"}, status=ready_pod()["status"])
     life = world.pod(pod)
@@ -364,6 +396,25 @@ def test_a_node_whose_lease_is_not_renewed_becomes_silent_and_its_pods_know(worl
     assert (node.state, pod.stuck) == ("silent", "kubelet-silent")
     world.lease(at(seconds=42))
     assert (node.state, pod.stuck) == ("ready", "")
+
+
+def test_no_node_becomes_silent_while_leases_are_not_heard_nor_for_its_time_afterwards(world: World) -> None:
+    world.lease(NOW)
+    world.lives.listen(hears=False, now=at(seconds=20))
+    world.pass_to(at(seconds=100))
+    world.lives.listen(hears=True, now=at(seconds=100))
+    world.pass_to(at(seconds=139))
+    node = world.lives.get("n-1")
+    assert node is not None
+    assert [state for _, state in node.segs][-1] == "ready"
+    assert not node.next
+    world.pass_to(at(seconds=141))
+    assert node.segs[-1] == (ms(seconds=141), "silent")
+    # One that was silent before stays so.
+    world.lives.listen(hears=False, now=at(seconds=150))
+    world.lives.listen(hears=True, now=at(seconds=200))
+    world.pass_to(at(seconds=201))
+    assert node.segs[-1] == (ms(seconds=141), "silent")
 
 
 def test_a_renewed_lease_keeps_its_node_ready_and_costs_nothing(world: World) -> None:

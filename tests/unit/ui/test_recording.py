@@ -56,6 +56,21 @@ class FakeFeed:
         yield json.dumps(self.lives).encode()
 
 
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"kind": "<b>"},
+        {"segs": [[1, "x y"]]},
+        {"next": [{"since": 1, "who": "w", "what": "t", "state": "x"}]},
+    ],
+)
+def test_a_life_of_an_unknown_kind_or_state_is_damage(tmp_path: Path, strange: dict[str, Any]) -> None:
+    lines = frame("lives", [life("a")]), frame("lives", [life("b", **strange)])
+    recording = Recording(write(tmp_path / "r.gz", frame("hello", HELLO), *lines))
+    assert [each["uid"] for each in shown(recording)] == ["a"]
+    assert recording.hello()["missing"]
+
+
 @virtual_time
 async def test_what_is_recorded_is_shown_again(tmp_path: Path) -> None:
     path, feed = tmp_path / "r.gz", FakeFeed()

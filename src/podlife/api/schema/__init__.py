@@ -13,7 +13,7 @@ Required fields and plausible values are left to validation.
 
 from __future__ import annotations
 
-from podlife.api.schema.check import DecodeError, UnknownKindError, check
+from podlife.api.schema.check import DecodeError, UnknownKindError, check, check_metadata
 from podlife.api.schema.duplicates import duplicate_fields
 from podlife.api.schema.table import Field, Type, kinds, type_named, type_of_kind
 from podlife.api.schema.walk import go_kind
@@ -24,6 +24,7 @@ __all__ = [
     "Type",
     "UnknownKindError",
     "check",
+    "check_metadata",
     "duplicate_fields",
     "go_kind",
     "kinds",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from podlife.api.schema.shapes import fit, shape_of
-from podlife.api.schema.table import Type, type_of_kind
+from podlife.api.schema.table import Type, type_named, type_of_kind
 from podlife.api.schema.walk import Walk
 from podlife.errors import PodlifeError
 
@@ -25,13 +25,15 @@ class UnknownKindError(PodlifeError, ValueError):
 
 
 _types: dict[tuple[str, str], tuple[Type, type[msgspec.Struct]]] = {}
+_METADATA = ("", "ObjectMeta")
 # msgspec compiles a shape at its first use, and crashes the process if two threads do that at once.
 _learning = threading.Lock()
 
 
 def _known(api_version: str, kind: str) -> tuple[Type, type[msgspec.Struct]]:
     with _learning:
-        found = type_of_kind(api_version, kind)
+        is_metadata = (api_version, kind) == _METADATA
+        found = type_named("meta.ObjectMeta") if is_metadata else type_of_kind(api_version, kind)
         if found is None:
             raise UnknownKindError(api_version, kind)
         shape = shape_of(found)
@@ -58,6 +60,11 @@ def check(api_version: str, kind: str, obj: dict[str, Any]) -> list[str]:
     obj.clear()
     obj.update(fitted)
     return unknown
+
+
+def check_metadata(metadata: dict[str, Any]) -> list[str]:
+    """As `check`, for the metadata of an object whose kind is not in the table."""
+    return check(*_METADATA, metadata)
 
 
 def _read_slowly(

@@ -1,23 +1,23 @@
 """API discovery: which groups, versions and resources are served, and the server's version.
 
-Pure functions over the table of resources. A group's documents never change while the server runs, so each is encoded
-once. Both forms are served: one document per group and version, and the aggregated one from which kubectl learns
-everything in two requests.
+Pure functions over the catalog of resources. The aggregated documents are encoded once per change of the catalog.
+Both forms are served: one document per group and version, and the aggregated one from which kubectl learns everything
+in two requests.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import podlife
 from podlife.api.codec import Object, encode
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.registry.negotiation import JSON, parse_accept
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import RESOURCES, find, group_versions
 
 AGGREGATED_CONTENT_TYPE = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -63,66 +63,82 @@ def is_aggregated(accept: str) -> bool:
     return any(clause.conversion == _AGGREGATED and clause.allows(JSON) for clause in parse_accept(accept))
 
 
-def api_versions(server_address: str) -> Object:
+def api_versions(catalog: ResourceCatalog, server_address: str) -> Object:
     """Answer to /api. `server_address` is where clients reach the server."""
     return {
         "kind": "APIVersions",
-        "versions": [version for group, version in group_versions() if not group],
+        "versions": [version for group, version in catalog.group_versions if not group],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}],
     }
 
 
-def api_group_list() -> Object:
+def api_group_list(catalog: ResourceCatalog) -> Object:
     """Answer to /apis."""
-    names = dict.fromkeys(group for group, _ in group_versions() if group)
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in names]}
+    names = dict.fromkeys(group for group, _ in catalog.group_versions if group)
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(catalog, name) for name in names]}
 
 
-def api_group(group: str) -> Object | None:
+def api_group(catalog: ResourceCatalog, group: str) -> Object | None:
     """Answer to /apis/<group>, or None if there is no such group."""
-    if not group or not any(group == name for name, _ in group_versions()):
+    if not group or not any(group == name for name, _ in catalog.group_versions):
         return None
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(catalog, group)}
 
 
-def _group(group: str) -> Object:
+def _group(catalog: ResourceCatalog, group: str) -> Object:
     versions = [
         {"groupVersion": f"{name}/{version}", "version": version}
-        for name, version in group_versions()
+        for name, version in catalog.group_versions
         if name == group
     ]
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def api_resource_list(group: str, version: str) -> Object | None:
+def api_resource_list(catalog: ResourceCatalog, group: str, version: str) -> Object | None:
     """Answer to /api/v1 and /apis/<group>/<version>, or None if there is no such version."""
-    if (group, version) not in group_versions():
+    if (group, version) not in catalog.group_versions:
         return None
     answer: Object = {"kind": "APIResourceList"}
     if group:
         # Upstream's list for the core group has no apiVersion.
         answer["apiVersion"] = "v1"
-    entries = [entry for row in _rows(group, version) for entry in _entries(row)]
+    entries = [entry for row in _rows(catalog, group, version) for entry in _entries(catalog, row)]
     return answer | {"groupVersion": f"{group}/{version}" if group else version, "resources": entries}
 
 
-def _rows(group: str, version: str) -> list[Resource]:
-    rows = [row for row in RESOURCES if (row.group, row.version) == (group, version)]
+def _rows(catalog: ResourceCatalog, group: str, version: str) -> list[Resource]:
+    rows = [row for row in catalog.rows if (row.group, row.version) == (group, version)]
     return sorted(rows, key=lambda row: row.plural)
 
 
-def _entries(row: Resource) -> list[Object]:
+def _entries(catalog: ResourceCatalog, row: Resource) -> list[Object]:
     entry: Object = {
         "name": row.plural,
-        "singularName": row.kind.lower(),
+        "singularName": row.singular,
         "namespaced": row.namespaced,
         "kind": row.kind,
-        "verbs": row.verbs,
+        "verbs": _verbs(row),
     }
     entry |= _other_names(row)
     if "list" in row.verbs:
-        entry["storageVersionHash"] = _storage_version_hash(row)
-    return [entry, *(_subresource_entry(row, name) for name in sorted(row.subresources))]
+        entry["storageVersionHash"] = _storage_version_hash(catalog, row)
+    return [entry, *(_subresource_entry(row, name) for name in _subresources(row))]
+
+
+def _verbs(row: Resource) -> tuple[str, ...]:
+    return row.verbs if row.custom is None else row.custom.discovery_verbs
+
+
+def _subresources(row: Resource) -> Sequence[str]:
+    # Upstream sorts those of its own kinds.
+    return sorted(row.subresources) if row.custom is None else row.subresources
+
+
+def _response_kind(row: Resource) -> Object:
+    """An empty group and version mean those of the enclosing document; upstream gives those of custom resources."""
+    if row.custom is None:
+        return {"group": "", "version": "", "kind": row.kind}
+    return {"group": row.group, "version": row.version, "kind": row.kind}
 
 
 def _other_names(row: Resource) -> Object:
@@ -138,18 +154,22 @@ def _subresource_entry(row: Resource, name: str) -> Object:
     return entry | {"kind": what.kind or row.kind, "verbs": what.verbs}
 
 
-def _storage_version_hash(row: Resource) -> str:
+def _storage_version_hash(catalog: ResourceCatalog, row: Resource) -> str:
     """Tells clients in which version objects are stored: the same as upstream's."""
-    stored = (find("", "v1", row.stored_as) if row.stored_as else None) or row
-    name = f"{stored.group}/{stored.version}/{stored.kind}"
+    stored = (catalog.find("", "v1", row.stored_as) if row.stored_as else None) or row
+    version = stored.version if stored.custom is None else stored.custom.storage_version
+    name = f"{stored.group}/{version}/{stored.kind}"
     return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
 
 
-@cache
-def aggregated(*, core: bool) -> DiscoveryDocument:
+def aggregated(catalog: ResourceCatalog, *, core: bool) -> DiscoveryDocument:
     """Aggregated discovery: the core group (for /api), or all others (for /apis)."""
+    return catalog.kept(("aggregated", core), lambda: _aggregated(catalog, core=core))
+
+
+def _aggregated(catalog: ResourceCatalog, *, core: bool) -> DiscoveryDocument:
     versions: dict[str, list[str]] = {}
-    for group, version in group_versions():
+    for group, version in catalog.group_versions:
         if bool(group) != core:
             versions.setdefault(group, []).append(version)
     body = encode(
@@ -160,7 +180,7 @@ def aggregated(*, core: bool) -> DiscoveryDocument:
             "items": [
                 {
                     "metadata": {"name": group} if group else {},
-                    "versions": [_aggregated_version(group, version) for version in found],
+                    "versions": [_aggregated_version(catalog, group, version) for version in found],
                 }
                 for group, found in versions.items()
             ],
@@ -169,30 +189,33 @@ def aggregated(*, core: bool) -> DiscoveryDocument:
     return DiscoveryDocument(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
 
 
-def _aggregated_version(group: str, version: str) -> Object:
-    resources = [_aggregated_resource(row) for row in _rows(group, version)]
+def _aggregated_version(catalog: ResourceCatalog, group: str, version: str) -> Object:
+    resources = [_aggregated_resource(row) for row in _rows(catalog, group, version)]
     return {"version": version, "resources": resources, "freshness": "Current"}
 
 
 def _aggregated_resource(row: Resource) -> Object:
     entry: Object = {
         "resource": row.plural,
-        # An empty group and version mean those of the enclosing document.
-        "responseKind": {"group": "", "version": "", "kind": row.kind},
+        "responseKind": _response_kind(row),
         "scope": "Namespaced" if row.namespaced else "Cluster",
-        "singularResource": row.kind.lower(),
-        "verbs": row.verbs,
+        "singularResource": row.singular,
+        "verbs": _verbs(row),
     }
     entry |= _other_names(row)
     if row.subresources:
-        entry["subresources"] = [_aggregated_subresource(row, name) for name in sorted(row.subresources)]
+        entry["subresources"] = [_aggregated_subresource(row, name) for name in _subresources(row)]
     return entry
 
 
 def _aggregated_subresource(row: Resource, name: str) -> Object:
     what = _SUBRESOURCES[name]
-    kind = {"group": what.group, "version": what.version, "kind": what.kind or row.kind}
-    return {"subresource": name, "responseKind": kind, "verbs": what.verbs}
+    kind = {"group": what.group, "version": what.version, "kind": what.kind}
+    return {
+        "subresource": name,
+        "responseKind": kind if what.kind else _response_kind(row),
+        "verbs": what.verbs,
+    }
 
 
 @cache

@@ -25,7 +25,6 @@ from podlife.apiserver.namespace import delete_namespace
 from podlife.apiserver.registry import Registry, RequestScope, create, delete, get, patch, update, watch
 from podlife.apiserver.registry.request_body import with_json
 from podlife.apiserver.registry.worker_threads import offload
-from podlife.apiserver.resource_table import find
 from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError, StoreLostError
 from podlife.apiserver.subresources import bind, evict, get_scale, patch_scale, update_scale
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
@@ -80,7 +79,7 @@ class ApiHandler:
         audit = None if self.auditor is None else AuditContext(self.auditor, request)
         verb = resource = ""
         try:
-            info = request_info.parse(request.path)
+            info = request_info.parse(request.path, self.registry.catalog)
             attributes = _attributes(request, info)
             if info is not None:
                 verb, resource = attributes.verb, attributes.resource
@@ -121,10 +120,10 @@ class ApiHandler:
         if info is not None or not non_resource_urls.is_public(request.path):
             self._authorize(user, attributes, audit)
         if info is None:
-            return non_resource_urls.answer(request, self.registry.store, self.metrics)
+            return await non_resource_urls.answer(request, self.registry, self.metrics)
         resource = info.resource
         if resource is None:
-            raise _not_offered(info) or non_resource_urls.not_found()
+            raise _not_offered(info) or self._no_subresource(info) or non_resource_urls.not_found()
         request = await with_json(request)
         if audit is not None:
             audit.read(request)
@@ -138,13 +137,25 @@ class ApiHandler:
             info.name,
             info.subresource,
         )
+        if resource.custom is not None:
+            if resource.custom.refusal:
+                raise ApiError(f"Internal error occurred: {resource.custom.refusal}")
+            scope.warnings.extend(filter(None, [resource.custom.warning]))
         return await self._run(scope)
+
+    def _no_subresource(self, info: request_info.RequestInfo) -> ApiError | None:
+        """As upstream says of a custom resource."""
+        resource = self.registry.catalog.find(info.group, info.version, info.plural)
+        if resource is None or resource.custom is None or not info.subresource:
+            return None
+        details = {"name": info.name, "group": info.group, "kind": info.plural}
+        return NotFoundError(f'{resource.key} "{info.name}" not found', details=details)
 
     def identify(self, request: Request) -> UserInfo:
         """Return the user that sends the request; raises UnauthorizedError. Called before the body has been read."""
         if self.auditor is None:
             return self.authenticator.authenticate(request)
-        attributes = _attributes(request, request_info.parse(request.path))
+        attributes = _attributes(request, request_info.parse(request.path, self.registry.catalog))
         return self.auditor.identified(request, attributes, self.authenticator.authenticate)
 
     def _identify(self, request: Request, attributes: Attributes, audit: AuditContext | None) -> UserInfo:
@@ -173,7 +184,7 @@ class ApiHandler:
         if not subresource and verb not in resource.verbs:
             raise not_allowed()
         if resource.key == "bindings" or subresource == "binding":
-            pods = find("", "v1", "pods")
+            pods = self.registry.catalog.find("", "v1", "pods")
             assert pods is not None
             scope.resource = pods
             subresource = "binding"

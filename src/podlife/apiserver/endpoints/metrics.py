@@ -9,17 +9,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from time import perf_counter
 
-from podlife.apiserver.resource_table import RESOURCES, STORED
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.storage import DISK_FULL, Store
 
 _DURATION = "apiserver_request_duration_seconds"
+_MOST_LABELS = 10_000
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class ApiServerMetrics:
     """Requests by verb, resource and code, and the time until their response began."""
 
-    def __init__(self) -> None:
+    def __init__(self, catalog: ResourceCatalog) -> None:
+        self._catalog = catalog
         self.in_flight = 0
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._durations: dict[str, list[int]] = {}
@@ -34,8 +36,9 @@ class ApiServerMetrics:
     def end(self, started: float, verb: str, resource: str, code: int) -> None:
         elapsed = perf_counter() - started
         self.in_flight -= 1
-        # Unknown paths must not become labels: their number is unbounded.
-        self._requests[verb, resource if resource in _KNOWN else "", code] += 1
+        # Unknown paths must not become labels: their number is unbounded. So is that of definitions over time.
+        is_known = resource in self._catalog.plurals and len(self._requests) < _MOST_LABELS
+        self._requests[verb, resource if is_known else "", code] += 1
         counts = self._durations.get(verb)
         if counts is None:
             counts = self._durations[verb] = [0] * (len(_BUCKETS) + 1)
@@ -55,7 +58,7 @@ class ApiServerMetrics:
             lines += self._histogram(verb)
         lines += _gauge("apiserver_current_inflight_requests", "Requests being worked on.", self.in_flight)
         lines += _described("apiserver_storage_objects", "gauge", "Objects stored, by resource.")
-        stored = sorted({resource.storage_key for resource in STORED})
+        stored = sorted({resource.storage_key for resource in self._catalog.stored})
         lines += [f'apiserver_storage_objects{{resource="{key}"}} {store.count(key)}' for key in stored]
         lines += _gauge("podlife_storage_revision", "The last committed revision.", store.revision)
         text = "Damaged rows found when the store was opened, which are not served."
@@ -86,6 +89,3 @@ def _described(name: str, kind: str, text: str) -> list[str]:
 
 def _gauge(name: str, text: str, value: int) -> list[str]:
     return [*_described(name, "gauge", text), f"{name} {value}"]
-
-
-_KNOWN = frozenset(resource.plural for resource in RESOURCES)

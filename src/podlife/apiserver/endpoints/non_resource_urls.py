@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object, encode
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.endpoints import discovery, openapi
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
-from podlife.apiserver.resource_table import group_versions
+from podlife.apiserver.registry import Registry
 from podlife.apiserver.storage import Store
 from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Request, Response
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
-_GROUPS = [f"/apis/{group}" for group, _ in group_versions() if group]
-_VERSIONS = [f"/apis/{group}/{version}" for group, version in group_versions() if group]
-_OTHERS = ["/metrics", "/openapi/v2", "/openapi/v3", "/version"]
-_PATHS = sorted(["/api", "/api/v1", "/apis", *_GROUPS, *_VERSIONS, *_HEALTH, *_OTHERS])
+_FIXED = ("/api", "/api/v1", "/apis", *_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version")
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 
@@ -23,23 +21,34 @@ def is_public(path: str) -> bool:
     return path.rstrip("/") in _HEALTH
 
 
-def answer(request: Request, store: Store, metrics: ApiServerMetrics) -> Response:
+async def answer(request: Request, registry: Registry, metrics: ApiServerMetrics) -> Response:
     path = request.path.rstrip("/") or "/"
     if request.method not in ("GET", "HEAD"):
         raise not_allowed()
     if path.startswith("/openapi/"):
-        return openapi.answer(request)
+        return await openapi.answer(request, registry.catalog)
     if path.startswith("/api"):
-        return _discovery(request, path)
+        return _discovery(request, path, registry.catalog)
     match path:
         case "/":
-            return Response(body=encode({"paths": _PATHS}))
+            return Response(body=encode({"paths": _paths(registry.catalog)}))
         case "/version":
             return Response(body=encode(discovery.version_info()))
         case "/metrics":
-            return Response(body=metrics.render(store), content_type=_METRICS_TYPE)
+            return Response(body=metrics.render(registry.store), content_type=_METRICS_TYPE)
         case _:
-            return _health(request, path, store)
+            return _health(request, path, registry.store)
+
+
+def _paths(catalog: ResourceCatalog) -> list[str]:
+    groups = [(group, version) for group, version in catalog.group_versions if group]
+    return sorted(
+        {
+            *_FIXED,
+            *(f"/apis/{group}" for group, _ in groups),
+            *(f"/apis/{group}/{name}" for group, name in groups),
+        }
+    )
 
 
 def _health(request: Request, path: str, store: Store) -> Response:
@@ -59,33 +68,33 @@ def _health(request: Request, path: str, store: Store) -> Response:
     return Response(status, body.encode(), content_type="text/plain; charset=utf-8")
 
 
-def _discovery(request: Request, path: str) -> Response:
+def _discovery(request: Request, path: str, catalog: ResourceCatalog) -> Response:
     accept = request.headers.get("Accept", "")
     if path in ("/api", "/apis") and discovery.is_aggregated(accept):
-        document = discovery.aggregated(core=path == "/api")
+        document = discovery.aggregated(catalog, core=path == "/api")
         headers = {"ETag": document.etag, "Vary": "Accept"}
         if request.headers.get("If-None-Match") == document.etag:
             return Response(304, b"", discovery.AGGREGATED_CONTENT_TYPE, headers)
         return Response(200, document.body, discovery.AGGREGATED_CONTENT_TYPE, headers)
-    body = _legacy_discovery(request, path)
+    body = _legacy_discovery(request, path, catalog)
     if body is None:
         raise not_found()
     return Response(body=encode(body))
 
 
-def _legacy_discovery(request: Request, path: str) -> Object | None:
+def _legacy_discovery(request: Request, path: str, catalog: ResourceCatalog) -> Object | None:
     parts = path.split("/")[1:]
     match parts:
         case ["api"]:
-            return discovery.api_versions(request.headers.get("Host", ""))
+            return discovery.api_versions(catalog, request.headers.get("Host", ""))
         case ["apis"]:
-            return discovery.api_group_list()
+            return discovery.api_group_list(catalog)
         case ["api", version]:
-            return discovery.api_resource_list("", version)
+            return discovery.api_resource_list(catalog, "", version)
         case ["apis", group]:
-            return discovery.api_group(group)
+            return discovery.api_group(catalog, group)
         case ["apis", group, version]:
-            return discovery.api_resource_list(group, version)
+            return discovery.api_resource_list(catalog, group, version)
         case _:
             return None
 

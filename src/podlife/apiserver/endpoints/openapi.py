@@ -1,8 +1,9 @@
 """OpenAPI documents, with which clients explain and validate objects.
 
-They are kube-apiserver's, reduced to the served resources (`podlife.api.schema.openapi_documents`). Each is compressed
-at its first request, kept in memory, and sent compressed to clients that accept gzip. They are JSON; version 2 is also
-available as protobuf, with which kubectl validates a `kind: List` on the client side. Any other media type gets 406.
+They are kube-apiserver's, reduced to the served resources (`podlife.api.schema.openapi_documents`), and those of custom
+resources (`apiextensions.openapi`). Each is compressed at its first request, kept in memory, and sent compressed to
+clients that accept gzip. They are JSON; version 2 is also available as protobuf, with which kubectl validates a
+`kind: List` on the client side. Any other media type gets 406.
 
 The protobuf message contains the definitions, which is what clients read; paths are in the JSON only. Field numbers are
 those of gnostic's OpenAPIv2.proto. Other parts of a schema become extensions or are left out: `enum` and `default` are
@@ -12,6 +13,7 @@ checked by the server.
 from __future__ import annotations
 
 import gzip
+import hashlib
 from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import cache
@@ -19,6 +21,10 @@ from typing import Any
 
 from podlife.api.codec import decode_object, encode
 from podlife.api.schema import openapi_documents
+from podlife.apiserver.apiextensions import openapi as custom_resources
+from podlife.apiserver.catalog import ResourceCatalog
+from podlife.apiserver.registry.worker_threads import run_in_thread
+from podlife.apiserver.resource import Resource
 from podlife.errors import NotFoundError
 from podlife.wire import Request, Response
 
@@ -42,7 +48,7 @@ _NAME, _VALUE, _ONLY = 1, 2, 1
 _YAML = 2
 
 
-def answer(request: Request) -> Response:
+async def answer(request: Request, catalog: ResourceCatalog) -> Response:
     """Answer a GET below /openapi. Raises NotFoundError for an unknown document."""
     path = request.path.removeprefix(_PREFIX).rstrip("/")
     headers = {name.lower(): value for name, value in request.headers.items()}
@@ -51,8 +57,8 @@ def answer(request: Request) -> Response:
     if not is_protobuf and accept and not _takes(accept, ("*/*", "application/*", "application/json")):
         return Response(406, headers={"Vary": "Accept"})
     if path == _INDEX:
-        return Response(body=_index(), headers={"Vary": "Accept"})
-    content_hash = openapi_documents.hashes().get(path)
+        return Response(body=catalog.kept("openapi", lambda: _index(catalog)), headers={"Vary": "Accept"})
+    content_hash = _hashes(catalog).get(path)
     if content_hash is None:
         raise NotFoundError("the server could not find the requested resource")
     asked_hash = request.query.get("hash")
@@ -67,34 +73,75 @@ def answer(request: Request) -> Response:
     if headers.get("if-none-match") == tag:
         return Response(304, headers=known)
     if is_protobuf:
-        return replace(_sent(_protobuf(), headers, known), content_type=_PROTOBUF)
-    return _sent(_compressed(path), headers, known)
+        compressed = await _compressed(catalog, f"{path} as protobuf")
+        return replace(_sent(compressed, headers, known), content_type=_PROTOBUF)
+    return _sent(await _compressed(catalog, path), headers, known)
 
 
 def _takes(accept: str, types: Container[str]) -> bool:
     return any(offer.partition(";")[0].strip() in types for offer in accept.split(","))
 
 
-@cache
-def _index() -> bytes:
+def _custom(catalog: ResourceCatalog) -> dict[str, list[Resource]]:
+    """Rows of custom resources, by the document that they are in."""
+    found: dict[str, list[Resource]] = {}
+    for row in catalog.rows:
+        if row.custom is not None:
+            found.setdefault(custom_resources.path_of(row), []).append(row)
+    return found
+
+
+def _hashes(catalog: ResourceCatalog) -> dict[str, str]:
+    return catalog.kept("openapi hashes", lambda: _new_hashes(catalog))
+
+
+def _new_hashes(catalog: ResourceCatalog) -> dict[str, str]:
+    built_in = openapi_documents.hashes()
+    custom = {path: custom_resources.hash_of(rows) for path, rows in _custom(catalog).items()}
+    if custom:
+        # The one document of version 2 has everything.
+        everything = "".join([built_in["v2"], *custom.values()])
+        custom["v2"] = hashlib.sha512(everything.encode()).hexdigest().upper()
+    return {**custom, **built_in, **({"v2": custom["v2"]} if custom else {})}
+
+
+def _index(catalog: ResourceCatalog) -> bytes:
     paths = {
         path.removeprefix("v3/"): {"serverRelativeURL": f"{_PREFIX}{path}?hash={content_hash}"}
-        for path, content_hash in openapi_documents.hashes().items()
+        for path, content_hash in sorted(_hashes(catalog).items())
         if path.startswith("v3/")
     }
     return encode({"paths": paths})
 
 
+async def _compressed(catalog: ResourceCatalog, path: str) -> bytes:
+    """A document, compressed. Those with custom resources are made in a thread, again after each change of them."""
+    rows = _custom(catalog)
+    name, _, is_protobuf = path.partition(" ")
+    if not rows or (name != "v2" and name in openapi_documents.hashes()):
+        return _built_in(path)
+    # Not of the catalog, should it change meanwhile.
+    documents = catalog.documents
+    if path not in documents:
+        documents[path] = await run_in_thread(lambda: _made(name, rows, is_protobuf=bool(is_protobuf)))
+    compressed: bytes = documents[path]
+    return compressed
+
+
+def _made(name: str, rows: dict[str, list[Resource]], *, is_protobuf: bool) -> bytes:
+    if name == "v2":
+        body = custom_resources.document_v2(row for group in rows.values() for row in group)
+    else:
+        body = custom_resources.document_v3(rows[name])
+    return gzip.compress(_write_document(decode_object(body)) if is_protobuf else body, _GZIP_LEVEL, mtime=0)
+
+
 @cache
-def _compressed(path: str) -> bytes:
+def _built_in(path: str) -> bytes:
     """Only called for existing paths, so the cache is bounded by the number of documents."""
-    return gzip.compress(openapi_documents.document(path) or b"", _GZIP_LEVEL, mtime=0)
-
-
-@cache
-def _protobuf() -> bytes:
-    written = _write_document(decode_object(openapi_documents.document("v2") or b"{}"))
-    return gzip.compress(written, _GZIP_LEVEL, mtime=0)
+    name, _, is_protobuf = path.partition(" ")
+    body = openapi_documents.document(name) or b"{}"
+    return gzip.compress(_write_document(decode_object(body)) if is_protobuf else body, _GZIP_LEVEL, mtime=0)
 
 
 def _sent(body: bytes, headers: Mapping[str, str], known: dict[str, str]) -> Response:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import find
 from podlife.wire import Request
 
 
@@ -22,20 +22,20 @@ class RequestInfo:
     resource: Resource | None
 
 
-def parse(path: str) -> RequestInfo | None:
+def parse(path: str, catalog: ResourceCatalog) -> RequestInfo | None:
     """Parse a resource path; returns None for everything else (discovery, health and so on)."""
     parts = path.split("/")[1:]
     if parts and parts[-1] == "":
         parts.pop()
     if parts[:2] == ["api", "v1"]:
-        return _resource_info("", "v1", parts[2:])
+        return _resource_info(catalog, "", "v1", parts[2:])
     # A path under /apis needs a group: the core group is under /api.
     if parts[:1] == ["apis"] and len(parts) > 2 and parts[1]:
-        return _resource_info(parts[1], parts[2], parts[3:])
+        return _resource_info(catalog, parts[1], parts[2], parts[3:])
     return None
 
 
-def _resource_info(group: str, version: str, rest: list[str]) -> RequestInfo | None:
+def _resource_info(catalog: ResourceCatalog, group: str, version: str, rest: list[str]) -> RequestInfo | None:
     namespace = ""
     if not all(rest):
         return None
@@ -49,7 +49,7 @@ def _resource_info(group: str, version: str, rest: list[str]) -> RequestInfo | N
     if not 1 <= len(rest) <= 3:
         return None
     plural, name, subresource = (*rest, "", "")[:3]
-    resource = find(group, version, plural)
+    resource = catalog.find(group, version, plural)
     if resource is not None and not _fits(resource, namespace, name, subresource):
         resource = None
     return RequestInfo(group, version, plural, namespace, name, subresource, resource)

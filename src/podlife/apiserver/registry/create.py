@@ -48,7 +48,7 @@ async def create_object(scope: RequestScope, obj: Object, *, dry_run: bool) -> b
     asked_for = meta.get("name", "")
     # Read here, not in the thread: some clocks belong to the event loop.
     now = scope.registry.clock.now()
-    if not is_large(scope.request.body):
+    if not is_large(scope.request.body) and not scope.strategy.is_costly:
         _make_ready(scope, obj, asked_for, now)
     else:
         await run_in_thread(lambda: _make_ready(scope, obj, asked_for, now))
@@ -78,6 +78,7 @@ def _make_ready(scope: RequestScope, obj: Object, asked_for: str, now: datetime)
     if strategy.has_generation:
         obj["metadata"]["generation"] = 1
     check_created(scope, obj)
+    strategy.canonicalize(obj)
     scope.warnings.extend(strategy.warnings(obj))
 
 

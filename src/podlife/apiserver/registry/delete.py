@@ -7,6 +7,7 @@ import asyncio
 from podlife.api import schema, status
 from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.admission import Operation
+from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.graceful_deletion import (
     DeleteOptions,
@@ -20,10 +21,13 @@ from podlife.apiserver.registry.request_body import bad_request, decode_body, un
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
 from podlife.apiserver.registry.worker_threads import offload
+from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Delete, Key, Put, Record, StoreError
 from podlife.errors import ApiError
 from podlife.wire import Request, Response
 
+# As upstream: nothing is orphaned, and no orphan finalizer has to be removed.
+_IN_BACKGROUND = DeleteOptions(propagation="Background")
 # Objects of a collection deleted concurrently: enough to share commits.
 _COLLECTION_WIDTH = 64
 
@@ -82,6 +86,7 @@ async def delete_record(scope: RequestScope, record: Record, options: DeleteOpti
     obj, old = decode_object(record.value), decode_object(record.value)
     resource = scope.resource
     scope.registry.admission.admit(scope.admission(Operation.DELETE, name=record.key.name, old=old))
+    resource.strategy.prepare_delete(obj, scope.registry.clock.now())
     outcome = before_delete(
         obj, options, resource.strategy, scope.registry.clock.now(), kind=resource.kind, group=resource.group
     )
@@ -90,6 +95,15 @@ async def delete_record(scope: RequestScope, record: Record, options: DeleteOpti
     if not options.is_dry_run and not is_marked_already:
         await _write(scope.registry, record, obj, outcome)
     return obj, outcome in (DeleteOutcome.REMOVED, DeleteOutcome.MARKED_AND_REMOVED)
+
+
+async def delete_in_background(registry: Registry, resource: Resource, key: Key, user: UserInfo) -> None:
+    """Delete an object, if it is still there, and leave its dependents to the garbage collector. For controllers."""
+    request = Request("DELETE", "")
+    scope = RequestScope(registry, request, user, resource, "delete", key.namespace, key.name)
+    async with registry.store.locked(key):
+        if (record := registry.store.get(key)) is not None:
+            await delete_record(scope, record, _IN_BACKGROUND)
 
 
 async def _write(registry: Registry, record: Record, obj: Object, outcome: DeleteOutcome) -> None:

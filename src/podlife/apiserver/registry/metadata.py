@@ -54,7 +54,8 @@ def check_created(scope: RequestScope, obj: Object) -> None:
     """Raise 422 if the object may not be created."""
     strategy = scope.strategy
     meta = obj["metadata"]
-    errors = validate_metadata(meta, scope.resource.namespaced, strategy.validate_name)
+    qualified = strategy.qualified_finalizers
+    errors = validate_metadata(meta, scope.resource.namespaced, strategy.validate_name, qualified=qualified)
     _refuse(scope, meta.get("name", ""), errors + strategy.validate(obj))
 
 
@@ -76,8 +77,9 @@ def carry_over(new: Object, old: Object) -> None:
 def check_updated(scope: RequestScope, new: Object, old: Object, *, status: bool = False) -> None:
     """Raise 422 if the change is not allowed."""
     strategy = scope.strategy
-    errors = validate_metadata(new["metadata"], scope.resource.namespaced, _any_name)
-    errors += validate_metadata_update(new["metadata"], old["metadata"])
+    qualified = strategy.qualified_finalizers
+    errors = validate_metadata(new["metadata"], scope.resource.namespaced, _any_name, qualified=qualified)
+    errors += validate_metadata_update(new["metadata"], old["metadata"], qualified=qualified)
     errors += errors  # upstream validates twice, generically and by kind, and reports both results
     if status:
         errors += strategy.validate_status_update(new, old)

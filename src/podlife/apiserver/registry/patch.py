@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,10 @@ from podlife.apiserver.registry import response
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import (
     bad_request,
+    check_custom_kind,
     check_name,
     check_size,
+    check_type,
     media_type,
     unsupported_media_type,
     why_not_convertible,
@@ -46,7 +49,10 @@ async def patch(scope: RequestScope) -> Response:
     change = await offload(lambda: Patch.from_request(scope), scope.request.body)
 
     def transform(stored: Object) -> Object:
-        obj = resource.from_stored(stored) if resource.from_stored is not None else stored
+        # What is checked by a structural schema is changed in place, and a patch shares what it does not change.
+        obj = stored if resource.custom is None else deepcopy(stored)
+        if resource.custom is None and resource.from_stored is not None:
+            obj = resource.from_stored(stored)
         obj = change.apply(scope, with_type(resource, obj))
         return resource.to_stored(obj) if resource.to_stored is not None else obj
 
@@ -74,6 +80,8 @@ class Patch:
                 code=415,
                 reason="UnsupportedMediaType",
             )
+        if scope.resource.custom is not None and format_ not in (_JSON, _MERGE):
+            raise unsupported_media_type((_JSON, _MERGE, _APPLY[0]))
         if format_ not in (_JSON, _MERGE, _STRATEGIC):
             raise unsupported_media_type((_JSON, _MERGE, _STRATEGIC))
         if "force" in scope.request.query:
@@ -96,7 +104,7 @@ class Patch:
         """
         kind, api_version = obj["kind"], obj["apiVersion"]
         try:
-            result = self._applied(obj, kind, api_version)
+            result = self._applied(scope, obj, kind, api_version)
             self._check_shape(scope, result, kind, api_version)
         except RecursionError:
             # The patch alone was shallow enough to be read, but operations can nest what it adds.
@@ -106,7 +114,7 @@ class Patch:
         check_name(scope, name)
         return result
 
-    def _applied(self, obj: Object, kind: str, api_version: str) -> Object:
+    def _applied(self, scope: RequestScope, obj: Object, kind: str, api_version: str) -> Object:
         match self.format:
             case "application/json-patch+json":
                 result = json_patch(obj, self.body)
@@ -116,6 +124,8 @@ class Patch:
                 result = strategic_merge_patch(obj, self.body, api_version, kind)
         if not isinstance(result, dict):
             raise self._unreadable(result, f"expected an object, not {type(result).__name__}")
+        if scope.resource.custom is not None and kind == scope.resource.kind:
+            check_custom_kind(scope.resource, result.get("kind"), scope.name)
         given = result.get("kind") or kind, result.get("apiVersion") or api_version
         if given != (kind, api_version):
             raise self._unreadable(
@@ -128,7 +138,7 @@ class Patch:
         directive = scope.request.query.get("fieldValidation") or "Warn"
         shown = dict(result) if directive == "Strict" else result
         try:
-            unknown = schema.check(api_version, kind, result)
+            unknown = check_type(scope.resource, api_version, kind, result)
         except schema.DecodeError as error:
             raise self._unreadable(result, str(error)) from None
         if directive == "Ignore":

@@ -12,13 +12,19 @@ from typing import Any
 
 from podlife.api import protobuf, schema
 from podlife.api.codec import MOST_VALUES, Object, decode_object, has_too_many_values
+from podlife.api.excerpt import excerpt
+from podlife.api.field_errors import bad_value, invalid
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.worker_threads import run_in_thread
+from podlife.apiserver.resource import Resource
 from podlife.errors import ApiError
 from podlife.wire import Request
 
 _JSON = "application/json"
 _YAML = "application/yaml"
+# Of a body that is shown in a message.
+_SUMMARY = 30
+_LONGEST_BODY_SHOWN = 8 * 1024
 _LONG_YAML_BYTES = 8 * 1024
 # The same limit as for a request body.
 _MOST_BYTES = 3 * 1024 * 1024
@@ -115,12 +121,40 @@ def read_typed(scope: RequestScope, kind: str, api_version: str, *, also: tuple[
             f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
             f"json parse error: {error} ({_summary(scope.request.body)})"
         ) from None
+    if scope.resource.custom is not None and kind == scope.resource.kind:
+        _check_custom_type(scope, obj)
     given_kind, given_version = obj.get("kind") or kind, obj.get("apiVersion") or api_version
     if (given_kind, given_version) != (kind, api_version) and given_version not in also:
         raise bad_request(_not_that(given_kind, given_version, kind, api_version))
     obj["kind"], obj["apiVersion"] = kind, api_version
     check_shape(scope, obj, kind, api_version, raw=scope.request.body)
     return obj
+
+
+def _check_custom_type(scope: RequestScope, obj: Object) -> None:
+    """A custom resource says what it is; nothing else tells the versions of its kind apart."""
+    resource = scope.resource
+    if not obj.get("kind"):
+        text = scope.request.body.decode()
+        cut = f"{text[:_SUMMARY]} ..." if len(text) > _SUMMARY else text
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {resource.kind}): "
+            f"Object 'Kind' is missing in '{excerpt(text, _LONGEST_BODY_SHOWN)}' ({cut})"
+        )
+    if (given := obj.get("apiVersion") or "") != resource.api_version:
+        raise bad_request(
+            f"the API version in the data ({given}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    metadata = obj.get("metadata")
+    check_custom_kind(resource, obj["kind"], metadata.get("name") if isinstance(metadata, dict) else "")
+
+
+def check_custom_kind(resource: Resource, kind: Any, name: Any) -> None:
+    """Raise 422 if a custom resource has another kind than its definition says."""
+    if kind != resource.kind:
+        errors = [bad_value("kind", kind, f"must be {resource.kind}")]
+        raise invalid(str(kind), resource.group, str(name or ""), errors)
 
 
 def _summary(data: bytes) -> str:
@@ -152,6 +186,13 @@ def unregistered(kind: str, api_version: str) -> str:
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
+def check_type(resource: Resource, api_version: str, kind: str, obj: Object) -> list[str]:
+    """`schema.check`, or that of the resource if the object is one of its own."""
+    if resource.check is not None and (kind, api_version) == (resource.kind, resource.api_version):
+        return resource.check(obj)
+    return schema.check(api_version, kind, obj)
+
+
 def check_shape(scope: RequestScope, obj: Any, kind: str, api_version: str, *, raw: bytes = b"") -> None:
     """Bring the object into the shape of its type, or raise 400; `fieldValidation` decides about unknown fields."""
     directive = scope.request.query.get("fieldValidation") or "Warn"
@@ -160,7 +201,7 @@ def check_shape(scope: RequestScope, obj: Any, kind: str, api_version: str, *, r
     try:
         # Duplicates are counted in the decoded body, before the check makes it canonical.
         complaints = schema.duplicate_fields(raw, obj) if is_json else []
-        complaints += schema.check(api_version, kind, obj)
+        complaints += check_type(scope.resource, api_version, kind, obj)
     except schema.DecodeError as error:
         raise bad_request(f"{prefix}{error}") from None
     if not complaints or directive == "Ignore":

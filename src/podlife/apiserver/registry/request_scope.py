@@ -10,6 +10,7 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, invalid, not_supported, too_long
 from podlife.apiserver.admission import AdmissionChain, AdmissionRequest, Operation
 from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Key, Record, Store
 from podlife.apiserver.strategies.strategy import Strategy
@@ -27,6 +28,7 @@ class Registry:
     admission: AdmissionChain
     # Source of UIDs and generated names; a seeded one makes tests deterministic.
     chance: random.Random = field(default_factory=random.SystemRandom)
+    catalog: ResourceCatalog = field(default_factory=ResourceCatalog)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ an object is not decoded.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 
 import msgspec
 
@@ -53,7 +53,9 @@ def convert_list(
     Raises ApiError with 406 if the metadata of one object was requested.
     """
     if to.kind == "PartialObjectMetadata":
-        raise _mismatch(f"you requested {to.kind}, but the requested object is a list (*{resource.kind}List)")
+        raise _mismatch(
+            f"you requested {to.kind}, but the requested object is a list (*{resource.list_kind})"
+        )
     if to.kind == "PartialObjectMetadataList":
         items = [_partial(value, to) for value in values]
         # kube-apiserver sends null for none, and clients expect it.
@@ -114,7 +116,7 @@ def _row_object(obj: Object, value: bytes, to: Representation) -> Object | msgsp
     return {"kind": "PartialObjectMetadata", "apiVersion": to.api_version, "metadata": obj["metadata"]}
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _column_definitions(columns: tuple[Column, ...]) -> msgspec.Raw:
     # In upstream's order.
     fields = ("name", "type", "format", "description", "priority")

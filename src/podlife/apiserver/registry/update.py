@@ -13,7 +13,7 @@ from podlife.apiserver.registry import response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
-from podlife.apiserver.registry.object_codec import encode_stored, encoder
+from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
 from podlife.apiserver.registry.request_body import (
     bad_request,
     check_bytes,
@@ -72,7 +72,7 @@ async def apply_change(
     `may_grow` says that the result can be large though neither the object nor the request is. The caller holds the
     lock of the key.
     """
-    if may_grow or is_large(scope.request.body, record.value):
+    if may_grow or scope.strategy.is_costly or is_large(scope.request.body, record.value):
         new, old = await run_in_thread(lambda: _bounded_change(scope, record, transform))
     else:
         new, old = _changed(scope, record, transform)
@@ -94,7 +94,7 @@ def _bounded_change(scope: RequestScope, record: Record, transform: Transform) -
 
 def _changed(scope: RequestScope, record: Record, transform: Transform) -> tuple[Object, Object]:
     """The object after and before the change, by all rules."""
-    old = decode_object(record.value)
+    old = decode_stored(scope.resource, record.value)
     new = transform(old)
     _check_version(scope, new["metadata"], record)
     adopt_namespace(scope, new["metadata"])
@@ -132,9 +132,10 @@ def _prepare(scope: RequestScope, new: Object, old: Object) -> None:
         strategy.prepare_status_update(new, old)
     else:
         strategy.prepare_update(new, old)
-        if strategy.has_generation and new.get("spec") != old.get("spec"):
+        if strategy.has_generation and strategy.has_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     check_updated(scope, new, old, status=is_status)
+    strategy.canonicalize(new)
     if not is_status:
         scope.warnings.extend(strategy.warnings(new))
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from podlife.api import status
 from podlife.api.codec import decode_object
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.get import expired, reach
 from podlife.apiserver.registry.list_options import ListOptions
@@ -20,6 +21,7 @@ from podlife.apiserver.registry.object_codec import encode_stored
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.response import WatchEncoder
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
+from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Batch, CompactedError, Event, EventType, StoreError, Subscription
 from podlife.wire import Response
 
@@ -73,8 +75,22 @@ async def _stream(
             yield b"".join(chunk)
         async for data in _follow(subscription, options, selection, encoding, max(since, revision)):
             yield data
+            if not is_current(scope.registry.catalog, scope.resource):
+                return
     finally:
         subscription.close()
+
+
+def is_current(catalog: ResourceCatalog, resource: Resource) -> bool:
+    """Whether the resource is still served, and by the same schema. Built-in ones always are."""
+    if resource.custom is None:
+        return True
+    found = catalog.find(resource.group, resource.version, resource.plural)
+    return (
+        found is not None
+        and found.custom is not None
+        and found.custom.generation == resource.custom.generation
+    )
 
 
 async def _follow(
@@ -87,7 +103,9 @@ async def _follow(
     loop = asyncio.get_running_loop()
     lifetime = options.timeout_seconds or _DEFAULT_SECONDS * (1 + random.random())  # noqa: S311 - no secret
     end = loop.time() + lifetime
-    bookmark_at = loop.time() + _BOOKMARK_SECONDS if options.bookmarks else end
+    # A watch of a custom resource wakes up to see whether that is still served.
+    is_woken = options.bookmarks or selection.resource.custom is not None
+    bookmark_at = loop.time() + _BOOKMARK_SECONDS if is_woken else end
     while True:
         try:
             async with asyncio.timeout_at(min(end, bookmark_at)):
@@ -97,7 +115,7 @@ async def _follow(
                 return
             # Sent even without changes: it shows the client that the connection is alive.
             bookmark_at = loop.time() + _BOOKMARK_SECONDS
-            yield encoding.bookmark(max(since, subscription.revision))
+            yield encoding.bookmark(max(since, subscription.revision)) if options.bookmarks else b""
             continue
         except CompactedError as error:
             yield encoding.error(status.failure(expired(error)))

@@ -6,6 +6,10 @@ strategy holds no state, so they can be shared.
 
 from __future__ import annotations
 
+from podlife.apiserver.strategies.apiextensions.definitions import (
+    CustomResourceDefinitionStrategy,
+    check_definition,
+)
 from podlife.apiserver.strategies.apps.daemonsets import DaemonSetStrategy
 from podlife.apiserver.strategies.apps.replicasets import (
     DeploymentStrategy,
@@ -45,6 +49,7 @@ __all__ = [
     "CONFIG_MAPS",
     "CONTROLLER_REVISIONS",
     "CRON_JOBS",
+    "CUSTOM_RESOURCE_DEFINITIONS",
     "DAEMON_SETS",
     "DEPLOYMENTS",
     "ENDPOINTS",
@@ -69,6 +74,7 @@ __all__ = [
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
     "assign_cluster_ip",
+    "check_definition",
     "needs_cluster_ip",
 ]
 
@@ -96,4 +102,5 @@ CONTROLLER_REVISIONS = ControllerRevisionStrategy()
 JOBS = JobStrategy()
 CRON_JOBS = CronJobStrategy()
 LEASES = LeaseStrategy()
+CUSTOM_RESOURCE_DEFINITIONS = CustomResourceDefinitionStrategy()
 POD_DISRUPTION_BUDGETS = PodDisruptionBudgetStrategy()

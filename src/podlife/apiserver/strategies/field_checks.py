@@ -110,6 +110,16 @@ def show_times(status: Object, *fields: str) -> None:
             condition.setdefault(field, None)
 
 
+def value_at(obj: Object, path: str) -> Any:
+    """The value at a path in dot notation; None if there is none."""
+    found: Any = obj
+    for name in path.removeprefix(".").split("."):
+        if not isinstance(found, dict) or name not in found:
+            return None
+        found = found[name]
+    return found
+
+
 def describe_difference(old: Any, new: Any, path: str = "") -> str:
     """One line per changed value, `path: old -> new`, cut after a screenful."""
     lines: list[str] = []

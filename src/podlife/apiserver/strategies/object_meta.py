@@ -40,7 +40,9 @@ def default_metadata(meta: Object) -> None:
             del meta[field]
 
 
-def validate_metadata(meta: Object, namespaced: bool, name_check: NameCheck) -> list[FieldError]:
+def validate_metadata(
+    meta: Object, namespaced: bool, name_check: NameCheck, *, qualified: bool = True
+) -> list[FieldError]:
     """Validate the metadata of a new object, whose name has been generated already."""
     errors: list[FieldError] = []
     if prefix := meta.get("generateName"):
@@ -52,7 +54,7 @@ def validate_metadata(meta: Object, namespaced: bool, name_check: NameCheck) -> 
     errors += _validate_namespace(meta.get("namespace", ""), namespaced)
     errors += non_negative("metadata.generation", meta.get("generation"))
     errors += _validate_maps_and_owners(meta)
-    return errors + _validate_finalizers(meta.get("finalizers") or ())
+    return errors + _validate_finalizers(meta.get("finalizers") or (), qualified=qualified)
 
 
 def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
@@ -107,13 +109,13 @@ def _validate_owner(owner: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _validate_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
+def _validate_finalizers(finalizers: Sequence[str], *, qualified: bool) -> list[FieldError]:
     path = "metadata.finalizers"
     errors = [bad_value(path, name, text) for name in finalizers for text in check_label_key(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(bad_value(path, list(finalizers), detail))
-    return errors + _validate_unqualified(finalizers)
+    return errors + (_validate_unqualified(finalizers) if qualified else [])
 
 
 def _validate_unqualified(finalizers: Sequence[str]) -> list[FieldError]:
@@ -129,7 +131,7 @@ def check_qualified(finalizer: str) -> list[str]:
     return ["name is neither a standard finalizer name nor is it fully qualified"]
 
 
-def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
+def validate_metadata_update(new: Object, old: Object, *, qualified: bool = True) -> list[FieldError]:
     """Validate an update of metadata, after the registry has restored what no client can change."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp") is not None:
@@ -141,7 +143,7 @@ def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
     for field, absent in _IMMUTABLE_FIELDS:
         errors += immutable(f"metadata.{field}", new.get(field, absent), old.get(field, absent))
     errors += _validate_maps_and_owners(new)
-    return errors + _validate_unqualified(new.get("finalizers") or ())
+    return errors + (_validate_unqualified(new.get("finalizers") or ()) if qualified else [])
 
 
 def _validate_no_new_finalizers(new: Object, old: Object) -> list[FieldError]:

@@ -10,6 +10,8 @@ update is: `default`, admission, `prepare_update`, generic metadata checks, `val
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError
 from podlife.api.names import check_dns_subdomain
@@ -41,6 +43,10 @@ class Strategy:
     returns_deleted_object = False
     # Without a propagation policy the dependents are orphaned (ReplicationController and Job).
     orphans_by_default = False
+    # A finalizer without a domain is an error.
+    qualified_finalizers = True
+    # Even a small object takes long to check: a worker thread does it.
+    is_costly = False
     # Warning for a delete without a propagation policy.
     deletion_warning = ""
 
@@ -63,6 +69,16 @@ class Strategy:
         """Reset fields an update may not change."""
         if self.has_status:
             keep_field(new, old, "status")
+
+    def has_changed(self, new: Object, old: Object) -> bool:
+        """Whether the update increments metadata.generation."""
+        return bool(new.get("spec") != old.get("spec"))
+
+    def canonicalize(self, obj: Object) -> None:
+        """Last change of a valid object before it is stored."""
+
+    def prepare_delete(self, obj: Object, now: datetime) -> None:
+        """Change an object that is to be deleted, such as by a finalizer."""
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         """Validate a change. Called in addition to `validate`, which looks at `new` alone."""

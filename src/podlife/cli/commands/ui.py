@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podlife.cli.archive_options import ArchiveOptions
+from podlife.cli.commands.explain.app import AuditLogOption
 from podlife.cli.commands.gc.options import PolicyOptions
 from podlife.cli.connection import ConnectionOptions, load_connection
 from podlife.cli.namespaces import OneNamespaceOption, checked_namespace
@@ -49,6 +52,7 @@ def ui(
     archive: ArchiveOptions,
     connection: ConnectionOptions,
     namespace: OneNamespaceOption = None,
+    audit_log: AuditLogOption = None,
     v: VerbosityOption = 0,
 ) -> None:
     """Serve a page that shows the pods and nodes of a cluster over time: what happened, what will, and why. Read-only
@@ -56,6 +60,7 @@ def ui(
     from podlife.daemons import event_loop, ui
     from podlife.daemons.logs import set_up_logs
 
+    _check_bind(page.bind)
     if page.record is not None and page.replay is not None:
         raise typer.BadParameter("--record and --replay exclude each other")
     settings = ui.UiSettings(
@@ -69,7 +74,7 @@ def ui(
         allows_actions=page.allow_actions,
     )
     if page.replay is None:
-        settings = _of_cluster(settings, policy, archive, connection)
+        settings = _of_cluster(settings, policy, archive, connection, audit_log)
     set_up_logs(v)
     event_loop.run(
         ui.run(
@@ -80,9 +85,22 @@ def ui(
     )
 
 
+def _check_bind(address: str) -> None:
+    try:
+        ipaddress.ip_address(address or "::")
+    except ValueError:
+        if address != "localhost":
+            raise typer.BadParameter(f"invalid --bind address {address!r}: expected an IP address") from None
+
+
 def _of_cluster(
-    settings: UiSettings, policy: PolicyOptions, archive: ArchiveOptions, connection: ConnectionOptions
+    settings: UiSettings,
+    policy: PolicyOptions,
+    archive: ArchiveOptions,
+    connection: ConnectionOptions,
+    audit_log: str | None,
 ) -> UiSettings:
+    from podlife.cli.commands.explain.audit import find_own_log
     from podlife.cli.commands.explain.show import kubectl_flags
     from podlife.clock import SystemClock
     from podlife.daemons.gc import PodArchive
@@ -92,14 +110,18 @@ def _of_cluster(
     step = None
     if archiving is not None and settings.allows_actions:
         step = PodArchive(archiving.open(SystemClock()), archiving.logs).step
+    found = load_connection(connection)
+    if audit_log is not None and not os.access(audit_log, os.R_OK):
+        raise typer.BadParameter(f"cannot read the audit log {audit_log}: no such file, or permission denied")
     return replace(
         settings,
-        connection=load_connection(connection),
+        connection=found,
         cluster=ClusterSettings(
             collector,
             None if archiving is None else archiving.target,
             step,
             settings.namespace,
+            find_own_log(found) if audit_log is None else audit_log,
             kubectl_flags(connection),
         ),
         policy_name="" if policy.policy is None else str(policy.policy),

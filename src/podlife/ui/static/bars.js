@@ -4,9 +4,9 @@ import { MARKS, badConditions, fullName, isMissed, nextAt, predictionText } from
 import { colours, fit, paintState } from "./paint.js";
 
 /**
- * The place of a row: `x(t)` in pixels, `y` its top, `at` the time that counts as now.
- * @typedef {{x: (t: number) => number, width: number, nowX: number, at: number, now: number, y: number, text: number, bar: number, barHeight: number}} Place
- * @typedef {{x: number, y: number, w: number, h: number, uid: string, lines: string[]}} Hit what can be pointed at
+ * The place of a row: `x(t)` in pixels, `y` its top, `at` the time that counts as now, `started` when the server began to watch.
+ * @typedef {{x: (t: number) => number, width: number, nowX: number, at: number, now: number, started: number, y: number, text: number, bar: number, barHeight: number}} Place
+ * @typedef {{x: number, y: number, w: number, h: number, uid: string, key: string, lines: string[]}} Hit what can be pointed at
  */
 
 const NEAR = 9;
@@ -34,7 +34,11 @@ function paintBar(ctx, place, life) {
     const [x0, x1] = [Math.max(0, x(start)), Math.min(x(Math.min(stop, at)), width)];
     // A little over the next one: no seam between two states.
     const overlap = stop < at ? 0.6 : 0;
-    if (start <= at && x1 > 0 && x0 < width) paintState(ctx, state, x0, top, Math.max(x1 - x0 + overlap, 1.5), height);
+    if (start <= at && x1 > 0 && x0 < width) {
+      const seen = Math.max(x0, Math.min(x(place.started), x1));
+      if (seen > x0) paintConcluded(ctx, state, x0, top, seen - x0, height);
+      if (seen < x1 || seen === x0) paintState(ctx, state, seen, top, Math.max(x1 - seen + overlap, 1.5), height);
+    }
     // After the time that is looked at: what came of it, as a thin line.
     if (stop > at && at < place.now) {
       const [g0, g1] = [Math.max(x(Math.max(start, at)), 0), Math.min(x(Math.min(stop, place.now)), width)];
@@ -72,12 +76,13 @@ function paintMarks(ctx, place, life, hits, limit, isSecond) {
   const { bar, barHeight } = place;
   const middle = bar + barHeight / 2;
   paintKept(ctx, place, life, hits);
-  for (const { x, top, marks } of clusters(life.marks, place).reverse()) {
+  const found = clusters(life.marks, place).map((each) => ({ ...each, words: each.marks.map((mark) => wordOf(mark, life, isSecond)).filter(Boolean) }));
+  for (const { x, top, marks } of found) {
     const [glyph, rank] = MARKS[top[1]] || ["·", 0];
     paintGlyph(ctx, x, middle, glyph, rank, barHeight);
-    hits.push({ x: x - 7, y: bar - 2, w: 14, h: barHeight + 4, uid: life.uid, lines: markLines(life, marks) });
-    const label = [...new Set(marks.map((mark) => wordOf(mark, life, isSecond)))].filter(Boolean).join(" · ");
-    if (!label) continue;
+    hits.push({ x: x - 7, y: bar - 2, w: 14, h: barHeight + 4, uid: life.uid, key: `${life.uid} ${marks[0][0]}`, lines: markLines(life, marks) });
+  }
+  for (const { x, rank, label } of labelsOf(found).reverse()) {
     const w = ctx.measureText(label).width;
     const left = Math.min(x - 4, limit - w);
     if (left < 0 || x - left > w + 8) continue;
@@ -86,6 +91,28 @@ function paintMarks(ctx, place, life, hits, limit, isSecond) {
     limit = left - 8;
   }
   return limit;
+}
+
+/** What is written above the marks: a word that repeats is written once, at its first mark, with how often. */
+function labelsOf(found) {
+  const labels = [];
+  for (const { x, top, words } of found) {
+    if (!words.length) continue;
+    const word = [...new Set(words)].join(" · ");
+    const last = labels.at(-1);
+    if (last?.word === word) last.count += words.length;
+    else labels.push({ x, word, count: words.length, rank: importance(top), isOne: new Set(words).size === 1 });
+  }
+  return labels.map((each) => ({ ...each, label: each.isOne && each.count > 1 ? `${each.word} ×${each.count}` : each.word }));
+}
+
+/** What was not observed but concluded: lighter, with an edge. */
+export function paintConcluded(ctx, state, x, y, w, height) {
+  ctx.globalAlpha = 0.38;
+  paintState(ctx, state, x, y, w, height);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = ctx.strokeStyle = colours.muted;
+  for (let dot = Math.ceil(x / 6) * 6; dot < x + w; dot += 6) ctx.fillRect(dot, y + height - 1, Math.min(3, x + w - dot), 1);
 }
 
 /** Predictions that came true, where they did. */
@@ -98,9 +125,11 @@ function paintKept(ctx, place, life, hits) {
     ctx.strokeStyle = colours.accent;
     paintDiamond(ctx, x, middle, false);
     const lines = [fullName(life), `${clockTime(each.until)}  as predicted: ${each.who} ${each.what}`];
-    hits.push({ x: x - 7, y: place.bar - 2, w: 14, h: place.barHeight + 4, uid: life.uid, lines });
+    hits.push({ x: x - 7, y: place.bar - 2, w: 14, h: place.barHeight + 4, uid: life.uid, key: keyOf(life, each), lines });
   }
 }
+
+const keyOf = (life, each) => `${life.uid} ${each.since} ${each.who} ${each.what}`;
 
 function wordOf(mark, life, isSecond) {
   const kind = mark[1];
@@ -153,7 +182,7 @@ function paintFuture(ctx, place, life, hits) {
   if (note) {
     ctx.fillStyle = isPresent && life.stuck ? colours.danger : colours.muted;
     ctx.fillText(fit(ctx, note, width - nowX - 14), nowX + 8, place.text);
-    hits.push({ x: nowX, y: place.y, w: width - nowX, h: 16, uid: life.uid, lines: [fullName(life), ...wrap(note)] });
+    hits.push({ x: nowX, y: place.y, w: width - nowX, h: 16, uid: life.uid, key: `${life.uid} note`, lines: [fullName(life), ...wrap(note)] });
   }
   paintPredictions(ctx, place, life, next, hits);
 }
@@ -162,6 +191,10 @@ function paintPredictions(ctx, place, life, next, hits) {
   const { x, nowX, width, at, bar, barHeight } = place;
   const middle = bar + barHeight / 2;
   let free = nowX + 8;
+  // What is due after the right edge: the first stands right of now if nothing else does, the others are counted at the edge.
+  const beyond = next.filter((each, i) => i > 0 && (each.at === null || x(each.at) >= width));
+  const more = beyond.length ? `+${beyond.length} later` : "";
+  const edge = more ? width - ctx.measureText(more).width - 6 : width;
   next.forEach((each, i) => {
     const missed = isMissed(each, at);
     const px = each.at === null ? null : x(each.at);
@@ -177,24 +210,42 @@ function paintPredictions(ctx, place, life, next, hits) {
       ctx.setLineDash([]);
       if (px < width) paintDiamond(ctx, px, middle, missed);
     }
-    const lines = [fullName(life), predictionText(each, at), ...(each.at === null ? [] : [clockTime(each.at)])];
+    const hit = { y: bar - 2, h: barHeight + 4, uid: life.uid, key: keyOf(life, each), lines: predictionLines(life, each, at) };
     const isShown = px !== null && px > nowX - 6 && px < width;
-    if (px !== null && px < width && px > 0) hits.push({ x: px - 7, y: bar - 2, w: 14, h: barHeight + 4, uid: life.uid, lines });
-    // Beside its diamond where there is room until the next one, otherwise right of now if it is the first.
-    const start = Math.max(isShown ? px + 9 : free, free);
-    const following = next[i + 1]?.at;
-    const end = following && x(following) > start ? Math.min(x(following) - 10, width) : width;
+    if (px !== null && px < width && px > 0) hits.push({ ...hit, x: px - 7, w: 14 });
+    if (i > 0 && !isShown) return;
     const words = isShown ? predictionText(each, at).replace(/^in /, "") : predictionText(each, at);
-    const text = fit(ctx, words, end - start - 4);
-    if (!text || (i > 0 && !isShown)) return;
+    const { start, text } = spot(ctx, words, free, isShown ? px : null, x(next[i + 1]?.at ?? Infinity), edge);
+    if (!text) return;
     const w = ctx.measureText(text).width;
     ctx.fillStyle = colours.surface;
     ctx.fillRect(start - 2, middle - 7, w + 4, 14);
     ctx.fillStyle = missed ? colours.danger : colours.text;
     ctx.fillText(text, start, middle + 4);
-    hits.push({ x: start, y: bar - 2, w, h: barHeight + 4, uid: life.uid, lines });
-    free = start + w + 10;
+    hits.push({ ...hit, x: start, w });
+    free = Math.max(start + w + 10, isShown ? px + 9 : 0, free);
   });
+  const later = beyond.map((each) => predictionText(each, at));
+  if (more && edge >= free) {
+    ctx.fillStyle = colours.muted;
+    ctx.fillText(more, edge + 4, middle + 4);
+    hits.push({ x: edge, y: bar - 2, w: width - edge, h: barHeight + 4, uid: life.uid, key: `${life.uid} later`, lines: [fullName(life), ...later] });
+  } else if (more) {
+    // Without room for a word, what is last tells of it.
+    hits.at(-1)?.lines.push(...later);
+  }
+}
+
+const predictionLines = (life, each, at) => [fullName(life), predictionText(each, at), ...(each.at === null ? [] : [clockTime(each.at)])];
+
+/** Where the words of a prediction stand: right of its diamond until the next one, left of it where there is more room, as near the edge. */
+function spot(ctx, words, free, px, following, edge) {
+  const start = px === null ? free : Math.max(px + 9, free);
+  const room = (following > start ? Math.min(following - 10, edge) : edge) - start - 4;
+  const w = ctx.measureText(words).width;
+  if (px === null || w <= room || px - 9 - free <= room) return { start, text: fit(ctx, words, room) };
+  const text = fit(ctx, words, px - 9 - free);
+  return { start: px - 9 - ctx.measureText(text).width, text };
 }
 
 function paintDiamond(ctx, x, y, missed) {
@@ -221,12 +272,15 @@ function wrap(text) {
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600].map((s) => s * 1000);
 
-/** The axis above the lanes: round local times, and now. */
-export function paintAxis(ctx, place, span, height, isFollowing) {
+// More than fit on any screen, whatever the span.
+const MOST_TICKS = 100;
+
+/** The axis above the lanes: round local times, and `end`, which names the end of what is known while it is followed. */
+export function paintAxis(ctx, place, span, height, end) {
   const step = STEPS.find((each) => (each / span) * place.width >= 76) || 43200000;
   const shift = new Date(place.at).getTimezoneOffset() * 60000;
   const [t0, t1] = [place.at - (place.nowX / place.width) * span, place.at + (1 - place.nowX / place.width) * span];
-  const label = isFollowing ? `now ${clockTime(place.at)}` : clockTime(place.at);
+  const label = `${end} ${clockTime(place.at)}`.trim();
   ctx.font = `600 11px ${ctx.font.slice(ctx.font.indexOf("px") + 3)}`;
   const w = ctx.measureText(label).width + 12;
   const left = Math.min(place.nowX - w / 2, place.width - w);
@@ -239,8 +293,8 @@ export function paintAxis(ctx, place, span, height, isFollowing) {
   ctx.fillText(label, left + 6, 15.5);
   ctx.font = font;
   const ticks = [];
-  for (let t = Math.ceil((t0 - shift) / step) * step + shift; t < place.at; t += step) ticks.push(t);
-  for (let t = place.at + step; t < t1; t += step) ticks.push(t);
+  for (let t = Math.ceil((t0 - shift) / step) * step + shift; t < place.at && ticks.length < MOST_TICKS; t += step) ticks.push(t);
+  for (let t = place.at + step; t < t1 && ticks.length < 2 * MOST_TICKS; t += step) ticks.push(t);
   for (const t of ticks) {
     const x = place.x(t);
     ctx.fillStyle = colours.line;

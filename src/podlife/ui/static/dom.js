@@ -46,6 +46,29 @@ export function clockTime(ms, withSeconds = true) {
   return `${pad(date.getHours())}:${pad(date.getMinutes())}${withSeconds ? `:${pad(date.getSeconds())}` : ""}`;
 }
 
+/** The zone of all times on the page, as people write it: `CET`, `GMT+1`. */
+export const zone = (ms) => ZONE.formatToParts(ms).find((part) => part.type === "timeZoneName")?.value || "local time";
+const ZONE = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" });
+
+const UTC = /\b(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d:\d\d)(?:\.\d+)?Z(?!\w)/g;
+
+/** `explain` writes times into its sentences in UTC; on the page they are local, as all others. */
+export function localTimes(text) {
+  if (!text.includes("Z")) return text;
+  return text.replace(UTC, (whole, day, time) => {
+    const ms = Date.parse(`${day || new Date().toISOString().slice(0, 10)}T${time}Z`);
+    if (Number.isNaN(ms)) return whole;
+    // Near now the day goes without saying.
+    return !day || Math.abs(Date.now() - ms) < 12 * 3600000 ? clockTime(ms) : dateTime(ms);
+  });
+}
+
+/** A response's JSON with local times in its sentences; what is copied or parsed stays as it is. */
+export async function sentences(response) {
+  const isKept = (key) => ["command", "at", "since"].includes(key);
+  return JSON.parse(await response.text(), (key, value) => (typeof value === "string" && !isKept(key) ? localTimes(value) : value));
+}
+
 /** Date and time, for what may be days ago. */
 export function dateTime(ms) {
   const date = new Date(ms);
@@ -69,9 +92,22 @@ export function announce(text) {
   byId("announcer").textContent = text;
 }
 
-/** A response as JSON or text; a failure becomes an Error with the server's one line. */
+const UNREACHABLE = /dial tcp|connection refused|no route to host|i\/o timeout|cannot connect|connection reset|TLS handshake|unreachable/i;
+
+/** One sentence for a person; what a connection or a proxy said is kept behind it. */
+function sentenceOf(status, message) {
+  if (status === 502 || status === 504 || UNREACHABLE.test(message)) {
+    return /10250|containerLogs|kubelet/.test(message) ? "The agent of its node does not respond, so this cannot be read now."
+      : "The API server does not respond, so this cannot be read now.";
+  }
+  return message ? `${message[0].toUpperCase()}${message.slice(1)}` : `The server answered with HTTP ${status}`;
+}
+
+/** A response as JSON or text; a failure becomes an Error with the server's one line, its `status` and what was said as `detail`. */
 export async function request(path, options = {}) {
-  const response = await fetch(path, { credentials: "same-origin", ...options });
+  const response = await fetch(path, { credentials: "same-origin", ...options }).catch((error) => {
+    throw error.name === "AbortError" ? error : Object.assign(new Error("The server of this page does not respond."), { detail: error.message });
+  });
   if (!response.ok) {
     const body = await response.text();
     let message = body.slice(0, 300) || response.statusText;
@@ -80,7 +116,13 @@ export async function request(path, options = {}) {
     } catch {
       // A proxy's answer is not JSON: its text is shown.
     }
-    throw new Error(`${message} (HTTP ${response.status})`);
+    throw Object.assign(new Error(sentenceOf(response.status, message)), { status: response.status, detail: message });
   }
   return response;
+}
+
+/** A failure in a sentence, and what was said behind it. */
+export function failure(error) {
+  const detail = error.detail && error.detail.toLowerCase() !== error.message.toLowerCase() ? error.detail : "";
+  return [h("p", { class: "failure", role: "alert" }, error.message), detail && h("details", {}, h("summary", {}, "Details"), h("p", { class: "quiet" }, detail))].filter(Boolean);
 }

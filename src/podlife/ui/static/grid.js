@@ -1,6 +1,7 @@
 // The grid: every node is a block, every pod a cell, for thousands of them. A click zooms into the lanes of the node.
 //
-// The keyboard moves a cell: left and right between pods, up and down between nodes. A line below tells what the cell is.
+// The arrow keys move between nodes as they lie on the page; with Shift, left and right move between the pods of one. A line below tells what
+// is there.
 import { byId, plural, setText } from "./dom.js";
 import { describe, existsAt, fullName, stateAt } from "./life.js";
 import { colours, fit, paintCell, paintState, prepare } from "./paint.js";
@@ -31,10 +32,13 @@ export class Grid {
     this.scroller.addEventListener("blur", () => this.draw());
   }
 
-  rebuild(force) {
+  rebuild() {
     const { store, view } = this;
-    const key = `${store.structure}|${view.query}|${this.root.clientWidth}x${this.scroller.clientHeight}`;
-    if (!force && performance.now() - this.builtAt < (key === this.built ? 1000 : REBUILD_MS)) return;
+    const key = `${store.structure}|${view.query}|${view.at}|${this.root.clientWidth}x${this.scroller.clientHeight}`;
+    const age = performance.now() - this.builtAt;
+    const isOther = key !== this.built;
+    this.isStale = isOther && age < REBUILD_MS;
+    if (age < (isOther ? REBUILD_MS : 1000)) return;
     this.built = key;
     this.builtAt = performance.now();
     const at = view.at ?? store.now();
@@ -51,6 +55,11 @@ export class Grid {
     for (const each of this.blocks) each.pods.sort((a, b) => (a.sort < b.sort ? -1 : 1));
     this.current.block = Math.min(this.current.block, Math.max(0, this.blocks.length - 1));
     this.arrange();
+  }
+
+  clear() {
+    this.blocks = [];
+    this.builtAt = -Infinity;
   }
 
   /** The largest cells with which everything fits on the page, or the smallest ones and scrolling. */
@@ -78,7 +87,7 @@ export class Grid {
   }
 
   draw() {
-    this.rebuild(false);
+    this.rebuild();
     const { store, view, cell } = this;
     const at = view.at ?? store.now();
     const [width, height, top] = [this.root.clientWidth, this.scroller.clientHeight, this.scroller.scrollTop];
@@ -105,7 +114,7 @@ export class Grid {
     ctx.globalAlpha = node && stateAt(node, at) === "ready" ? 0.5 : 1;
     paintState(ctx, node ? stateAt(node, at) : "pending", block.x, y + this.head - 5, width - 1, 3);
     ctx.globalAlpha = 1;
-    ctx.fillStyle = node?.stuck ? colours.danger : colours.muted;
+    ctx.fillStyle = node?.stuck && this.view.at === null ? colours.danger : colours.muted;
     if (this.head > 5) ctx.fillText(fit(ctx, block.name || "no node", width), block.x, y + 9);
     if (this.isCurrent(this.blocks.indexOf(block), -1)) this.frame(ctx, block.x - 3, y - 3, width + 6, block.h + 2, colours.accent, 2);
   }
@@ -154,11 +163,12 @@ export class Grid {
     const block = this.blocks[current.block];
     if (!block) return;
     const last = this.blocks.length - 1;
-    if (event.key === "ArrowRight") current.cell = Math.min(current.cell + 1, block.pods.length - 1);
-    else if (event.key === "ArrowLeft") current.cell = Math.max(current.cell - 1, -1);
-    else if (event.key === "ArrowDown") Object.assign(current, { block: Math.min(current.block + 1, last), cell: -1 });
-    else if (event.key === "ArrowUp") Object.assign(current, { block: Math.max(current.block - 1, 0), cell: -1 });
-    else if (event.key !== "Enter") return;
+    const side = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const line = { ArrowDown: this.perRow, ArrowUp: -this.perRow }[event.key];
+    const target = { Home: 0, End: last }[event.key] ?? current.block + (side ?? line);
+    if (event.shiftKey && side) current.cell = Math.max(-1, Math.min(current.cell + side, block.pods.length - 1));
+    else if (this.blocks[target]) Object.assign(current, { block: target, cell: -1 });
+    else if (!side && !line && event.key !== "Enter") return;
     event.preventDefault();
     if (event.key === "Enter") return this.zoomTo(block.name, block.pods[current.cell]?.uid || "");
     const shown = this.blocks[current.block];

@@ -4,7 +4,7 @@
 // drawn on the row, Enter opens it.
 import { paintAxis, paintRow } from "./bars.js";
 import { announce, byId, h, plural, setAttribute, setText } from "./dom.js";
-import { describe, momentText, stateAt, stateWord } from "./life.js";
+import { describe, momentText, restartsAt, stateAt, stateWord } from "./life.js";
 import { colours, prepare } from "./paint.js";
 import { buildRows } from "./rows.js";
 
@@ -29,13 +29,14 @@ export class Lanes {
     this.elements = new Map();
     this.hits = new Map();
     this.current = "";
-    this.step = -1;
+    // What was stepped to: its key, and its time should it not be drawn any more.
+    this.step = null;
     this.builtAt = -Infinity;
     this.built = "";
     this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
     this.list.addEventListener("keydown", (event) => this.onKey(event));
     this.list.addEventListener("focusin", (event) => {
-      if (this.current !== event.target.dataset.key) this.step = -1;
+      if (this.current !== event.target.dataset.key) this.step = null;
       this.current = event.target.dataset.key;
     });
     this.scroller.addEventListener("pointermove", (event) => this.onPoint(event));
@@ -64,22 +65,23 @@ export class Lanes {
     return this.view.span / this.layout().plot;
   }
 
-  rebuild(force) {
+  rebuild() {
     const { store, view } = this;
     const at = view.at ?? store.now();
-    const key = `${store.structure}|${view.group}|${view.query}|${view.span}`;
+    const key = `${store.structure}|${view.group}|${view.query}|${view.span}|${view.at}`;
     const age = performance.now() - this.builtAt;
     // Time alone moves ended lives out of the window, and changes of state in and out of a search.
-    if (!force && age < (key === this.built ? 2000 : REBUILD_MS)) return;
+    const isOther = key !== this.built;
+    this.isStale = isOther && age < REBUILD_MS;
+    if (age < (isOther ? REBUILD_MS : 2000)) return;
     this.built = key;
     this.builtAt = performance.now();
-    const window = { from: at - view.span * (1 - FUTURE), at, until: view.at === null ? at : at + view.span * FUTURE };
-    this.rows = buildRows(store.lives.values(), { group: view.group, matches: view.matches, ...window });
+    this.rows = buildRows(store.lives.values(), { group: view.group, matches: view.matches, from: at - view.span * (1 - FUTURE), at });
     this.indexes = new Map(this.rows.map((row, i) => [row.key, i]));
   }
 
   draw() {
-    this.rebuild(false);
+    this.rebuild();
     const size = this.layout();
     const [width, height] = [this.root.clientWidth, this.scroller.clientHeight];
     this.list.style.height = `${this.rows.length * size.row}px`;
@@ -109,7 +111,8 @@ export class Lanes {
     for (const i of shown.reverse()) {
       const row = this.rows[i];
       let element = this.elements.get(row.key);
-      if (!element) this.elements.set(row.key, (element = this.createLabel(row, below)));
+      if (!element) this.elements.set(row.key, (element = this.createLabel(row)));
+      this.place(element, below);
       below = element;
       element.style.transform = `translateY(${i * size.row}px)`;
       element.style.height = `${size.row}px`;
@@ -120,14 +123,20 @@ export class Lanes {
     }
   }
 
-  createLabel(row, below) {
+  /** A row that moved to another group takes the focus along. */
+  place(element, below) {
+    if (element.parentNode && element.nextSibling === below) return;
+    const focused = element.contains(document.activeElement) ? document.activeElement : null;
+    this.list.insertBefore(element, below);
+    focused?.focus({ preventScroll: true });
+  }
+
+  createLabel(row) {
     const name = h("span", { class: "name" });
     const note = h("span", { class: "note" });
     const inner = row.type === "group" ? h("span", { class: "label group" }, name, note)
       : h("button", { class: `label ${row.type}`, type: "button", "data-key": row.key, onclick: () => this.open(row.key) }, name, note);
-    const element = h("div", { role: "listitem", class: `row ${row.type}` }, inner);
-    this.list.insertBefore(element, below);
-    return element;
+    return h("div", { role: "listitem", class: `row ${row.type}` }, inner);
   }
 
   updateLabel(element, row, at) {
@@ -140,9 +149,10 @@ export class Lanes {
       return;
     }
     const isPresent = this.view.at === null;
+    const restarts = row.type === "pod" ? restartsAt(life, at) : 0;
     const state = life.to !== null && life.to <= at ? "gone" : stateWord(life, stateAt(life, at));
     const facts = [row.type === "node" ? plural(row.count, "pod") : "", isPresent && life.to === null ? life.stage || state : state,
-      row.type === "pod" && isPresent ? life.ready : "", life.restarts ? `↻${life.restarts}` : "", row.lives.length > 1 ? `life ${row.lives.length}` : ""];
+      row.type === "pod" && isPresent ? life.ready : "", restarts ? `↻${restarts}` : "", row.lives.length > 1 ? `life ${row.lives.length}` : ""];
     setText(note, (row.type === "node" && this.view.group !== "node" ? facts.slice(1) : facts).filter(Boolean).join(" · "));
     setAttribute(inner, "aria-label", describe(life, at, isPresent) + (row.lives.length > 1 ? `, life ${row.lives.length} under this name` : ""));
     setAttribute(inner, "tabindex", row.key === this.current ? "0" : "-1");
@@ -166,11 +176,11 @@ export class Lanes {
     const nowX = size.plot * (1 - FUTURE);
     const scale = size.plot / view.span;
     const x = (t) => nowX + (t - at) * scale;
-    const place = { x, width: size.plot, nowX, at, now, y: 0, text: 0, bar: 0, barHeight: size.barHeight };
+    const place = { x, width: size.plot, nowX, at, now, started: store.hello?.started ?? 0, y: 0, text: 0, bar: 0, barHeight: size.barHeight };
     ctx.translate(size.label, 0);
     this.geometry = { ...place, label: size.label, row: size.row };
     this.drawBands(ctx, first, last, size, height);
-    paintAxis(ctx, place, view.span, height + AXIS, view.at === null);
+    paintAxis(ctx, place, view.span, height + AXIS, view.at !== null ? "" : store.isReplay ? "end of the recording" : "now");
     ctx.beginPath();
     ctx.rect(0, AXIS, size.plot, height);
     ctx.clip();
@@ -219,7 +229,7 @@ export class Lanes {
     const row = this.rows[i];
     if (!row) return;
     this.current = row.key;
-    this.step = -1;
+    this.step = null;
     this.tooltip.hide();
     const size = this.layout().row;
     const [top, height] = [i * size, this.scroller.clientHeight];
@@ -237,19 +247,24 @@ export class Lanes {
       Home: [0, 1], End: [this.rows.length - 1, -1],
     };
     if (moves[event.key]) this.focusRow(...moves[event.key]);
-    else if (event.key === "ArrowRight") this.stepTo(this.step + 1);
-    else if (event.key === "ArrowLeft") this.stepTo(this.step - 1);
+    else if (event.key === "ArrowRight") this.stepBy(1);
+    else if (event.key === "ArrowLeft") this.stepBy(-1);
     else return;
     event.preventDefault();
   }
 
-  /** Show what is drawn on the current row, one thing after the other, as if it was pointed at. */
-  stepTo(step) {
+  /** Show what is drawn on the current row, one thing after the other, as if it was pointed at: at first the oldest, or going left what was before now. */
+  stepBy(direction) {
     const seen = new Set();
-    const hits = (this.hits.get(this.current) || []).filter((hit) => !seen.has(hit.lines.join()) && seen.add(hit.lines.join())).sort((a, b) => a.x - b.x);
+    const hits = (this.hits.get(this.current) || []).filter((hit) => !seen.has(hit.key) && seen.add(hit.key)).sort((a, b) => a.x - b.x);
     if (!hits.length) return;
-    this.step = Math.max(0, Math.min(step, hits.length - 1));
-    const hit = hits[this.step];
+    const middle = (hit) => hit.x + hit.w / 2;
+    const { nowX, at, width, x } = this.geometry;
+    const found = hits.findIndex((hit) => hit.key === this.step?.key);
+    const before = hits.filter((hit) => middle(hit) < (this.step ? x(this.step.t) : nowX)).length;
+    const next = found >= 0 ? found + direction : direction < 0 ? before - 1 : this.step ? before : 0;
+    const hit = hits[Math.max(0, Math.min(next, hits.length - 1))];
+    this.step = { key: hit.key, t: at + (middle(hit) - nowX) * (this.view.span / width) };
     const box = this.canvas.getBoundingClientRect();
     this.tooltip.show(hit.lines, box.left + this.geometry.label + hit.x + hit.w / 2, box.top + hit.y + hit.h);
     announce(hit.lines.slice(1).join(". "));

@@ -7,7 +7,7 @@
  *   next: Prediction[], stage: string, waits: string, stuck: string, ready?: string, restarts?: number, deleted?: number|null,
  *   grace?: number|null, taints?: string[], conditions?: Record<string, string>, cordoned?: boolean, sort?: string}} Life
  */
-import { clockTime, duration, relative } from "./dom.js";
+import { clockTime, duration, plural, relative } from "./dom.js";
 
 /** A table without the properties that every object has: a word of the cluster or of a user may be `constructor`. */
 export const table = (entries) => Object.assign(Object.create(null), entries);
@@ -29,12 +29,15 @@ export const MARKS = table({
 
 export const existsAt = (life, t) => life.from <= t && (life.to === null || t < life.to);
 
-/** The state at a time, or "" before the first one is known. */
+/** The state at a time, or "" before its creation. */
 export function stateAt(life, t) {
   const segs = life.segs;
   for (let i = segs.length - 1; i >= 0; i--) if (segs[i][0] <= t) return segs[i][1];
-  return segs.length ? segs[0][1] : "";
+  return segs.length && life.from <= t ? segs[0][1] : "";
 }
+
+/** Restarts until a time: those of now, less those that were seen later. */
+export const restartsAt = (life, t) => Math.max(0, (life.restarts || 0) - life.marks.filter((mark) => mark[1] === "restarted" && mark[0] > t).length);
 
 export const stateWord = (life, state) => (life.kind === "node" ? NODE_STATES : POD_STATES)[state] || state || "not seen yet";
 
@@ -63,8 +66,9 @@ export function describe(life, t, isPresent) {
   if (life.kind === "pod") {
     if (life.node) parts.push(`on ${life.node}`);
     if (isPresent && life.ready) parts.push(`containers ready ${life.ready}`);
-    if (isPresent && life.restarts) parts.push(`${life.restarts} restarts`);
-  } else {
+    const restarts = restartsAt(life, t);
+    if (restarts) parts.push(plural(restarts, "restart"));
+  } else if (isPresent) {
     if (life.cordoned) parts.push("cordoned");
     if (life.taints?.length) parts.push(`taints ${life.taints.join(", ")}`);
     const bad = badConditions(life);

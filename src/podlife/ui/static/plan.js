@@ -1,9 +1,10 @@
 // The collector's plan: what goes now and later and why, and what guards hold back. A sweep is offered when the server allows actions.
-import { announce, byId, clockTime, h, plural, relative, request } from "./dom.js";
+import { announce, byId, clockTime, failure, h, plural, relative, request, sentences, setText } from "./dom.js";
 
 const MOST_SHOWN = 200;
 const MOST_LISTED = 20;
 const REFRESH_MS = 10000;
+const DEFAULT_RULES = "Pod garbage collection, default rules";
 
 /** Pods that a sweep waits for, according to the server: until a minute has room, or a quarantine ends. */
 const awaited = (plan) => [...plan.held, ...plan.later].filter((item) => item.goes);
@@ -32,10 +33,10 @@ export class PlanView {
 
   async refresh() {
     try {
-      this.plan = await (await request("/api/plan")).json();
+      this.plan = await sentences(await request("api/plan"));
       this.draw();
     } catch (error) {
-      this.body.replaceChildren(h("p", { class: "failure", role: "alert" }, error.message));
+      this.body.replaceChildren(...failure(error));
     }
   }
 
@@ -45,15 +46,21 @@ export class PlanView {
     const sweep = byId("plan-sweep");
     sweep.hidden = !store.hello?.actions;
     sweep.disabled = !plan.now.length && !awaited(plan).length;
-    const { policy, actions } = store.hello || {};
-    const notes = [policy ? `Policy ${policy}` : "Default policy", `planned at ${clockTime(plan.at)}`, actions ? "sweeps allowed" : "read-only"];
-    byId("plan-note").textContent = notes.join(" · ");
+    this.drawNote();
     this.body.replaceChildren(
       this.part("Now", plan.now, plan.counts?.now, "The next sweep would delete these pods.", () => "now"),
       this.part("Later", plan.later, plan.counts?.later, "These pods become collectable.", (item) => `${relative(item.at, plan.at)}, ${clockTime(item.at)}`),
       this.part("Held back", plan.held, plan.counts?.held, "Guards keep these pods for now.", (item) =>
         [item.guard, item.until ? `until ${clockTime(item.until)}` : "", item.lifted_by ? `lifted by ${item.lifted_by}` : ""].filter(Boolean).join(", ")),
       ...(plan.unread.length ? [h("section", {}, h("h3", {}, "Could not be read"), h("ul", {}, ...plan.unread.map((each) => h("li", {}, each))))] : []));
+  }
+
+  drawNote() {
+    if (!this.plan) return;
+    const { policy, actions } = this.store.hello || {};
+    const notes = [policy ? `Policy ${policy}` : "Default rules", `planned at ${clockTime(this.plan.at)}`, actions ? "sweeps allowed" : "read-only",
+      this.view.at !== null && `as of now, not of ${clockTime(this.view.at)}`];
+    setText(byId("plan-note"), notes.filter(Boolean).join(" · "));
   }
 
   part(title, items, total, meaning, when) {
@@ -72,8 +79,8 @@ export class PlanView {
       h("td", {}, h("button", { type: "button", class: "link", onclick: () => this.select(item.uid) }, `${item.ns}/${item.name}`)),
       h("td", {}, [item.reason, item.why].filter(Boolean).join(": ")), h("td", {}, when(item)));
     const more = items.length - MOST_SHOWN;
-    return h("div", { class: "table", tabindex: "0", role: "group", "aria-label": rule || "upstream's rules" },
-      h("table", {}, h("caption", {}, rule ? `Rule ${rule}` : "Upstream's rules", ` · ${plural(items.length, "pod")}`), h("thead", {}, head),
+    return h("div", { class: "table", tabindex: "0", role: "group", "aria-label": rule || DEFAULT_RULES },
+      h("table", {}, h("caption", {}, rule ? `Rule ${rule}` : DEFAULT_RULES, ` · ${plural(items.length, "pod")}`), h("thead", {}, head),
         h("tbody", {}, ...items.slice(0, MOST_SHOWN).map(line))),
       more > 0 && h("p", { class: "quiet" }, `… and ${plural(more, "more pod")}`));
   }
@@ -112,7 +119,7 @@ export class PlanView {
     byId("sweep-go").disabled = true;
     result.textContent = "Sweeping …";
     try {
-      const response = await request("/api/sweep", {
+      const response = await request("api/sweep", {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ digest: this.asked.digest, confirm: "yes" }),
       });
       const { outcomes, failures, held, left, complete } = await response.json();

@@ -1,6 +1,6 @@
 // The rows of the lanes: lives grouped, filtered and sorted. Pure.
 //
-// A row is one name: a pod that is created again under its name is a second life on the same row.
+// A row is one name: a pod that is created again under its name is a second life on the same row, which stands where the last one is.
 import { existsAt, ownerName } from "./life.js";
 
 /**
@@ -20,7 +20,7 @@ export const sortKey = (text) => text.replace(/\d+/g, (digits) => digits.padStar
 
 /**
  * @param {Iterable<Life>} lives
- * @param {{group: "node"|"owner"|"namespace", matches: null|((life: Life, t: number) => boolean), from: number, at: number, until: number}} view
+ * @param {{group: "node"|"owner"|"namespace", matches: null|((life: Life, t: number) => boolean), from: number, at: number}} view
  * @returns {Row[]}
  */
 export function buildRows(lives, view) {
@@ -32,19 +32,21 @@ export function buildRows(lives, view) {
     return found;
   };
   const nodes = [];
+  const pods = new Map();
   for (const life of lives) {
-    if (life.from > view.until || (life.to !== null && life.to < view.from)) continue;
+    // What was created later does not exist yet.
+    if (life.from > view.at || (life.to !== null && life.to < view.from)) continue;
     if (life.kind === "node") {
       nodes.push(life);
       continue;
     }
     if (view.matches && !view.matches(life, view.at)) continue;
-    const rows = group(groupOf(life)).rows;
     const key = `${life.ns}/${life.name}`;
-    const row = rows.get(key);
+    const row = pods.get(key);
     if (row) row.lives.push(life);
-    else rows.set(key, { key, sort: life.sort || sortKey(key), title: life.name, lives: [life] });
+    else pods.set(key, { key, sort: life.sort || sortKey(key), title: life.name, lives: [life] });
   }
+  for (const [key, row] of pods) group(groupOf(row.lives.length > 1 ? row.lives.sort(byAge).at(-1) : row.lives[0])).rows.set(key, row);
   if (view.group === "node") {
     for (const life of nodes) {
       if (!view.matches || groups.has(life.name) || view.matches(life, view.at)) group(life.name).nodes.push(life);
@@ -76,7 +78,7 @@ function flatten(groups, kind, at) {
       rows.push({ key: `n:${node.name}`, type: "node", title: node.name, count, lives: node.lives.sort(byAge) });
     }
     for (const row of [...each.rows.values()].sort(bySort)) {
-      rows.push({ key: `p:${each.name}:${row.key}`, type: "pod", title: row.title, count: 0, lives: row.lives.sort(byAge) });
+      rows.push({ key: `p:${row.key}`, type: "pod", title: row.title, count: 0, lives: row.lives });
     }
   }
   return rows;

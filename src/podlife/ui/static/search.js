@@ -1,8 +1,8 @@
 // The search language, as a predicate over lives. Pure.
 //
 // Terms are separated by spaces and all must match; `-` in front negates. `stuck`, `gone`, `state:ready`, `node:x`, `ns:x`, `owner:x`,
-// `name:x`, `kind:node`, `key=value` for a label; other words are looked for in names. Values may contain `*`.
-import { fullName, ownerName, stateAt, table } from "./life.js";
+// `name:x`, `kind:node`, `key=value` or `label:key` for a label; other words are looked for in names. Values may contain `*`.
+import { NODE_STATES, POD_STATES, fullName, ownerName, stateAt, table } from "./life.js";
 
 const FIELDS = table({
   state: (life, t) => (life.to !== null && life.to <= t ? "gone" : stateAt(life, t)),
@@ -41,25 +41,44 @@ function term(word) {
   if (word === "stuck") return (life) => life.stuck !== "";
   if (word === "gone") return (life, t) => life.to !== null && life.to <= t;
   const [, field, value] = /^([a-z]+):(.*)$/.exec(word) || [];
+  if (field === "label") return label(value);
   if (field && FIELDS[field]) {
     const matches = glob(value);
     return (life, t) => matches(FIELDS[field](life, t));
   }
-  const equals = word.indexOf("=");
-  if (equals > 0) {
-    const key = word.slice(0, equals);
-    const matches = glob(word.slice(equals + 1));
-    return (life) => Object.entries(life.labels || {}).some(([name, text]) => name.toLowerCase() === key && matches(text));
-  }
+  if (word.indexOf("=") > 0) return label(word);
   return (life) => fullName(life).includes(word) || (life.node || "").includes(word) || ownerName(life).toLowerCase().includes(word);
 }
+
+/** `key=value`, or `key` for any value. */
+function label(word) {
+  const [key, ...value] = word.split("=");
+  const matches = glob(value.length ? value.join("=") : "*");
+  return (life) => Object.entries(life.labels || {}).some(([name, text]) => name.toLowerCase() === key && matches(text));
+}
+
+const wordsOf = (query) => query.toLowerCase().split(/\s+/).filter(Boolean);
+const STATES = [...new Set([...Object.keys(POD_STATES), ...Object.keys(NODE_STATES), "gone"])];
+
+/** What a query asks for that does not exist, in words; "" if all of it does. */
+export function problemOf(query) {
+  for (const word of wordsOf(query)) {
+    const [, field, value] = /^-?([^:=]*):(.*)$/.exec(word) || [];
+    if (field !== undefined && field !== "label" && !FIELDS[field]) return `unknown field '${field}': ${Object.keys(FIELDS).join(", ")}, label`;
+    if (field === "state" && value && !STATES.some(glob(value))) return `unknown state '${value}': ${STATES.join(", ")}`;
+  }
+  return "";
+}
+
+/** Whether a query asks what is known for now only. */
+export const isOfNow = (query) => wordsOf(query).some((word) => /^-?stuck$/.test(word));
 
 /**
  * @param {string} query
  * @returns {null | ((life: import("./life.js").Life, t: number) => boolean)} null for an empty query
  */
 export function compile(query) {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = wordsOf(query);
   if (!words.length) return null;
   const terms = words.map(term);
   return (life, t) => terms.every((matches) => matches(life, t));

@@ -1,11 +1,14 @@
 // Moving in time: how much is shown, following now, scrubbing over what was seen, and playing it again.
-import { byId, clockTime, duration, setText } from "./dom.js";
+import { byId, clockTime, duration, h, setText, zone } from "./dom.js";
 
 export const SPANS = [60, 300, 900, 3600, 6 * 3600, 24 * 3600].map((s) => s * 1000);
 const SLIDER = 1000;
 
+/** Within what can be shown; NaN and 0 stay. */
+export const boundedSpan = (span) => span && Math.round(Math.max(SPANS[0] / 2, Math.min(span, SPANS[SPANS.length - 1])));
+
 export class Timebar {
-  /** @param {{store: import("./store.js").Store, view: any, changed: () => void}} parts */
+  /** @param {{store: import("./store.js").Store, view: any, changed: () => void, remember: () => void}} parts */
   constructor(parts) {
     Object.assign(this, parts);
     this.slider = byId("scrub");
@@ -28,7 +31,8 @@ export class Timebar {
   }
 
   setSpan(span) {
-    this.view.span = Math.max(SPANS[0] / 2, Math.min(span, SPANS[SPANS.length - 1]));
+    this.view.span = boundedSpan(span);
+    this.remember();
     this.changed();
   }
 
@@ -67,7 +71,8 @@ export class Timebar {
   tick() {
     if (this.speed) {
       const now = performance.now();
-      this.view.at += (now - this.last) * this.speed;
+      // After a sleep it goes on where it was.
+      this.view.at += Math.min(now - this.last, 1000) * this.speed;
       this.last = now;
       if (this.view.at >= this.range().to) {
         this.view.at = null;
@@ -84,15 +89,25 @@ export class Timebar {
     const isFollowing = view.at === null;
     if (document.activeElement !== this.slider || isFollowing || this.speed) this.slider.value = String(Math.round(((at - from) / (to - from)) * SLIDER));
     const end = store.isReplay ? ["end of the recording", "before the end"] : ["now", "ago"];
-    const text = `${clockTime(at)}, ${isFollowing ? end[0] : `${duration(to - at)} ${end[1]}`}`;
+    const text = `${clockTime(at)} ${zone(at)}, ${isFollowing ? end[0] : `${duration(to - at)} ${end[1]}`}`;
     setText(byId("clock"), text);
     this.slider.setAttribute("aria-valuetext", text);
     byId("follow").setAttribute("aria-pressed", String(isFollowing));
     setText(byId("follow"), store.isReplay ? "End" : "Now");
     setText(byId("play"), this.speed ? "Pause" : "Play");
     byId("play").setAttribute("aria-pressed", String(Boolean(this.speed)));
-    const select = byId("span");
-    const nearest = SPANS.reduce((best, span) => (Math.abs(Math.log(span / view.span)) < Math.abs(Math.log(best / view.span)) ? span : best));
-    if (document.activeElement !== select) select.value = String(nearest);
+    this.drawSpan();
+  }
+
+  /** A span that was zoomed to has an option of its own. */
+  drawSpan() {
+    const [select, span] = [byId("span"), String(this.view.span)];
+    if (select.value === span) return;
+    select.querySelector("[data-zoomed]")?.remove();
+    if (!SPANS.includes(this.view.span)) {
+      const below = [...select.options].find((option) => Number(option.value) > this.view.span);
+      select.insertBefore(h("option", { value: span, "data-zoomed": true }, duration(this.view.span)), below || null);
+    }
+    select.value = span;
   }
 }

@@ -1,6 +1,7 @@
 """The table, by area. The order of areas does not matter; the order of steps in one does."""
 
 from tests.real.differential.areas.cluster import NAMESPACES, NODES_AND_VOLUMES
+from tests.real.differential.areas.custom_resources import BAD, DEFINITIONS, INSTANCES, VERSIONS
 from tests.real.differential.areas.deletion import COLLECTIONS, DELETION, FINALIZERS
 from tests.real.differential.areas.formats import FIELDS, TABLES
 from tests.real.differential.areas.kinds import BATCHES, PLAIN, WORKLOADS
@@ -37,4 +38,8 @@ AREAS = [
     ERRORS,
     ACCESS,
     DISCOVERY,
+    DEFINITIONS,
+    BAD,
+    INSTANCES,
+    VERSIONS,
 ]

@@ -6,22 +6,24 @@ from typing import Any
 
 import pytest
 
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.endpoints import discovery
 from podlife.apiserver.registry.negotiation import JSON
-from podlife.apiserver.resource_table import RESOURCES, group_versions
+from podlife.apiserver.resource_table import RESOURCES
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+CATALOG = ResourceCatalog()
 UPDATE = ["get", "patch", "update"]
 
 
 def listed(group: str, version: str) -> dict[str, dict[str, Any]]:
-    answer = json.loads(json.dumps(discovery.api_resource_list(group, version)))
+    answer = json.loads(json.dumps(discovery.api_resource_list(CATALOG, group, version)))
     return {entry["name"]: entry for entry in answer["resources"]}
 
 
 def test_core_versions_are_served_under_api() -> None:
-    assert discovery.api_versions("127.0.0.1:6443") == {
+    assert discovery.api_versions(CATALOG, "127.0.0.1:6443") == {
         "kind": "APIVersions",
         "versions": ["v1"],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}],
@@ -29,16 +31,18 @@ def test_core_versions_are_served_under_api() -> None:
 
 
 def test_groups_are_listed_with_their_preferred_version() -> None:
-    groups = discovery.api_group_list()
+    groups = discovery.api_group_list(CATALOG)
     assert groups["kind"] == "APIGroupList"
     version = {"groupVersion": "apps/v1", "version": "v1"}
     assert groups["groups"][0] == {"name": "apps", "versions": [version], "preferredVersion": version}
-    assert [group["name"] for group in groups["groups"]] == [name for name, _ in group_versions() if name]
+    assert [group["name"] for group in groups["groups"]] == [
+        name for name, _ in CATALOG.group_versions if name
+    ]
 
 
 def test_one_group_is_described_on_its_own() -> None:
     version = {"groupVersion": "batch/v1", "version": "v1"}
-    assert discovery.api_group("batch") == {
+    assert discovery.api_group(CATALOG, "batch") == {
         "kind": "APIGroup",
         "apiVersion": "v1",
         "name": "batch",
@@ -48,13 +52,16 @@ def test_one_group_is_described_on_its_own() -> None:
 
 
 def test_group_or_version_that_is_not_there_is_none() -> None:
-    assert discovery.api_group("") is None
-    assert discovery.api_group("nope") is None
-    assert discovery.api_resource_list("apps", "v2") is None
+    assert discovery.api_group(CATALOG, "") is None
+    assert discovery.api_group(CATALOG, "nope") is None
+    assert discovery.api_resource_list(CATALOG, "apps", "v2") is None
 
 
 def test_core_list_says_no_api_version_and_others_do() -> None:
-    core, apps = discovery.api_resource_list("", "v1"), discovery.api_resource_list("apps", "v1")
+    core, apps = (
+        discovery.api_resource_list(CATALOG, "", "v1"),
+        discovery.api_resource_list(CATALOG, "apps", "v1"),
+    )
     assert core is not None
     assert apps is not None
     assert (core.get("apiVersion"), core["groupVersion"]) == (None, "v1")
@@ -116,7 +123,7 @@ def test_resources_are_listed_by_name() -> None:
 def test_aggregated_documents_hold_every_resource_between_them() -> None:
     found = set()
     for core in (True, False):
-        for group in json.loads(discovery.aggregated(core=core).body)["items"]:
+        for group in json.loads(discovery.aggregated(CATALOG, core=core).body)["items"]:
             assert ("name" not in group["metadata"]) == core
             for version in group["versions"]:
                 assert version["freshness"] == "Current"
@@ -128,7 +135,7 @@ def test_aggregated_documents_hold_every_resource_between_them() -> None:
 
 
 def test_aggregated_resource_is_described_as_the_real_server_describes_it() -> None:
-    document = json.loads(discovery.aggregated(core=True).body)
+    document = json.loads(discovery.aggregated(CATALOG, core=True).body)
     resources = {each["resource"]: each for each in document["items"][0]["versions"][0]["resources"]}
     own = {"group": "", "version": "", "kind": "ReplicationController"}
     scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
@@ -148,7 +155,7 @@ def test_aggregated_resource_is_described_as_the_real_server_describes_it() -> N
 
 
 def test_aggregated_documents_are_told_apart_by_their_tags() -> None:
-    core, groups = discovery.aggregated(core=True), discovery.aggregated(core=False)
+    core, groups = discovery.aggregated(CATALOG, core=True), discovery.aggregated(CATALOG, core=False)
     assert core.etag != groups.etag
     assert re.fullmatch(r'"[0-9A-F]{128}"', core.etag)
 

@@ -1,18 +1,22 @@
+import asyncio
 import gzip
 import json
 from typing import Any
 
 import pytest
 
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.endpoints import openapi
 from podlife.apiserver.resource_table import RESOURCES
 from podlife.errors import NotFoundError
 from podlife.wire import Query, Request, Response
 
+CATALOG = ResourceCatalog()
+
 
 def get(path: str, query: str = "", **headers: str) -> Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return openapi.answer(Request("GET", path, Query(query), named))
+    return asyncio.run(openapi.answer(Request("GET", path, Query(query), named), CATALOG))
 
 
 def body_of(answer: Response) -> bytes:

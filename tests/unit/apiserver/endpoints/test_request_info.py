@@ -2,7 +2,10 @@
 
 import pytest
 
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.endpoints import request_info
+
+CATALOG = ResourceCatalog()
 
 
 @pytest.mark.parametrize(
@@ -10,16 +13,16 @@ from podlife.apiserver.endpoints import request_info
     ["/apis//v1/pods", "/api/v1//pods", "/api/v1/namespaces//pods", "//api/v1/pods", "/api/v1/pods//x"],
 )
 def test_a_path_with_a_gap_is_no_resource(path: str) -> None:
-    assert request_info.parse(path) is None
+    assert request_info.parse(path, CATALOG) is None
 
 
 @pytest.mark.parametrize(
     "path", ["/api/v1/../v1/pods", "/api/v1/namespaces/default/..;/secrets", "/api/v1/;/pods"]
 )
 def test_dots_and_semicolons_lead_nowhere(path: str) -> None:
-    route = request_info.parse(path)
+    route = request_info.parse(path, CATALOG)
     assert route is None or route.resource is None
 
 
 def test_a_slash_at_the_end_changes_nothing() -> None:
-    assert request_info.parse("/api/v1/pods/") == request_info.parse("/api/v1/pods")
+    assert request_info.parse("/api/v1/pods/", CATALOG) == request_info.parse("/api/v1/pods", CATALOG)

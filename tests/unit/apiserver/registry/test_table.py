@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from podlife.api.codec import encode
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.registry.negotiation import Representation
 from podlife.apiserver.registry.table import convert, convert_list
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import find
 from podlife.errors import ApiError
 
 NOW = 1893499200.0
 TABLE = Representation(kind="Table")
-PODS = find("", "v1", "pods") or pytest.fail("no pods")
+PODS = ResourceCatalog().find("", "v1", "pods") or pytest.fail("no pods")
 PLAIN = Resource("example.com", "v1", "Thing", "things")
 
 

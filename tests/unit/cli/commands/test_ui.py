@@ -49,6 +49,11 @@ def test_a_server_that_is_not_there_is_said(run: Run) -> None:
     assert "127.0.0.1:9" in said.err
 
 
+def test_an_address_that_is_none_and_a_log_that_is_not_there_are_refused_at_once(refused: Refused) -> None:
+    assert "invalid --bind address 'nonsense'" in refused("ui", "--bind", "nonsense", "--replay", "none")
+    assert "cannot read the audit log none" in refused("ui", "--audit-log", "none")
+
+
 def test_recording_and_replaying_exclude_each_other(refused: Refused) -> None:
     assert "--record and --replay" in refused("ui", "--record", "a", "--replay", "b")
 

@@ -22,6 +22,7 @@ from podlife.cli.options import (
     command_group,
     duration_option,
     format_option,
+    option,
     parse_address,
     with_groups,
 )
@@ -89,7 +90,19 @@ class RunOptions:
         duration_option("Time between full passes; changes are handled at once.", "20s"),
     ] = 20.0
     listen: ListenOption = ""
+    ui_url: Annotated[
+        str, option("URL", "Page of `podlife ui` to link to from the index of --listen, without its token.")
+    ] = ""
     v: VerbosityOption = 0
+
+
+def _check_page(url: str) -> None:
+    if url and not url.startswith(("http://", "https://")):
+        raise typer.BadParameter(f"invalid --ui-url {url!r}: expected http://… or https://…")
+    if "token=" in url:
+        raise typer.BadParameter(
+            "--ui-url must not have a token: the index of --listen is open to every client"
+        )
 
 
 @app.command(cls=GoCommand)
@@ -110,12 +123,15 @@ def run(
     from podlife.daemons.service import ServiceSettings
 
     address = parse_address(how.listen) if how.listen else None
+    _check_page(how.ui_url)
     flags = guards.on(policy.flags(period=check_period(how.period)))
     collector = replace(flags, policy=policy.policy_file())
     elected, archiving, removed = election.settings(), archive.archiving(), finalizers.names()
     # Open the archive before connecting.
     archived = None if archiving is None else gc.PodArchive(archiving.open(SystemClock()), archiving.logs)
-    service = ServiceSettings(load_connection(connection), elected, address, connection.timeout_seconds)
+    service = ServiceSettings(
+        load_connection(connection), elected, address, connection.timeout_seconds, how.ui_url
+    )
     set_up_logs(how.v)
     reloaded = None if policy.policy is None else gc.ReloadedPolicy(policy.policy, flags)
     settings = gc.GcDaemonSettings(service, collector, archived, removed, reloaded)

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.commands.explain.audit import find_own_log, read_audit, siblings_of
+from podlife.cli.commands.explain.audit import find_own_log, read_audit
 from podlife.client import Connection
+from podlife.diagnosis import read_audit_file
+from podlife.diagnosis.audit_file import siblings_of
 from podlife.errors import ConfigError
+from podlife.explain import AuditCollection
 from podlife.localcluster.cluster_state import AuditTail
 from tests.unit.explain.test_audit_log import line
 
@@ -50,6 +53,16 @@ def test_a_file_of_any_name_is_read(tmp_path: Path, name: str) -> None:
     assert siblings_of(log) == [tmp_path / f"{name}.1"]
 
 
+def test_of_a_log_with_a_bound_the_newest_part_is_read_and_the_rest_is_told(tmp_path: Path) -> None:
+    lines = [line("delete", "web", user=f"u{number}", minutes=9 - number) for number in range(4)]
+    log = put(tmp_path / "audit.log", b"".join(lines))
+    put(tmp_path / "audit.log.1", line("delete", "web", user="old", minutes=20), 10)
+    found = AuditCollection("shop", "web")
+    unread = read_audit_file(found, str(log), 2 * len(lines[0]) + 1)
+    assert [each.user for each in found.requests] == ["u2", "u3"]
+    assert "before its last" in unread[0]
+
+
 def test_a_log_from_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line("delete", "web"))))
     assert users("-") == ["jane"]
@@ -76,7 +89,7 @@ def test_lines_that_cannot_be_read_are_counted_and_told(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_in_sight_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podlife.cli.commands.explain.audit._MOST_LINE_BYTES", 2000)
+    monkeypatch.setattr("podlife.diagnosis.audit_file._MOST_LINE_BYTES", 2000)
     log = put(tmp_path / "audit.log", b"{" * 100_000 + b"\n" + line("delete", "web"))
     found, unread = read_audit(str(log), SERVER, "shop", "web")
     assert (len(found), unread[0][:6]) == (1, "1 line")

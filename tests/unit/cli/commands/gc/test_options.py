@@ -65,6 +65,8 @@ def test_a_gate_is_switched_by_its_upstream_name() -> None:
         (["sweep", "--request-timeout", "-1s"], "must not be negative"),
         (["run", "--period", "0s"], "--period must be longer than 0"),
         (["run", "--listen", "8080"], "expected HOST:PORT"),
+        (["run", "--ui-url", "javascript:x"], "invalid --ui-url"),
+        (["run", "--ui-url", "http://127.0.0.1:8480/?token=x"], "must not have a token"),
         (["run", "--listen", "127.0.0.1:99999"], "expected HOST:PORT"),
         (["run", "--listen", "127.0.0.1:x"], "expected HOST:PORT"),
         (

@@ -1,0 +1,240 @@
+"""Strategy of the instances of one version of a custom resource: its schema decides.
+
+`rules` is the seam for `x-kubernetes-validations`: it gets the object and, for an update, the old one, and returns
+errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.api import schema as types
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, bad_value
+from podlife.api.names import check_label_key
+from podlife.api.patch import go_format
+from podlife.api.structural import (
+    NEW,
+    Budget,
+    Schema,
+    TooExpensiveError,
+    default,
+    drop_nulls,
+    prune,
+    validate_lists,
+    validate_value,
+    whole_numbers,
+)
+from podlife.apiserver.apiextensions.embedded import coerce_embedded, validate_embedded
+from podlife.apiserver.strategies.strategy import Strategy, keep_field
+from podlife.errors import ApiError, ForbiddenError
+
+Rules = Callable[[Object, Object | None], list[FieldError]]
+
+_STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
+# Weight of a schema above which objects are checked off the event loop.
+_COSTLY = 1_000
+_LARGEST_INT32 = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CustomResourceVersion:
+    """What a strategy needs to know of one version of a definition."""
+
+    name: str
+    api_version: str
+    kind: str
+    schema: Schema
+    # Schema of the version in which objects are stored.
+    stored: Schema
+    has_status: bool
+    scale: Object | None
+    is_terminating: bool
+
+    def check(self, obj: Object) -> list[str]:
+        """Bring an object from outside into shape; returns the unknown fields that were removed. Raises DecodeError."""
+        try:
+            unknown = self._check_metadata(obj)
+            paths = prune(obj, self.schema, is_resource=True)
+            drop_nulls(obj, self.schema)
+            paths += coerce_embedded(obj, self.schema)
+        except RecursionError:
+            raise types.DecodeError("exceeded max depth") from None
+        return [*unknown, *(f'unknown field "{path}"' for path in paths)]
+
+    def _check_metadata(self, obj: Object) -> list[str]:
+        if (metadata := obj.get("metadata")) is None:
+            return []
+        if not isinstance(metadata, dict):
+            found = types.go_kind(metadata)
+            raise types.DecodeError(f"json: cannot unmarshal {found} into Go value of type v1.ObjectMeta")
+        unknown = types.check_metadata(metadata)
+        return [text.replace('unknown field "', 'unknown field "metadata.', 1) for text in unknown]
+
+    def read(self, obj: Object) -> Object:
+        """A stored object as this version shows it: the schema may have changed since it was stored."""
+        prune(obj, self.schema, is_resource=True)
+        drop_nulls(obj, self.schema)
+        default(obj, self.schema, Budget())
+        return obj
+
+
+class CustomResourceStrategy(Strategy):
+    has_generation = True
+    unconditional_update = False
+    qualified_finalizers = False
+
+    def __init__(self, version: CustomResourceVersion, rules: Rules | None = None) -> None:
+        self._version = version
+        self._rules = rules
+        self.has_status = version.has_status
+        self.is_costly = version.schema.weight > _COSTLY
+
+    def default(self, obj: Object) -> None:
+        with _Bounded():
+            default(obj, self._version.schema, Budget())
+
+    def prepare_create(self, obj: Object) -> None:
+        if self._version.is_terminating:
+            plural = self._version.name
+            name = obj["metadata"].get("name", "")
+            raise ForbiddenError(
+                f'{plural} "{name}" is forbidden: '
+                "create not allowed while custom resource definition is terminating"
+            )
+        super().prepare_create(obj)
+
+    def has_changed(self, new: Object, old: Object) -> bool:
+        return any(
+            new.get(field, NEW) != old.get(field, NEW)
+            for field in new.keys() | old.keys()
+            if field != "metadata"
+        )
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        # An update is validated with the object before it.
+        return [] if "resourceVersion" in obj["metadata"] else self._errors(obj, None)
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return self._errors(new, old)
+
+    def _errors(self, obj: Object, old: Object | None) -> list[FieldError]:
+        version = self._version
+        whole, before = self._typed(obj), NEW if old is None else self._typed(old)
+        with _Bounded():
+            errors = validate_value(whole, version.schema, Budget(), old=before)
+        errors += self._scale_errors(obj, "specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+        errors += validate_embedded(obj, version.schema)
+        if old is None or not any(validate_lists(old, version.schema)):
+            errors += validate_lists(obj, version.schema)
+        return errors + self._rule_errors(whole, None if old is None else before)
+
+    def prepare_status_update(self, new: Object, old: Object) -> None:
+        for field in new.keys() | old.keys():
+            if field not in ("status", "metadata"):
+                keep_field(new, old, field)
+        # Not even labels can be changed with the status.
+        new["metadata"] = {**old["metadata"], "resourceVersion": new["metadata"]["resourceVersion"]}
+
+    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        status = self._version.schema.properties.get("status")
+        if "status" in new and status is not None:
+            with _Bounded():
+                errors = validate_value(
+                    new["status"], status, Budget(), old=old.get("status", NEW), root="status"
+                )
+        errors += self._scale_errors(new, "statusReplicasPath", "labelSelectorPath")
+        if not any(validate_lists(old, self._version.schema)):
+            errors += validate_lists(new, self._version.schema)
+        return errors + self._rule_errors(self._typed(new), self._typed(old))
+
+    def _typed(self, obj: Object) -> Object:
+        return {"apiVersion": self._version.api_version, "kind": self._version.kind, **obj}
+
+    def _rule_errors(self, obj: Object, old: Object | None) -> list[FieldError]:
+        return [] if self._rules is None else self._rules(obj, old)
+
+    def canonicalize(self, obj: Object) -> None:
+        whole_numbers(obj)
+        if self._version.stored is not self._version.schema:
+            prune(obj, self._version.stored, is_resource=True)
+            drop_nulls(obj, self._version.stored)
+
+    def warnings(self, obj: Object) -> list[str]:
+        found: list[str] = []
+        for name in sorted(set(obj["metadata"].get("finalizers") or ())):
+            shown = f'metadata.finalizers: "{name}"'
+            found += [f"{shown}: {problem}" for problem in check_label_key(name)]
+            if "/" not in name and name not in _STANDARD_FINALIZERS:
+                path = " including a path (/)" if "." in name else ""
+                found.append(
+                    f"{shown}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other "
+                    "finalizer writers"
+                )
+        return found
+
+    def _scale_errors(self, obj: Object, *fields: str) -> list[FieldError]:
+        errors: list[FieldError] = []
+        for field in fields if self._version.scale is not None else ():
+            path = (self._version.scale or {}).get(field)
+            if path:
+                is_text = field == "labelSelectorPath"
+                errors += _check_text_at(obj, path) if is_text else _check_number_at(obj, path)
+        return errors
+
+
+def _check_number_at(obj: Object, path: str) -> list[FieldError]:
+    value, problem = _accessed(obj, path, int)
+    if problem:
+        return [bad_value(path, 0, problem)]
+    if value is not None and value < 0:
+        return [bad_value(path, value, "should be a non-negative integer")]
+    if value is not None and value > _LARGEST_INT32:
+        return [bad_value(path, value, f"should be less than or equal to {_LARGEST_INT32}")]
+    return []
+
+
+def _check_text_at(obj: Object, path: str) -> list[FieldError]:
+    _, problem = _accessed(obj, path, str)
+    return [bad_value(path, "", problem)] if problem else []
+
+
+def _accessed(obj: Object, path: str, wanted: type) -> tuple[Any, str]:
+    """The value at a path in dot notation, and what is wrong with the way to it, in Go's words."""
+    found: Any = obj
+    for name in path.removeprefix(".").split("."):
+        if found is None:
+            return None, ""
+        if not isinstance(found, dict):
+            return None, _no_access(path, found, "map[string]interface{}")
+        if name not in found:
+            return None, ""
+        found = found[name]
+    if type(found) is not wanted:
+        return None, _no_access(path, found, "int64" if wanted is int else "string")
+    return found, ""
+
+
+def _no_access(path: str, found: Any, wanted: str) -> str:
+    return f"{path} accessor error: {go_format(found)} is of the type {_go_type(found)}, expected {wanted}"
+
+
+class _Bounded:
+    """Turns work that exceeds its budget into a 413."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, TooExpensiveError):
+            raise ApiError(
+                f"Request entity too large: {error}", code=413, reason="RequestEntityTooLarge"
+            ) from None
+
+
+def _go_type(value: Any) -> str:
+    names = {bool: "bool", str: "string", int: "int64", float: "float64", list: "[]interface {}"}
+    return names.get(type(value), "map[string]interface {}")

@@ -1,0 +1,71 @@
+"""The resources that the server serves now: the rows of `resource_table`, and those of custom resource definitions.
+
+Requests, discovery, OpenAPI, metrics and the namespace controller read one `ResourceCatalog`, which the `Registry`
+holds. Built-in rows never change. The rows of a definition are set and removed as one, under its name. Documents made
+from the rows are kept until the next change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource_table import RESOURCES
+
+T = TypeVar("T")
+
+_KUBE_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_STABILITY = {None: 2, "beta": 1, "alpha": 0}
+
+
+class ResourceCatalog:
+    """Rows by group, version and name. Groups are in the order in which discovery lists them."""
+
+    def __init__(self, built_in: Sequence[Resource] = RESOURCES) -> None:
+        self._built_in = tuple(built_in)
+        self._custom: dict[str, tuple[Resource, ...]] = {}
+        # Number of changes so far.
+        self.version = 0
+        self._arrange()
+
+    def set_rows(self, owner: str, rows: Iterable[Resource]) -> None:
+        """Serve these rows for a custom resource definition, instead of those it had. None: stop serving it."""
+        if found := tuple(rows):
+            self._custom[owner] = found
+        elif self._custom.pop(owner, None) is None:
+            return
+        self.version += 1
+        self._arrange()
+
+    def _arrange(self) -> None:
+        custom = [row for rows in self._custom.values() for row in rows]
+        # Upstream lists the groups of definitions after its own, by name.
+        custom.sort(key=lambda row: (row.group, *version_order(row.version), row.plural))
+        self.rows = (*self._built_in, *custom)
+        self.stored = tuple(row for row in self.rows if "list" in row.verbs)
+        self.plurals = frozenset(row.plural for row in self.rows)
+        self.group_versions = tuple(dict.fromkeys((row.group, row.version) for row in self.rows))
+        """Every served group and version, once."""
+        self._by_name = {(row.group, row.version, row.plural): row for row in reversed(self.rows)}
+        # Documents made from these rows. Work in a thread keeps the dictionary it began with.
+        self.documents: dict[object, Any] = {}
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        return self._by_name.get((group, version, plural))
+
+    def kept(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` returned for this key since the last change of the rows. Keys must be few."""
+        if key not in self.documents:
+            self.documents[key] = make()
+        made: T = self.documents[key]
+        return made
+
+
+def version_order(version: str) -> tuple[int, int, int, int, str]:
+    """Key that sorts versions as Kubernetes prefers them: v10, v2, v1, v1beta2, v1beta1, v1alpha1, then others."""
+    found = _KUBE_VERSION.fullmatch(version)
+    if found is None:
+        return (1, 0, 0, 0, version)
+    return (0, -_STABILITY[found[2]], -int(found[1]), -int(found[3] or 0), version)

@@ -1,0 +1,1 @@
+"""Strategy of the group apiextensions.k8s.io."""

@@ -1,0 +1,260 @@
+"""Custom resources through the handler, with the controller of their definitions, under virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from typing import Any, Self
+
+from podlife.api.codec import Object
+from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
+from podlife.apiserver.assembly import assemble
+from podlife.apiserver.authn import ADMIN, Authenticator
+from podlife.apiserver.namespace import NamespaceController, create_system_namespaces
+from podlife.apiserver.storage import MemoryStore
+from podlife.testing import LoopClock, virtual_time
+from tests.component.apiserver.requests import ask, send, whole
+from tests.kit.wait import until
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+GROUP = "example.com"
+WIDGETS = f"/apis/{GROUP}/v1/namespaces/default/widgets"
+MERGE = "merge-patch+json"
+SPEC: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def definition(plural: str = "widgets", schema: Object | None = None, **names: Any) -> Object:
+    props = schema or {"type": "object", "properties": {"spec": SPEC}}
+    kind = plural.removesuffix("s").capitalize()
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": props}}
+    return {
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind, **names},
+            "versions": [version],
+        },
+    }
+
+
+def widget(name: str, **fields: Any) -> Object:
+    metadata = {"name": name, **fields.pop("metadata", {})}
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "metadata": metadata, **fields}
+
+
+class Server:
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore()
+        self.handler = assemble(self.store, clock=LoopClock(), authenticator=Authenticator())
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await create_system_namespaces(self.handler.registry, ADMIN)
+        group = await self._stack.enter_async_context(asyncio.TaskGroup())
+        registry = self.handler.registry
+        self._tasks = [
+            group.create_task(NamespaceController(registry).run()),
+            group.create_task(CustomResourceDefinitionController(registry).run()),
+        ]
+        return self
+
+    async def __aexit__(self, *failure: Any) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await self._stack.__aexit__(*failure)
+
+    async def ask(self, method: str, path: str, body: object = None, **how: Any) -> tuple[int, Any]:
+        return await ask(self.handler, method, path, body, **how)
+
+    async def condition(self, plural: str, kind: str) -> tuple[str, str] | None:
+        code, crd = await self.ask("GET", f"{CRDS}/{plural}.{GROUP}")
+        conditions = (crd["status"]["conditions"] or []) if code == 200 else []
+        return next(((each["status"], each["reason"]) for each in conditions if each["type"] == kind), None)
+
+    async def offer(self, crd: Object) -> None:
+        code, answer = await self.ask("POST", CRDS, crd)
+        assert code == 201, answer
+        plural = crd["spec"]["names"]["plural"]
+
+        async def is_established() -> bool:
+            return await self.condition(plural, "Established") == ("True", "InitialNamesAccepted")
+
+        await until(is_established)
+
+    async def is_gone(self, path: str) -> bool:
+        return (await self.ask("GET", path))[0] == 404
+
+
+@virtual_time
+async def test_definition_is_served_as_soon_as_it_is_established() -> None:
+    async with Server() as server:
+        assert (await server.ask("GET", WIDGETS))[0] == 404
+        await server.offer(definition())
+        assert (await server.ask("POST", WIDGETS, widget("a", spec={"x": 1})))[0] == 201
+        assert (await server.ask("GET", f"{WIDGETS}/a"))[1]["spec"] == {"x": 1}
+        listed = (await server.ask("GET", f"/apis/{GROUP}/v1"))[1]["resources"]
+        assert [each["name"] for each in listed] == ["widgets"]
+
+
+@virtual_time
+async def test_server_that_starts_again_serves_the_stored_definitions_at_once() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        await server.ask("POST", WIDGETS, widget("a"))
+    again = Server(server.store)
+    assert (await again.ask("GET", f"{WIDGETS}/a"))[0] == 200
+
+
+@virtual_time
+async def test_deleted_definition_waits_for_the_finalizers_of_its_instances() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        held = widget("held", metadata={"finalizers": ["example.com/hold"]})
+        for each in (widget("a"), held):
+            assert (await server.ask("POST", WIDGETS, each))[0] == 201
+        await server.ask("DELETE", f"{CRDS}/widgets.{GROUP}")
+        await until(lambda: server.is_gone(f"{WIDGETS}/a"))
+        assert await server.condition("widgets", "Terminating") == ("True", "InstanceDeletionInProgress")
+        code, refused = await server.ask("POST", WIDGETS, widget("late"))
+        assert (code, refused["reason"]) == (403, "Forbidden")
+        await server.ask("PATCH", f"{WIDGETS}/held", {"metadata": {"finalizers": None}}, kind=MERGE)
+        await until(lambda: server.is_gone(f"{CRDS}/widgets.{GROUP}"))
+        await until(lambda: server.is_gone(WIDGETS))
+        assert server.store.count(f"widgets.{GROUP}") == 0
+
+
+@virtual_time
+async def test_names_of_a_deleted_definition_are_free_for_another() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        rival = definition("rivals", kind="Widget")
+        await server.ask("POST", CRDS, rival)
+
+        async def accepted() -> tuple[str, str] | None:
+            return await server.condition("rivals", "NamesAccepted")
+
+        await until(accepted)
+        assert await accepted() == ("False", "ListKindConflict")
+        await server.ask("DELETE", f"{CRDS}/widgets.{GROUP}")
+
+        async def is_free() -> bool:
+            return await accepted() == ("True", "NoConflicts")
+
+        await until(is_free)
+
+
+@virtual_time
+async def test_namespace_takes_its_custom_resources_with_it() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        await server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "brief"}})
+        path = WIDGETS.replace("default", "brief")
+        assert (await server.ask("POST", path, widget("a")))[0] == 201
+        await server.ask("DELETE", "/api/v1/namespaces/brief")
+        await until(lambda: server.is_gone("/api/v1/namespaces/brief"))
+        assert (await server.ask("GET", path))[1]["items"] == []
+
+
+@virtual_time
+async def test_changed_schema_holds_for_what_is_already_stored() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        await server.ask("POST", WIDGETS, widget("a", spec={"old": 1}))
+        spec = {"type": "object", "properties": {"new": {"type": "string", "default": "x"}}}
+        changed = definition(schema={"type": "object", "properties": {"spec": spec}})["spec"]["versions"]
+        await server.ask("PATCH", f"{CRDS}/widgets.{GROUP}", {"spec": {"versions": changed}}, kind=MERGE)
+
+        async def shown() -> Any:
+            return (await server.ask("GET", f"{WIDGETS}/a"))[1]["spec"] == {"new": "x"}
+
+        await until(shown)
+        assert (await server.ask("GET", WIDGETS))[1]["items"][0]["spec"] == {"new": "x"}
+
+
+@virtual_time
+async def test_watch_shows_every_change_of_an_instance() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        answer = await send(server.handler, "GET", f"{WIDGETS}?watch=true&timeoutSeconds=5")
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(whole(answer))
+            await asyncio.sleep(0.1)
+            await server.ask("POST", WIDGETS, widget("a"))
+            await server.ask("DELETE", f"{WIDGETS}/a")
+        events = [json.loads(line) for line in watching.result().splitlines()]
+        assert [(event["type"], event["object"]["kind"]) for event in events] == [
+            ("ADDED", "Widget"),
+            ("DELETED", "Widget"),
+        ]
+
+
+@virtual_time
+async def test_watch_ends_when_its_resource_is_no_longer_served() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        answer = await send(server.handler, "GET", f"{WIDGETS}?watch=true")
+        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+            watching = group.create_task(whole(answer))
+            await asyncio.sleep(0.1)
+            await server.ask("DELETE", f"{CRDS}/widgets.{GROUP}")
+        assert watching.result() == b""
+
+
+@virtual_time
+async def test_definition_that_is_too_deep_or_too_costly_is_refused() -> None:
+    deep: Object = {"type": "object"}
+    for _ in range(100):
+        deep = {"type": "object", "properties": {"a": deep}}
+    async with Server() as server:
+        code, refused = await server.ask("POST", CRDS, definition(schema=deep))
+        assert code == 400
+        assert "64 levels" in refused["message"]
+        item = {"type": "object", "required": [f"r{number}" for number in range(5_000)]}
+        costly = {"type": "object", "properties": {"spec": {"type": "array", "items": item}}}
+        await server.offer(definition(schema=costly))
+        code, refused = await server.ask("POST", WIDGETS, widget("a", spec=[{}] * 900))
+        assert (code, refused["reason"]) == (413, "RequestEntityTooLarge")
+
+
+@virtual_time
+async def test_openapi_has_the_schema_of_a_custom_resource_while_it_is_served() -> None:
+    path = f"/openapi/v3/apis/{GROUP}/v1"
+    async with Server() as server:
+        assert (await server.ask("GET", path))[0] == 404
+        spec = {"type": "object", "properties": {"x": {"type": "string", "description": "An x."}}}
+        await server.offer(definition(schema={"type": "object", "properties": {"spec": spec}}))
+        code, document = await server.ask("GET", path)
+        assert code == 200
+        model = document["components"]["schemas"]["com.example.v1.Widget"]
+        assert model["properties"]["spec"] == spec
+        index = (await server.ask("GET", "/openapi/v3"))[1]["paths"]
+        assert f"apis/{GROUP}/v1" in index
+        definitions = (await server.ask("GET", "/openapi/v2"))[1]["definitions"]
+        assert definitions["com.example.v1.Widget"]["properties"]["spec"] == spec
+        await server.ask("DELETE", f"{CRDS}/widgets.{GROUP}")
+        await until(lambda: server.is_gone(path))
+
+
+@virtual_time
+async def test_version_that_only_a_webhook_can_convert_is_refused() -> None:
+    crd = definition()
+    old = {**crd["spec"]["versions"][0], "name": "v1beta1", "storage": False}
+    crd["spec"]["versions"].append(old)
+    webhook = {"clientConfig": {"url": "https://127.0.0.1:1/"}, "conversionReviewVersions": ["v1"]}
+    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    async with Server() as server:
+        await server.offer(crd)
+        assert (await server.ask("POST", WIDGETS, widget("a")))[0] == 201
+        code, refused = await server.ask("GET", WIDGETS.replace("v1", "v1beta1"))
+        assert code == 500
+        assert "conversion webhook for example.com/v1beta1, Kind=Widget failed" in refused["message"]
+
+
+@virtual_time
+async def test_whole_number_is_stored_as_go_writes_it() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        _, made = await server.ask("POST", WIDGETS, widget("a", spec={"x": 1.0, "y": [2.5, 3.0]}))
+        assert json.dumps(made["spec"]) == '{"x": 1, "y": [2.5, 3]}'
