@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from podlife.api.cel.errors import EvaluationError
-from podlife.api.cel.regex import compile_pattern
+from podlife.api.cel.regex import find
 from podlife.api.cel.values import Meter
 
 _ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
@@ -95,20 +95,22 @@ def _quote(_meter: Meter, text: str) -> str:
     return '"' + "".join(_QUOTED.get(char, char) for char in text) + '"'
 
 
-def _matches(_meter: Meter, text: str, pattern: str) -> bool:
-    compiled = compile_pattern(pattern)
-    return compiled.search(text) is not None
+def _matches(meter: Meter, text: str, pattern: str) -> bool:
+    return next(find(meter, pattern, text), None) is not None
 
 
-def _find(_meter: Meter, text: str, pattern: str) -> str:
-    match = _illegal(pattern).search(text)
-    return match[0] if match else ""
+def _find(meter: Meter, text: str, pattern: str) -> str:
+    return next(iter(_find_all(meter, text, pattern, 1)), "")
 
 
 def _find_all(meter: Meter, text: str, pattern: str, limit: int = -1) -> list[str]:
     found: list[str] = []
     end = -1
-    for match in _illegal(pattern).finditer(text):
+    try:
+        matches = find(meter, pattern, text)
+    except EvaluationError as error:
+        raise EvaluationError(f"Illegal regex: {error}") from None
+    for match in matches:
         if 0 <= limit <= len(found):
             break
         meter.work(1)
@@ -117,13 +119,6 @@ def _find_all(meter: Meter, text: str, pattern: str, limit: int = -1) -> list[st
             found.append(match[0])
         end = match.end()
     return found
-
-
-def _illegal(pattern: str) -> Any:
-    try:
-        return compile_pattern(pattern)
-    except EvaluationError as error:
-        raise EvaluationError(f"Illegal regex: {error}") from None
 
 
 STRINGS: dict[str, Callable[..., Any]] = {

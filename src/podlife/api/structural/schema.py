@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from podlife.api.patterns import Pattern, compile_pattern
 from podlife.api.structural.formats import is_checked_format
-from podlife.api.structural.patterns import Pattern, compile_pattern
 from podlife.api.structural.props import Props
 
 ABSENT: Any = object()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required
-from podlife.api.structural.patterns import compile_pattern
+from podlife.api.patterns import compile_pattern
 from podlife.api.structural.props import Props
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]

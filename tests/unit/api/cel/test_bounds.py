@@ -81,6 +81,16 @@ def test_a_pattern_that_would_backtrack_for_ages_runs_in_linear_time() -> None:
     assert run("x.matches('^(a+)+$')", x="a" * 50_000 + "b") is False
 
 
+def test_matches_with_a_large_automaton_end_at_the_limit() -> None:
+    with pytest.raises(cel.CostLimitExceededError):
+        run("lists.range(100).all(i, !x.matches('[ab]*a[ab]{1000}$'))", x="b" * 20_000)
+
+
+def test_finding_that_reads_to_the_end_for_every_match_ends_at_the_limit() -> None:
+    with pytest.raises(cel.CostLimitExceededError):
+        run("x.findAll('a.*b|a').size()", x="a" * 100_000)
+
+
 def test_a_pattern_whose_automaton_is_too_large_is_an_error() -> None:
     with pytest.raises(cel.CelError):
         cel.compile("'a'.matches('((a{100}){100}){100}')", DYNAMIC)

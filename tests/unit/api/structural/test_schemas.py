@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podlife.api.patterns import compile_pattern
 from podlife.api.schema import DecodeError
 from podlife.api.structural import check_schema, decode_props
 from podlife.api.structural.formats import has_format
-from podlife.api.structural.patterns import compile_pattern
 
 STRING = {"type": "string"}
 

@@ -1,4 +1,4 @@
-"""Patterns of schemas: regular expressions of Go, matched in linear time by the RE2 library (ADR 18).
+"""Patterns of schemas and of CEL: regular expressions of Go, matched in linear time by the RE2 library (ADR 18).
 
 Python's own engine backtracks, and a tenant chooses both the pattern and the text. The time is still the product of the
 text's length and the pattern's size (`programsize`): callers count it.
