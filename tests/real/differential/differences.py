@@ -38,6 +38,7 @@ class Known:
 _APPLY = "server-side apply is not offered: 415 with a message that says what to do instead"
 _PARSER = "what is wrong with unreadable JSON is said in the words of another parser"
 _MISTAKE = "a mistake of the client is answered with 4xx, where kube-apiserver answers 500"
+_YAML = "a key that YAML has twice is not reported; the last one counts, as upstream"
 _UTF8 = "text that is not UTF-8 is refused; kube-apiserver stores it with replacement characters"
 _STATUS = "an unknown path is answered with a Status, as every other error is"
 _BOOKMARK = "a bookmark carries a version and nothing else, no empty spec and status"
@@ -91,6 +92,8 @@ DIFFERENCES: dict[str, Known] = {
         "pod-validation/resource-version-set",
     ),
     **_same(_UTF8, _ANSWER, "errors/not-utf-8"),
+    **_same(_YAML, ("body.message",), "field-validation/yaml-twice-strict"),
+    **_same(_YAML, ("headers.Warning",), "field-validation/yaml-twice-warn"),
     **_same(
         _FORMATS,
         ("body.message",),

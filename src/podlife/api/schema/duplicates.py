@@ -41,7 +41,11 @@ def duplicate_fields(raw: bytes, decoded: Any = None) -> list[str]:
 
 
 def in_document_order(raw: bytes, duplicates: list[str], unknown: list[str]) -> list[str]:
-    """Both kinds of complaints as a decoder meets them: a duplicate at its second key, an unknown field at its key."""
+    """Both kinds of complaints as a decoder meets them: a duplicate at its second key, an unknown field at its key.
+    What is in an unknown field is skipped."""
+    if duplicates and unknown:
+        skipped = tuple(path for each in unknown if (path := _path_of(each)) is not None)
+        duplicates = [each for each in duplicates if not _is_within(_path_of(each) or "", skipped)]
     complaints = [*duplicates, *unknown]
     if not duplicates or not unknown or len(complaints) > _MOST_ORDERED:
         return complaints
@@ -57,6 +61,12 @@ def in_document_order(raw: bytes, duplicates: list[str], unknown: list[str]) -> 
         return found[occurrence] if len(found) > occurrence else float("inf")
 
     return sorted(complaints, key=place)
+
+
+def _is_within(path: str, others: tuple[str, ...]) -> bool:
+    return any(
+        path.startswith(other) and path[len(other) : len(other) + 1] in ("", ".", "[") for other in others
+    )
 
 
 def _path_of(complaint: str) -> str | None:

@@ -202,7 +202,9 @@ def check_shape(scope: RequestScope, obj: Any, kind: str, api_version: str, *, r
         # Duplicates are counted in the decoded body, before the check makes it canonical.
         duplicates = schema.duplicate_fields(raw, obj) if is_json else []
         unknown = check_type(scope.resource, api_version, kind, obj)
-        complaints = schema.in_document_order(raw, duplicates, unknown)
+        # Custom resources are decoded first, and compared with their schema afterwards.
+        is_custom = scope.resource.custom is not None
+        complaints = duplicates + unknown if is_custom else schema.in_document_order(raw, duplicates, unknown)
     except schema.DecodeError as error:
         raise bad_request(f"{prefix}{error}") from None
     if not complaints or directive == "Ignore":
