@@ -20,7 +20,8 @@ from podlife.kubelet.node_status import (
 from tests.kit.real_parts import Server
 from tests.real.node.test_registration import NAME, Machine, Runtime, connect, forget
 
-ANCHORS = {"kube": "service/default/kubernetes", "podlife_server": "namespace/kube-system"}
+SERVICE = "service/default/kubernetes"
+ANCHORS = {"kube": [SERVICE], "podlife_server": ["namespace/kube-system", SERVICE]}
 
 
 def reporter(own: Client, folder: Path) -> NodeReporter:
@@ -59,7 +60,7 @@ async def test_a_node_tells_its_cluster_from_another(
     file = tmp_path / "cluster.json"
     async with connect(server, NAME) as own, connect(elsewhere, NAME) as stranger:
         await ClusterMembership(own, NAME, file).check()
-        assert list(json.loads(file.read_text())) == [ANCHORS[name]]
+        assert list(json.loads(file.read_text())) == ANCHORS[name]
         membership = ClusterMembership(own, NAME, file)
         membership.note_node("uid-of-a-node-that-was-deleted-since")
         await membership.check()
