@@ -113,7 +113,8 @@ def judge(answer: Answer, method: str = "GET") -> Answer:
     if answer.is_stream or method == "HEAD":
         return answer
     if answer.status >= 400:
-        if answer.status == 400 and answer.body == _PLAIN_REFUSAL:
+        # OpenAPI in a form that is not offered is refused without a word, as upstream does.
+        if (answer.status, answer.body) in ((400, _PLAIN_REFUSAL), (406, b"")):
             return answer
         status = answer.json
         assert status["kind"] == "Status", status

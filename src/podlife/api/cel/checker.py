@@ -139,6 +139,7 @@ class _Checker:
         if overloads is None:
             self.undeclared(node, node.function)
             return
+        node.function = node.function.removeprefix(".")
         if node.function in ("_&&_", "_||_"):
             self.check_logic(node)
             return

@@ -217,6 +217,8 @@ class _Parser:
         if token.kind not in _STARTS:
             self._unexpected()
             token = self.token
+            if token.kind == "!":
+                return self.unary()
         self.index += 1
         match token.kind:
             case "(":

@@ -279,5 +279,6 @@ def _plan_call(node: Call) -> Step:
     return plain_step(evaluate)
 
 
+# Null may stand for a time or an object; which function takes it, only its value tells.
 def _is_dynamic(one: CelType) -> bool:
-    return one.kind in ("dyn", "error")
+    return one.kind in ("dyn", "error", "null")

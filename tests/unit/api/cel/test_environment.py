@@ -147,3 +147,12 @@ def test_more_than_two_authorization_checks_exceed_the_limit() -> None:
     assert authorized(f"{once} || {once}", []).value is False
     with pytest.raises(cel.CostLimitExceededError):
         authorized(f"{once} || {once} || {once}", [])
+
+
+def test_a_superfluous_token_before_a_negation_is_a_syntax_error() -> None:
+    with pytest.raises(cel.CelError, match=r"extraneous input '\?' expecting"):
+        cel.compile("?!true", cel.Environment({}))
+
+
+def test_a_function_may_be_named_from_the_root() -> None:
+    assert cel.compile(".isIP('1.2.3.4')", cel.Environment({})).evaluate({}).value is True
