@@ -65,7 +65,7 @@ real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once p
 
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
 	# With the unit tests that need a library of the real group.
-	$(PYTEST) -q tests/real tests/soak tests/unit/client/test_credentials.py tests/unit/kubelet/runtimes/containerd
+	$(PYTEST) -q tests/real tests/unit/client/test_credentials.py tests/unit/kubelet/runtimes/containerd
 
 conformance-api: $(REAL) ## the chapter sig-api-machinery of Kubernetes' conformance suite (ARGS="--focus Namespaces" for a part)
 	$(BIN)/python -m tests.real.conformance $(ARGS)
