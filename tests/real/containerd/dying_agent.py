@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from podlife.kubelet.runtime import ContainerConfig, Mount, SandboxConfig
+from podlife.kubelet.runtime import ConflictInRuntimeError, ContainerConfig, Mount, SandboxConfig
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
 from podlife.kubelet.runtimes.containerd.client import CriClient
 
@@ -40,7 +40,7 @@ async def life(socket: Path, folder: Path) -> None:
     settings = replace(settings_of(socket, folder), relist_seconds=3600)
     async with ContainerdRuntime(settings) as runtime:
         config = SandboxConfig("uid", "default", "web", log_directory=str(folder / "logs"), host_network=True)
-        sandbox_id = await runtime.run_sandbox(config)
+        sandbox_id = await run_sandbox(runtime, config)
         short = await runtime.create_container(sandbox_id, container(folder, "short", "exit 5"))
         await runtime.start_container(short)
         long = container(folder, "long", "sleep 1000 & wait")
@@ -51,6 +51,16 @@ async def life(socket: Path, folder: Path) -> None:
         await runtime.stop_container(long_id, grace_seconds=10)
         await runtime.remove_container(long_id)
         await runtime.remove_sandbox(sandbox_id)
+
+
+async def run_sandbox(runtime: ContainerdRuntime, config: SandboxConfig) -> str:
+    """A busy daemon may still be giving up the sandbox of the agent before, and has its name until then."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await runtime.run_sandbox(config)
+            except ConflictInRuntimeError:
+                await asyncio.sleep(0.1)
 
 
 def witness(folder: Path) -> list[str]:
