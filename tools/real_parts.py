@@ -78,7 +78,7 @@ def cache_folder() -> Path:
 
 
 def _folder_of(part: str) -> Path:
-    """The suite, kwok, CEL and Debian's programs have folders of their own: a new one builds nothing else anew."""
+    """The suite, kwok, CEL and Debian's programs have separate folders: a new version of one rebuilds no other."""
     if part in DEBIAN:
         return cache_folder().parent.parent / f"debian-{platform.machine()}" / "bin"
     if part == CEL:

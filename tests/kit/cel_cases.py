@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.api import cel
-from podlife.api.cel.networks import CIDR, IP
+from podlife.api.cel.library.networks import CIDR, IP
 
 FOLDER = Path(__file__).parent / "cel"
 ANSWERS = FOLDER / "answers.jsonl"

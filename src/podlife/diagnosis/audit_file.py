@@ -1,7 +1,7 @@
 """Reads an audit log for an explanation: a file with its rotated siblings, compressed or not, or standard input.
 
 A log is read line by line, whatever its size, or no more than its newest part; only what concerns the subject is kept.
-Lines that are no audit events are counted, and the count is told.
+Lines that are not audit events are counted, and the number is reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podlife.errors import ConfigError
 from podlife.explain import AuditCollection
 
 STDIN = "-"
-# An event has at most a few megabytes: what is longer is no line of an audit log.
+# An event has at most a few megabytes; a longer line is not an audit event.
 _MOST_LINE_BYTES = 16 << 20
 
 

@@ -118,7 +118,7 @@ def is_its_own(event: Object, obj: Object) -> bool:
 
 
 def events_of_last(events: Sequence[Object], name: str, uid: str = "") -> list[Object]:
-    """Of several pods of one name that are all gone, what is told of the last, or of the one with this UID. Events that
+    """The events of the last of several deleted pods of one name, or of the one with this UID. Events that
     carry no UID are the last one's if they came after its first."""
     dated = [
         (at.timestamp() if (at := updated(each)) else 0.0, each) for each in events if is_about(each, name)

@@ -20,7 +20,7 @@ _SECONDS = 60.0
 
 @contextmanager
 def containerd_for_the_suite() -> Iterator[Daemon]:
-    """Needs root. Whoever talks to its pods has to be in its network (`Daemon.network`)."""
+    """Needs root. Clients of its pods must be in its network (`Daemon.network`)."""
     with containerd_daemon() as daemon:
         for image, names in _images():
             daemon.import_image(image, *names)

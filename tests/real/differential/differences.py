@@ -52,7 +52,7 @@ _FORMATS = (
 )
 _PATCH_FORMATS = "a patch in an unknown format is told which formats are known"
 _GO_WORDS = "a message names Go's own types or converters, which are not there"
-_ORDER = "of two rules that are broken at once, another is told, or the same one is not told twice"
+_ORDER = "if two rules are broken at once, another one is reported, or the same one is not reported twice"
 _METHOD = "a method that HTTP does not know is refused by the parser of requests"
 _TYPE = "the content type says what the body is"
 _ANNOTATION = "metadata in a table row is all of the metadata"

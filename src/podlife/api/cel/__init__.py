@@ -8,9 +8,9 @@ Guarantees: nothing but `CelError` is raised for any source and any JSON values.
 limit, patterns run in linear time (RE2), and recursion is bounded. Programs have no state.
 """
 
-from podlife.api.cel.authorization import Authorizer, Decision
 from podlife.api.cel.declarations import Environment
 from podlife.api.cel.errors import CelError, CostLimitExceededError, EvaluationError
+from podlife.api.cel.library.authorization import Authorizer, Decision
 from podlife.api.cel.program import (
     PER_CALL_LIMIT,
     PER_DEFINITION_ESTIMATE,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from podlife.api.cel.authorization import AUTHORIZATION
 from podlife.api.cel.errors import EvaluationError
-from podlife.api.cel.formats import FORMATS
-from podlife.api.cel.kubernetes_values import KUBERNETES
-from podlife.api.cel.lists import LIST_FUNCTIONS
-from podlife.api.cel.networks import NETWORKS
+from podlife.api.cel.library.authorization import AUTHORIZATION
+from podlife.api.cel.library.formats import FORMATS
+from podlife.api.cel.library.kubernetes_values import KUBERNETES
+from podlife.api.cel.library.lists import LIST_FUNCTIONS
+from podlife.api.cel.library.networks import NETWORKS
+from podlife.api.cel.library.string_format import format_string
+from podlife.api.cel.library.strings import STRINGS
 from podlife.api.cel.operators import OPERATORS
-from podlife.api.cel.string_format import format_string
-from podlife.api.cel.strings import STRINGS
 from podlife.api.cel.times import duration_field, timestamp_field
 from podlife.api.cel.values import LISTS, MAPS, NONE, Duration, Meter, Optional, find, keys, to_key
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podlife.api.cel.errors import EvaluationError, Issue
+from podlife.api.cel.library.string_format import COMPLAINTS, ClauseError, interpret
 from podlife.api.cel.operators import to_duration, to_timestamp
 from podlife.api.cel.regex import compile_pattern
-from podlife.api.cel.string_format import COMPLAINTS, ClauseError, interpret
 from podlife.api.cel.syntax import (
     Call,
     Comprehension,

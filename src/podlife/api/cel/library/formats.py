@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from podlife.api.cel.errors import EvaluationError
-from podlife.api.cel.kubernetes_values import parse_url
+from podlife.api.cel.library.kubernetes_values import parse_url
 from podlife.api.cel.times import parse_timestamp
 from podlife.api.cel.values import NONE, Meter, Optional
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key, check_label_value
