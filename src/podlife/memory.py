@@ -10,11 +10,15 @@ from __future__ import annotations
 import asyncio
 import ctypes
 from collections.abc import Callable
+from functools import lru_cache
+from typing import ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
-# Entries of a cache whose keys come from requests. Each entry keeps the page on which it was allocated, so that a burst
-# of distinct values leaves that many pages behind; the values that a cluster uses again and again are fewer than these.
-CACHED_VALUES = 256
+_Arguments = ParamSpec("_Arguments")
+_Value = TypeVar("_Value")
+
+# The values that a cluster uses again and again are fewer.
+_CACHED_VALUES = 256
 
 _M_ARENA_MAX = -8
 
@@ -33,6 +37,16 @@ def _find_trim() -> Callable[[int], object] | None:
 
 
 _trim = _find_trim()
+
+_caches: list[Callable[[], None]] = []
+
+
+def cache_values(function: Callable[_Arguments, _Value]) -> Callable[_Arguments, _Value]:
+    """`lru_cache` for what requests contain. Python's allocator returns memory by the megabyte, and an entry that was
+    made amid a large request keeps its own: so these caches are emptied when memory is given back."""
+    cached = lru_cache(maxsize=_CACHED_VALUES)(function)
+    _caches.append(cached.cache_clear)
+    return cast(Callable[_Arguments, _Value], cached)
 
 
 def use_one_heap() -> None:
@@ -54,5 +68,7 @@ def give_back_soon() -> None:
 def _give_back(loop: asyncio.AbstractEventLoop) -> None:
     _pending.discard(loop)
     assert _trim is not None
+    for clear in _caches:
+        clear()
     # Beside the event loop: it takes milliseconds, and does not need the interpreter.
     loop.run_in_executor(None, _trim, 0)

@@ -43,6 +43,9 @@ ANSWER_BYTES = 2 * MIB
 # ...this at most, on a quiet machine.
 P99_SECONDS, WORST_SECONDS = 0.2, 0.5
 KEPT_BYTES = 50 * MIB
+# Python's allocator returns a megabyte once nothing of it is used. The C library's returns pages, and keeps half of
+# this; but every write would cost a third more.
+KEPT_TOGETHER_BYTES = 75 * MIB
 # Where others use the machine too, only that it ends.
 BUSY_SECONDS = 60.0
 QUIET_DOWN_SECONDS = 60.0
@@ -223,7 +226,7 @@ def test_evictions_among_budgets_with_long_selectors(attacked: ServerProcess) ->
 
 def test_all_of_them_together_leave_no_more(attacked: ServerProcess, before_all: int) -> None:
     """Runs last: what each of the others leaves must not add up."""
-    allowed = before_all + KEPT_BYTES + sum(history)
+    allowed = before_all + KEPT_TOGETHER_BYTES + sum(history)
     after = quiet_down(attacked, allowed)
     print(  # noqa: T201
         f"\ntogether: {before_all / MIB:.0f} MB before, {after / MIB:.0f} MB after,"

@@ -8,10 +8,9 @@ kube-apiserver stores.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
-from podlife.memory import CACHED_VALUES
+from podlife.memory import cache_values
 
 NANOS = 10**9
 """Nanos in one."""
@@ -99,19 +98,19 @@ def _parse(text: str) -> tuple[Quantity, bool]:
     return Quantity(-nanos if sign == "-" else nanos, style), canonical
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@cache_values
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity; raises ValueError in upstream's words."""
     return _parse(text)[0]
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@cache_values
 def parse_nanos(text: str) -> int:
     """The amount alone; raises ValueError in upstream's words."""
     return _parse(text)[0].nanos
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@cache_values
 def canonical_quantity(text: str) -> str:
     """The text that kube-apiserver stores: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
 

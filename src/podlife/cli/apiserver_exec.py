@@ -51,10 +51,8 @@ def serve(settings: ApiServerSettings) -> NoReturn:
 
 def _environment() -> dict[str, str]:
     """The HTTP library reads the system's CAs on import, a fifth of the start time. The server trusts only its own CA,
-    so they are hidden from it. Python's allocator frees an arena only when all of it is unused, which never happens
-    after a burst of large requests; the C library frees pages (`podlife.memory`)."""
-    environment = os.environ | {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
-    return {"PYTHONMALLOC": "malloc"} | environment
+    so they are hidden from it."""
+    return os.environ | {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
 
 
 def prepare(settings: ApiServerSettings, data: Path) -> None:

@@ -6,13 +6,12 @@ Quantities are parsed here for the first time: a malformed one is rejected like 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.quantity import NANOS, Quantity, canonical_quantity, parse_quantity
 from podlife.errors import ApiError
-from podlife.memory import CACHED_VALUES
+from podlife.memory import cache_values
 
 _MILLI = NANOS // 1000
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -81,7 +80,7 @@ def canonical(obj: Object, field: str) -> None:
         obj[field] = _read(value)
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@cache_values
 def _in_millis(text: str) -> str:
     quantity = parse_quantity(text)
     if quantity.nanos % _MILLI == 0:
@@ -118,7 +117,7 @@ def pull_policy(image: str) -> str:
     return _pull_policy(image) if len(image) <= _LONGEST_IMAGE else "IfNotPresent"
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@cache_values
 def _pull_policy(image: str) -> str:
     match = _image(image)
     if match is None or len(match["name"]) > _LONGEST_NAME:

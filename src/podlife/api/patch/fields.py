@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from podlife.api.patch.errors import PatchError, go_format, go_type_of
 from podlife.api.schema import Field, type_named, type_of_kind
-from podlife.memory import CACHED_VALUES
+from podlife.memory import cache_values
 
 Key = tuple[type, Any]
 
@@ -39,13 +38,13 @@ def type_key(api_version: str, kind: str) -> str:
     return "@" + found.key
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@cache_values
 def object_treatment(parent: str, name: str) -> Treatment:
     """How a field that holds an object is patched."""
     return _treatment(_field(parent, name))
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@cache_values
 def list_treatment(parent: str, name: str) -> Treatment:
     """How a field that holds a list is patched."""
     treatment = _treatment(_field(parent, name))

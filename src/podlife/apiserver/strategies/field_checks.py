@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Collection, Hashable, Iterator
-from functools import lru_cache
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.excerpt import excerpt_json
 from podlife.api.field_errors import FieldError, bad_value, duplicate, not_supported, required
-from podlife.memory import CACHED_VALUES
+from podlife.memory import cache_values
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 PORT_RANGE = "must be between 1 and 65535, inclusive"
@@ -87,7 +86,7 @@ def is_ip(text: str) -> bool:
     return len(text) <= _LONGEST_IP and _is_ip(text)
 
 
-@lru_cache(maxsize=CACHED_VALUES)
+@cache_values
 def _is_ip(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
