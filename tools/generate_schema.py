@@ -1,11 +1,12 @@
 """Write the generated data of `podlife.api.schema`, from Kubernetes itself.
 
-`types.json.gz` comes from Kubernetes' Go types (printed by `tools/schema-types`; needs go). `documents.xz`
-comes from the OpenAPI documents of a running kube-apiserver, cut down to the resources that podlife serves:
+`types.json.gz` comes from Kubernetes' Go types (printed by `tools/schema-types`; needs go) and from the OpenAPI
+documents, which alone say how lists and maps merge. `documents.xz` comes from the OpenAPI documents of a running
+kube-apiserver, cut down to the resources that podlife serves:
 
     python tools/generate_schema.py --server https://127.0.0.1:6443 --token TOKEN
 
-The same Kubernetes gives the same bytes. Without --server only the types are written.
+The same Kubernetes gives the same bytes. Without --server only the types are written, with the documents that exist.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from podlife.api.schema import openapi_documents
 from podlife.api.schema.table import go_type
 from podlife.apiserver.resource_table import RESOURCES
 
@@ -57,9 +59,55 @@ def row_of(field: dict[str, Any]) -> list[Any]:
     return row
 
 
-def table_of(dump: dict[str, Any]) -> bytes:
+def table_of(dump: dict[str, Any], documents: dict[str, bytes]) -> bytes:
     types = {key: [row_of(field) for field in fields or ()] for key, fields in dump["types"].items()}
-    return encoded({"kinds": dump["kinds"], "types": types})
+    return encoded(with_merge_types({"kinds": dump["kinds"], "types": types}, documents))
+
+
+def with_merge_types(table: dict[str, Any], documents: dict[str, bytes]) -> dict[str, Any]:
+    """The table with what server-side apply needs: how lists and maps merge, and the defaults of their keys."""
+    schemas: dict[str, Any] = {}
+    for path, document in documents.items():
+        if path.startswith("v3/"):
+            schemas |= json.loads(document)["components"]["schemas"]
+    # `io.k8s.api.core.v1.Pod` is `core.Pod` in the table.
+    named = {".".join(name.split(".")[-3::2]): schema for name, schema in schemas.items()}
+    keys = {
+        key for schema in schemas.values() for each in properties(schema).values() for key in map_keys(each)
+    }
+    for name, rows in table["types"].items():
+        fields = properties(named.get(name, {}))
+        for row in rows:
+            field = fields.get(row[0], {})
+            default = field.get("default") if row[0] in keys else None
+            row.extend([[], False, False, "", "", "", "", "", None][len(row) - 2 :])
+            row[9:] = [merge_of(field), default]
+            while row[-1] is None or (row[-1] in ("", False) and len(row) < 11):
+                row.pop()
+    atomic = [name for name in table["types"] if named.get(name, {}).get("x-kubernetes-map-type") == "atomic"]
+    return {**table, "atomic": sorted(atomic)}
+
+
+def properties(schema: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = schema.get("properties", {})
+    return found
+
+
+def map_keys(field: dict[str, Any]) -> list[str]:
+    keys: list[str] = field.get("x-kubernetes-list-map-keys", [])
+    return keys
+
+
+def merge_of(field: dict[str, Any]) -> str:
+    """`podlife.api.schema.Field.merge` of a field: empty if it is as usual."""
+    match field.get("x-kubernetes-list-type") or field.get("x-kubernetes-map-type"):
+        case "map":
+            return f"map:{','.join(map_keys(field))}"
+        case "set" | "granular" as merge:
+            return str(merge)
+        case "atomic" if field.get("type") == "object":
+            return "atomic"
+    return ""
 
 
 def served_paths() -> set[str]:
@@ -147,10 +195,11 @@ def main() -> None:
     parser.add_argument("--server", help="a kube-apiserver that runs, for the OpenAPI documents")
     parser.add_argument("--token", default="")
     options = parser.parse_args()
-    # No time and no name in the header, or the bytes would differ from run to run.
-    (TARGET / "types.json.gz").write_bytes(gzip.compress(table_of(go_types()), 9, mtime=0))
     if options.server:
         (TARGET / "documents.xz").write_bytes(packed(documents_of(options.server, options.token)))
+    documents = {path: openapi_documents.document(path) or b"" for path in openapi_documents.hashes()}
+    # No time and no name in the header, or the bytes would differ from run to run.
+    (TARGET / "types.json.gz").write_bytes(gzip.compress(table_of(go_types(), documents), 9, mtime=0))
     for name in ("types.json.gz", "documents.xz"):
         print(f"{name}: {(TARGET / name).stat().st_size:,} bytes")
 

@@ -48,6 +48,11 @@ class Field(msgspec.Struct, frozen=True, array_like=True):
     # The embedded struct it belongs to: part of the path in upstream's messages.
     embedded: str = ""
     own_go_type: str = ""
+    # How server-side apply merges it, if not as usual (a list as a whole, a map by its keys): `set`, `map:` and the
+    # keys of an element, `atomic` for a map, `granular` for a struct whose type is atomic.
+    merge: str = ""
+    # The value of an absent key of a `map:` list.
+    key_default: str | int | None = None
 
     @property
     def go_type(self) -> str:
@@ -69,10 +74,11 @@ def go_type(kind: str) -> str:
 class Type:
     """A struct of Kubernetes: its fields by JSON name, in the order in which they are written."""
 
-    __slots__ = ("fields", "key")
+    __slots__ = ("atomic", "fields", "key")
 
-    def __init__(self, key: str, fields: tuple[Field, ...]) -> None:
+    def __init__(self, key: str, fields: tuple[Field, ...], *, atomic: bool = False) -> None:
         self.key = key
+        self.atomic = atomic
         self.fields = {field.name: field for field in fields}
 
     @property
@@ -83,6 +89,8 @@ class Type:
 class _Table(msgspec.Struct):
     kinds: dict[str, dict[str, str]]
     types: dict[str, tuple[Field, ...]]
+    # Structs that server-side apply merges as a whole.
+    atomic: frozenset[str] = frozenset()
 
 
 # At import: msgspec crashes the process if two threads compile a type at once.
@@ -98,7 +106,8 @@ def _table() -> _Table:
 @cache
 def type_named(key: str) -> Type:
     """The type that a `@key` in the table refers to."""
-    return Type(key, _table().types[key])
+    table = _table()
+    return Type(key, table.types[key], atomic=key in table.atomic)
 
 
 def type_of_kind(api_version: str, kind: str) -> Type | None:

@@ -1,0 +1,222 @@
+"""Values with a type: their elements, their checks, and the fields that they mention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podlife.api.codec import encode
+from podlife.api.excerpt import excerpt
+from podlife.api.fieldpath.elements import SELF, go_json, key_element, show, value_element
+from podlife.api.fieldpath.field_set import FieldSet
+from podlife.api.fieldpath.merge_type import DEDUCED, DEDUCED_TYPE, LIST, MAP, SCALAR, MergeType
+from podlife.errors import PodlifeError
+
+_MOST_ERRORS = 50
+
+
+class TypedValueError(PodlifeError, ValueError):
+    """A value does not have the shape of its type. The text is upstream's."""
+
+
+def is_atomic(value: Any, kind: MergeType) -> bool:
+    """Whether the value is merged as a whole."""
+    if kind.form == DEDUCED:
+        return not isinstance(value, dict)
+    return kind.atomic or kind.form == SCALAR
+
+
+def child_type(kind: MergeType, name: str) -> MergeType:
+    """The type of a member of a map, or of a value whose type is deduced."""
+    if kind.form == DEDUCED:
+        return DEDUCED_TYPE
+    return kind.of(name) or DEDUCED_TYPE
+
+
+def element_of(item: Any, kind: MergeType) -> str:
+    """The path element of a list's element; raises TypedValueError."""
+    keys = kind.keys
+    if not keys:
+        return _set_element(item)
+    if not isinstance(item, dict):
+        what = "a null element" if item is None else "non-map elements"
+        raise TypedValueError(f"associative list with keys may not have {what}")
+    if len(keys) == 1:
+        # Nearly all lists: named by one text.
+        name = item.get(keys[0])
+        if type(name) is str:
+            return f'k:{{"{keys[0]}":{go_json(name)}}}'
+    found = {}
+    for key in keys:
+        if key in item:
+            found[key] = item[key]
+        elif key in kind.key_defaults:
+            found[key] = kind.key_defaults[key]
+    if not found:
+        listed = " ".join(f'"{key}"' for key in keys)
+        raise TypedValueError(
+            f"associative list with keys has an element that omits all key fields [{listed}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return key_element(found)
+
+
+def _set_element(item: Any) -> str:
+    if isinstance(item, dict):
+        raise TypedValueError("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise TypedValueError("not supported: associative list with lists as elements")
+    if item is None:
+        raise TypedValueError("associative list without keys has an element that's an explicit null")
+    return value_element(item)
+
+
+def elements_of(items: list[Any], kind: MergeType) -> list[str]:
+    """The elements of a list, in its order; raises TypedValueError."""
+    return [element_of(item, kind) for item in items]
+
+
+def check_typed(value: Any, kind: MergeType) -> None:
+    """Raise TypedValueError if the value does not fit its type: unknown fields, wrong types, duplicates."""
+    errors: list[str] = []
+    _check(value, kind, "", errors)
+    if len(errors) == 1:
+        raise TypedValueError(errors[0])
+    if errors:
+        raise TypedValueError("\n  ".join(["errors:", *errors]))
+
+
+def _check(value: Any, kind: MergeType, path: str, errors: list[str]) -> None:
+    if value is None or kind.form == DEDUCED or kind.scalar == "anything" or len(errors) >= _MOST_ERRORS:
+        return
+    problem = None
+    if kind.form == MAP:
+        if isinstance(value, dict):
+            _check_map(value, kind, path, errors)
+        else:
+            problem = f"expected map, got {_shown(value)}"
+    elif kind.form == LIST:
+        if isinstance(value, list):
+            _check_list(value, kind, path, errors)
+        else:
+            problem = f"expected list, got {_shown(value)}"
+    else:
+        problem = _why_not_scalar(value, kind.scalar)
+    if problem:
+        errors.append(f"{path}: {problem}" if path else problem)
+
+
+def _check_map(value: dict[str, Any], kind: MergeType, path: str, errors: list[str]) -> None:
+    for name, item in value.items():
+        found = kind.of(name)
+        if found is None:
+            # Upstream stops at the first unknown field of a struct.
+            errors.append(f"{path}.{name}: field not declared in schema")
+            return
+        _check(item, found, f"{path}.{name}", errors)
+
+
+def _check_list(value: list[Any], kind: MergeType, path: str, errors: list[str]) -> None:
+    assert kind.element is not None
+    seen = set()
+    for index, item in enumerate(value):
+        if kind.atomic:
+            at = f"[{index}]"
+        else:
+            try:
+                element = element_of(item, kind)
+            except TypedValueError as error:
+                errors.append(f"{path}: element {index}: {error}")
+                return
+            at = show(element)
+            if element in seen:
+                errors.append(f"{path}: duplicate entries for key {at}")
+            seen.add(element)
+        _check(item, kind.element, path + at, errors)
+
+
+def _shown(value: Any) -> str:
+    return excerpt(encode(value).decode(), 1024)
+
+
+def _go_type(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"
+    return {str: "string", bool: "bool", int: "int64", float: "float64"}[type(value)]
+
+
+def _why_not_scalar(value: Any, scalar: str) -> str | None:
+    match scalar:
+        case "numeric":
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return f"expected numeric (int or float), got {_go_type(value)}"
+        case "string":
+            if not isinstance(value, str):
+                return f"expected string, got &value.valueUnstructured{{Value:{_shown(value)}}}"
+        case "boolean":
+            if not isinstance(value, bool):
+                return f"expected boolean, got {_shown(value)}"
+        case _:
+            if isinstance(value, dict | list):
+                return f"expected any scalar, got {_shown(value)}"
+    return None
+
+
+def field_set_of(value: Any, kind: MergeType) -> FieldSet:
+    """The fields that an applied object mentions: leaves, keys of maps and elements of lists. Raises
+    TypedValueError."""
+    if isinstance(value, list):
+        return _fields_of_list(value, kind)
+    return _fields_of_map(value, kind) if isinstance(value, dict) else {}
+
+
+def _fields_of_map(value: dict[str, Any], kind: MergeType) -> FieldSet:
+    found: FieldSet = {}
+    for name, item in value.items():
+        of = child_type(kind, name)
+        if is_atomic(item, of):
+            found["f:" + name] = {}
+            continue
+        children = field_set_of(item, of)
+        member = item is None or item == {} or name not in kind.fields
+        if member:
+            found["f:" + name] = {SELF: {}, **children} if children else {}
+        elif children:
+            found["f:" + name] = children
+    return found
+
+
+def _fields_of_list(value: list[Any], kind: MergeType) -> FieldSet:
+    found: FieldSet = {}
+    duplicates = set()
+    assert kind.element is not None
+    for item in value:
+        element = element_of(item, kind)
+        if element in found:
+            duplicates.add(element)
+            continue
+        children = {} if is_atomic(item, kind.element) else field_set_of(item, kind.element)
+        found[element] = {SELF: {}, **children} if children else {}
+    for element in duplicates:
+        # Elements of the same name are owned as one.
+        found[element] = {}
+    return found
+
+
+def with_named_fields(fields: FieldSet, kind: MergeType | None) -> FieldSet:
+    """The set, and every declared field above a member: removing all of a struct's fields removes the struct."""
+    found: FieldSet = {}
+    for element, node in fields.items():
+        if not node or element == SELF:
+            found[element] = node
+            continue
+        below: MergeType | None = None
+        named = False
+        if element[0] == "f" and kind is not None and kind.form in (MAP, DEDUCED):
+            name = element[2:]
+            named = name in kind.fields
+            below = child_type(kind, name)
+        elif element[0] == "k" and kind is not None and kind.form == LIST:
+            below = kind.element
+        children = with_named_fields(node, below)
+        found[element] = {SELF: {}, **children} if named and SELF not in children else children
+    return found
