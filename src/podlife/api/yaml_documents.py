@@ -18,6 +18,7 @@ from podlife.api.codec import MOST_VALUES, encode
 _MOST_DEPTH = 256
 # A field counts as two values.
 _MOST_VALUES = 2 * MOST_VALUES
+_MOST_DUPLICATES = 100
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
@@ -71,3 +72,36 @@ def _check_events(yaml: Any, loader: Any, most_values: int) -> None:
                 raise ValueError(f"aliases are not supported: replace *{event.anchor} by its value")
     finally:
         loader.dispose()
+
+
+def yaml_duplicates(data: bytes) -> list[str]:
+    """`line 3: key "x" already set in map` for every key that a map of a valid document has twice."""
+    import yaml
+
+    loader = safe_loader()(data)
+    found: list[str] = []
+    # The keys of each open map, None for a list; and whether the next value is a key.
+    open_: list[set[str] | None] = []
+    is_key = [False]
+    try:
+        while loader.check_event() and len(found) < _MOST_DUPLICATES:
+            event = loader.get_event()
+            if isinstance(event, yaml.CollectionEndEvent):
+                open_.pop()
+                is_key.pop()
+            elif isinstance(event, yaml.NodeEvent):
+                keys = open_[-1] if open_ else None
+                if keys is not None:
+                    if is_key[-1] and isinstance(event, yaml.ScalarEvent):
+                        if event.value in keys:
+                            mark: Any = event.start_mark
+                            found.append(f'line {mark.line + 1}: key "{event.value}" already set in map')
+                        keys.add(event.value)
+                    is_key[-1] = not is_key[-1]
+                if isinstance(event, yaml.CollectionStartEvent):
+                    is_map = isinstance(event, yaml.MappingStartEvent)
+                    open_.append(set() if is_map else None)
+                    is_key.append(is_map)
+    finally:
+        loader.dispose()
+    return found

@@ -65,7 +65,7 @@ async def create_system_namespaces(registry: Registry, user: UserInfo) -> None:
     assert resource is not None
     for name in SYSTEM_NAMESPACES:
         if registry.store.get(Key(resource.storage_key, "", name)) is None:
-            request = Request("POST", "/api/v1/namespaces")
+            request = Request("POST", "/api/v1/namespaces", headers={"User-Agent": "kube-apiserver"})
             scope = RequestScope(registry, request, user, resource, "create", name=name)
             await create_object(scope, {"metadata": {"name": name}}, dry_run=False)
 

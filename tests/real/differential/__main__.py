@@ -51,7 +51,7 @@ def _show_real(area: Area, real: Target, options: argparse.Namespace) -> int:
     side, wrong = Side(real, area), 0
     for step in area.steps:
         shown = side.take(step)
-        is_wrong = shown["code"] != step.code
+        is_wrong = step.code not in (0, shown["code"])
         wrong += is_wrong
         if is_wrong:
             _say(

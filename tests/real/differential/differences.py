@@ -35,7 +35,6 @@ class Known:
         return ""
 
 
-_APPLY = "server-side apply is not offered: 415 with a message that says what to do instead"
 _PARSER = "what is wrong with unreadable JSON is said in the words of another parser"
 _MISTAKE = "a mistake of the client is answered with 4xx, where kube-apiserver answers 500"
 _YAML = "a key that YAML has twice is not reported; the last one counts, as upstream"
@@ -67,7 +66,7 @@ _FINALIZERS = ("body.metadata.finalizers",)
 _TAINTS = ("body.spec.taints",)
 
 DIFFERENCES: dict[str, Known] = {
-    **_same(_APPLY, ("",), "patches/apply-creates", "patches/apply-without-manager"),
+    **_same(_GO_WORDS, ("body.message", "body.details.causes[0].message"), "apply/unprintable-manager"),
     **_same(
         _PARSER,
         ("body.message",),
@@ -189,6 +188,7 @@ DIFFERENCES: dict[str, Known] = {
     **_same(
         _PATCH_FORMATS,
         ("body.details", "body.message"),
+        "apply/cbor",
         "patches/unknown-patch-type",
         "patches/json-as-patch-type",
     ),

@@ -2,13 +2,14 @@
 
 UIDs, generated names and resourceVersions become symbols named after the step that first showed them, so that
 "the same one again" still compares; a resourceVersion also says whether it was the newest then. Times become
-distances from the moment they were first seen, in steps of five seconds. managedFields are taken out: podlife
-has none, by design. So are the dumps of Go structs that kube-apiserver puts into some refusals, behind the
-sentence that says what is wrong.
+distances from the moment they were first seen, in steps of five seconds. managedFields are compared with the
+order of their fields, but without times, which also decide the order of entries. The dumps of Go structs that
+kube-apiserver puts into some refusals, behind the sentence that says what is wrong, are taken out.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from datetime import datetime, timedelta
@@ -100,7 +101,14 @@ class Normaliser:
         result: dict[str, Any] = {}
         # In one order for both servers: a symbol is numbered where it appears first.
         for key, item in sorted(value.items()):
-            if key in ("managedFields", "selfLink"):
+            if key == "selfLink":
+                continue
+            if key == "causes" and all(cause.get("reason") == "FieldManagerConflict" for cause in item):
+                # kube-apiserver lists them by manager, and managers in the order of a Go map.
+                result[key] = sorted((self._value(cause) for cause in item), key=json.dumps)
+                continue
+            if key == "managedFields" and isinstance(item, list):
+                result[key] = sorted(map(self._manager, item), key=json.dumps)
                 continue
             if key == "resourceVersion" and isinstance(item, str):
                 result[key] = self._version(item)
@@ -113,6 +121,11 @@ class Normaliser:
             else:
                 result[key] = self._value(item, key)
         return result
+
+    def _manager(self, entry: dict[str, Any]) -> dict[str, Any]:
+        time = {"time": "<time>"} if "time" in entry else {}
+        fields = {"fieldsV1": self.text(json.dumps(entry["fieldsV1"]))} if "fieldsV1" in entry else {}
+        return {**entry, **time, **fields}
 
     def _list_metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """A list tells the version of the whole store, which background writes move at any time."""

@@ -1,4 +1,5 @@
-"""The table's vocabulary: a step is one request with the code that the real server answers it with.
+"""The table's vocabulary: a step is one request with the code that the real server answers it with (0 for a step
+that was drawn at random: whatever it answers).
 
 An area is a sequence of steps with a namespace of its own. What one answer gave (a UID, a resourceVersion)
 can be kept under a name and stands as `${name}` in the path, the query, the headers and the body of later

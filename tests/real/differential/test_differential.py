@@ -27,7 +27,7 @@ def runs(kube: Server, podlife_server: Server) -> Iterator[dict[str, AreaRun]]:
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
 def test_both_servers_answer_the_same(step: Step, runs: dict[str, AreaRun]) -> None:
     outcome = runs[step.area].outcome(step)
-    assert outcome.real["code"] == step.code, "the table is wrong about the real server"
+    assert step.code in (0, outcome.real["code"]), "the table is wrong about the real server"
     found = outcome.differences
     known = DIFFERENCES.get(step.id)
     complaint = known.complaint(found) if known is not None else "differs" if found else ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from podlife.api.codec import encode
 from podlife.api.excerpt import excerpt
 from podlife.api.fieldpath.elements import SELF, go_json, key_element, show, value_element
 from podlife.api.fieldpath.field_set import FieldSet
 from podlife.api.fieldpath.merge_type import DEDUCED, DEDUCED_TYPE, LIST, MAP, SCALAR, MergeType
+from podlife.api.patch import go_format
 from podlife.errors import PodlifeError
 
 _MOST_ERRORS = 50
@@ -135,7 +135,8 @@ def _check_list(value: list[Any], kind: MergeType, path: str, errors: list[str])
 
 
 def _shown(value: Any) -> str:
-    return excerpt(encode(value).decode(), 1024)
+    """As Go prints the value that its library wraps."""
+    return f"&{{{excerpt(go_format(value), 1024)}}}"
 
 
 def _go_type(value: Any) -> str:
@@ -151,7 +152,9 @@ def _why_not_scalar(value: Any, scalar: str) -> str | None:
                 return f"expected numeric (int or float), got {_go_type(value)}"
         case "string":
             if not isinstance(value, str):
-                return f"expected string, got &value.valueUnstructured{{Value:{_shown(value)}}}"
+                return (
+                    f"expected string, got &value.valueUnstructured{{Value:{excerpt(go_json(value), 1024)}}}"
+                )
         case "boolean":
             if not isinstance(value, bool):
                 return f"expected boolean, got {_shown(value)}"

@@ -39,17 +39,17 @@ class ManagedSet:
     applied: bool = False
 
 
-Managers = dict[str, ManagedSet]
+Managers = dict[Any, ManagedSet]
 
 
 class FieldConflictError(PodlifeError):
     """An apply would change fields of other managers: those of each, by identifier."""
 
-    def __init__(self, fields: dict[str, FieldSet]) -> None:
+    def __init__(self, fields: dict[Any, FieldSet]) -> None:
         super().__init__("apply conflict")
         self.fields = fields
 
-    def conflicts(self) -> list[tuple[str, Path]]:
+    def conflicts(self) -> list[tuple[Any, Path]]:
         return [(manager, path) for manager in sorted(self.fields) for path in paths(self.fields[manager])]
 
 
@@ -78,7 +78,7 @@ class Updater:
     api_version: str
     reset: Reset | None = None
 
-    def update(self, live: Object, new: Object, managers: Managers, manager: str) -> Managers:
+    def update(self, live: Object, new: Object, managers: Managers, manager: Any) -> Managers:
         """The managers after a write of the whole object. Raises TypedValueError."""
         known = self._reconciled(managers)
         others, comparison = self._take(live, new, known, manager, force=True)
@@ -91,7 +91,7 @@ class Updater:
         return others
 
     def apply(
-        self, live: Object, applied: Object, managers: Managers, manager: str, *, force: bool
+        self, live: Object, applied: Object, managers: Managers, manager: Any, *, force: bool
     ) -> tuple[Object, Managers]:
         """The object and the managers after an apply, for which `applied` has been checked.
 
@@ -123,12 +123,12 @@ class Updater:
         return found
 
     def _take(
-        self, live: Object, new: Object, managers: Managers, manager: str, *, force: bool
+        self, live: Object, new: Object, managers: Managers, manager: Any, *, force: bool
     ) -> tuple[Managers, Comparison]:
         """Take what changes from its managers, or raise FieldConflictError."""
         mine = self._compare(live, new, self.api_version)
         compared = {self.api_version: mine}
-        conflicts: dict[str, FieldSet] = {}
+        conflicts: dict[Any, FieldSet] = {}
         left = dict(managers)
         for name, managed in managers.items():
             if name == manager:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from podlife.api import status
@@ -136,6 +136,7 @@ class ApiHandler:
             (resource.namespaced and info.namespace) or "",
             info.name,
             info.subresource,
+            authorize=lambda verb: self._authorize(user, replace(attributes, verb=verb), audit),
         )
         if resource.custom is not None:
             if resource.custom.refusal:

@@ -15,6 +15,7 @@ from podlife.api.field_errors import FieldError, bad_value, invalid
 from podlife.apiserver.authn import Authenticator, UserInfo
 from podlife.apiserver.authz import Attributes, NodeView, authorize, rules_for
 from podlife.apiserver.registry import RequestScope, response
+from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import bad_request, read_object
 from podlife.apiserver.registry.table import convert
@@ -35,6 +36,9 @@ def answer(scope: RequestScope, authenticator: Authenticator, nodes: NodeView, n
 def _review(
     scope: RequestScope, body: Object, authenticator: Authenticator, nodes: NodeView, now: datetime
 ) -> Object:
+    if body.get("metadata") is not None:
+        # Those that answer with the review that was sent answer with its managers, too.
+        track(scope, body, None)
     match scope.resource.plural:
         case "selfsubjectaccessreviews":
             return review_access(scope.user, body, nodes)

@@ -9,6 +9,7 @@ from podlife.api.names import generate_name
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.registry import response
+from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.metadata import (
     adopt_namespace,
     check_created,
@@ -35,8 +36,10 @@ async def create(scope: RequestScope) -> Response:
     return await response.one(scope, value, status=201)
 
 
-async def create_object(scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
-    """Create a checked object; returns its stored bytes."""
+async def create_object(
+    scope: RequestScope, obj: Object, *, dry_run: bool, is_applied: bool = False
+) -> bytes:
+    """Create a checked object; returns its stored bytes. An applied object has its managers already."""
     meta = obj["metadata"]
     if meta.get("resourceVersion", "") not in ("", "0"):
         raise bad_request("resourceVersion should not be set on objects to be created")
@@ -49,9 +52,9 @@ async def create_object(scope: RequestScope, obj: Object, *, dry_run: bool) -> b
     # Read here, not in the thread: some clocks belong to the event loop.
     now = scope.registry.clock.now()
     if not is_large(scope.request.body) and not scope.strategy.is_costly:
-        _make_ready(scope, obj, asked_for, now)
+        _make_ready(scope, obj, asked_for, now, is_applied=is_applied)
     else:
-        await run_in_thread(lambda: _make_ready(scope, obj, asked_for, now))
+        await run_in_thread(lambda: _make_ready(scope, obj, asked_for, now, is_applied=is_applied))
         check_bytes(encode(obj))
         # The namespace may have become Terminating meanwhile.
         attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
@@ -68,10 +71,12 @@ async def create_object(scope: RequestScope, obj: Object, *, dry_run: bool) -> b
     )
 
 
-def _make_ready(scope: RequestScope, obj: Object, asked_for: str, now: datetime) -> None:
+def _make_ready(scope: RequestScope, obj: Object, asked_for: str, now: datetime, *, is_applied: bool) -> None:
     """Prepare and check a new object before it is stored."""
     strategy = scope.strategy
     strategy.default(obj)
+    if not is_applied:
+        track(scope, obj, None)
     give_identity(obj["metadata"], now, scope.registry.chance)
     scope.registry.admission.admit(scope.admission(Operation.CREATE, name=asked_for, new=obj))
     strategy.prepare_create(obj)

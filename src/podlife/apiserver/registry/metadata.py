@@ -18,9 +18,14 @@ from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.strategies.object_meta import validate_metadata, validate_metadata_update
 
-# Left out on purpose (see docs/parity.md): field ownership is not tracked.
-_UNTRACKED = ("managedFields", "selfLink")
-_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SYSTEM = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+)
 
 
 def adopt_namespace(scope: RequestScope, meta: Object) -> None:
@@ -36,7 +41,7 @@ def adopt_namespace(scope: RequestScope, meta: Object) -> None:
 
 
 def clean_for_create(meta: Object) -> None:
-    for field in (*_SYSTEM, *_UNTRACKED):
+    for field in _SYSTEM:
         meta.pop(field, None)
 
 
@@ -61,8 +66,7 @@ def check_created(scope: RequestScope, obj: Object) -> None:
 
 def carry_over(new: Object, old: Object) -> None:
     """Copy what an update cannot change from the old object (GD-66)."""
-    for field in _UNTRACKED:
-        new.pop(field, None)
+    new.pop("selfLink", None)
     for field in ("creationTimestamp", "deletionTimestamp"):
         if field in old:
             new[field] = old[field]

@@ -19,7 +19,7 @@ from podlife.api.patch import (
     strategic_merge_patch,
     unknown_operation_fields,
 )
-from podlife.apiserver.registry import response
+from podlife.apiserver.registry import apply, response
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import (
     bad_request,
@@ -34,16 +34,17 @@ from podlife.apiserver.registry.request_body import (
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.update import apply_change
 from podlife.apiserver.registry.worker_threads import offload
-from podlife.errors import ApiError, InvalidError
+from podlife.errors import InvalidError
 from podlife.wire import Response
 
 _JSON = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
-_APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
 async def patch(scope: RequestScope) -> Response:
+    if media_type(scope.request) == apply.MEDIA_TYPE and scope.resource.custom is None:
+        return await apply.apply(scope)
     dry_run = scope.dry_run("PatchOptions")
     resource = scope.resource
     change = await offload(lambda: Patch.from_request(scope), scope.request.body)
@@ -73,17 +74,9 @@ class Patch:
     @classmethod
     def from_request(cls, scope: RequestScope) -> Patch:
         format_ = media_type(scope.request)
-        if format_ in _APPLY:
-            raise ApiError(
-                "server-side apply is not offered by this server: use client-side apply "
-                "(kubectl apply --server-side=false) or a merge patch",
-                code=415,
-                reason="UnsupportedMediaType",
-            )
-        if scope.resource.custom is not None and format_ not in (_JSON, _MERGE):
-            raise unsupported_media_type((_JSON, _MERGE, _APPLY[0]))
-        if format_ not in (_JSON, _MERGE, _STRATEGIC):
-            raise unsupported_media_type((_JSON, _MERGE, _STRATEGIC))
+        formats = (_JSON, _MERGE) if scope.resource.custom is not None else (_JSON, _MERGE, _STRATEGIC)
+        if format_ not in formats:
+            raise unsupported_media_type((*formats, apply.MEDIA_TYPE))
         if "force" in scope.request.query:
             errors = [forbidden("force", "may not be specified for non-apply patch")]
             raise invalid("PatchOptions", "meta.k8s.io", "", errors)

@@ -14,6 +14,7 @@ from podlife.api import protobuf, schema
 from podlife.api.codec import MOST_VALUES, Object, decode_object, has_too_many_values
 from podlife.api.excerpt import excerpt
 from podlife.api.field_errors import bad_value, invalid
+from podlife.apiserver.registry.managed_fields import mark_reset
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.worker_threads import run_in_thread
 from podlife.apiserver.resource import Resource
@@ -188,6 +189,7 @@ def unregistered(kind: str, api_version: str) -> str:
 
 def check_type(resource: Resource, api_version: str, kind: str, obj: Object) -> list[str]:
     """`schema.check`, or that of the resource if the object is one of its own."""
+    mark_reset(obj)
     if resource.check is not None and (kind, api_version) == (resource.kind, resource.api_version):
         return resource.check(obj)
     return schema.check(api_version, kind, obj)

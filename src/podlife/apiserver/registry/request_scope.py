@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, invalid, not_supported, too_long
+from podlife.api.field_errors import FieldError, invalid, not_supported, required
 from podlife.apiserver.admission import AdmissionChain, AdmissionRequest, Operation
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Key, Record, Store
+from podlife.apiserver.strategies.object_meta import validate_manager
 from podlife.apiserver.strategies.strategy import Strategy
 from podlife.clock import Clock
 from podlife.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
@@ -29,6 +32,8 @@ class Registry:
     # Source of UIDs and generated names; a seeded one makes tests deterministic.
     chance: random.Random = field(default_factory=random.SystemRandom)
     catalog: ResourceCatalog = field(default_factory=ResourceCatalog)
+    # New objects have managedFields. If not, an object has them from its first apply on.
+    tracks_creates: bool = True
 
 
 @dataclass(slots=True)
@@ -44,6 +49,13 @@ class RequestScope:
     name: str = ""
     subresource: str = ""
     warnings: list[str] = field(default_factory=list)
+    # Raises ForbiddenError unless the user may also do another verb: an apply can create.
+    authorize: Callable[[str], None] | None = None
+    # Read once, on the event loop, to which some clocks belong.
+    now: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.now = self.registry.clock.now()
 
     @property
     def strategy(self) -> Strategy:
@@ -56,18 +68,20 @@ class RequestScope:
     def key_of(self, namespace: str, name: str) -> Key:
         return Key(self.resource.storage_key, namespace if self.resource.namespaced else "", name)
 
-    def dry_run(self, options_kind: str) -> bool:
+    def dry_run(self, options_kind: str, *, needs_manager: bool = False) -> bool:
         """Return whether this is a dry run; checks the options that all writing verbs share."""
         query = self.request.query
         errors: list[FieldError] = []
+        manager = query.get("fieldManager")
+        if needs_manager and not manager:
+            errors.append(required("fieldManager", "is required for apply patch"))
+        errors += validate_manager("fieldManager", manager)
         if values := query.all("dryRun"):
             errors += [not_supported("dryRun", values, ["All"]) for value in values if value != "All"][:1]
         validation = query.get("fieldValidation")
         if validation not in ("", "Ignore", "Warn", "Strict"):
             supported = ["", "Ignore", "Strict", "Warn"]
             errors.append(not_supported("fieldValidation", validation, supported))
-        if len(query.get("fieldManager")) > 128:
-            errors.append(too_long("fieldManager", 128))
         if errors:
             raise invalid(options_kind, "meta.k8s.io", "", errors)
         return bool(values)

@@ -11,7 +11,9 @@ from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.create import create_object
+from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
+from podlife.apiserver.registry.managed_fields import keep_times
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
 from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
 from podlife.apiserver.registry.request_body import (
@@ -65,21 +67,29 @@ async def _create_by_update(scope: RequestScope, obj: Object, *, dry_run: bool) 
 
 
 async def apply_change(
-    scope: RequestScope, record: Record, transform: Transform, *, dry_run: bool, may_grow: bool = False
+    scope: RequestScope,
+    record: Record,
+    transform: Transform,
+    *,
+    dry_run: bool,
+    may_grow: bool = False,
+    is_applied: bool = False,
 ) -> bytes:
     """Change the stored object by the rules of its resource and subresource; returns the resulting bytes.
 
-    `may_grow` says that the result can be large though neither the object nor the request is. The caller holds the
-    lock of the key.
+    `may_grow` says that the result can be large though neither the object nor the request is, `is_applied` that the
+    result has its managers already. The caller holds the lock of the key.
     """
     if may_grow or scope.strategy.is_costly or is_large(scope.request.body, record.value):
-        new, old = await run_in_thread(lambda: _bounded_change(scope, record, transform))
+        new, old = await run_in_thread(lambda: _bounded_change(scope, record, transform, is_applied))
     else:
-        new, old = _changed(scope, record, transform)
+        new, old = _changed(scope, record, transform, is_applied)
     return await commit_change(scope.registry, record, new, old, dry_run=dry_run)
 
 
-def _bounded_change(scope: RequestScope, record: Record, transform: Transform) -> tuple[Object, Object]:
+def _bounded_change(
+    scope: RequestScope, record: Record, transform: Transform, is_applied: bool
+) -> tuple[Object, Object]:
     """As `_changed`, but rejects a result larger than an object may be, before the work and before the store."""
 
     def bounded(stored: Object) -> Object:
@@ -87,21 +97,26 @@ def _bounded_change(scope: RequestScope, record: Record, transform: Transform) -
         check_size(encode(obj))
         return obj
 
-    new, old = _changed(scope, record, bounded)
+    new, old = _changed(scope, record, bounded, is_applied)
     check_bytes(encode(new))
     return new, old
 
 
-def _changed(scope: RequestScope, record: Record, transform: Transform) -> tuple[Object, Object]:
+def _changed(
+    scope: RequestScope, record: Record, transform: Transform, is_applied: bool
+) -> tuple[Object, Object]:
     """The object after and before the change, by all rules."""
     old = decode_stored(scope.resource, record.value)
     new = transform(old)
     _check_version(scope, new["metadata"], record)
     adopt_namespace(scope, new["metadata"])
     scope.strategy.default(new)
+    if not is_applied:
+        track(scope, new, old)
     attributes = scope.admission(Operation.UPDATE, subresource=scope.subresource, new=new, old=old)
     scope.registry.admission.admit(attributes)
     _prepare(scope, new, old)
+    keep_times(new, old)
     return new, old
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required
+from podlife.api.field_errors import FieldError, bad_value, forbidden, required, too_long
 from podlife.api.labels import validate_annotations, validate_labels
 from podlife.api.names import check_dns_label, check_label_key
 from podlife.apiserver.strategies.field_checks import check_at, immutable, non_negative, require_at
@@ -27,6 +27,10 @@ _IMMUTABLE_FIELDS = (
     ("deletionTimestamp", None),
     ("deletionGracePeriodSeconds", None),
 )
+
+
+_LONGEST_MANAGER_BYTES = 128
+_LONGEST_SUBRESOURCE_BYTES = 256
 
 
 class NameCheck(Protocol):
@@ -53,8 +57,34 @@ def validate_metadata(
         errors.append(required("metadata.name", "name or generateName is required"))
     errors += _validate_namespace(meta.get("namespace", ""), namespaced)
     errors += non_negative("metadata.generation", meta.get("generation"))
-    errors += _validate_maps_and_owners(meta)
+    errors += _validate_maps_and_owners(meta) + _validate_managers(meta)
     return errors + _validate_finalizers(meta.get("finalizers") or (), qualified=qualified)
+
+
+def _validate_managers(meta: Object) -> list[FieldError]:
+    """Clients choose the names in managedFields; the server writes everything else."""
+    errors: list[FieldError] = []
+    for index, entry in enumerate(meta.get("managedFields") or ()):
+        path = f"metadata.managedFields[{index}]"
+        errors += validate_manager(f"{path}.manager", entry.get("manager", ""))
+        if len(entry.get("subresource", "").encode()) > _LONGEST_SUBRESOURCE_BYTES:
+            errors.append(too_long(f"{path}.subresource", _LONGEST_SUBRESOURCE_BYTES))
+    return errors
+
+
+def validate_manager(path: str, name: str) -> list[FieldError]:
+    """Validate the name of a field manager."""
+    errors: list[FieldError] = []
+    if len(name.encode()) > _LONGEST_MANAGER_BYTES:
+        errors.append(too_long(path, _LONGEST_MANAGER_BYTES))
+    if not name.isprintable():
+        position = 0
+        for letter in name:
+            if not letter.isprintable():
+                detail = f"invalid character U+{ord(letter):04X} (at position {position})"
+                errors.append(bad_value(path, name, detail))
+            position += len(letter.encode())
+    return errors
 
 
 def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
@@ -142,7 +172,7 @@ def validate_metadata_update(new: Object, old: Object, *, qualified: bool = True
         errors.append(bad_value("metadata.generation", generation, "must not be decremented"))
     for field, absent in _IMMUTABLE_FIELDS:
         errors += immutable(f"metadata.{field}", new.get(field, absent), old.get(field, absent))
-    errors += _validate_maps_and_owners(new)
+    errors += _validate_maps_and_owners(new) + _validate_managers(new)
     return errors + (_validate_unqualified(new.get("finalizers") or ()) if qualified else [])
 
 

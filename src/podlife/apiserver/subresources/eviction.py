@@ -19,15 +19,18 @@ from podlife.api.labels import selector_matches
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.delete import delete_record
+from podlife.apiserver.registry.field_managers import track_own
 from podlife.apiserver.registry.graceful_deletion import DeleteOptions, check_options, check_preconditions
 from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
 from podlife.apiserver.registry.worker_threads import offload
+from podlife.apiserver.resource_table import STORED
 from podlife.apiserver.storage import Change, Key, Put, Record
 from podlife.errors import ApiError, ForbiddenError, TooManyRequestsError
 from podlife.wire import Response
 
 _BUDGETS = "poddisruptionbudgets.policy"
+_BUDGET_ROW = next(row for row in STORED if row.key == _BUDGETS)
 _MAX_DISRUPTED_PODS = 2000
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _TOO_MANY_BUDGETS = (
@@ -120,6 +123,7 @@ def _spend_budget(pod: Object, record: Record, now: str) -> Change | None:
     if state["disruptionsAllowed"] == 0:
         _update_allowed_condition(budget, now)
     state.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = now
+    track_own(_BUDGET_ROW, "status", budget, decode_object(record.value), now)
     return Put(record.key, encoder(budget), expected=record.revision)
 
 

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
+from functools import cache
 
-from podlife.api.codec import Object, encode
+from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import bad_value, invalid
+from podlife.api.fieldpath import (
+    ManagedSet,
+    Updater,
+    Version,
+    difference,
+    has,
+    merge_type_of_kind,
+    of_paths,
+)
 from podlife.api.selectors import label_selector_from_dict
-from podlife.apiserver.registry import RequestScope
+from podlife.apiserver.registry import RequestScope, apply, field_managers
+from podlife.apiserver.registry.field_managers import updating_manager
+from podlife.apiserver.registry.managed_fields import Managed
 from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.patch import Patch
-from podlife.apiserver.registry.request_body import check_name, read_typed
+from podlife.apiserver.registry.request_body import check_name, media_type, read_typed
 from podlife.apiserver.registry.update import Transform, apply_change
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import Resource
@@ -19,6 +33,8 @@ from podlife.errors import ApiError
 from podlife.wire import Response
 
 _KIND, _VERSION = "Scale", "autoscaling/v1"
+_PATH = ("f:spec", "f:replicas")
+_REPLICAS = of_paths(_PATH)
 
 
 async def get_scale(scope: RequestScope) -> Response:
@@ -34,14 +50,78 @@ async def update_scale(scope: RequestScope) -> Response:
 
 
 async def patch_scale(scope: RequestScope) -> Response:
+    if media_type(scope.request) == apply.MEDIA_TYPE:
+        return await _apply_scale(scope)
     dry_run = scope.dry_run("PatchOptions")
     change = await offload(lambda: Patch.from_request(scope), scope.request.body)
     return await _apply(scope, lambda old: change.apply(scope, old), dry_run=dry_run)
 
 
-async def _apply(scope: RequestScope, change: Transform, *, dry_run: bool) -> Response:
+async def _apply_scale(scope: RequestScope) -> Response:
+    dry_run = scope.dry_run("PatchOptions", needs_manager=True)
+    config = await offload(lambda: apply.read_config(scope, _KIND, _VERSION), scope.request.body)
+
+    def applied(scale: Object) -> Object:
+        live = {name: value for name, value in scale.items() if name not in ("kind", "apiVersion")}
+        return field_managers.apply(scope, _updater(), live, config, force=apply.is_forced(scope))
+
+    return await _apply(scope, applied, dry_run=dry_run, is_applied=True)
+
+
+@cache
+def _updater() -> Updater:
+    return Updater({_VERSION: Version(merge_type_of_kind(_VERSION, _KIND))}, _VERSION)
+
+
+def _track(scope: RequestScope, after: Object, before: Object) -> None:
+    """Set the managers of a scale after an update, unless it had none."""
+    managed = Managed.of(before["metadata"].get("managedFields", ()))
+    after.setdefault("metadata", {}).pop("managedFields", None)
+    if managed.managers:
+        live, manager = field_managers.without_managers(before), updating_manager(scope, _updater())
+        field_managers.update(_updater(), managed, live, after, manager, format_time(scope.now))
+        after["metadata"]["managedFields"] = managed.entries()
+
+
+def _scale_managers(entries: Sequence[Object], api_version: str) -> list[Object]:
+    """The managers of a workload's replicas, as managers of its scale."""
+    return [
+        {**entry, "apiVersion": _VERSION, "fieldsV1": _REPLICAS}
+        for entry in entries
+        if entry["apiVersion"] == api_version and has(entry["fieldsV1"], _PATH)
+    ]
+
+
+def _workload_managers(entries: Sequence[Object], scale: Sequence[Object], api_version: str) -> list[Object]:
+    """The managers of a workload after a write of its scale. As upstream, who updates the scale has no time."""
+    before, after = Managed.of(entries), Managed.of(scale)
+    managers = {}
+    for manager, managed in before.managers.items():
+        if managed.api_version != api_version:
+            continue
+        if not has(managed.fields, _PATH) or after.managers.pop(manager, None) is not None:
+            managers[manager] = managed
+        elif fields := difference(managed.fields, _REPLICAS):
+            managers[manager] = replace(managed, fields=fields)
+    for manager, managed in after.managers.items():
+        if has(managed.fields, _PATH):
+            managers[manager] = ManagedSet(_REPLICAS, api_version, managed.applied)
+    before.managers = managers
+    return before.entries()
+
+
+async def _apply(
+    scope: RequestScope, change: Transform, *, dry_run: bool, is_applied: bool = False
+) -> Response:
+    api_version = scope.resource.api_version
+
     def transform(old: Object) -> Object:
-        after = change(_scale_of(scope, old))
+        before = _scale_of(scope, old)
+        if entries := old["metadata"].get("managedFields"):
+            before["metadata"]["managedFields"] = _scale_managers(entries, api_version)
+        after = change(before)
+        if not is_applied:
+            _track(scope, after, before)
         replicas = after.get("spec", {}).get("replicas", 0)
         if replicas < 0 and scope.resource.custom is None:
             errors = [bad_value("spec.replicas", replicas, "must be greater than or equal to 0")]
@@ -55,11 +135,15 @@ async def _apply(scope: RequestScope, change: Transform, *, dry_run: bool) -> Re
         # A custom resource needs one for an update, its scale does not.
         unconditional = "" if scope.resource.custom is None else old["metadata"]["resourceVersion"]
         obj["metadata"]["resourceVersion"] = given or unconditional
+        if managers := _workload_managers(
+            entries or (), after["metadata"].get("managedFields", ()), api_version
+        ):
+            obj["metadata"]["managedFields"] = managers
         return obj
 
     async with scope.registry.store.locked(scope.key):
         record = scope.find()
-        value = await apply_change(scope, record, transform, dry_run=dry_run)
+        value = await apply_change(scope, record, transform, dry_run=dry_run, is_applied=True)
     return Response(body=encode(_scale_of(scope, decode_stored(scope.resource, value))))
 
 

@@ -1,10 +1,12 @@
 """The table, by area. The order of areas does not matter; the order of steps in one does."""
 
+from tests.real.differential.areas.apply import APPLY
 from tests.real.differential.areas.cluster import NAMESPACES, NODES_AND_VOLUMES
 from tests.real.differential.areas.custom_resources import BAD, DEFINITIONS, INSTANCES, VERSIONS
 from tests.real.differential.areas.deletion import COLLECTIONS, DELETION, FINALIZERS
 from tests.real.differential.areas.formats import FIELDS, TABLES
 from tests.real.differential.areas.kinds import BATCHES, PLAIN, WORKLOADS
+from tests.real.differential.areas.managers import MANAGERS, MERGES
 from tests.real.differential.areas.patches import PATCHES
 from tests.real.differential.areas.pod_creation import CREATION
 from tests.real.differential.areas.pod_updates import UPDATES
@@ -23,6 +25,9 @@ AREAS = [
     LISTS,
     WATCHES,
     PATCHES,
+    APPLY,
+    MANAGERS,
+    MERGES,
     DELETION,
     FINALIZERS,
     COLLECTIONS,

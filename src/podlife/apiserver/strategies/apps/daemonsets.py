@@ -41,6 +41,8 @@ class DaemonSetStrategy(TemplatedStrategy):
 
     def default(self, obj: Object) -> None:
         super().default(obj)
+        # As upstream's conversion does: so it belongs to who creates the object.
+        obj["metadata"].setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
         spec = obj["spec"]
         drop_empty_fields(spec, "minReadySeconds")
         spec.setdefault("revisionHistoryLimit", 10)

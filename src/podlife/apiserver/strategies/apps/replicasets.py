@@ -23,6 +23,7 @@ from podlife.apiserver.strategies.strategy import keep_field
 
 
 class DeploymentStrategy(TemplatedStrategy):
+    kept_by_status = (("metadata", "labels"),)
     condition_times = ("lastTransitionTime", "lastUpdateTime")
     parts_of_replicas = ("updatedReplicas", "readyReplicas", "availableReplicas")
     counts = ("replicas", *parts_of_replicas, "unavailableReplicas", "terminatingReplicas")

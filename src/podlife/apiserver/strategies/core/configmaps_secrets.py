@@ -118,3 +118,15 @@ class ServiceAccountStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         drop_empty_fields(obj, "secrets", "imagePullSecrets")
+
+    def prepare_create(self, obj: Object) -> None:
+        _keep_names_of_secrets(obj)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        _keep_names_of_secrets(new)
+
+
+def _keep_names_of_secrets(obj: Object) -> None:
+    """The references have more fields than a secret of the same namespace needs."""
+    if "secrets" in obj:
+        obj["secrets"] = [{"name": each["name"]} if "name" in each else {} for each in obj["secrets"]]

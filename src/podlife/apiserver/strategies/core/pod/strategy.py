@@ -48,6 +48,7 @@ class PodStrategy(Strategy):
     has_generation = True
     has_status = True
     returns_deleted_object = True
+    kept_by_status = (("metadata", "deletionTimestamp"), ("metadata", "ownerReferences"))
 
     def default(self, obj: Object) -> None:
         default_metadata(obj["metadata"])
@@ -169,11 +170,18 @@ def _validate_no_tokens(volumes: list[Object]) -> FieldErrors:
                 yield forbidden(path, "must not be specified when serviceAccountName is not set")
 
 
+def _keep_metadata(new: Object, old: Object) -> None:
+    """Leave alone what subresources do not write (upstream's ResetObjectMetaForStatus)."""
+    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+        keep_field(new["metadata"], old["metadata"], field)
+
+
 class EphemeralContainersStrategy(PodStrategy):
     """`pods/ephemeralcontainers`: only the ephemeral containers of an update count."""
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)
+        _keep_metadata(new, old)
         wanted = new["spec"].get("ephemeralContainers")
         new["spec"] = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
         if wanted:
@@ -191,6 +199,7 @@ class ResizeStrategy(PodStrategy):
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)
+        _keep_metadata(new, old)
         wanted = new["spec"]
         new["spec"] = dict(old["spec"])
         if "resources" in wanted:

@@ -1,0 +1,110 @@
+"""PATCH with `application/apply-patch+yaml`: server-side apply. What it applies to need not exist."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import msgspec
+
+from podlife.api import schema
+from podlife.api.codec import Object
+from podlife.api.fieldpath import zero_object
+from podlife.api.yaml_documents import yaml_duplicates, yaml_to_json
+from podlife.apiserver.registry import field_managers, response
+from podlife.apiserver.registry.create import create_object
+from podlife.apiserver.registry.list_options import boolean_parameter
+from podlife.apiserver.registry.request_body import bad_request, check_name, check_size
+from podlife.apiserver.registry.request_scope import RequestScope
+from podlife.apiserver.registry.update import apply_change
+from podlife.apiserver.registry.worker_threads import offload
+from podlife.wire import Response
+
+MEDIA_TYPE = "application/apply-patch+yaml"
+
+
+async def apply(scope: RequestScope) -> Response:
+    dry_run = scope.dry_run("PatchOptions", needs_manager=True)
+    resource = scope.resource
+    config = await offload(
+        lambda: read_config(scope, resource.kind, resource.api_version), scope.request.body
+    )
+    async with scope.registry.store.locked(scope.key):
+        record = scope.registry.store.get(scope.key)
+        if record is None:
+            return await _create(scope, config, dry_run=dry_run)
+        value = await apply_change(
+            scope, record, lambda old: _applied(scope, old, config), dry_run=dry_run, is_applied=True
+        )
+    return await response.one(scope, value)
+
+
+async def _create(scope: RequestScope, config: Object, *, dry_run: bool) -> Response:
+    if scope.subresource:
+        raise scope.not_found()
+    if scope.authorize is not None:
+        scope.authorize("create")
+    resource = scope.resource
+    live = deepcopy(zero_object(resource.api_version, resource.kind))
+    if resource.to_stored is not None:
+        live = resource.to_stored(live)
+    obj = await offload(lambda: _applied(scope, live, config), scope.request.body)
+    if uid := obj["metadata"].get("uid"):
+        raise scope.conflict(
+            f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        )
+    # As upstream: what is applied to nothing need not be the version that the client read.
+    obj["metadata"].pop("resourceVersion", None)
+    value = await create_object(scope, obj, dry_run=dry_run, is_applied=True)
+    return await response.one(scope, value, status=201)
+
+
+def _applied(scope: RequestScope, old: Object, config: Object) -> Object:
+    resource = scope.resource
+    live = old if resource.from_stored is None else resource.from_stored(old)
+    updater = field_managers.applier_of(resource, scope.subresource)
+    new = field_managers.apply(scope, updater, live, config, force=is_forced(scope))
+    name = new["metadata"].get("name", "")
+    if not name:
+        raise bad_request(
+            f"the name of the object ({scope.name} based on URL) was undeterminable: name must be provided"
+        )
+    check_name(scope, name)
+    return new if resource.to_stored is None else resource.to_stored(new)
+
+
+def is_forced(scope: RequestScope) -> bool:
+    return bool(boolean_parameter(scope.request.query, "force"))
+
+
+def read_config(scope: RequestScope, kind: str, api_version: str) -> Object:
+    """The object that is applied, of the kind of the endpoint, as the client sent it; raises 400."""
+    raw = scope.request.body
+    check_size(raw)
+    is_json = True
+    try:
+        config = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        is_json = False
+        try:
+            config = msgspec.json.decode(yaml_to_json(raw))
+        except (ValueError, RecursionError) as error:
+            raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if config is None:
+        config = {}
+    if not isinstance(config, dict):
+        raise bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: expected an object"
+        )
+    given_version, given_kind = config.get("apiVersion") or "", config.get("kind") or ""
+    if (given_version, given_kind) != (api_version, kind):
+        group, _, version = str(given_version).rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={given_kind}")
+    directive = scope.request.query.get("fieldValidation") or "Warn"
+    # Reading YAML is slow, and JSON is YAML too: only JSON with duplicates is read as such, for their lines.
+    may_repeat = directive != "Ignore" and (not is_json or schema.duplicate_fields(raw, config))
+    if may_repeat and (twice := yaml_duplicates(raw)):
+        if directive == "Strict":
+            lines = "\n  ".join(["yaml: unmarshal errors:", *twice])
+            raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {lines}")
+        scope.warnings.extend(twice)
+    return config

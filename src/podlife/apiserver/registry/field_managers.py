@@ -1,0 +1,324 @@
+"""Tracks who manages which fields of an object: upstream's field manager, for every verb that writes.
+
+`track` runs after defaulting and before admission, as upstream: what admission and the strategy change later has no
+manager. An object gets managers when it is created, or at its first apply (`before-first-apply` then owns what it has);
+a client can remove them all with an empty list. A deletion and a binding change nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from podlife.api import schema
+from podlife.api.codec import Object, decode_object, format_time
+from podlife.api.fieldpath import (
+    FieldConflictError,
+    FieldSet,
+    ManagedSet,
+    Reset,
+    TypedValueError,
+    Updater,
+    Version,
+    check_typed,
+    compare,
+    difference,
+    field_set_of,
+    has,
+    merge_type_of_kind,
+    of_paths,
+    recursive_difference,
+    show_path,
+    union,
+    zero_object,
+)
+from podlife.api.fieldpath.elements import go_json
+from podlife.apiserver.registry.managed_fields import Managed, ManagerId, is_reset
+from podlife.apiserver.registry.request_body import bad_request
+from podlife.apiserver.registry.request_scope import RequestScope
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource_table import RESOURCES
+from podlife.errors import ApiError, ConflictError
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_BEFORE_FIRST_APPLY = "before-first-apply"
+_LONGEST_NAME_BYTES = 128
+# Owned by the server, whoever writes the object.
+_SYSTEM_FIELDS: FieldSet = of_paths(
+    ("f:apiVersion",),
+    ("f:kind",),
+    ("f:metadata",),
+    *(
+        ("f:metadata", f"f:{name}")
+        for name in (
+            *("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation"),
+            *("managedFields", "resourceVersion"),
+        )
+    ),
+)
+_CURRENT = ManagerId("current-operation", "")
+
+
+def _manager_name(scope: RequestScope) -> str:
+    """The manager that the request names, or the program in its User-Agent."""
+    if name := scope.request.query.get("fieldManager"):
+        return name
+    program = scope.request.headers.get("User-Agent", "").partition("/")[0]
+    printable = "".join(letter for letter in program if letter.isprintable())
+    return printable.encode()[:_LONGEST_NAME_BYTES].decode(errors="ignore")
+
+
+@cache
+def updater_of(resource: Resource, subresource: str) -> Updater:
+    """What decides about managers at one endpoint."""
+    rows = [row for row in RESOURCES if row.storage_key == resource.storage_key]
+    versions = {row.api_version: _version_of(row) for row in rows}
+    return Updater(versions, resource.api_version, _reset_of(resource, subresource))
+
+
+@cache
+def applier_of(resource: Resource, subresource: str) -> Updater:
+    """As `updater_of`, for objects in the form of the resource's own version: what is applied is merged in it."""
+    updater = updater_of(resource, subresource)
+    if resource.from_stored is None:
+        return updater
+    versions = {
+        name: Version(version.kind, None if name == resource.api_version else resource.to_stored)
+        for name, version in updater.versions.items()
+    }
+    return Updater(versions, updater.api_version, updater.reset)
+
+
+def _version_of(resource: Resource) -> Version:
+    return Version(merge_type_of_kind(resource.api_version, resource.kind), resource.from_stored)
+
+
+def _reset_of(resource: Resource, subresource: str) -> Reset | None:
+    """The fields that this endpoint does not write, whoever sends them."""
+    if "status" not in resource.subresources or subresource not in ("", "finalize", "status"):
+        return None
+    paths = [("status",)] if subresource != "status" else [("spec",), *resource.strategy.kept_by_status]
+    reset = of_paths(*(tuple(f"f:{name}" for name in path) for path in paths))
+    return lambda fields: recursive_difference(fields, reset)
+
+
+def track(scope: RequestScope, new: Object, old: Object | None) -> None:
+    """Set the managers of an object after a create, an update or a patch; `old` is None for a new one.
+
+    Never fails: upstream removes managers that it cannot compute."""
+    meta = new["metadata"]
+    sent = meta.pop("managedFields", None)
+    if scope.resource.custom is not None:
+        return
+    live = (old or {}).get("metadata", {}).get("managedFields") or ()
+    if old is not None and not live and not sent:
+        return
+    updater = updater_of(scope.resource, scope.subresource)
+    managed = _managed(sent, live, updater, is_view=bool(scope.subresource))
+    if not managed.managers and (old is not None or not scope.registry.tracks_creates):
+        return
+    try:
+        before = without_managers(old) if old is not None else _zero(scope.resource)
+        manager = updating_manager(scope, updater)
+        update(updater, managed, before, new, manager, format_time(scope.now))
+    except TypedValueError:
+        return
+    if managed.managers:
+        meta["managedFields"] = managed.entries()
+
+
+def _zero(resource: Resource) -> Object:
+    zero = zero_object(resource.api_version, resource.kind)
+    return zero if resource.to_stored is None else resource.to_stored(deepcopy(zero))
+
+
+def _managed(sent: Any, live: Any, updater: Updater, *, is_view: bool) -> Managed:
+    """The managers before the write: what the client sent counts, if it is valid. Through a subresource it does not
+    count: that would let who may write only the status take the managers of the spec away."""
+    if is_view or not sent or sent == live:
+        return Managed.of(live)
+    if is_reset(sent):
+        return Managed()
+    try:
+        return Managed.from_outside(sent, updater.versions)
+    except ValueError:
+        return Managed.of(live)
+
+
+def without_managers(obj: Object) -> Object:
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": meta}
+
+
+def update(
+    updater: Updater, managed: Managed, old: Object, new: Object, manager: ManagerId, now: str
+) -> None:
+    """Give the changed fields to a manager. Raises TypedValueError."""
+    managers = updater.update(old, new, managed.managers, _CURRENT)
+    mine = managers.pop(_CURRENT, None)
+    managed.managers = managers
+    if mine is not None and (fields := difference(mine.fields, _SYSTEM_FIELDS)):
+        if manager in managers:
+            fields = union(managers[manager].fields, fields)
+        managers[manager] = ManagedSet(fields, updater.api_version)
+        managed.times[manager] = now
+    managed.cap_updaters()
+
+
+def track_own(resource: Resource, subresource: str, new: Object, old: Object, now: str) -> None:
+    """Give what the server itself changed, as if it had used its own API, to `kube-apiserver`."""
+    entries = old["metadata"].get("managedFields")
+    if entries:
+        managed, updater = Managed.of(entries), updater_of(resource, subresource)
+        manager = ManagerId("kube-apiserver", "Update", resource.api_version, subresource)
+        update(updater, managed, without_managers(old), without_managers(new), manager, now)
+        new["metadata"]["managedFields"] = managed.entries()
+
+
+def updating_manager(scope: RequestScope, updater: Updater) -> ManagerId:
+    """Who makes this request, if it is not an apply."""
+    name = _manager_name(scope) or "unknown"
+    return ManagerId(name, "Update", updater.api_version, scope.subresource)
+
+
+def apply(scope: RequestScope, updater: Updater, live: Object, config: Object, *, force: bool) -> Object:
+    """The live object, without kind and apiVersion, after an apply. Nothing given is changed.
+
+    Raises ApiError: 409 for conflicts with other managers, 500 for an object that does not fit its schema."""
+    kind = updater.versions[updater.api_version].kind
+    meta = config.get("metadata")
+    if isinstance(meta, dict) and meta.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    try:
+        check_typed(config, kind)
+    except TypedValueError as error:
+        raise ApiError(
+            f"failed to create typed patch object ({_shown(config)}): {error}", reason=""
+        ) from None
+    name = scope.request.query.get("fieldManager")
+    before = without_managers(live)
+    managed = Managed.of(live["metadata"].get("managedFields") or ())
+    if not managed.managers:
+        view = "Scale" if scope.subresource == "scale" else scope.resource.kind
+        first = ManagerId(_BEFORE_FIRST_APPLY, "Update", updater.api_version, scope.subresource)
+        zero = zero_object(updater.api_version, view)
+        update(updater, managed, zero, before, first, format_time(scope.now))
+    me = ManagerId(name, "Apply", "", scope.subresource)
+    try:
+        new, managers = _apply(updater, before, config, managed, me, force=force)
+    except TypedValueError as error:
+        raise ApiError(f"failed to merge config: {error}", reason="") from None
+    if (mine := managers.get(me)) is not None:
+        fields = difference(mine.fields, _SYSTEM_FIELDS)
+        if fields:
+            managers[me] = ManagedSet(fields, mine.api_version, applied=True)
+        else:
+            del managers[me]
+    managed.managers = managers
+    if new == before:
+        new = deepcopy(before)
+    else:
+        managed.times[me] = format_time(scope.now)
+        new = _decoded(scope, updater, new)
+    if name == "kubectl" and (new["metadata"].get("annotations") or {}).get(_LAST_APPLIED):
+        new["metadata"]["annotations"][_LAST_APPLIED] = _last_applied(config)
+    if managed.managers:
+        new["metadata"]["managedFields"] = managed.entries()
+    return new
+
+
+def _apply(
+    updater: Updater, live: Object, config: Object, managed: Managed, me: ManagerId, *, force: bool
+) -> tuple[Object, dict[Any, ManagedSet]]:
+    """As `Updater.apply`, and with upstream's way from client-side apply: kubectl owns what it applied before, as the
+    annotation says, so these fields are no conflict."""
+    content = {name: value for name, value in config.items() if name not in ("kind", "apiVersion")}
+    try:
+        return updater.apply(live, content, managed.managers, me, force=force)
+    except FieldConflictError as error:
+        conflicts = error.conflicts()
+        if me.manager == "kubectl" and (allowed := _applied_before(updater, live)) is not None:
+            conflicts = [(manager, path) for manager, path in conflicts if not has(allowed, path)]
+        if conflicts:
+            raise _conflict(conflicts) from None
+    return updater.apply(live, content, managed.managers, me, force=True)
+
+
+def _applied_before(updater: Updater, live: Object) -> FieldSet | None:
+    """The fields that client-side apply set and that still have its values."""
+    text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
+    if not text:
+        return None
+    kind = updater.versions[updater.api_version].kind
+    try:
+        last = decode_object(text.encode())
+        if last.get("apiVersion") != updater.api_version:
+            return None
+        check_typed(last, kind)
+        changed = compare(last, live, kind)
+        fields = field_set_of(last, kind)
+    except (TypedValueError, ValueError, AttributeError):
+        return None
+    for each in (changed.modified, changed.added, changed.removed):
+        fields = difference(fields, each)
+    return fields
+
+
+def _conflict(conflicts: list[tuple[Any, tuple[str, ...]]]) -> ApiError:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": show_path(path)}
+        for manager, path in conflicts
+    ]
+    if len(conflicts) == 1:
+        [(manager, path)] = conflicts
+        message = f"Apply failed with 1 conflict: conflict with {manager}: {show_path(path)}"
+    else:
+        lines: dict[str, list[str]] = {}
+        for manager, path in conflicts:
+            lines.setdefault(f"conflicts with {manager}:", []).append(f"- {show_path(path)}")
+        text = "\n".join("\n".join([head, *rest]) for head, rest in lines.items())
+        message = f"Apply failed with {len(conflicts)} conflicts: {text}"
+    return ConflictError(message, details={"causes": causes})
+
+
+def _decoded(scope: RequestScope, updater: Updater, new: Object) -> Object:
+    """The merged object in the shape of its type, with defaults, sharing nothing."""
+    resource = scope.resource
+    is_view = updater.api_version != resource.api_version
+    kind, api_version = ("Scale", updater.api_version) if is_view else (resource.kind, resource.api_version)
+    obj: Object = {"kind": kind, "apiVersion": api_version, **new}
+    try:
+        schema.check(api_version, kind, obj)
+    except schema.DecodeError as error:
+        shown = _shown(obj)
+        raise ApiError(
+            f"failed to convert new object ({shown}) to proper version: {error}", reason=""
+        ) from None
+    del obj["kind"], obj["apiVersion"]
+    obj.setdefault("metadata", {})
+    if not is_view:
+        scope.strategy.default(obj)
+    return obj
+
+
+def _shown(obj: Mapping[str, Any]) -> str:
+    """How upstream names an object in messages about its schema."""
+    meta = obj.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
+    group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+    where = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
+    return f"{where}; {group}/{version}, Kind={obj.get('kind', '')}"
+
+
+def _last_applied(config: Object) -> str:
+    """The annotation that client-side apply would have written."""
+    obj = deepcopy(config)
+    meta = obj.get("metadata") or {}
+    if isinstance(meta.get("annotations"), dict):
+        meta["annotations"].pop(_LAST_APPLIED, None)
+    ordered = msgspec.to_builtins(obj, order="deterministic")
+    return go_json(ordered) + "\n"
