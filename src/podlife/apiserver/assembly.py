@@ -36,12 +36,16 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     not_ready_toleration_seconds: int = 300,
     unreachable_toleration_seconds: int = 300,
     auditor: Auditor | None = None,
+    tracks_managers: bool = True,
 ) -> ApiHandler:
     """Return a handler that serves from `store`. Starts nothing and does not create the system namespaces."""
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
     plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
-    registry = Registry(store, clock, AdmissionChain(plugins, store.get), chance or random.SystemRandom())
+    chain = AdmissionChain(plugins, store.get)
+    registry = Registry(
+        store, clock, chain, chance or random.SystemRandom(), tracks_managers=tracks_managers
+    )
     serve_definitions(registry)
     nodes = StoreNodeView(store)
     return ApiHandler(

@@ -110,6 +110,7 @@ class ApiServer:
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
             auditor=None if audit is None else audit.auditor,
+            tracks_managers=self._settings.tracks_managers,
         )
         if audit is not None:
             handler.metrics.others.append(audit.backend.metrics)

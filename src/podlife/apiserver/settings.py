@@ -22,6 +22,9 @@ class ApiServerSettings:
     names: tuple[str, ...] = ()
     not_ready_toleration_seconds: int = 300
     unreachable_toleration_seconds: int = 300
+    # New objects have managedFields, as on kube-apiserver; if not, objects have them from their first apply on, which
+    # makes other writes faster and objects smaller.
+    tracks_managers: bool = True
     # Run the namespace controller; off where kube-controller-manager runs its own.
     cleans_namespaces: bool = True
     stop_seconds: float = 10.0

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from podlife.api.fieldpath.elements import SELF
 from podlife.api.fieldpath.field_set import FieldSet, recursive_difference
-from podlife.api.fieldpath.merge_type import DEDUCED, LIST, MergeType
+from podlife.api.fieldpath.merge_type import DEDUCED, DEDUCED_TYPE, LIST, SCALAR, MergeType
 from podlife.api.fieldpath.typed import child_type, element_of, is_atomic
 
 
@@ -41,11 +41,12 @@ def everything(value: Any, kind: MergeType) -> FieldSet:
         return {}
     node: FieldSet = {SELF: {}}
     if isinstance(value, dict):
+        fields, element_type = kind.fields, kind.element or DEDUCED_TYPE
         for name, item in value.items():
-            node["f:" + name] = everything(item, child_type(kind, name))
+            of = fields.get(name) or element_type
+            node["f:" + name] = {} if of.form == SCALAR else everything(item, of)
         return node
-    element_type = kind.element
-    assert element_type is not None
+    element_type = kind.element or DEDUCED_TYPE
     duplicates = []
     for item in value:
         element = element_of(item, kind)

@@ -16,6 +16,7 @@ from podlife.api.codec import encode, escape_as_go
 SELF = "."
 """The key of a node that says: the path down to here is a member itself."""
 
+_SHORT = 64
 _ORDER = {"f:": 0, "k:": 1, "v:": 2, "i:": 3}
 
 
@@ -27,6 +28,16 @@ def go_json(value: Any) -> str:
 def key_element(keys: dict[str, Any]) -> str:
     """The element of a list whose elements are told apart by fields. `keys` is sorted by name."""
     return "k:" + go_json(keys)
+
+
+@lru_cache(maxsize=4096)
+def _named(key: str, name: str) -> str:
+    return f'k:{{"{key}":{go_json(name)}}}'
+
+
+def named_element(key: str, name: str) -> str:
+    """The element of a list whose elements have one name. Names repeat, so the short ones are remembered."""
+    return _named(key, name) if len(name) <= _SHORT else _named.__wrapped__(key, name)
 
 
 def value_element(value: Any) -> str:

@@ -155,10 +155,11 @@ def in_order(fields: FieldSet) -> FieldSet:
     if not fields:
         return fields
     elements = list(fields)
-    is_plain = all(element[0] == "f" for element in elements if element != SELF)
-    # "." sorts before every letter.
+    # In one list or map all are of one kind. "." sorts before every letter.
+    is_plain = elements[-1][0] == "f" and elements[0][0] in ".f"
     elements.sort(key=None if is_plain else sort_key)
-    return {element: in_order(fields[element]) for element in elements}
+    # Most are leaves.
+    return {element: in_order(node) if (node := fields[element]) else node for element in elements}
 
 
 def from_outside(fields: Any) -> FieldSet:

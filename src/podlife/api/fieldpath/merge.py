@@ -149,9 +149,8 @@ def extract_items(value: Any, fields: FieldSet, kind: MergeType) -> Any:
         for item in value:
             node = fields.get(element_of(item, kind))
             if node is not None:
-                keys = {name: item[name] for name in kind.keys if isinstance(item, dict) and name in item}
-                extracted = extract_items(item, node, kind.element)
-                items.append({**keys, **extracted} if isinstance(extracted, dict) else extracted)
+                keys = {name: item[name] for name in kind.keys if name in item}
+                items.append({**keys, **(extract_items(item, node, kind.element) or {})} if keys else item)
         return items or None
     found = {}
     for name, item in value.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.api.excerpt import excerpt
-from podlife.api.fieldpath.elements import SELF, go_json, key_element, show, value_element
+from podlife.api.fieldpath.elements import SELF, go_json, key_element, named_element, show, value_element
 from podlife.api.fieldpath.field_set import FieldSet
 from podlife.api.fieldpath.merge_type import DEDUCED, DEDUCED_TYPE, LIST, MAP, SCALAR, MergeType
 from podlife.api.patch import go_format
@@ -27,9 +27,7 @@ def is_atomic(value: Any, kind: MergeType) -> bool:
 
 def child_type(kind: MergeType, name: str) -> MergeType:
     """The type of a member of a map, or of a value whose type is deduced."""
-    if kind.form == DEDUCED:
-        return DEDUCED_TYPE
-    return kind.of(name) or DEDUCED_TYPE
+    return kind.fields.get(name) or kind.element or DEDUCED_TYPE
 
 
 def element_of(item: Any, kind: MergeType) -> str:
@@ -44,7 +42,7 @@ def element_of(item: Any, kind: MergeType) -> str:
         # Nearly all lists: named by one text.
         name = item.get(keys[0])
         if type(name) is str:
-            return f'k:{{"{keys[0]}":{go_json(name)}}}'
+            return named_element(keys[0], name)
     found = {}
     for key in keys:
         if key in item:
@@ -176,7 +174,7 @@ def _fields_of_map(value: dict[str, Any], kind: MergeType) -> FieldSet:
     found: FieldSet = {}
     for name, item in value.items():
         of = child_type(kind, name)
-        if is_atomic(item, of):
+        if of.form == SCALAR or is_atomic(item, of):
             found["f:" + name] = {}
             continue
         children = field_set_of(item, of)

@@ -37,7 +37,7 @@ from podlife.api.fieldpath import (
     zero_object,
 )
 from podlife.api.fieldpath.elements import go_json
-from podlife.apiserver.registry.managed_fields import Managed, ManagerId, is_reset
+from podlife.apiserver.registry.managed_fields import Managed, ManagerId, is_reset, without_managers
 from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.resource import Resource
@@ -119,7 +119,7 @@ def track(scope: RequestScope, new: Object, old: Object | None) -> None:
         return
     updater = updater_of(scope.resource, scope.subresource)
     managed = _managed(sent, live, updater, is_view=bool(scope.subresource))
-    if not managed.managers and (old is not None or not scope.registry.tracks_creates):
+    if not managed.managers and (old is not None or not scope.registry.tracks_managers):
         return
     try:
         before = without_managers(old) if old is not None else _zero(scope.resource)
@@ -147,11 +147,6 @@ def _managed(sent: Any, live: Any, updater: Updater, *, is_view: bool) -> Manage
         return Managed.from_outside(sent, updater.versions)
     except ValueError:
         return Managed.of(live)
-
-
-def without_managers(obj: Object) -> Object:
-    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-    return {**obj, "metadata": meta}
 
 
 def update(

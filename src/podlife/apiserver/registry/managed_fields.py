@@ -147,6 +147,11 @@ def _position(entry: Object) -> tuple[Any, ...]:
     )
 
 
+def without_managers(obj: Object) -> Object:
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": meta}
+
+
 def is_reset(entries: Any) -> bool:
     """Whether a client asks to forget all managers: an empty list, or one empty entry."""
     return isinstance(entries, list) and (not entries or entries == [{}])

@@ -20,6 +20,7 @@ from podlife.api.patch import (
     unknown_operation_fields,
 )
 from podlife.apiserver.registry import apply, response
+from podlife.apiserver.registry.managed_fields import without_managers
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import (
     bad_request,
@@ -96,6 +97,10 @@ class Patch:
         `obj` has both; they cannot be changed, and neither can the name.
         """
         kind, api_version = obj["kind"], obj["apiVersion"]
+        managers = obj["metadata"].get("managedFields") if b"managedFields" not in self.raw else None
+        if managers is not None:
+            # Half of an object: what the patch cannot change need not be copied and checked.
+            obj = without_managers(obj)
         try:
             result = self._applied(scope, obj, kind, api_version)
             self._check_shape(scope, result, kind, api_version)
@@ -105,6 +110,8 @@ class Patch:
         del result["kind"], result["apiVersion"]
         name = result.setdefault("metadata", {}).get("name", "")
         check_name(scope, name)
+        if managers is not None:
+            result["metadata"]["managedFields"] = managers
         return result
 
     def _applied(self, scope: RequestScope, obj: Object, kind: str, api_version: str) -> Object:

@@ -33,7 +33,7 @@ class Registry:
     chance: random.Random = field(default_factory=random.SystemRandom)
     catalog: ResourceCatalog = field(default_factory=ResourceCatalog)
     # New objects have managedFields. If not, an object has them from its first apply on.
-    tracks_creates: bool = True
+    tracks_managers: bool = True
 
 
 @dataclass(slots=True)

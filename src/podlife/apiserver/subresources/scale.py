@@ -21,7 +21,7 @@ from podlife.api.fieldpath import (
 from podlife.api.selectors import label_selector_from_dict
 from podlife.apiserver.registry import RequestScope, apply, field_managers
 from podlife.apiserver.registry.field_managers import updating_manager
-from podlife.apiserver.registry.managed_fields import Managed
+from podlife.apiserver.registry.managed_fields import Managed, without_managers
 from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.patch import Patch
 from podlife.apiserver.registry.request_body import check_name, media_type, read_typed
@@ -78,7 +78,7 @@ def _track(scope: RequestScope, after: Object, before: Object) -> None:
     managed = Managed.of(before["metadata"].get("managedFields", ()))
     after.setdefault("metadata", {}).pop("managedFields", None)
     if managed.managers:
-        live, manager = field_managers.without_managers(before), updating_manager(scope, _updater())
+        live, manager = without_managers(before), updating_manager(scope, _updater())
         field_managers.update(_updater(), managed, live, after, manager, format_time(scope.now))
         after["metadata"]["managedFields"] = managed.entries()
 

@@ -56,7 +56,7 @@ def _template(chance: random.Random) -> dict[str, Any]:
         ],
         "imagePullSecrets": [{"name": n} for n in _some(chance, ["s", "t"])],
         "topologySpreadConstraints": [
-            {"topologyKey": n, "whenUnsatisfiable": w, "maxSkew": chance.randint(1, 3)}
+            {"topologyKey": n, "whenUnsatisfiable": w, "maxSkew": chance.randint(1, 3), "labelSelector": {}}
             for n in _some(chance, ["zone", "host"])
             for w in _some(chance, ["DoNotSchedule", "ScheduleAnyway"])
         ],
