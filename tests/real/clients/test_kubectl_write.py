@@ -90,13 +90,6 @@ def test_a_dry_run_of_the_server_stores_nothing(pair: Pair) -> None:
     assert pair.get("pods,jobs") == []
 
 
-def test_server_side_apply_is_refused_in_one_clear_line(pair: Pair) -> None:
-    said = pair.ours("apply", "--server-side", "-f", "-", stdin=manifest(objects.config_map("a")), code=1)
-    assert "server-side apply is not offered by this server" in said.err
-    assert len(said.err.strip().splitlines()) == 1
-    assert pair.is_gone("configmap", "a")
-
-
 def test_diff_shows_what_apply_would_change(pair: Pair) -> None:
     pair("apply", "-f", "-", stdin=manifest(objects.config_map("a", k="old")))
     pair("diff", "-f", "-", stdin=manifest(objects.config_map("a", k="old")))

@@ -92,6 +92,8 @@ def test_errors_carry_the_status_of_the_server(client: Client) -> None:
     with pytest.raises(ApiError, match="restartPolicy") as caught:
         client.create(Pod.from_dict(objects.pod("p", restartPolicy="Sometimes")))
     assert (caught.value.status.code, caught.value.status.reason) == (422, "Invalid")
-    with pytest.raises(ApiError, match="server-side apply is not offered") as refused:
-        client.apply(ConfigMap(metadata=ObjectMeta(name="a")), field_manager="me")
-    assert refused.value.status.code == 415
+    client.apply(ConfigMap(metadata=ObjectMeta(name="a"), data={"x": "1"}), field_manager="me")
+    with pytest.raises(ApiError, match=r'conflict with "me": \.data\.x') as refused:
+        client.apply(ConfigMap(metadata=ObjectMeta(name="a"), data={"x": "2"}), field_manager="you")
+    assert refused.value.status.code == 409
+    client.apply(ConfigMap(metadata=ObjectMeta(name="a"), data={"x": "2"}), field_manager="you", force=True)

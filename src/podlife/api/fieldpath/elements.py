@@ -26,7 +26,7 @@ def go_json(value: Any) -> str:
 
 
 def key_element(keys: dict[str, Any]) -> str:
-    """The element of a list whose elements are told apart by fields. `keys` is sorted by name."""
+    """The element of a list whose elements have names of several fields. `keys` is sorted by name."""
     return "k:" + go_json(keys)
 
 

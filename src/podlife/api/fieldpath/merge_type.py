@@ -122,7 +122,7 @@ def _list(element: MergeType, kind: str, merge: str) -> MergeType:
 
 @cache
 def zero_object(api_version: str, kind: str) -> dict[str, Any]:
-    """A new object of the kind as Go writes it: the fields that are written even if nobody set them."""
+    """A new object of the kind as Go writes it: the fields that are written even if they are unset."""
     found = type_of_kind(api_version, kind)
     return {} if found is None else _zero(found)
 

@@ -47,7 +47,7 @@ from podlife.errors import ApiError, ConflictError
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE_FIRST_APPLY = "before-first-apply"
 _LONGEST_NAME_BYTES = 128
-# Owned by the server, whoever writes the object.
+# Written by the server itself: they have no manager.
 _SYSTEM_FIELDS: FieldSet = of_paths(
     ("f:apiVersion",),
     ("f:kind",),
@@ -98,7 +98,7 @@ def _version_of(resource: Resource) -> Version:
 
 
 def _reset_of(resource: Resource, subresource: str) -> Reset | None:
-    """The fields that this endpoint does not write, whoever sends them."""
+    """The fields that this endpoint does not write, even if a request has them."""
     if "status" not in resource.subresources or subresource not in ("", "finalize", "status"):
         return None
     paths = [("status",)] if subresource != "status" else [("spec",), *resource.strategy.kept_by_status]
@@ -230,7 +230,7 @@ def _apply(
     updater: Updater, live: Object, config: Object, managed: Managed, me: ManagerId, *, force: bool
 ) -> tuple[Object, dict[Any, ManagedSet]]:
     """As `Updater.apply`, and with upstream's way from client-side apply: kubectl owns what it applied before, as the
-    annotation says, so these fields are no conflict."""
+    annotation says, so these fields do not conflict."""
     content = {name: value for name, value in config.items() if name not in ("kind", "apiVersion")}
     try:
         return updater.apply(live, content, managed.managers, me, force=force)
