@@ -191,3 +191,16 @@ async def test_large_objects_are_applied_in_a_thread(handler: ApiHandler) -> Non
     assert (code, changed["data"]["k1"]) == (200, "w")
     [fields] = managers(changed).values()
     assert len(fields["f:data"]) == 2_000
+
+
+async def test_an_object_that_is_too_large_with_its_managers_is_stored_without(handler: ApiHandler) -> None:
+    """So a client can send back what it read."""
+    data = {f"k{number}": "v" for number in range(30_000)}
+    code, made = await ask(handler, "POST", CONFIG_MAPS, config_map(**data))
+    assert (code, managers(made)) == (201, {})
+    code, _ = await ask(handler, "PUT", f"{CONFIG_MAPS}/a", {**made, "data": {**data, "k1": "w"}})
+    assert code == 200
+    code, _ = await ask(handler, "PATCH", f"{CONFIG_MAPS}/a", {"data": {"k1": "x"}}, kind=MERGE)
+    assert code == 200
+    code, refused = await apply(handler, config_map(k1="y"), more="&force=true")
+    assert (code, refused["reason"]) == (413, "RequestEntityTooLarge")

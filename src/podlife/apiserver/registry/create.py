@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from podlife.api.codec import Object, encode
+from podlife.api.codec import Object
 from podlife.api.names import generate_name
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
@@ -17,7 +17,7 @@ from podlife.apiserver.registry.metadata import (
     give_identity,
 )
 from podlife.apiserver.registry.object_codec import encode_stored, encoder
-from podlife.apiserver.registry.request_body import bad_request, check_bytes, read_object
+from podlife.apiserver.registry.request_body import bad_request, fit_managers, read_object
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
 from podlife.apiserver.storage import MismatchError, Put
@@ -55,7 +55,7 @@ async def create_object(
         _make_ready(scope, obj, asked_for, now, is_applied=is_applied)
     else:
         await run_in_thread(lambda: _make_ready(scope, obj, asked_for, now, is_applied=is_applied))
-        check_bytes(encode(obj))
+        fit_managers(obj, is_applied=is_applied)
         # The namespace may have become Terminating meanwhile.
         attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
         namespace_lifecycle(attributes, scope.registry.store.get)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from podlife.api import protobuf, schema
-from podlife.api.codec import MOST_VALUES, Object, decode_object, has_too_many_values
+from podlife.api.codec import MOST_VALUES, Object, decode_object, encode, has_too_many_values
 from podlife.api.excerpt import excerpt
 from podlife.api.field_errors import bad_value, invalid
 from podlife.apiserver.registry.managed_fields import mark_reset
@@ -63,6 +63,17 @@ def check_bytes(raw: bytes) -> None:
     """Raise 413 for more bytes than an object may have. Defaults count too: they can multiply the size by ten."""
     if len(raw) > _MOST_BYTES:
         raise _too_large(f"limit is {_MOST_BYTES}")
+
+
+def fit_managers(obj: Object, *, is_applied: bool) -> None:
+    """Raise 413 for an object with more bytes than one may have. As upstream, one that has too many only with its
+    managers is stored without them, unless it was applied: a client could not send it back."""
+    raw = encode(obj)
+    if len(raw) > _MOST_BYTES or has_too_many_values(raw):
+        if is_applied:
+            check_size(raw)
+        obj["metadata"].pop("managedFields", None)
+        check_bytes(encode(obj))
 
 
 def _too_large(why: str) -> ApiError:

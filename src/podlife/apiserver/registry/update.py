@@ -13,14 +13,14 @@ from podlife.apiserver.registry import response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
-from podlife.apiserver.registry.managed_fields import keep_times
+from podlife.apiserver.registry.managed_fields import keep_times, without_managers
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
 from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
 from podlife.apiserver.registry.request_body import (
     bad_request,
-    check_bytes,
     check_name,
     check_size,
+    fit_managers,
     read_object,
 )
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
@@ -94,11 +94,11 @@ def _bounded_change(
 
     def bounded(stored: Object) -> Object:
         obj = transform(stored)
-        check_size(encode(obj))
+        check_size(encode(without_managers(obj)))
         return obj
 
     new, old = _changed(scope, record, bounded, is_applied)
-    check_bytes(encode(new))
+    fit_managers(new, is_applied=is_applied)
     return new, old
 
 
