@@ -1,4 +1,4 @@
-"""Patches of all three formats, broken in every way, against objects that stand."""
+"""Patches of all four formats, broken in every way, against objects that stand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tests.fuzz.test_objects import TABLE, remove
 from tests.fuzz.values import anything, bodies, mutated_objects, strange_texts
 from tests.fuzz.wire import Wire, judge
 
-FORMATS = ("application/merge-patch+json", "application/strategic-merge-patch+json")
+APPLY = "application/apply-patch+yaml"
+FORMATS = ("application/merge-patch+json", "application/strategic-merge-patch+json", APPLY)
 JSON_PATCH = "application/json-patch+json"
 DIRECTIVES: dict[str, st.SearchStrategy[Any]] = {
     "$patch": st.sampled_from(["delete", "replace", "merge", "no", 1, None]),
@@ -106,9 +107,12 @@ def test_a_mutated_patch_is_refused_or_leaves_a_sound_object(wire: Wire, seed: S
         else:
             content_type, patch = JSON_PATCH, data.draw(json_patches(seed))
         query = data.draw(st.sampled_from(["", "", "?fieldValidation=Strict", "?dryRun=All"]))
+        if content_type == APPLY:
+            manager = data.draw(st.sampled_from(["fieldManager=f", "fieldManager=f&force=true"]))
+            query = f"{query}&{manager}" if query else f"?{manager}"
         body = data.draw(bodies(patch))
         answer = judge(wire.request("PATCH", path + subresource + query, body, Content_Type=content_type))
-        if answer.status != 200 or query == "?dryRun=All":
+        if answer.status != 200 or "dryRun" in query:
             return
         # What is there now must be readable and removable, and the next patch meets a fresh object.
         shown = judge(wire.request("GET", path, Accept=TABLE))

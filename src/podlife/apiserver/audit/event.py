@@ -199,13 +199,15 @@ def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[st
     """The object in a body; None if there is none, or it cannot be recorded."""
     data = body if isinstance(body, bytes) else b"".join(body)
     kind = content_type.partition(";")[0].strip().lower()
-    if len(data) > (_MOST_YAML_BYTES if kind == "application/yaml" else MOST_OBJECT_BYTES):
+    # Most clients apply JSON, which is YAML too.
+    is_yaml = kind == "application/yaml" or (kind == "application/apply-patch+yaml" and data[:1] != b"{")
+    if len(data) > (_MOST_YAML_BYTES if is_yaml else MOST_OBJECT_BYTES):
         annotations[_TRUNCATED] = "true"
         return None
     try:
         if kind == protobuf.MEDIA_TYPE:
             return protobuf.decode(data)
-        if kind == "application/yaml":
+        if is_yaml:
             data = yaml_to_json(data)
         return _decoder.decode(data) if data else None
     except (ValueError, RecursionError):
