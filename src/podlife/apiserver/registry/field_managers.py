@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -47,6 +47,7 @@ from podlife.errors import ApiError, ConflictError
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE_FIRST_APPLY = "before-first-apply"
 _LONGEST_NAME_BYTES = 128
+_MOST_ENDPOINTS = 1024
 # Written by the server itself: they have no manager.
 _SYSTEM_FIELDS: FieldSet = of_paths(
     ("f:apiVersion",),
@@ -72,7 +73,7 @@ def _manager_name(scope: RequestScope) -> str:
     return printable.encode()[:_LONGEST_NAME_BYTES].decode(errors="ignore")
 
 
-@cache
+@lru_cache(maxsize=_MOST_ENDPOINTS)
 def updater_of(resource: Resource, subresource: str) -> Updater:
     """What decides about managers at one endpoint."""
     rows = [row for row in RESOURCES if row.storage_key == resource.storage_key]
@@ -80,7 +81,7 @@ def updater_of(resource: Resource, subresource: str) -> Updater:
     return Updater(versions, resource.api_version, _reset_of(resource, subresource))
 
 
-@cache
+@lru_cache(maxsize=_MOST_ENDPOINTS)
 def applier_of(resource: Resource, subresource: str) -> Updater:
     """As `updater_of`, for objects in the form of the resource's own version: what is applied is merged in it."""
     updater = updater_of(resource, subresource)
