@@ -32,6 +32,8 @@ from podlife.apiserver.resource_table import RESOURCES
 TOOLS = Path(__file__).parent
 TARGET = TOOLS.parent / "src/podlife/api/schema"
 PARAMETER = re.compile(r'"#/parameters/([^"]+)"')
+# An apply is YAML, but most clients send JSON.
+OTHER_ENCODING = re.compile(r"application/(?!apply-patch\+yaml).*(protobuf|cbor|yaml)")
 REFERENCE = re.compile(r'"(?:#/components/schemas/|#/definitions/)([^"]+)"')
 
 
@@ -142,18 +144,14 @@ def trimmed(document: dict[str, Any], paths: set[str]) -> dict[str, Any]:
 
 def without_other_encodings(value: Any) -> Any:
     if isinstance(value, list):
-        other = ("protobuf", "cbor", "yaml")
         return [
             without_other_encodings(item)
             for item in value
-            if not (isinstance(item, str) and item.startswith("application/") and item.endswith(other))
-            and not (isinstance(item, str) and item.startswith("application/vnd.kubernetes.protobuf"))
+            if not (isinstance(item, str) and OTHER_ENCODING.match(item))
         ]
     if isinstance(value, dict):
         return {
-            key: without_other_encodings(item)
-            for key, item in value.items()
-            if not re.match(r"application/.*(protobuf|cbor|yaml)", key)
+            key: without_other_encodings(item) for key, item in value.items() if not OTHER_ENCODING.match(key)
         }
     return value
 
