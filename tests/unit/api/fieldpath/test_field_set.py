@@ -81,7 +81,7 @@ def test_paths_come_level_by_level_as_messages_show_them() -> None:
 
 
 def test_a_set_from_outside_is_brought_into_form() -> None:
-    sent = {"f:b": {}, "q:unknown": {}, "f:a": {'k:{"y": 1, "x": "<"}': {".": {}}}, ".": {}}
+    sent: dict[str, Any] = {"f:b": {}, "q:unknown": {}, "f:a": {'k:{"y": 1, "x": "<"}': {".": {}}}, ".": {}}
     assert from_outside(sent) == {"f:a": {'k:{"x":"\\u003c","y":1}': {}}, "f:b": {}}
     assert from_outside(None) == {}
 

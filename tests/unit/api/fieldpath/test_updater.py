@@ -103,9 +103,9 @@ def test_each_manager_is_compared_in_its_own_version() -> None:
 
 def test_a_field_that_became_atomic_is_owned_as_a_whole() -> None:
     pod = merge_type_of_kind("v1", "Pod")
-    fields = {"f:spec": {"f:nodeSelector": {".": {}, "f:zone": {}}, "f:hostname": {}}}
+    fields: dict[str, Any] = {"f:spec": {"f:nodeSelector": {".": {}, "f:zone": {}}, "f:hostname": {}}}
     assert with_atomics(fields, pod) == {"f:spec": {"f:nodeSelector": {}, "f:hostname": {}}}
-    same = {"f:spec": {"f:hostname": {}}}
+    same: dict[str, Any] = {"f:spec": {"f:hostname": {}}}
     assert with_atomics(same, pod) is same
     updater = Updater({"v1": Version(pod, may_change=True)}, "v1")
     managers = updater.update({}, {"kind": "Pod"}, {"one": ManagedSet(fields, "v1")}, "two")
