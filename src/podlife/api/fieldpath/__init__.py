@@ -9,25 +9,29 @@ from podlife.api.fieldpath.compare import Comparison, compare
 from podlife.api.fieldpath.elements import show_path
 from podlife.api.fieldpath.field_set import (
     FieldSet,
+    Path,
     difference,
     from_outside,
     has,
     in_order,
     intersection,
-    leaves,
     of_paths,
     paths,
     recursive_difference,
     union,
 )
-from podlife.api.fieldpath.merge import extract_items, merge, remove_items
-from podlife.api.fieldpath.merge_type import MergeType, merge_type_of_kind, zero_object
+from podlife.api.fieldpath.merge import merge, remove_items
+from podlife.api.fieldpath.merge_type import (
+    MergeType,
+    merge_type_of_kind,
+    merge_type_of_props,
+    zero_object,
+)
 from podlife.api.fieldpath.typed import TypedValueError, check_typed, field_set_of
 from podlife.api.fieldpath.updater import (
     FieldConflictError,
     ManagedSet,
     Managers,
-    Reset,
     Updater,
     Version,
     Versions,
@@ -41,7 +45,7 @@ __all__ = [
     "ManagedSet",
     "Managers",
     "MergeType",
-    "Reset",
+    "Path",
     "TypedValueError",
     "Updater",
     "Version",
@@ -49,15 +53,14 @@ __all__ = [
     "check_typed",
     "compare",
     "difference",
-    "extract_items",
     "field_set_of",
     "from_outside",
     "has",
     "in_order",
     "intersection",
-    "leaves",
     "merge",
     "merge_type_of_kind",
+    "merge_type_of_props",
     "of_paths",
     "paths",
     "recursive_difference",

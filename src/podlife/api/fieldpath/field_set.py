@@ -134,11 +134,6 @@ def _node_without(node: FieldSet, theirs: FieldSet, *, recursive: bool) -> Field
     return children if children or stays else None
 
 
-def leaves(fields: FieldSet) -> FieldSet:
-    """The members that have no members below them."""
-    return {element: leaves(node) for element, node in fields.items() if element != SELF}
-
-
 def paths(fields: FieldSet, prefix: Path = ()) -> Iterator[Path]:
     """Every member, in upstream's order: those of a level before those below it."""
     elements = sorted((element for element in fields if element != SELF), key=sort_key)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from podlife.api.fieldpath.elements import SELF, show
+from podlife.api.fieldpath.elements import show
 from podlife.api.fieldpath.field_set import FieldSet, below, is_member
 from podlife.api.fieldpath.merge_type import DEDUCED, LIST, MAP, SCALAR, MergeType
 from podlife.api.fieldpath.typed import TypedValueError, child_type, element_of, elements_of, is_atomic
@@ -137,24 +137,3 @@ def _without_items_of_list(value: list[Any], fields: FieldSet, kind: MergeType) 
         elif not is_member(node):
             left.append(remove_items(item, below(fields, element), kind.element))
     return left or None
-
-
-def extract_items(value: Any, fields: FieldSet, kind: MergeType) -> Any:
-    """Only these items of maps and lists, with the keys of the lists' elements; null if there are none."""
-    if not value or is_atomic(value, kind):
-        return value
-    if isinstance(value, list):
-        assert kind.element is not None
-        items = []
-        for item in value:
-            node = fields.get(element_of(item, kind))
-            if node is not None:
-                keys = {name: item[name] for name in kind.keys if name in item}
-                items.append({**keys, **(extract_items(item, node, kind.element) or {})} if keys else item)
-        return items or None
-    found = {}
-    for name, item in value.items():
-        node = fields.get("f:" + name)
-        if node is not None and (node.keys() - {SELF} or is_member(node)):
-            found[name] = extract_items(item, node, child_type(kind, name))
-    return found or None

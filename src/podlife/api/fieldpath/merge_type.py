@@ -20,7 +20,7 @@ class MergeType:
     """The type of a value.
 
     `form` is `SCALAR`; `MAP` for structs and maps: `fields` are the declared ones, `element` is the type of all other
-    keys, if there may be any; `LIST`; or `DEDUCED` for values without a schema, whose maps are merged by their keys and
+    keys, if there may be any; `LIST`; or `DEDUCED` for values of any type, whose maps are merged by their keys and
     whose lists are merged as a whole. `atomic` maps and lists are merged as a whole. A list that is not atomic is a
     set, or has `keys` that tell its elements apart; `key_defaults` are the values of absent keys."""
 
@@ -117,6 +117,65 @@ def _list(element: MergeType, kind: str, merge: str) -> MergeType:
     keys = merge.removeprefix("map:").split(",") if merge != "set" else ()
     fields = type_named(kind[1:]).fields if keys else {}
     defaults = {name: fields[name].key_default for name in keys if fields[name].key_default is not None}
+    return MergeType(LIST, element=element, keys=keys, key_defaults=defaults)
+
+
+def merge_type_of_props(props: Mapping[str, Any]) -> MergeType:
+    """The type of a custom kind, from the structural schema of one of its versions (JSONSchemaProps)."""
+    return _map_of_props(MAP, props, preserves=_preserves(props), is_resource=True)
+
+
+def _preserves(props: Mapping[str, Any]) -> bool:
+    return bool(props.get("x-kubernetes-preserve-unknown-fields"))
+
+
+def _of_props(props: Mapping[str, Any], *, preserves: bool) -> MergeType:
+    """`preserves` says that unknown fields are kept: this holds for everything below the schema that says so."""
+    preserves = preserves or _preserves(props)
+    match props.get("type") or "":
+        case "array":
+            return _list_of_props(props, preserves=preserves)
+        case "string":
+            return _SCALARS["s"] if props.get("format", "") in ("", "byte") else _ANY_SCALAR
+        case "boolean":
+            return _SCALARS["b"]
+        case "integer" | "number":
+            return _SCALARS["i"]
+        case "object":
+            is_resource = bool(props.get("x-kubernetes-embedded-resource"))
+            return _map_of_props(MAP, props, preserves=preserves, is_resource=is_resource)
+    # An integer or a string, or anything.
+    return _map_of_props(DEDUCED, props, preserves=preserves) if props.get("properties") else DEDUCED_TYPE
+
+
+def _map_of_props(
+    form: str, props: Mapping[str, Any], *, preserves: bool, is_resource: bool = False
+) -> MergeType:
+    fields = {
+        name: _of_props(each, preserves=preserves) for name, each in props.get("properties", {}).items()
+    }
+    if is_resource:
+        metadata = _struct(type_named("meta.ObjectMeta"))
+        fields |= {"apiVersion": _SCALARS["s"], "kind": _SCALARS["s"], "metadata": metadata}
+    additional = props.get("additionalProperties")
+    element = None
+    if isinstance(additional, dict):
+        element = _of_props(additional, preserves=preserves)
+    elif additional or (additional is None and (preserves or not fields)):
+        element = DEDUCED_TYPE
+    atomic = props.get("x-kubernetes-map-type") == "atomic"
+    return MergeType(form, atomic=atomic, fields=fields, element=element)
+
+
+def _list_of_props(props: Mapping[str, Any], *, preserves: bool) -> MergeType:
+    items = props.get("items")
+    element = UNTYPED if items is None else _of_props(items, preserves=preserves)
+    list_type = props.get("x-kubernetes-list-type")
+    if list_type not in ("set", "map"):
+        return MergeType(LIST, atomic=True, element=element)
+    keys = props.get("x-kubernetes-list-map-keys", ()) if list_type == "map" else ()
+    fields = (items or {}).get("properties", {})
+    defaults = {key: fields[key]["default"] for key in keys if fields.get(key, {}).get("default") is not None}
     return MergeType(LIST, element=element, keys=keys, key_defaults=defaults)
 
 

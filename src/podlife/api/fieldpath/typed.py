@@ -73,28 +73,32 @@ def elements_of(items: list[Any], kind: MergeType) -> list[str]:
     return [element_of(item, kind) for item in items]
 
 
-def check_typed(value: Any, kind: MergeType) -> None:
-    """Raise TypedValueError if the value does not fit its type: unknown fields, wrong types, duplicates."""
+def check_typed(value: Any, kind: MergeType, *, may_repeat: bool = False) -> None:
+    """Raise TypedValueError if the value does not fit its type: unknown fields, wrong types, and duplicates unless
+    `may_repeat`."""
     errors: list[str] = []
-    _check(value, kind, "", errors)
+    _check(value, kind, "", errors, may_repeat=may_repeat)
     if len(errors) == 1:
         raise TypedValueError(errors[0])
     if errors:
         raise TypedValueError("\n  ".join(["errors:", *errors]))
 
 
-def _check(value: Any, kind: MergeType, path: str, errors: list[str]) -> None:
-    if value is None or kind.form == DEDUCED or kind.scalar == "anything" or len(errors) >= _MOST_ERRORS:
+def _check(value: Any, kind: MergeType, path: str, errors: list[str], *, may_repeat: bool) -> None:
+    if value is None or kind.scalar == "anything" or len(errors) >= _MOST_ERRORS:
         return
     problem = None
-    if kind.form == MAP:
+    if kind.form == DEDUCED:
+        if kind.fields and isinstance(value, dict):
+            _check_map(value, kind, path, errors, may_repeat=may_repeat)
+    elif kind.form == MAP:
         if isinstance(value, dict):
-            _check_map(value, kind, path, errors)
+            _check_map(value, kind, path, errors, may_repeat=may_repeat)
         else:
             problem = f"expected map, got {_shown(value)}"
     elif kind.form == LIST:
         if isinstance(value, list):
-            _check_list(value, kind, path, errors)
+            _check_list(value, kind, path, errors, may_repeat=may_repeat)
         else:
             problem = f"expected list, got {_shown(value)}"
     else:
@@ -103,17 +107,19 @@ def _check(value: Any, kind: MergeType, path: str, errors: list[str]) -> None:
         errors.append(f"{path}: {problem}" if path else problem)
 
 
-def _check_map(value: dict[str, Any], kind: MergeType, path: str, errors: list[str]) -> None:
+def _check_map(
+    value: dict[str, Any], kind: MergeType, path: str, errors: list[str], *, may_repeat: bool
+) -> None:
     for name, item in value.items():
         found = kind.of(name)
         if found is None:
             # Upstream stops at the first unknown field of a struct.
             errors.append(f"{path}.{name}: field not declared in schema")
             return
-        _check(item, found, f"{path}.{name}", errors)
+        _check(item, found, f"{path}.{name}", errors, may_repeat=may_repeat)
 
 
-def _check_list(value: list[Any], kind: MergeType, path: str, errors: list[str]) -> None:
+def _check_list(value: list[Any], kind: MergeType, path: str, errors: list[str], *, may_repeat: bool) -> None:
     assert kind.element is not None
     seen = set()
     for index, item in enumerate(value):
@@ -126,10 +132,10 @@ def _check_list(value: list[Any], kind: MergeType, path: str, errors: list[str])
                 errors.append(f"{path}: element {index}: {error}")
                 return
             at = show(element)
-            if element in seen:
+            if element in seen and not may_repeat:
                 errors.append(f"{path}: duplicate entries for key {at}")
             seen.add(element)
-        _check(item, kind.element, path + at, errors)
+        _check(item, kind.element, path + at, errors, may_repeat=may_repeat)
 
 
 def _shown(value: Any) -> str:

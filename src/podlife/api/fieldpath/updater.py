@@ -6,8 +6,8 @@ has the fields of the version that it wrote, so a change is compared in every ve
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podlife.api.fieldpath.compare import Comparison, compare
@@ -18,16 +18,21 @@ from podlife.api.fieldpath.field_set import (
     difference,
     intersection,
     paths,
+    recursive_difference,
     union,
 )
 from podlife.api.fieldpath.merge import merge, remove_items
 from podlife.api.fieldpath.merge_type import LIST, MAP, MergeType
-from podlife.api.fieldpath.typed import child_type, field_set_of, with_named_fields
+from podlife.api.fieldpath.typed import (
+    TypedValueError,
+    check_typed,
+    child_type,
+    field_set_of,
+    with_named_fields,
+)
 from podlife.errors import PodlifeError
 
 Object = dict[str, Any]
-Reset = Callable[[FieldSet], FieldSet]
-"""Leaves out of a set the fields that the endpoint does not write: the status of the main resource, for example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,10 @@ class FieldConflictError(PodlifeError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One API version of a kind. `convert` makes its form of an object from the stored one; `may_change` says that
-    sets may have been written when the type was another one."""
+    """One API version of a kind. `convert` makes its form of an object from the stored one.
+
+    The types of a custom kind may change (`may_change`): sets and objects may have been written when they were others.
+    Its objects look the same in all versions, and are checked against the type of each version that uses them."""
 
     kind: MergeType
     convert: Callable[[Object], Object] | None = None
@@ -72,15 +79,18 @@ Versions = dict[str, Version]
 @dataclass(frozen=True, slots=True)
 class Updater:
     """Decides for the requests of one endpoint. Objects are in the form of the stored version, without
-    managedFields; `api_version` is that of the request. Nothing given is changed."""
+    managedFields; `api_version` is that of the request. `reset` has, by version, the fields that the endpoint does not
+    write: the status of the main resource, for example. Nothing given is changed."""
 
     versions: Versions
     api_version: str
-    reset: Reset | None = None
+    reset: Mapping[str, FieldSet] = field(default_factory=dict)
 
     def update(self, live: Object, new: Object, managers: Managers, manager: Any) -> Managers:
         """The managers after a write of the whole object. Raises TypedValueError."""
-        known = self._reconciled(managers)
+        for each in (new, live):
+            self._check("failed to convert object", each, self.api_version, may_repeat=True)
+        known = self._reconciled(live, managers)
         others, comparison = self._take(live, new, known, manager, force=True)
         before = others.get(manager)
         fields = {} if before is None else difference(before.fields, comparison.removed)
@@ -96,30 +106,48 @@ class Updater:
         """The object and the managers after an apply, for which `applied` has been checked.
 
         Raises FieldConflictError and TypedValueError."""
-        known = self._reconciled(managers)
         kind = self.versions[self.api_version].kind
-        merged = merge(live, applied, kind)
+        known = self._reconciled(live, managers)
+        try:
+            merged = merge(live, applied, kind)
+        except TypedValueError as error:
+            raise TypedValueError(f"failed to merge config: {error}") from None
         last = known.get(manager)
         known[manager] = ManagedSet(
             self._written(field_set_of(applied, kind)), self.api_version, applied=True
         )
-        new = self._pruned(merged, known, last, kind)
+        new = self._pruned(merged, known, last)
         left, _ = self._take(live, new, known, manager, force=force)
         return new, left
 
     def _written(self, fields: FieldSet) -> FieldSet:
-        return fields if self.reset is None else self.reset(fields)
+        return recursive_difference(fields, self.reset.get(self.api_version, {}))
 
-    def _reconciled(self, managers: Managers) -> Managers:
+    def _check(self, failure: str, obj: Object, api_version: str, *, may_repeat: bool = False) -> None:
+        version = self.versions[api_version]
+        if version.may_change:
+            try:
+                check_typed(obj, version.kind, may_repeat=may_repeat)
+            except TypedValueError as error:
+                raise TypedValueError(f"{failure}: {error}") from None
+
+    def _reconciled(self, live: Object, managers: Managers) -> Managers:
         """The managers whose version exists, with sets that fit the types as they are now."""
         found: Managers = {}
         for manager, managed in managers.items():
             version = self.versions.get(managed.api_version)
             if version is None:
+                if self.versions[self.api_version].may_change:
+                    raise TypedValueError(
+                        f"request to convert CR to an invalid group/version: {managed.api_version}"
+                    )
                 continue
-            found[manager] = managed
+            fields = managed.fields
             if version.may_change:
-                found[manager] = replace(managed, fields=with_atomics(managed.fields, version.kind))
+                if managed.api_version != self.api_version:
+                    check_typed(live, version.kind)
+                fields = with_atomics(fields, version.kind)
+            found[manager] = managed if fields is managed.fields else replace(managed, fields=fields)
         return found
 
     def _take(
@@ -134,6 +162,7 @@ class Updater:
             if name == manager:
                 continue
             if managed.api_version not in compared:
+                self._check("failed to convert new object", new, managed.api_version)
                 compared[managed.api_version] = self._compare(live, new, managed.api_version)
             comparison = compared[managed.api_version]
             if comparison.is_same:
@@ -151,28 +180,40 @@ class Updater:
     def _compare(self, live: Object, new: Object, api_version: str) -> Comparison:
         version = self.versions[api_version]
         found = compare(version.of(live), version.of(new), version.kind)
-        if self.reset is None or found.is_same:
-            return found
-        return Comparison(*map(self.reset, found))
+        return found.without(self.reset.get(api_version, {}))
 
-    def _pruned(self, merged: Object, managers: Managers, last: ManagedSet | None, kind: MergeType) -> Object:
+    def _pruned(self, merged: Object, managers: Managers, last: ManagedSet | None) -> Object:
         """Without what the manager applied before and does not mention any more, unless others own it."""
-        if last is None or not last.fields or last.api_version != self.api_version:
+        if last is None or not last.fields:
             return merged
+        version = self.versions[last.api_version]
+        if last.api_version != self.api_version:
+            if not version.may_change:
+                return merged
+            failure = "failed to prune fields: failed to convert merged object to last applied version"
+            self._check(failure, merged, last.api_version)
+        kind = version.kind
         was = with_named_fields(last.fields, kind)
-        pruned = remove_items(merged, was, kind)
-        owned: FieldSet = {}
-        for managed in managers.values():
-            if managed.api_version == self.api_version:
-                owned = union(owned, managed.fields)
         everything = with_named_fields(field_set_of(merged, kind), kind)
-        kept = union(with_named_fields(field_set_of(pruned, kind), kind), with_named_fields(owned, kind))
-        pruned = remove_items(merged, difference(everything, kept), kind)
+        pruned = remove_items(merged, was, kind)
+        for owner, owned in self._owned(managers, last.api_version).items():
+            of = self.versions[owner].kind
+            known = everything if of is kind else with_named_fields(field_set_of(merged, of), of)
+            kept = union(with_named_fields(field_set_of(pruned, of), of), with_named_fields(owned, of))
+            pruned = remove_items(merged, difference(known, kept), of)
         # What was removed but never owned by the manager comes back.
         kept = with_named_fields(field_set_of(pruned, kind), kind)
         gone = intersection(difference(everything, kept), was)
         result: Object = remove_items(merged, gone, kind) or {}
         return result
+
+    def _owned(self, managers: Managers, first: str) -> dict[str, FieldSet]:
+        """The fields of all managers by version, `first` before others: those whose objects look the same."""
+        found: dict[str, FieldSet] = {first: {}}
+        for managed in managers.values():
+            if managed.api_version == first or self.versions[managed.api_version].may_change:
+                found[managed.api_version] = union(found.get(managed.api_version, {}), managed.fields)
+        return found
 
 
 def with_atomics(fields: FieldSet, kind: MergeType) -> FieldSet:

@@ -12,7 +12,6 @@ from podlife.api.fieldpath import (
     has,
     in_order,
     intersection,
-    leaves,
     of_paths,
     paths,
     recursive_difference,
@@ -55,10 +54,6 @@ def test_intersection_and_differences(
     assert difference(first, second) == of_paths(*left)
     assert recursive_difference(first, second) == of_paths(*left_recursively)
     assert union(first, second) == of_paths(*one, *other)
-
-
-def test_leaves_are_the_members_without_members_below() -> None:
-    assert leaves(of_paths(A, B, C, ("f:x",))) == of_paths(C, ("f:x",))
 
 
 def test_order_is_upstreams() -> None:

@@ -13,7 +13,6 @@ from podlife.api.fieldpath import (
     Updater,
     Version,
     merge_type_of_kind,
-    recursive_difference,
     show_path,
     with_atomics,
 )
@@ -73,9 +72,7 @@ def test_what_an_applier_stops_mentioning_goes_unless_another_owns_it() -> None:
 
 
 def test_reset_fields_are_owned_by_nobody() -> None:
-    updater = Updater(
-        {"v1": Version(KIND)}, "v1", lambda fields: recursive_difference(fields, {"f:data": {}})
-    )
+    updater = Updater({"v1": Version(KIND)}, "v1", {"v1": {"f:data": {}}})
     assert updater.update({}, {**data(a="1"), "immutable": True}, {}, "one")["one"].fields == {
         "f:immutable": {}
     }
