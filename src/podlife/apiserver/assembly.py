@@ -43,9 +43,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     addresses = allocate_cluster_ips(store)
     plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
     chain = AdmissionChain(plugins, store.get)
-    registry = Registry(
-        store, clock, chain, chance or random.SystemRandom(), tracks_managers=tracks_managers
-    )
+    registry = Registry(store, clock, chain, chance or random.SystemRandom(), tracks_managers=tracks_managers)
     serve_definitions(registry)
     nodes = StoreNodeView(store)
     return ApiHandler(

@@ -15,6 +15,8 @@ from podlife.apiserver.strategies.flowcontrol.defaults import LEVELS, SCHEMAS
 from podlife.wire import Request
 
 _HTTPS = 443
+# Upstream's name for who creates the objects of flow control.
+_FLOW_CONTROL = "api-priority-and-fairness-config-producer-v1"
 
 
 async def create_system_objects(registry: Registry) -> None:
@@ -22,7 +24,9 @@ async def create_system_objects(registry: Registry) -> None:
     await create_system_namespaces(registry, ADMIN)
     for plural, objects in (("prioritylevelconfigurations", LEVELS), ("flowschemas", SCHEMAS)):
         for obj in objects:
-            await _ensure(registry, "flowcontrol.apiserver.k8s.io", plural, deepcopy(obj))
+            await _ensure(
+                registry, "flowcontrol.apiserver.k8s.io", plural, deepcopy(obj), manager=_FLOW_CONTROL
+            )
 
 
 async def create_kubernetes_service(registry: Registry, port: int) -> None:
@@ -35,12 +39,21 @@ async def create_kubernetes_service(registry: Registry, port: int) -> None:
     await _ensure(registry, "", "services", service, namespace="default")
 
 
-async def _ensure(registry: Registry, group: str, plural: str, obj: Object, *, namespace: str = "") -> None:
+async def _ensure(
+    registry: Registry,
+    group: str,
+    plural: str,
+    obj: Object,
+    *,
+    namespace: str = "",
+    manager: str = "kube-apiserver",
+) -> None:
     resource = registry.catalog.find(group, "v1", plural)
     assert resource is not None
     name = obj["metadata"]["name"]
     if registry.store.get(Key(resource.storage_key, namespace, name)) is not None:
         return
-    # Only the method is read: the audit log does not record these.
-    scope = RequestScope(registry, Request("POST", ""), ADMIN, resource, "create", namespace, name)
+    # The path is not read: the audit log does not record these.
+    request = Request("POST", "", headers={"User-Agent": manager})
+    scope = RequestScope(registry, request, ADMIN, resource, "create", namespace, name)
     await create_object(scope, obj, dry_run=False)

@@ -13,16 +13,23 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from podlife.api.codec import Object, decode_object, encode, format_time
-from podlife.apiserver.registry import Registry
-from podlife.apiserver.registry.update import commit_change
-from podlife.apiserver.storage import CompactedError, EventType, Key, Record, StoreError
+from podlife.apiserver.authn import CONTROLLERS
+from podlife.apiserver.registry import Registry, RequestScope
+from podlife.apiserver.registry.apply import apply
+from podlife.apiserver.registry.object_codec import with_type
+from podlife.apiserver.resource_table import STORED
+from podlife.apiserver.storage import CompactedError, EventType, Key, StoreError
 from podlife.errors import ApiError
+from podlife.wire import Query, Request
 
 log = logging.getLogger(__name__)
 
 _SCHEMAS = "flowschemas.flowcontrol.apiserver.k8s.io"
 _LEVELS = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
 _DANGLING = "Dangling"
+_ROW = next(row for row in STORED if row.key == _SCHEMAS)
+# Upstream's name for who applies the condition.
+_MANAGER = "api-priority-and-fairness-config-consumer-v1"
 
 
 def dangling_condition(level: str, *, is_found: bool, now: datetime) -> Object:
@@ -76,24 +83,21 @@ class FlowSchemaStatusController:
                 await self._update(record.key.name)
 
     async def _update(self, name: str) -> None:
-        key = Key(_SCHEMAS, "", name)
-        try:
-            async with self._registry.store.locked(key):
-                record = self._registry.store.get(key)
-                if record is not None:
-                    await self._write(record)
-        except ApiError as error:
-            log.warning("status of FlowSchema %s not written: %s", name, error)
-
-    async def _write(self, record: Record) -> None:
-        old, new = decode_object(record.value), decode_object(record.value)
-        level = new["spec"]["priorityLevelConfiguration"]["name"]
+        record = self._registry.store.get(Key(_SCHEMAS, "", name))
+        if record is None:
+            return
+        schema = decode_object(record.value)
+        level = schema["spec"]["priorityLevelConfiguration"]["name"]
         is_found = self._registry.store.get(Key(_LEVELS, "", level)) is not None
         wanted = dangling_condition(level, is_found=is_found, now=self._registry.clock.now())
-        status = new.setdefault("status", {})
-        conditions = status.get("conditions") or []
+        conditions = schema.get("status", {}).get("conditions") or []
         known: Object = next((each for each in conditions if each.get("type") == _DANGLING), {})
         if all(known.get(field) == wanted[field] for field in ("status", "reason", "message")):
             return
-        status["conditions"] = [*(each for each in conditions if each is not known), wanted]
-        await commit_change(self._registry, record, new, old, dry_run=False)
+        config = with_type(_ROW, {"metadata": {"name": name}, "status": {"conditions": [wanted]}})
+        request = Request("PATCH", "", Query(f"fieldManager={_MANAGER}&force=true"), body=encode(config))
+        scope = RequestScope(self._registry, request, CONTROLLERS, _ROW, "patch", "", name, "status")
+        try:
+            await apply(scope)
+        except ApiError as error:
+            log.warning("status of FlowSchema %s not written: %s", name, error)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.codec import Object
+from podlife.api.fieldpath import Path, Versions
 from podlife.apiserver.strategies.strategy import Strategy
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -50,6 +51,12 @@ class CustomResource:
     generation: int = 0
     # Paths of the scale subresource.
     scale: Object | None = None
+    # How server-side apply merges it, by API version, those included that are not served. Made when first needed.
+    versions: Callable[[], Versions] = dict
+    # API versions with a status subresource.
+    status_versions: tuple[str, ...] = ()
+    # By API version: the path of the replicas that a scale shows. Empty for a version without one.
+    replicas_paths: Mapping[str, Path] = field(default_factory=dict)
     # Why no request for this version can be answered.
     refusal: str = ""
     # Sent with every response of a deprecated version.

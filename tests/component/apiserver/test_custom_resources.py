@@ -258,3 +258,74 @@ async def test_whole_number_is_stored_as_go_writes_it() -> None:
         await server.offer(definition())
         _, made = await server.ask("POST", WIDGETS, widget("a", spec={"x": 1.0, "y": [2.5, 3.0]}))
         assert json.dumps(made["spec"]) == '{"x": 1, "y": [2.5, 3]}'
+
+
+APPLY = "apply-patch+yaml"
+
+
+def _owners(obj: Any) -> dict[str, Any]:
+    return {
+        f"{each['manager']}/{each['operation']}{each.get('subresource', '')}": each["fieldsV1"]
+        for each in obj["metadata"].get("managedFields", [])
+    }
+
+
+@virtual_time
+async def test_appliers_of_a_custom_resource_share_it_by_its_schema() -> None:
+    items = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"items": items}}}}
+    async with Server() as server:
+        await server.offer(definition(schema=schema))
+        one = widget("w", spec={"items": ["a"]})
+        code, _ = await server.ask("PATCH", f"{WIDGETS}/w?fieldManager=one", one, kind=APPLY)
+        two = widget("w", spec={"items": ["b"]})
+        _, shared = await server.ask("PATCH", f"{WIDGETS}/w?fieldManager=two", two, kind=APPLY)
+        _, left = await server.ask("PATCH", f"{WIDGETS}/w?fieldManager=one", widget("w"), kind=APPLY)
+    assert (code, shared["spec"], left["spec"]) == (201, {"items": ["a", "b"]}, {"items": ["b"]})
+    assert _owners(shared) == {
+        "one/Apply": {"f:spec": {"f:items": {'v:"a"': {}}}},
+        "two/Apply": {"f:spec": {"f:items": {'v:"b"': {}}}},
+    }
+
+
+@virtual_time
+async def test_a_schema_that_becomes_atomic_takes_the_place_of_what_was_owned_in_it() -> None:
+    def schema(**more: Any) -> Object:
+        inner = {"type": "object", "properties": {"a": {"type": "string"}}, **more}
+        return {"type": "object", "properties": {"spec": inner}}
+
+    async with Server() as server:
+        await server.offer(definition(schema=schema()))
+        body = widget("w", spec={"a": "1"})
+        await server.ask("PATCH", f"{WIDGETS}/w?fieldManager=one", body, kind=APPLY)
+        path = "/spec/versions/0/schema/openAPIV3Schema"
+        change = [{"op": "replace", "path": path, "value": schema(**{"x-kubernetes-map-type": "atomic"})}]
+        await server.ask("PATCH", f"{CRDS}/widgets.{GROUP}", change, kind="json-patch+json")
+        await asyncio.sleep(1)
+        labels = {"metadata": {"labels": {"a": "b"}}}
+        _, now = await server.ask("PATCH", f"{WIDGETS}/w?fieldManager=two", labels, kind=MERGE)
+    assert _owners(now)["one/Apply"] == {"f:spec": {}}
+
+
+@virtual_time
+async def test_the_server_owns_the_status_of_a_definition() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        _, crd = await server.ask("GET", f"{CRDS}/widgets.{GROUP}")
+    owned = _owners(crd)["kube-apiserver/Updatestatus"]["f:status"]
+    assert {'k:{"type":"Established"}', 'k:{"type":"NamesAccepted"}'} <= owned["f:conditions"].keys()
+
+
+@virtual_time
+async def test_a_deeply_nested_value_is_refused_or_stored_without_managers() -> None:
+    deep: Any = "x"
+    for _ in range(700):
+        deep = {"a": deep}
+    async with Server() as server:
+        await server.offer(definition())
+        code, _ = await server.ask("POST", WIDGETS, widget("w", spec=deep))
+        applied, _ = await server.ask(
+            "PATCH", f"{WIDGETS}/v?fieldManager=me", widget("v", spec=deep), kind=APPLY
+        )
+    assert code in (201, 400)
+    assert applied in (201, 400)

@@ -11,14 +11,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
-from podlife.api.codec import Object, decode_object, encode
+from podlife.api.codec import Object, decode_object, encode, format_time
 from podlife.apiserver.apiextensions.conditions import settle
 from podlife.apiserver.apiextensions.rows import rows_of
 from podlife.apiserver.authn import CONTROLLERS
 from podlife.apiserver.registry import Registry
 from podlife.apiserver.registry.delete import delete_in_background
+from podlife.apiserver.registry.field_managers import track_own
 from podlife.apiserver.registry.update import commit_change
 from podlife.apiserver.registry.worker_threads import is_large, run_in_thread
+from podlife.apiserver.resource_table import STORED
 from podlife.apiserver.storage import CompactedError, Event, EventType, Key, Record, StoreError
 from podlife.apiserver.strategies.apiextensions.definitions import FINALIZER, set_condition
 from podlife.apiserver.strategies.apiextensions.validation import has_condition
@@ -27,6 +29,7 @@ from podlife.errors import ApiError
 log = logging.getLogger(__name__)
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_ROW = next(row for row in STORED if row.key == _DEFINITIONS)
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 
@@ -106,7 +109,12 @@ class CustomResourceDefinitionController:
                     rows = rows_of(new)
                 registry.catalog.set_rows(name, rows)
                 self._served[name] = content
-            await commit_change(registry, record, new, old, dry_run=False)
+            await self._commit(record, new, old)
+
+    async def _commit(self, record: Record, new: Object, old: Object) -> None:
+        if new != old:
+            track_own(_ROW, "status", new, old, format_time(self._registry.clock.now()))
+        await commit_change(self._registry, record, new, old, dry_run=False)
 
     def _others(self, crd: Object) -> Iterator[Object]:
         group = f".{crd['spec']['group']}"
@@ -168,7 +176,7 @@ class CustomResourceDefinitionController:
             if record is not None:
                 old, new = decode_object(record.value), decode_object(record.value)
                 change(new)
-                await commit_change(self._registry, record, new, old, dry_run=False)
+                await self._commit(record, new, old)
 
 
 def _content(crd: Object) -> object:

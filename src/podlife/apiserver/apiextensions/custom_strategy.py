@@ -28,7 +28,7 @@ from podlife.api.structural import (
     whole_numbers,
 )
 from podlife.apiserver.apiextensions.embedded import coerce_embedded, validate_embedded
-from podlife.apiserver.strategies.strategy import Strategy, keep_field
+from podlife.apiserver.strategies.strategy import Strategy
 from podlife.errors import ApiError, ForbiddenError
 
 Rules = Callable[[Object, Object | None], list[FieldError]]
@@ -85,6 +85,7 @@ class CustomResourceStrategy(Strategy):
     has_generation = True
     unconditional_update = False
     qualified_finalizers = False
+    kept_by_status = (("metadata",),)
 
     def __init__(self, version: CustomResourceVersion, rules: Rules | None = None) -> None:
         self._version = version
@@ -130,13 +131,6 @@ class CustomResourceStrategy(Strategy):
         if old is None or not any(validate_lists(old, version.schema)):
             errors += validate_lists(obj, version.schema)
         return errors + self._rule_errors(whole, None if old is None else before)
-
-    def prepare_status_update(self, new: Object, old: Object) -> None:
-        for field in new.keys() | old.keys():
-            if field not in ("status", "metadata"):
-                keep_field(new, old, field)
-        # Not even labels can be changed with the status.
-        new["metadata"] = {**old["metadata"], "resourceVersion": new["metadata"]["resourceVersion"]}
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
         errors: list[FieldError] = []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from podlife.api.codec import Object, encode
+from podlife.api.fieldpath import Path, Version, merge_type_of_props
 from podlife.api.structural import Schema
 from podlife.apiserver.apiextensions.custom_strategy import CustomResourceStrategy, CustomResourceVersion
 from podlife.apiserver.apiextensions.json_path import Find, compile_path
@@ -33,7 +34,29 @@ def rows_of(crd: Object) -> list[Resource]:
     versions = crd["spec"]["versions"]
     schemas = {version["name"]: Schema(_props(version)) for version in versions}
     storage = next(version["name"] for version in versions if version["storage"])
-    return [_row(crd, version, schemas, storage) for version in versions if version["served"]]
+    shared = _Shared(crd)
+    return [_row(crd, version, schemas, storage, shared) for version in versions if version["served"]]
+
+
+class _Shared:
+    """What the rows of a definition have in common, for managers of fields."""
+
+    def __init__(self, crd: Object) -> None:
+        group = crd["spec"]["group"]
+        by_version = {f"{group}/{version['name']}": version for version in crd["spec"]["versions"]}
+        subresources = {name: each.get("subresources") or {} for name, each in by_version.items()}
+        self.status_versions = tuple(name for name, each in subresources.items() if "status" in each)
+        self.replicas_paths = {name: _replicas_path(each.get("scale")) for name, each in subresources.items()}
+        self.versions = cache(
+            lambda: {
+                name: Version(merge_type_of_props(_props(version)), may_change=True)
+                for name, version in by_version.items()
+            }
+        )
+
+
+def _replicas_path(scale: Object | None) -> Path:
+    return tuple(f"f:{name}" for name in scale["specReplicasPath"].split(".")[1:]) if scale else ()
 
 
 def _props(version: Object) -> Object:
@@ -41,7 +64,7 @@ def _props(version: Object) -> Object:
     return props
 
 
-def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str) -> Resource:
+def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str, shared: _Shared) -> Resource:
     spec, names = crd["spec"], crd["status"]["acceptedNames"]
     subresources = version.get("subresources") or {}
     is_terminating = has_condition(crd, "Terminating")
@@ -79,6 +102,9 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str)
             props=_props(version),
             generation=crd["metadata"].get("generation", 0),
             scale=subresources.get("scale"),
+            versions=shared.versions,
+            status_versions=shared.status_versions,
+            replicas_paths=shared.replicas_paths,
             refusal=_refusal(spec, version, names),
             warning=_deprecation(spec, version, names),
         ),

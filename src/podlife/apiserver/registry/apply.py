@@ -16,7 +16,7 @@ from podlife.apiserver.registry.list_options import boolean_parameter
 from podlife.apiserver.registry.request_body import bad_request, check_name, check_size
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.update import apply_change
-from podlife.apiserver.registry.worker_threads import offload
+from podlife.apiserver.registry.worker_threads import offload, run_in_thread
 from podlife.wire import Response
 
 MEDIA_TYPE = "application/apply-patch+yaml"
@@ -44,10 +44,13 @@ async def _create(scope: RequestScope, config: Object, *, dry_run: bool) -> Resp
     if scope.authorize is not None:
         scope.authorize("create")
     resource = scope.resource
-    live = deepcopy(zero_object(resource.api_version, resource.kind))
+    live = deepcopy(zero_object(resource.api_version, resource.kind)) or {"metadata": {}}
     if resource.to_stored is not None:
         live = resource.to_stored(live)
-    obj = await offload(lambda: _applied(scope, live, config), scope.request.body)
+    if scope.strategy.is_costly:
+        obj = await run_in_thread(lambda: _applied(scope, live, config))
+    else:
+        obj = await offload(lambda: _applied(scope, live, config), scope.request.body)
     if uid := obj["metadata"].get("uid"):
         raise scope.conflict(
             f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -60,9 +63,13 @@ async def _create(scope: RequestScope, config: Object, *, dry_run: bool) -> Resp
 
 def _applied(scope: RequestScope, old: Object, config: Object) -> Object:
     resource = scope.resource
-    live = old if resource.from_stored is None else resource.from_stored(old)
-    updater = field_managers.applier_of(resource, scope.subresource)
-    new = field_managers.apply(scope, updater, live, config, force=is_forced(scope))
+    # A custom resource is in the form of its version already.
+    live = old if resource.custom or resource.from_stored is None else resource.from_stored(old)
+    try:
+        updater = field_managers.applier_of(resource, scope.subresource)
+        new = field_managers.apply(scope, updater, live, config, force=is_forced(scope))
+    except RecursionError:
+        raise bad_request("the object is nested too deeply") from None
     name = new["metadata"].get("name", "")
     if not name:
         raise bad_request(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from podlife.api.codec import Object
 from podlife.api.names import generate_name
 from podlife.apiserver.admission import Operation
@@ -49,12 +47,10 @@ async def create_object(
     is_generated = not meta.get("name")
     # The name is generated after admission, which must not mistake the prefix for a name.
     asked_for = meta.get("name", "")
-    # Read here, not in the thread: some clocks belong to the event loop.
-    now = scope.registry.clock.now()
     if not is_large(scope.request.body) and not scope.strategy.is_costly:
-        _make_ready(scope, obj, asked_for, now, is_applied=is_applied)
+        _make_ready(scope, obj, asked_for, is_applied=is_applied)
     else:
-        await run_in_thread(lambda: _make_ready(scope, obj, asked_for, now, is_applied=is_applied))
+        await run_in_thread(lambda: _make_ready(scope, obj, asked_for, is_applied=is_applied))
         fit_managers(obj, is_applied=is_applied)
         # The namespace may have become Terminating meanwhile.
         attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
@@ -71,13 +67,13 @@ async def create_object(
     )
 
 
-def _make_ready(scope: RequestScope, obj: Object, asked_for: str, now: datetime, *, is_applied: bool) -> None:
+def _make_ready(scope: RequestScope, obj: Object, asked_for: str, *, is_applied: bool) -> None:
     """Prepare and check a new object before it is stored."""
     strategy = scope.strategy
     strategy.default(obj)
     if not is_applied:
         track(scope, obj, None)
-    give_identity(obj["metadata"], now, scope.registry.chance)
+    give_identity(obj["metadata"], scope.now, scope.registry.chance)
     scope.registry.admission.admit(scope.admission(Operation.CREATE, name=asked_for, new=obj))
     strategy.prepare_create(obj)
     if strategy.has_generation:

@@ -20,7 +20,7 @@ from podlife.api.fieldpath import (
     FieldConflictError,
     FieldSet,
     ManagedSet,
-    Reset,
+    MergeType,
     TypedValueError,
     Updater,
     Version,
@@ -31,14 +31,14 @@ from podlife.api.fieldpath import (
     has,
     merge_type_of_kind,
     of_paths,
-    recursive_difference,
     show_path,
     union,
     zero_object,
 )
 from podlife.api.fieldpath.elements import go_json
 from podlife.apiserver.registry.managed_fields import Managed, ManagerId, is_reset, without_managers
-from podlife.apiserver.registry.request_body import bad_request
+from podlife.apiserver.registry.object_codec import with_type
+from podlife.apiserver.registry.request_body import bad_request, check_type
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import RESOURCES
@@ -73,19 +73,27 @@ def _manager_name(scope: RequestScope) -> str:
     return printable.encode()[:_LONGEST_NAME_BYTES].decode(errors="ignore")
 
 
-@lru_cache(maxsize=_MOST_ENDPOINTS)
 def updater_of(resource: Resource, subresource: str) -> Updater:
     """What decides about managers at one endpoint."""
+    if resource.custom is None:
+        return _built_in(resource, subresource)
+    return Updater(resource.custom.versions(), resource.api_version, _reset_of(resource, subresource))
+
+
+@lru_cache(maxsize=_MOST_ENDPOINTS)
+def _built_in(resource: Resource, subresource: str) -> Updater:
     rows = [row for row in RESOURCES if row.storage_key == resource.storage_key]
-    versions = {row.api_version: _version_of(row) for row in rows}
+    versions = {
+        row.api_version: Version(merge_type_of_kind(row.api_version, row.kind), row.from_stored)
+        for row in rows
+    }
     return Updater(versions, resource.api_version, _reset_of(resource, subresource))
 
 
-@lru_cache(maxsize=_MOST_ENDPOINTS)
 def applier_of(resource: Resource, subresource: str) -> Updater:
     """As `updater_of`, for objects in the form of the resource's own version: what is applied is merged in it."""
     updater = updater_of(resource, subresource)
-    if resource.from_stored is None:
+    if resource.to_stored is None:
         return updater
     versions = {
         name: Version(version.kind, None if name == resource.api_version else resource.to_stored)
@@ -94,17 +102,16 @@ def applier_of(resource: Resource, subresource: str) -> Updater:
     return Updater(versions, updater.api_version, updater.reset)
 
 
-def _version_of(resource: Resource) -> Version:
-    return Version(merge_type_of_kind(resource.api_version, resource.kind), resource.from_stored)
-
-
-def _reset_of(resource: Resource, subresource: str) -> Reset | None:
-    """The fields that this endpoint does not write, even if a request has them."""
+def _reset_of(resource: Resource, subresource: str) -> dict[str, FieldSet]:
+    """The fields that this endpoint does not write, even if a request has them, by version."""
     if "status" not in resource.subresources or subresource not in ("", "finalize", "status"):
-        return None
-    paths = [("status",)] if subresource != "status" else [("spec",), *resource.strategy.kept_by_status]
+        return {}
+    if subresource != "status":
+        return {resource.api_version: of_paths(("f:status",))}
+    paths = [("spec",), *resource.strategy.kept_by_status]
     reset = of_paths(*(tuple(f"f:{name}" for name in path) for path in paths))
-    return lambda fields: recursive_difference(fields, reset)
+    versions = (resource.api_version,) if resource.custom is None else resource.custom.status_versions
+    return dict.fromkeys(versions, reset)
 
 
 def track(scope: RequestScope, new: Object, old: Object | None) -> None:
@@ -113,8 +120,6 @@ def track(scope: RequestScope, new: Object, old: Object | None) -> None:
     Never fails: upstream removes managers that it cannot compute."""
     meta = new["metadata"]
     sent = meta.pop("managedFields", None)
-    if scope.resource.custom is not None:
-        return
     live = (old or {}).get("metadata", {}).get("managedFields") or ()
     if old is not None and not live and not sent:
         return
@@ -126,10 +131,11 @@ def track(scope: RequestScope, new: Object, old: Object | None) -> None:
         before = without_managers(old) if old is not None else _zero(scope.resource)
         manager = updating_manager(scope, updater)
         update(updater, managed, before, new, manager, format_time(scope.now))
-    except TypedValueError:
+        entries = managed.entries()
+    except (TypedValueError, RecursionError):
         return
-    if managed.managers:
-        meta["managedFields"] = managed.entries()
+    if entries:
+        meta["managedFields"] = entries
 
 
 def _zero(resource: Resource) -> Object:
@@ -189,14 +195,11 @@ def apply(scope: RequestScope, updater: Updater, live: Object, config: Object, *
     meta = config.get("metadata")
     if isinstance(meta, dict) and meta.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    try:
-        check_typed(config, kind)
-    except TypedValueError as error:
-        raise ApiError(
-            f"failed to create typed patch object ({_shown(config)}): {error}", reason=""
-        ) from None
     name = scope.request.query.get("fieldManager")
     before = without_managers(live)
+    _check_typed("patch", config, config, kind)
+    if scope.resource.custom is not None and scope.subresource != "scale":
+        _check_typed("live", with_type(scope.resource, before), before, kind, may_repeat=True)
     managed = Managed.of(live["metadata"].get("managedFields") or ())
     if not managed.managers:
         view = "Scale" if scope.subresource == "scale" else scope.resource.kind
@@ -207,7 +210,7 @@ def apply(scope: RequestScope, updater: Updater, live: Object, config: Object, *
     try:
         new, managers = _apply(updater, before, config, managed, me, force=force)
     except TypedValueError as error:
-        raise ApiError(f"failed to merge config: {error}", reason="") from None
+        raise ApiError(str(error), reason="") from None
     if (mine := managers.get(me)) is not None:
         fields = difference(mine.fields, _SYSTEM_FIELDS)
         if fields:
@@ -225,6 +228,15 @@ def apply(scope: RequestScope, updater: Updater, live: Object, config: Object, *
     if managed.managers:
         new["metadata"]["managedFields"] = managed.entries()
     return new
+
+
+def _check_typed(what: str, named: Object, obj: Object, kind: MergeType, *, may_repeat: bool = False) -> None:
+    try:
+        check_typed(obj, kind, may_repeat=may_repeat)
+    except TypedValueError as error:
+        raise ApiError(
+            f"failed to create typed {what} object ({_shown(named)}): {error}", reason=""
+        ) from None
 
 
 def _apply(
@@ -286,9 +298,11 @@ def _decoded(scope: RequestScope, updater: Updater, new: Object) -> Object:
     resource = scope.resource
     is_view = updater.api_version != resource.api_version
     kind, api_version = ("Scale", updater.api_version) if is_view else (resource.kind, resource.api_version)
-    obj: Object = {"kind": kind, "apiVersion": api_version, **new}
+    # What is checked by a structural schema is changed in place.
+    own = new if resource.custom is None else deepcopy(new)
+    obj: Object = {"kind": kind, "apiVersion": api_version, **own}
     try:
-        schema.check(api_version, kind, obj)
+        check_type(resource, api_version, kind, obj)
     except schema.DecodeError as error:
         shown = _shown(obj)
         raise ApiError(

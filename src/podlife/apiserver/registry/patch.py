@@ -44,7 +44,7 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 
 
 async def patch(scope: RequestScope) -> Response:
-    if media_type(scope.request) == apply.MEDIA_TYPE and scope.resource.custom is None:
+    if media_type(scope.request) == apply.MEDIA_TYPE:
         return await apply.apply(scope)
     dry_run = scope.dry_run("PatchOptions")
     resource = scope.resource

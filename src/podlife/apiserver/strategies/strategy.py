@@ -87,10 +87,16 @@ class Strategy:
         return []
 
     def prepare_status_update(self, new: Object, old: Object) -> None:
-        """Keep only the status of an update to the status subresource. The registry handles metadata."""
+        """Keep only the status of an update to the status subresource. The registry handles metadata, unless the kind
+        leaves all of it alone."""
         for field in new.keys() | old.keys():
             if field not in ("status", "metadata", "kind", "apiVersion"):
                 keep_field(new, old, field)
+        if ("metadata",) in self.kept_by_status:
+            meta = new["metadata"]
+            new["metadata"] = dict(old["metadata"])
+            for field in ("resourceVersion", "managedFields"):
+                keep_field(new["metadata"], meta, field)
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
         return []

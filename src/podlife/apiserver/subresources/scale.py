@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -11,6 +11,7 @@ from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.fieldpath import (
     ManagedSet,
+    Path,
     Updater,
     Version,
     difference,
@@ -83,29 +84,40 @@ def _track(scope: RequestScope, after: Object, before: Object) -> None:
         after["metadata"]["managedFields"] = managed.entries()
 
 
-def _scale_managers(entries: Sequence[Object], api_version: str) -> list[Object]:
+def _replicas_paths(resource: Resource) -> Mapping[str, Path]:
+    """By API version: where the workload has what its scale shows."""
+    return {resource.api_version: _PATH} if resource.custom is None else resource.custom.replicas_paths
+
+
+def _scale_managers(resource: Resource, entries: Sequence[Object]) -> list[Object]:
     """The managers of a workload's replicas, as managers of its scale."""
+    paths = _replicas_paths(resource)
     return [
         {**entry, "apiVersion": _VERSION, "fieldsV1": _REPLICAS}
         for entry in entries
-        if entry["apiVersion"] == api_version and has(entry["fieldsV1"], _PATH)
+        if has(entry["fieldsV1"], paths.get(entry["apiVersion"], ()))
     ]
 
 
-def _workload_managers(entries: Sequence[Object], scale: Sequence[Object], api_version: str) -> list[Object]:
+def _workload_managers(
+    resource: Resource, entries: Sequence[Object], scale: Sequence[Object]
+) -> list[Object]:
     """The managers of a workload after a write of its scale. As upstream, who updates the scale has no time."""
+    paths = _replicas_paths(resource)
     before, after = Managed.of(entries), Managed.of(scale)
     managers = {}
     for manager, managed in before.managers.items():
-        if managed.api_version != api_version:
+        path = paths.get(managed.api_version)
+        if path is None:
             continue
-        if not has(managed.fields, _PATH) or after.managers.pop(manager, None) is not None:
+        if not has(managed.fields, path) or after.managers.pop(manager, None) is not None:
             managers[manager] = managed
-        elif fields := difference(managed.fields, _REPLICAS):
+        elif fields := difference(managed.fields, of_paths(path)):
             managers[manager] = replace(managed, fields=fields)
+    mine = of_paths(paths[resource.api_version])
     for manager, managed in after.managers.items():
         if has(managed.fields, _PATH):
-            managers[manager] = ManagedSet(_REPLICAS, api_version, managed.applied)
+            managers[manager] = ManagedSet(mine, resource.api_version, managed.applied)
     before.managers = managers
     return before.entries()
 
@@ -113,12 +125,10 @@ def _workload_managers(entries: Sequence[Object], scale: Sequence[Object], api_v
 async def _apply(
     scope: RequestScope, change: Transform, *, dry_run: bool, is_applied: bool = False
 ) -> Response:
-    api_version = scope.resource.api_version
-
     def transform(old: Object) -> Object:
         before = _scale_of(scope, old)
         if entries := old["metadata"].get("managedFields"):
-            before["metadata"]["managedFields"] = _scale_managers(entries, api_version)
+            before["metadata"]["managedFields"] = _scale_managers(scope.resource, entries)
         after = change(before)
         if not is_applied:
             _track(scope, after, before)
@@ -135,10 +145,10 @@ async def _apply(
         # A custom resource needs one for an update, its scale does not.
         unconditional = "" if scope.resource.custom is None else old["metadata"]["resourceVersion"]
         obj["metadata"]["resourceVersion"] = given or unconditional
-        if managers := _workload_managers(
-            entries or (), after["metadata"].get("managedFields", ()), api_version
-        ):
-            obj["metadata"]["managedFields"] = managers
+        managers = after["metadata"].get("managedFields", ())
+        obj["metadata"]["managedFields"] = _workload_managers(scope.resource, entries or (), managers)
+        if not obj["metadata"]["managedFields"]:
+            del obj["metadata"]["managedFields"]
         return obj
 
     async with scope.registry.store.locked(scope.key):

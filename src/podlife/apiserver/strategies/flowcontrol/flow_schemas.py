@@ -24,6 +24,7 @@ _FIXED = {each["metadata"]["name"]: each["spec"] for each in MANDATORY_SCHEMAS}
 class FlowSchemaStrategy(Strategy):
     has_generation = True
     has_status = True
+    kept_by_status = (("metadata",),)
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
