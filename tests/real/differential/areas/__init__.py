@@ -2,6 +2,7 @@
 
 from tests.real.differential.areas.apply import APPLY
 from tests.real.differential.areas.cluster import NAMESPACES, NODES_AND_VOLUMES
+from tests.real.differential.areas.custom_apply import CUSTOM_APPLY, CUSTOM_MANAGERS
 from tests.real.differential.areas.custom_resources import BAD, DEFINITIONS, INSTANCES, VERSIONS
 from tests.real.differential.areas.deletion import COLLECTIONS, DELETION, FINALIZERS
 from tests.real.differential.areas.formats import FIELDS, TABLES
@@ -48,6 +49,8 @@ AREAS = [
     BAD,
     INSTANCES,
     VERSIONS,
+    CUSTOM_APPLY,
+    CUSTOM_MANAGERS,
     FLOW_CONTROL,
     RBAC,
     SLICES,

@@ -34,14 +34,16 @@ def version(schema: Object | None, name: str = "v1", **more: Any) -> Object:
     return found if schema is None else {**found, "schema": {"openAPIV3Schema": schema}}
 
 
-def crd(plural: str, *versions: Object, names: Object | None = None, **spec: Any) -> Object:
+def crd(
+    plural: str, *versions: Object, names: Object | None = None, group: str = GROUP, **spec: Any
+) -> Object:
     kind = plural.removesuffix("s").capitalize()
     return of(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
-        f"{plural}.{GROUP}",
+        f"{plural}.{group}",
         spec={
-            "group": GROUP,
+            "group": group,
             "scope": "Namespaced",
             "names": {"plural": plural, "kind": kind, **(names or {})},
             "versions": list(versions),
