@@ -88,3 +88,12 @@ def parse_time(text: str) -> datetime:
         return time.astimezone(UTC)
     except OverflowError:
         raise ValueError(f"time out of range: {text!r}") from None
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether both are the same JSON: for Python, true equals 1."""
+    return bool(one == other) and _sorted(one) == _sorted(other)
+
+
+def _sorted(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")

@@ -329,3 +329,17 @@ async def test_a_deeply_nested_value_is_refused_or_stored_without_managers() -> 
         )
     assert code in (201, 400)
     assert applied in (201, 400)
+
+
+@virtual_time
+async def test_one_becomes_true_and_both_are_not_the_same() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        for number, value in enumerate((1, True, 1)):
+            body = widget("w", spec={"x": value})
+            path = f"{WIDGETS}/w?fieldManager=me"
+            _, applied = await server.ask("PATCH", path, body, kind=APPLY)
+            assert json.dumps(applied["spec"]["x"]) == json.dumps(value)
+            assert applied["metadata"]["generation"] == number + 1
+        _, merged = await server.ask("PATCH", f"{WIDGETS}/w", {"spec": {"x": True}}, kind=MERGE)
+        assert merged["spec"]["x"] is True

@@ -41,6 +41,9 @@ def named_element(key: str, name: str) -> str:
 
 
 def value_element(value: Any) -> str:
+    if type(value) is float and value.is_integer():
+        # The same number as an integer.
+        value = int(value)
     return "v:" + go_json(value)
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from podlife.api.codec import is_same
 from podlife.api.field_errors import FieldError, bad_value, not_supported, required, too_long, too_many
 from podlife.api.structural.fields import Budget
 from podlife.api.structural.formats import has_format
@@ -58,7 +59,7 @@ class _Validation:
     def check(self, schema: Schema, value: Any, path: str, old: Any) -> _Result:
         result = _Result()
         self._check(schema, value, path, old, result)
-        if result.errors and old is not NEW and old == value:
+        if result.errors and old is not NEW and is_same(old, value):
             result.errors = {}
         return result
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from podlife.api import schema
-from podlife.api.codec import Object, decode_object, format_time
+from podlife.api.codec import Object, decode_object, format_time, is_same
 from podlife.api.fieldpath import (
     FieldConflictError,
     FieldSet,
@@ -218,7 +218,7 @@ def apply(scope: RequestScope, updater: Updater, live: Object, config: Object, *
         else:
             del managers[me]
     managed.managers = managers
-    if new == before:
+    if is_same(new, before):
         new = deepcopy(before)
     else:
         managed.times[me] = format_time(scope.now)
@@ -298,11 +298,14 @@ def _decoded(scope: RequestScope, updater: Updater, new: Object) -> Object:
     resource = scope.resource
     is_view = updater.api_version != resource.api_version
     kind, api_version = ("Scale", updater.api_version) if is_view else (resource.kind, resource.api_version)
-    # What is checked by a structural schema is changed in place.
-    own = new if resource.custom is None else deepcopy(new)
-    obj: Object = {"kind": kind, "apiVersion": api_version, **own}
+    obj: Object = {"kind": kind, "apiVersion": api_version, **new}
     try:
-        check_type(resource, api_version, kind, obj)
+        if resource.custom is None or is_view:
+            check_type(resource, api_version, kind, obj)
+        else:
+            # As upstream: it fits its schema, and nulls stay for validation.
+            obj = deepcopy(obj)
+            schema.check_metadata(obj.setdefault("metadata", {}))
     except schema.DecodeError as error:
         shown = _shown(obj)
         raise ApiError(

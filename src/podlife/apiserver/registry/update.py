@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podlife.api.codec import Object, decode_object, encode
+from podlife.api.codec import Object, decode_object, encode, is_same
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.create import create_object
@@ -168,7 +168,7 @@ async def commit_change(
         # Watchers see the last stored state; the caller gets what it sent.
         await registry.store.commit(Delete(record.key, encoder(old), expected=record.revision))
         return encode_stored(new)
-    if new == old:
+    if is_same(new, old):
         return record.value
     [written] = await registry.store.commit(Put(record.key, encoder(new), expected=record.revision))
     return written.value
