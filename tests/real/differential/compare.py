@@ -83,9 +83,13 @@ class Side:
 
 def _in_order(status: Any) -> Any:
     """A refusal with its causes sorted; the message, which repeats them, ends before they begin."""
-    causes = sorted(status["details"]["causes"], key=lambda cause: (cause["field"], cause["message"]))
-    message = status["message"].partition(" is invalid: ")[0]
-    return {**status, "message": message, "details": {**status["details"], "causes": causes}}
+    head, *lines = status["message"].partition(" is invalid: ")[0].split("\n")
+    status = {**status, "message": "\n".join([head, *sorted(lines)])}
+    details = status.get("details", {})
+    if causes := details.get("causes"):
+        in_order = sorted(causes, key=lambda cause: (cause["field"], cause["message"]))
+        status["details"] = {**details, "causes": in_order}
+    return status
 
 
 class AreaRun:

@@ -13,6 +13,7 @@ import json
 import re
 from collections import Counter
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from podlife.api.codec import format_time, parse_time
@@ -108,7 +109,7 @@ class Normaliser:
                 result[key] = sorted((self._value(cause) for cause in item), key=json.dumps)
                 continue
             if key == "managedFields" and isinstance(item, list):
-                result[key] = sorted(map(self._manager, item), key=json.dumps)
+                result[key] = sorted(map(self._manager, item), key=partial(json.dumps, sort_keys=True))
                 continue
             if key == "resourceVersion" and isinstance(item, str):
                 result[key] = self._version(item)

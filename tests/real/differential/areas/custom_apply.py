@@ -306,13 +306,13 @@ CUSTOM_APPLY.get("after-scale-put", _path("things", "s"))
 CUSTOM_APPLY.patch("scale-merge", "merge", f"{_AT_SCALE}?fieldManager=h", {"spec": {"replicas": 6}})
 CUSTOM_APPLY.get("after-scale-merge", _path("things", "s"))
 CUSTOM_APPLY.patch(
-    "scale-apply", "apply", f"{_AT_SCALE}?fieldManager=a&force=true", {**_SCALE, "spec": {"replicas": 7}}, 0
-)
-CUSTOM_APPLY.patch(
     "scale-apply-same", "apply", f"{_AT_SCALE}?fieldManager=a", {**_SCALE, "spec": {"replicas": 6}}, 0
 )
 CUSTOM_APPLY.get("after-scale-apply", _path("things", "s"))
 _apply("scale-conflict", {"replicas": 9}, 409, name="s", who="hpa")
+CUSTOM_APPLY.patch(
+    "scale-apply", "apply", f"{_AT_SCALE}?fieldManager=a&force=true", {**_SCALE, "spec": {"replicas": 7}}, 0
+)
 
 # Two versions with one schema.
 _BOTH = {"list": array(string(), **_SET), "text": string(), "named": _SPEC["named"], "replicas": integer()}
@@ -507,7 +507,8 @@ def _draw(chance: random.Random, number: int) -> None:
     query = f"?fieldManager={manager}" + ("&force=true" if verb == "force" else "")
     body = _thing("draws", "d", spec, at=at) if verb != "merge" else {"spec": spec}
     kind = "merge" if verb == "merge" else "apply"
-    CUSTOM_MANAGERS.patch(f"{number}-{verb}", kind, _path("draws", "d", at=at) + query, body, 0)
+    path = _path("draws", "d", at=at) + query
+    CUSTOM_MANAGERS.patch(f"{number}-{verb}", kind, path, body, 0, unordered=True)
 
 
 CUSTOM_MANAGERS.post("base", _path("draws") + "?fieldManager=base", _thing("draws", "d", {"text": "x"}))
