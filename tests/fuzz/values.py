@@ -75,6 +75,7 @@ _BY_LETTER: dict[str, st.SearchStrategy[Any]] = {
     "Q": st.sampled_from(_QUANTITIES),
     "I": st.one_of(st.sampled_from(_NUMBERS[:-1]), _texts),
     "R": anything,
+    "P": anything,
 }
 _DEPTH = 4
 

@@ -42,6 +42,7 @@ _ENDS: dict[str, tuple[Any, ...]] = {
     "s": _TEXTS,
     "y": ("", "AA==", "/w=="),
     "R": ({}, {"a": [[[]]]}, 2**63 - 1, "\0", None),
+    "P": ({}, {"type": "object"}, {"a": [[[]]]}, None),
 }
 _MOST_ITEMS = 300
 # Of numbers, moments and amounts each end is worth a try; of the others there are too many for that.

@@ -29,6 +29,7 @@ SCALARS = {
     "Q": st.sampled_from(["1", "0", "100m", "1Gi", "1024Mi", "1.5", 2, 0.5, "-3k", "1e3"]),
     "I": st.integers(-(2**31), 2**31 - 1) | st.text(max_size=4),
     "R": odd,
+    "P": odd,
 }
 
 

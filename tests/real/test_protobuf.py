@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import urllib.error
 import urllib.request
 from typing import Any
 
@@ -104,16 +105,65 @@ OBJECTS: dict[str, tuple[str, dict[str, Any]]] = {
     "Node": ("/api/v1/nodes", {"spec": {"taints": [{"key": "t", "effect": "NoSchedule"}]}}),
 }
 
+TEXT = {"type": "string", "maxLength": 9, "pattern": "^[a-z]+$", "enum": ["a", "b"], "default": "a"}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "description": "ünïcode",
+            "required": ["text"],
+            "properties": {
+                "text": {**TEXT, "x-kubernetes-validations": [{"rule": "self != 'c'", "message": "not c"}]},
+                "number": {"type": "number", "minimum": -0.5, "maximum": 5, "multipleOf": 0.5},
+                "any": {"x-kubernetes-preserve-unknown-fields": True},
+                "either": {"x-kubernetes-int-or-string": True},
+                "map": {"type": "object", "additionalProperties": TEXT, "x-kubernetes-map-type": "granular"},
+                "open": {"type": "object", "additionalProperties": True},
+                "list": {
+                    "type": "array",
+                    "items": {"type": "object", "properties": {"k": TEXT}, "default": {"k": "b"}},
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["k"],
+                },
+                "junctors": {
+                    "type": "string",
+                    "nullable": True,
+                    "anyOf": [{"minLength": 0}, {"pattern": "x"}],
+                    "allOf": [{"not": {"enum": [None, 1.5, {"a": []}]}}],
+                    "externalDocs": {"url": "https://example.com"},
+                    "example": {"a": [1, None]},
+                },
+            },
+        }
+    },
+}
+
+
+def definition(plural: str, props: dict[str, Any]) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": props}}
+    return {
+        "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": f"{plural}.pb.example.com"},
+        "spec": {
+            "group": "pb.example.com",
+            "scope": "Cluster",
+            "names": {"plural": plural, "kind": plural.capitalize()},
+            "versions": [version],
+        },
+    }
+
 
 def ask(server: Server, method: str, path: str, accept: str, body: object = None) -> bytes:
     request = urllib.request.Request(
         server.url + path,
         method=method,
-        data=None if body is None else json.dumps(body).encode(),
+        data=body if body is None or isinstance(body, bytes) else json.dumps(body).encode(),
         headers={
             "Authorization": f"Bearer {server.tokens['admin']}",
             "Accept": accept,
-            "Content-Type": "application/json",
+            "Content-Type": protobuf.MEDIA_TYPE if isinstance(body, bytes) else "application/json",
         },
     )
     context = ssl.create_default_context(cafile=str(server.ca_file))
@@ -141,3 +191,39 @@ def test_protobuf_of_the_real_server_reads_as_its_json(kube: Server, kind: str) 
         obj["metadata"].pop("managedFields", None)
         assert schema.check(version, kind, obj) == []
     assert read == plain
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.mark.parametrize("is_bad", [False, True], ids=["valid", "invalid"])
+def test_definition_in_protobuf_is_answered_as_in_json(
+    kube: Server, podlife_server: Server, is_bad: bool
+) -> None:
+    """The real server encodes the definition; then both servers get it in both forms."""
+    plain = definition("things", SCHEMA)
+    if is_bad:
+        plain = json.loads(json.dumps(plain).replace("not c", " ").replace("self != 'c'", "nope"))
+    answers = []
+    encoded = _encoded(kube, plain)
+    for server in (kube, podlife_server):
+        for body in (plain, encoded):
+            try:
+                answer = json.loads(ask(server, "POST", f"{CRDS}?dryRun=All", "application/json", body))
+                answers.append((answer["spec"], answer["metadata"]["name"]))
+            except urllib.error.HTTPError as refusal:
+                answers.append((refusal.code, json.loads(refusal.read())["message"]))
+    assert answers == answers[:1] * 4
+    assert (answers[0][0] == 422) is is_bad
+
+
+def _encoded(kube: Server, obj: dict[str, Any]) -> bytes:
+    """The object in protobuf. Only a valid one is answered in it: the two texts that make it invalid are put in after
+    that, in as many bytes."""
+    data = json.dumps(obj)
+    valid = json.loads(data.replace("nope", "true").replace('"message": " "', '"message": "x"'))
+    found = ask(kube, "POST", f"{CRDS}?dryRun=All", protobuf.MEDIA_TYPE, valid)
+    if obj == valid:
+        return found
+    assert found.count(b"\x0a\x04true\x12\x01x") == 1
+    return found.replace(b"\x0a\x04true\x12\x01x", b"\x0a\x04nope\x12\x01 ")

@@ -72,8 +72,9 @@ var leaves = map[string]string{
 	"intstr.IntOrString":   "I",
 	"runtime.RawExtension": "R",
 	"v1.FieldsV1":          "R",
-	// Refers to itself; podlife.api.structural decodes it.
-	"v1.JSONSchemaProps": "R",
+	"v1.JSON":              "R",
+	// Refers to itself; podlife.api.structural decodes it. Its fields are printed too, for protobuf.
+	"v1.JSONSchemaProps": "P",
 }
 
 type field struct {
@@ -108,6 +109,8 @@ func typeOf(t reflect.Type) string {
 		return "i"
 	case reflect.Int64:
 		return "l"
+	case reflect.Float64:
+		return "f"
 	case reflect.Pointer:
 		return typeOf(t.Elem())
 	case reflect.Slice:
@@ -146,6 +149,10 @@ func fieldsOf(t reflect.Type, embedded string, way []int) []field {
 		if number, ok := numberOf(f); ok {
 			numbers = append(numbers, number)
 		}
+		if name == "" && !f.Anonymous {
+			// One of several in JSON, by a method of its own.
+			_, name, _ = strings.Cut(f.Tag.Get("protobuf"), "name=")
+		}
 		if name == "" {
 			found = append(found, fieldsOf(f.Type, strings.TrimPrefix(embedded+"."+f.Name, "."), numbers)...)
 			continue
@@ -181,6 +188,7 @@ func keeps(t reflect.Type, options string) bool {
 
 func main() {
 	kinds := map[string]map[string]string{}
+	walk(reflect.TypeOf(apiextensionsv1.JSONSchemaProps{}))
 	for version, objects := range roots {
 		kinds[version] = map[string]string{}
 		for _, object := range objects {

@@ -50,6 +50,7 @@ _SCALARS: dict[str, Any] = {
     "Q": _Quantity,
     "I": _INT32 | str,
     "R": Any,
+    "P": Any,
 }
 _ZERO: dict[str, Any] = {"s": "", "b": False, "i": 0, "l": 0, "y": b""}
 # Written even when unset: Go's zero time is null, its zero quantity "0".
@@ -93,7 +94,7 @@ def _member(position: int, field: Field) -> tuple[str, Any, Any]:
     kind, first = _python_type(field.type), field.type[0]
     # Not the JSON name: some (`continue`, `from`) are Python keywords.
     attribute = f"f{position}"
-    if field.pointer or (first in "[{" and field.keep) or first in "RI":
+    if field.pointer or (first in "[{" and field.keep) or first in "RIP":
         return attribute, kind | None, msgspec.field(default=None, name=field.name)
     if first in "[{":
         factory = list if first == "[" else dict

@@ -26,15 +26,17 @@ _GO_SCALARS = {
     "Q": "resource.Quantity",
     "I": "intstr.IntOrString",
     "R": "runtime.RawExtension",
+    "f": "float64",
+    "P": "v1.JSONSchemaProps",
 }
 
 
 class Field(msgspec.Struct, frozen=True, array_like=True):
     """One field of a type.
 
-    `type` is a letter for a scalar (s string, b bool, i int32, l int64, y bytes, T time, M micro time,
-    Q quantity, I int-or-string, R anything), `@name` for a type, or `[` or `{` before either for a list
-    or map."""
+    `type` is a letter for a scalar (s string, b bool, i int32, l int64, f float64, y bytes, T time, M micro time,
+    Q quantity, I int-or-string, R anything, P a schema, which `api.structural` checks), `@name` for a type, or `[` or
+    `{` before either for a list or map."""
 
     name: str
     type: str

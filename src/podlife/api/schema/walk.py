@@ -100,7 +100,7 @@ class Walk:
 
     def _scalar(self, value: Any, kind: str, named: str) -> Any:
         match kind:
-            case "R":
+            case "R" | "P":
                 return value
             case "Q":
                 return canonical_quantity(_quantity_text(value))

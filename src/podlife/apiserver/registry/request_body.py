@@ -88,7 +88,10 @@ def decode_body(request: Request) -> Object:
     """Decode the body; raises ValueError on broken input and ApiError (415) on an unknown media type."""
     kind = media_type(request)
     if kind == protobuf.MEDIA_TYPE:
-        return protobuf.decode(request.body)
+        try:
+            return protobuf.decode(request.body)
+        except protobuf.TooManyValuesError as error:
+            raise _too_large(str(error)) from None
     check_size(request.body)
     if kind not in (_JSON, _YAML, ""):
         raise unsupported_media_type((_JSON, _YAML, protobuf.MEDIA_TYPE))
