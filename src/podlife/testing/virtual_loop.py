@@ -1,8 +1,8 @@
 """An event loop with virtual time: when no task can run, its clock advances to the next timer.
 
-`@virtual_time` runs an async test on such a loop. Sockets and threads work, but time does not wait for them while a
-timer is due, so use it for tests within one process. Runs are deterministic: tasks are numbered, and sets of tasks are
-iterated by number, not by memory address.
+`@virtual_time` runs an async test on such a loop. Time waits for work that was handed to an executor. Sockets and other
+threads work, but time does not wait for them while a timer is due, so use it for tests within one process. Runs are
+deterministic: tasks are numbered, and sets of tasks are iterated by number, not by memory address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_ROUNDS = 200_000
 _CREEP_ROUNDS = 10_000
 # How early a timer may fire: asyncio's clock resolution.
 _RESOLUTION_SECONDS = time.get_clock_info("monotonic").resolution
-# Without timers only a thread or a socket can wake the loop: wait for it, with a limit.
+# Without timers, or while an executor works, only a thread or a socket can wake the loop: wait for it, with a limit.
 _OUTSIDE_SECONDS = 10.0
 
 
@@ -56,8 +56,15 @@ class _JumpingSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> Any:
         ready = super().select(0)
         self.loop.count_round()
-        if ready or (timeout is not None and timeout <= 0) or self.loop.wake_idlers():
+        if ready or (timeout is not None and timeout <= 0):
             return ready
+        if self.loop.under_way:
+            if ready := super().select(_OUTSIDE_SECONDS):
+                return ready
+            # It hangs: time passes again.
+            self.loop.under_way.clear()
+        if self.loop.wake_idlers():
+            return []
         if timeout is None:
             return super().select(_OUTSIDE_SECONDS)
         self.loop.jump(timeout)
@@ -75,6 +82,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._rounds = 0
         self._idlers: list[asyncio.Future[None]] = []
         self._numbers = itertools.count(1)
+        # What executors work on.
+        self.under_way: set[asyncio.Future[Any]] = set()
         super().__init__(selector)
         self.set_task_factory(self._make_task)
 
@@ -103,6 +112,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
                 f"{days:g} days of virtual time have passed: a task waits for something that never happens; "
                 "add a timeout to that wait (Cluster.until has one)"
             )
+
+    # Any function with its arguments.
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Any, *args: Any
+    ) -> asyncio.Future[Any]:
+        future = super().run_in_executor(executor, func, *args)
+        self.under_way.add(future)
+        future.add_done_callback(self.under_way.discard)
+        return future
 
     async def idle(self) -> None:
         """Wait until everything has run that can run before time passes."""

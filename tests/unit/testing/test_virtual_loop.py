@@ -88,7 +88,11 @@ async def test_a_set_of_tasks_is_gone_through_in_the_order_in_which_they_were_ma
 
 @virtual_time
 async def test_a_thread_is_waited_for() -> None:
-    await asyncio.to_thread(time.sleep, 0.05)
+    async with asyncio.TaskGroup() as group:
+        timer = group.create_task(asyncio.sleep(3600))
+        await asyncio.to_thread(time.sleep, 0.05)
+        assert not timer.done()
+    assert asyncio.get_running_loop().time() == 3600
 
 
 def test_a_task_that_is_left_behind_is_told_by_its_name() -> None:
