@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
+from podlife.api.codec import escape_as_go
 from podlife.api.excerpt import excerpt, excerpt_json
 from podlife.errors import InvalidError
 
@@ -41,7 +42,10 @@ class FieldError:
         if self._after is None:
             return excerpt(self._before, _MOST_OF_A_VALUE)
         after = excerpt(self._after, _MOST_OF_A_VALUE)
-        return f"{self._before}{excerpt_json(self._value, _MOST_OF_A_VALUE)}{after}"
+        shown = excerpt_json(self._value, _MOST_OF_A_VALUE)
+        if isinstance(self._value, dict | list):
+            shown = escape_as_go(shown.encode(errors="surrogatepass")).decode(errors="surrogatepass")
+        return f"{self._before}{shown}{after}"
 
     def below(self, path: str) -> FieldError:
         """The same error in a part of a larger object."""
@@ -54,6 +58,15 @@ class FieldError:
 
     def __repr__(self) -> str:
         return f"FieldError({self.path!r}, {self.reason!r}, {self.text!r})"
+
+
+class RatchetedError(FieldError):
+    """An error in what an update leaves as it was: the client gets it as a warning."""
+
+    __slots__ = ()
+
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.path, error.reason, error._before, value=error._value, after=error._after)
 
 
 FieldErrors = Iterator[FieldError]
@@ -83,6 +96,10 @@ def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError
 
 def forbidden(path: str, detail: str) -> FieldError:
     return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def internal_error(path: str, detail: str) -> FieldError:
+    return FieldError(path, "InternalError", f"Internal error: {detail}")
 
 
 def duplicate(path: str, value: Any, detail: str = "") -> FieldError:

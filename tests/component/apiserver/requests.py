@@ -25,7 +25,7 @@ async def send(
     peer: Peer = ADMINISTRATOR,
 ) -> Response:
     path, _, query = path.partition("?")
-    data = b"" if body is None else json.dumps(body).encode()
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     headers = {"Content-Type": f"application/{kind}", "Accept": accept}
     return await handler(Request(method, path, Query(query), headers, data, peer))
 

@@ -15,6 +15,7 @@ from podlife.apiserver.namespace import NamespaceController, create_system_names
 from podlife.apiserver.storage import MemoryStore
 from podlife.testing import LoopClock, virtual_time
 from tests.component.apiserver.requests import ask, send, whole
+from tests.kit.protobuf import envelope, message
 from tests.kit.wait import until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -343,3 +344,65 @@ async def test_one_becomes_true_and_both_are_not_the_same() -> None:
             assert applied["metadata"]["generation"] == number + 1
         _, merged = await server.ask("PATCH", f"{WIDGETS}/w", {"spec": {"x": True}}, kind=MERGE)
         assert merged["spec"]["x"] is True
+
+
+def ruled(rule: str) -> Object:
+    text = {"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": rule}]}
+    spec = {"type": "object", "properties": {"a": text, "b": {"type": "string"}}}
+    return {"type": "object", "properties": {"spec": spec}}
+
+
+@virtual_time
+async def test_instance_that_breaks_a_rule_is_refused() -> None:
+    async with Server() as server:
+        await server.offer(definition(schema=ruled("self != 'bad'")))
+        code, refused = await server.ask("POST", WIDGETS, widget("a", spec={"a": "bad"}))
+        assert (code, refused["details"]["causes"][0]["message"]) == (
+            422,
+            "Invalid value: \"bad\": failed rule: self != 'bad'",
+        )
+        assert (await server.ask("POST", WIDGETS, widget("a", spec={"a": "good"})))[0] == 201
+
+
+@virtual_time
+async def test_definition_with_a_rule_that_does_not_compile_is_refused() -> None:
+    async with Server() as server:
+        code, refused = await server.ask("POST", CRDS, definition(schema=ruled("self != bad")))
+        assert code == 422
+        assert "undeclared reference to 'bad'" in refused["message"]
+
+
+@virtual_time
+async def test_stricter_rule_is_a_warning_for_what_stays() -> None:
+    async with Server() as server:
+        await server.offer(definition(schema=ruled("true")))
+        assert (await server.ask("POST", WIDGETS, widget("a", spec={"a": "bad"})))[0] == 201
+        versions = definition(schema=ruled("self != 'bad'"))["spec"]["versions"]
+        change = {"spec": {"versions": versions}}
+        assert (await server.ask("PATCH", f"{CRDS}/widgets.{GROUP}", change, kind=MERGE))[0] == 200
+
+        async def is_strict() -> bool:
+            return (await server.ask("POST", f"{WIDGETS}?dryRun=All", widget("b", spec={"a": "bad"})))[
+                0
+            ] == 422
+
+        await until(is_strict)
+        answer = await send(server.handler, "PATCH", f"{WIDGETS}/a", {"spec": {"b": "x"}}, kind=MERGE)
+        assert answer.status == 200
+        assert dict(answer.headers)["Warning"] == (
+            '299 - "spec.a: Invalid value: \\"bad\\": failed rule: self != \'bad\'"'
+        )
+
+
+@virtual_time
+async def test_definition_in_protobuf_is_served_like_one_in_json() -> None:
+    async with Server() as server:
+        names = message((1, "widgets"), (4, "Widget"))
+        schema = message((5, "object"), (29, message((1, "spec"), (2, message((5, "object"), (38, 1))))))
+        version = message((1, "v1"), (2, 1), (3, 1), (4, message((1, schema))))
+        spec = message((1, GROUP), (3, names), (4, "Namespaced"), (7, version))
+        meta = message((1, f"widgets.{GROUP}"))
+        body = envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", message((1, meta), (2, spec)))
+        code, answer = await server.ask("POST", CRDS, body, kind="vnd.kubernetes.protobuf")
+        assert code == 201, answer
+        assert answer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] == {"spec": SPEC}

@@ -77,7 +77,10 @@ class Side:
         if step.pick is not None and answer.code < 300:
             body = step.pick(body)
         # Several lines of one header mean the same as one line with commas.
-        headers = {name: self._normaliser.text(", ".join(values)) for name, values in answer.headers.items()}
+        ordered = sorted if step.unordered else list
+        headers = {
+            name: self._normaliser.text(", ".join(ordered(values))) for name, values in answer.headers.items()
+        }
         return {"code": answer.code, "headers": headers, "body": self._normaliser.body(body)}
 
 

@@ -12,6 +12,9 @@ _MOST_ISSUES = 100
 class CelError(Exception):
     """An expression does not compile, or its evaluation fails. The text is upstream's."""
 
+    # What the evaluation has cost until it failed.
+    cost = 0
+
 
 class EvaluationError(CelError):
     """An error value of CEL: `||`, `&&` and the macros built on them may absorb it."""

@@ -62,6 +62,9 @@ class Program:
             return Evaluation(to_json(meter, value), meter.cost)
         except RecursionError:
             raise CelError(_TOO_DEEP) from None
+        except CelError as error:
+            error.cost = meter.cost
+            raise
 
     def estimated_cost(self, sizes: Mapping[str, CelType] | None = None) -> Range:
         """The least and the most that an evaluation costs; `sizes` may replace the declared types."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from podlife.api.field_errors import FieldErrors, bad_value, forbidden, not_supported, required
+from podlife.api.structural.field_paths import find_field
 from podlife.api.structural.props import Props, subschemas
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -49,7 +50,7 @@ def _check(props: Props, path: str, place: _Place) -> FieldErrors:
     yield from _map_type(props, path)
     yield from _list_type(props, path)
     for index, rule in enumerate(props.get("x-kubernetes-validations", ())):
-        yield from _rule(rule, f"{path}.x-kubernetes-validations[{index}]")
+        yield from _rule(rule, props, f"{path}.x-kubernetes-validations[{index}]")
 
 
 def _place_of(props: Props, path: str, at: str, place: _Place) -> _Place:
@@ -177,8 +178,8 @@ def _key_rules(list_type: str, items: Props, keys: list[str], path: str) -> Fiel
             yield forbidden(f"{at}.nullable", detail)
 
 
-def _rule(rule: Props, path: str) -> FieldErrors:
-    """The texts around a validation rule; the rule itself is compiled elsewhere."""
+def _rule(rule: Props, props: Props, path: str) -> FieldErrors:
+    """The texts around a validation rule; `rule_checks` compiles the rule itself."""
     message, expression = rule.get("message", ""), rule.get("messageExpression", "")
     field_path, reason = rule.get("fieldPath", ""), rule.get("reason")
     if not rule["rule"].strip():
@@ -197,3 +198,7 @@ def _rule(rule: Props, path: str) -> FieldErrors:
         yield bad_value(f"{path}.fieldPath", field_path, "must be non-empty if specified")
     if _LINE_BREAK.search(field_path):
         yield bad_value(f"{path}.fieldPath", field_path, "must not contain line breaks")
+    try:
+        find_field(field_path, props)
+    except ValueError:
+        yield bad_value(f"{path}.fieldPath", field_path, "must be a valid path")

@@ -89,6 +89,8 @@ _POINTERS = frozenset(
         "x-kubernetes-preserve-unknown-fields",
         "x-kubernetes-list-type",
         "x-kubernetes-map-type",
+        "reason",
+        "optionalOldSelf",
     }
 )
 _RULE = {

@@ -49,7 +49,6 @@ class Schema:
         "preserve",
         "properties",
         "required",
-        "rules",
         "types",
         "weight",
     )
@@ -69,7 +68,6 @@ class Schema:
         self.list_type: str = props.get("x-kubernetes-list-type", "")
         self.list_map_keys: tuple[str, ...] = tuple(props.get("x-kubernetes-list-map-keys", ()))
         self.map_type: str = props.get("x-kubernetes-map-type", "")
-        self.rules: tuple[Props, ...] = tuple(props.get("x-kubernetes-validations", ()))
         self._read_parts(props)
 
     def _read_limits(self, props: Props) -> None:

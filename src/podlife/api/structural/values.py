@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podlife.api.codec import is_same
@@ -222,9 +222,10 @@ class _Validation:
 
     def _check_list(self, schema: Schema, value: list[Any], path: str, old: Any, result: _Result) -> None:
         if schema.items is not None:
-            before = _by_keys(schema, old) if old is not NEW else {}
+            keys = schema.list_map_keys if schema.list_type == "map" else ()
+            before = items_by_key(keys, old)
             for index, item in enumerate(value):
-                known = before.get(_key(schema, item), NEW) if before else NEW
+                known = before.get(item_key(keys, item), NEW) if before else NEW
                 result.merge(self.check(schema.items, item, f"{path}[{index}]", known))
         if schema.min_items is not None and len(value) < schema.min_items:
             self._invalid(result, path, len(value), f"should have at least {schema.min_items} items")
@@ -315,14 +316,15 @@ def _is_same(value: Any, other: Any) -> bool:
     return bool(value == other)
 
 
-def _key(schema: Schema, item: Any) -> str | None:
+def item_key(keys: Sequence[str], item: Any) -> str | None:
+    """What identifies an item of a list of type map."""
     if not isinstance(item, dict):
         return None
-    return json.dumps([item.get(name) for name in schema.list_map_keys])
+    return json.dumps([item.get(name) for name in keys])
 
 
-def _by_keys(schema: Schema, old: Any) -> dict[str | None, Any]:
-    """Items of the old list by their keys, if it is of type map."""
-    if schema.list_type != "map" or not isinstance(old, list):
+def items_by_key(keys: Sequence[str], old: Any) -> dict[str | None, Any]:
+    """Items of the old list by their keys; none if it is not of type map."""
+    if not keys or not isinstance(old, list):
         return {}
-    return {_key(schema, item): item for item in old if isinstance(item, dict)}
+    return {item_key(keys, item): item for item in old if isinstance(item, dict)}

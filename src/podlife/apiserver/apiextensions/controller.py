@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from podlife.api.codec import Object, decode_object, encode, format_time
+from podlife.api.structural import RULES
 from podlife.apiserver.apiextensions.conditions import settle
 from podlife.apiserver.apiextensions.rows import rows_of
 from podlife.apiserver.authn import CONTROLLERS
@@ -103,7 +104,8 @@ class CustomResourceDefinitionController:
             old, new = decode_object(record.value), decode_object(record.value)
             settle(new, self._others(new), registry.clock.now())
             if self._served.get(name) != (content := _content(new)):
-                if is_large(record.value):
+                # Compiling a rule takes about a millisecond.
+                if is_large(record.value) or RULES.encode() in record.value:
                     rows = await run_in_thread(lambda: rows_of(new))
                 else:
                     rows = rows_of(new)

@@ -1,12 +1,7 @@
-"""Strategy of the instances of one version of a custom resource: its schema decides.
-
-`rules` is the seam for `x-kubernetes-validations`: it gets the object and, for an update, the old one, and returns
-errors.
-"""
+"""Strategy of the instances of one version of a custom resource: its schema and its validation rules decide."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +12,10 @@ from podlife.api.names import check_label_key
 from podlife.api.patch import go_format
 from podlife.api.structural import (
     NEW,
+    NOWHERE,
     Budget,
+    RuleEvaluation,
+    RuleTree,
     Schema,
     TooExpensiveError,
     default,
@@ -31,11 +29,18 @@ from podlife.apiserver.apiextensions.embedded import coerce_embedded, validate_e
 from podlife.apiserver.strategies.strategy import Strategy
 from podlife.errors import ApiError, ForbiddenError
 
-Rules = Callable[[Object, Object | None], list[FieldError]]
-
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
-# Weight of a schema above which objects are checked off the event loop.
+# Weight of a schema, and estimated cost of its rules, above which objects are checked off the event loop.
 _COSTLY = 1_000
+_COSTLY_RULES = 10_000
+# Errors after which no rule is evaluated: rules rely on the types of values, and are bounded by their sizes.
+_BLOCKING = frozenset(
+    f"FieldValue{kind}" for kind in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
+)
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
 _LARGEST_INT32 = 2**31 - 1
 
 
@@ -87,11 +92,12 @@ class CustomResourceStrategy(Strategy):
     qualified_finalizers = False
     kept_by_status = (("metadata",),)
 
-    def __init__(self, version: CustomResourceVersion, rules: Rules | None = None) -> None:
+    def __init__(self, version: CustomResourceVersion, rules: RuleTree | None = None) -> None:
         self._version = version
         self._rules = rules
         self.has_status = version.has_status
-        self.is_costly = version.schema.weight > _COSTLY
+        cost = 0 if rules is None else rules.cost
+        self.is_costly = version.schema.weight > _COSTLY or cost > _COSTLY_RULES
 
     def default(self, obj: Object) -> None:
         with _Bounded():
@@ -129,7 +135,7 @@ class CustomResourceStrategy(Strategy):
         errors += validate_embedded(obj, version.schema)
         if old is None or not any(validate_lists(old, version.schema)):
             errors += validate_lists(obj, version.schema)
-        return errors + self._rule_errors(whole, None if old is None else before)
+        return errors + self._rule_errors(whole, None if old is None else before, errors)
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -142,13 +148,20 @@ class CustomResourceStrategy(Strategy):
         errors += self._scale_errors(new, "statusReplicasPath", "labelSelectorPath")
         if not any(validate_lists(old, self._version.schema)):
             errors += validate_lists(new, self._version.schema)
-        return errors + self._rule_errors(self._typed(new), self._typed(old))
+        return errors + self._rule_errors(self._typed(new), self._typed(old), errors)
 
     def _typed(self, obj: Object) -> Object:
         return {"apiVersion": self._version.api_version, "kind": self._version.kind, **obj}
 
-    def _rule_errors(self, obj: Object, old: Object | None) -> list[FieldError]:
-        return [] if self._rules is None else self._rules(obj, old)
+    def _rule_errors(self, obj: Object, old: Object | None, errors: list[FieldError]) -> list[FieldError]:
+        if self._rules is None:
+            return []
+        if any(error.reason in _BLOCKING for error in errors):
+            return [bad_value(NOWHERE, None, _UNCHECKED)]
+        evaluation = RuleEvaluation(Budget())
+        with _Bounded():
+            evaluation.validate(self._rules, obj, old)
+        return evaluation.errors
 
     def canonicalize(self, obj: Object) -> None:
         whole_numbers(obj)

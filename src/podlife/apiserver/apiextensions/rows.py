@@ -8,7 +8,7 @@ from typing import Any
 
 from podlife.api.codec import Object, encode
 from podlife.api.fieldpath import Path, Version, merge_type_of_props
-from podlife.api.structural import Schema
+from podlife.api.structural import Schema, rule_tree
 from podlife.apiserver.apiextensions.custom_strategy import CustomResourceStrategy, CustomResourceVersion
 from podlife.apiserver.apiextensions.json_path import Find, compile_path
 from podlife.apiserver.catalog import version_order
@@ -88,7 +88,7 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str,
         namespaced=spec["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        strategy=CustomResourceStrategy(custom),
+        strategy=CustomResourceStrategy(custom, rule_tree(_props(version), is_resource=True)),
         subresources=tuple(name for name in ("status", "scale") if subresources.get(name) is not None),
         selectable=dict(_selectable(version, custom)),
         printer=_printer(version),

@@ -24,6 +24,7 @@ from podlife.apiserver.endpoints.non_resource_urls import not_allowed
 from podlife.apiserver.namespace import delete_namespace
 from podlife.apiserver.registry import Registry, RequestScope, create, delete, get, patch, update, watch
 from podlife.apiserver.registry.request_body import with_json
+from podlife.apiserver.registry.response import headers
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError, StoreLostError
 from podlife.apiserver.subresources import bind, evict, get_scale, patch_scale, update_scale
@@ -142,7 +143,15 @@ class ApiHandler:
             if resource.custom.refusal:
                 raise ApiError(f"Internal error occurred: {resource.custom.refusal}")
             scope.warnings.extend(filter(None, [resource.custom.warning]))
-        return await self._run(scope)
+        try:
+            return await self._run(scope)
+        except ApiError as error:
+            if not scope.warnings:
+                raise
+            # A rejection carries the warnings that were given before it.
+            failure = _failure(error)
+            failure.headers = [*dict(failure.headers).items(), *headers(scope)]
+            return failure
 
     def _no_subresource(self, info: request_info.RequestInfo) -> ApiError | None:
         """As upstream says of a custom resource."""

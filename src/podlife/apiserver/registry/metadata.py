@@ -12,7 +12,7 @@ import uuid
 from datetime import datetime
 
 from podlife.api.codec import Object, format_time
-from podlife.api.field_errors import FieldError, invalid
+from podlife.api.field_errors import FieldError, RatchetedError, invalid
 from podlife.api.names import generate_name
 from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.registry.request_scope import RequestScope
@@ -98,5 +98,8 @@ def _any_name(name: str, *, prefix: bool) -> list[str]:
 
 
 def _refuse(scope: RequestScope, name: str, errors: list[FieldError]) -> None:
+    if errors:
+        scope.warnings.extend(str(error) for error in errors if isinstance(error, RatchetedError))
+        errors = [error for error in errors if not isinstance(error, RatchetedError)]
     if errors:
         raise invalid(scope.resource.kind, scope.resource.group, name, errors)

@@ -16,6 +16,7 @@ from tests.real.differential.areas.policies import FLOW_CONTROL, RBAC, SLICES
 from tests.real.differential.areas.protocol import ACCESS, DISCOVERY, ERRORS
 from tests.real.differential.areas.reading import LISTS, WATCHES
 from tests.real.differential.areas.subresources import BINDING, EVICTION, SCALE
+from tests.real.differential.areas.validation_rules import BAD_RULES, RATCHET, RULES
 
 __all__ = ["AREAS"]
 
@@ -51,6 +52,9 @@ AREAS = [
     VERSIONS,
     CUSTOM_APPLY,
     CUSTOM_MANAGERS,
+    BAD_RULES,
+    RULES,
+    RATCHET,
     FLOW_CONTROL,
     RBAC,
     SLICES,

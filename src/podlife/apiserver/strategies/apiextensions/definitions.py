@@ -46,6 +46,8 @@ def set_condition(status: Object, kind: str, value: str, reason: str, message: s
 class CustomResourceDefinitionStrategy(Strategy):
     has_generation = True
     unconditional_update = False
+    # Patterns and rules are compiled.
+    is_costly = True
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]

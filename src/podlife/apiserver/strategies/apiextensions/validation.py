@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import (
@@ -17,7 +16,7 @@ from podlife.api.field_errors import (
     too_many,
 )
 from podlife.api.names import check_dns_label_1035, check_dns_subdomain
-from podlife.api.structural import Props, check_schema
+from podlife.api.structural import Props, check_schema, find_field
 from podlife.apiserver.strategies.field_checks import immutable
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -217,9 +216,10 @@ def _selectable(fields: list[Object], props: Props, path: str) -> FieldErrors:
         if not text:
             yield required(at)
             continue
-        found = _schema_at(props, text)
-        if isinstance(found, str):
-            yield bad_value(at, text, f"is an invalid path: {found}")
+        try:
+            _, found = find_field(text, props, with_brackets=False)
+        except ValueError as error:
+            yield bad_value(at, text, f"is an invalid path: {error}")
             continue
         if text.split(".")[1:2] == ["metadata"]:
             yield bad_value(at, text, "must not point to fields in metadata")
@@ -234,19 +234,6 @@ def _selectable(fields: list[Object], props: Props, path: str) -> FieldErrors:
         seen.add(text)
     if len(seen) > _MOST_SELECTABLE:
         yield too_many(path, len(seen), _MOST_SELECTABLE)
-
-
-def _schema_at(props: Props, text: str) -> Props | str:
-    """The schema that a path points to, or why there is none."""
-    if not text.startswith("."):
-        return f"expected [ or . but got: {text}"
-    found = props
-    for name in text[1:].split("."):
-        inner: Any = found.get("properties", {}).get(name, found.get("additionalProperties"))
-        if not name or not isinstance(inner, dict):
-            return "does not refer to a valid field"
-        found = inner
-    return found
 
 
 def _names(names: Object) -> FieldErrors:
