@@ -26,6 +26,8 @@ NOWHERE = "<nil>"
 _INT64 = 2**63
 _INT32 = 2**31
 _LARGEST_FLOAT = 3.4028234663852886e38
+# An error takes as long as many checks, and one empty object can lack thousands of fields.
+_STEPS_PER_ERROR = 20
 
 
 def validate_value(
@@ -265,10 +267,11 @@ class _Validation:
             else:
                 continue
             result.merge(self.check(inner, item, at, before.get(name, NEW)))
-        for name in schema.required:
-            if name not in value:
-                text = f"{path}.{name} in body is required"
-                result.errors.setdefault(text, required(self._at(f"{path}.{name}")))
+        missing = [name for name in schema.required if name not in value]
+        self._budget.spend(_STEPS_PER_ERROR * len(missing))
+        for name in missing:
+            text = f"{path}.{name} in body is required"
+            result.errors.setdefault(text, required(self._at(f"{path}.{name}")))
 
 
 def _json_type(value: Any) -> tuple[str, str]:
