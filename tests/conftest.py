@@ -31,6 +31,12 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than processors: many tests wait for programs that they have started."""
+    return (os.cpu_count() or 1) + 1
+
+
 # Folders whose tests start programs, or go through as many rounds as somebody asks for: seconds for each test.
 _PATIENCE_SECONDS = {"crash": 1800, "fuzz": 3600, "property": 1800, "real": 1800, "chaos": 1800}
 
