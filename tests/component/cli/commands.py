@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.component.cli import warm
 from tests.component.cli.warm import WarmProcess
+from tests.kit.wait import until
 
 # How long anything may take that is waited for.
 SECONDS = 180.0
@@ -178,6 +179,12 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._number, text.encode())
+
+    async def wait_for_sleep(self) -> None:
+        """Until it waits for keys. `input()` handles a signal that comes between its prompt and its read only after the
+        next key."""
+        stat = Path(f"/proc/{self._process.pid}/stat")
+        await until(lambda: stat.read_text().rpartition(") ")[2].startswith("S"), seconds=SECONDS)
 
     def interrupt(self) -> None:
         """As Ctrl-C does."""

@@ -120,6 +120,7 @@ async def test_leaving_the_question_deletes_nothing_and_says_so(
     await states.out_of_service("stuck")
     async with on_terminal("gc", "sweep", *admin) as terminal:
         await terminal.wait_for("[y/N] ")
+        await terminal.wait_for_sleep()
         terminal.type(keys) if keys else terminal.interrupt()
         await terminal.wait_for("othing was deleted")
         assert await terminal.exit_code() == code
