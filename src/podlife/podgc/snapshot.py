@@ -32,14 +32,14 @@ class _Chosen(msgspec.Struct, gc=False):
 
 
 async def read_index(client: Client, settings: Settings, namespace: str = "") -> PodIndex:
-    """An index of all pods, nodes and, if the settings need them, namespaces; or of the pods of one namespace, without
+    """An index of all pods, nodes and, if the settings need them, namespaces; or of one namespace and its pods, without
     nodes. Raises ApiError or UnreachableError."""
     index = index_for(settings)
     options = ListOptions(limit=_PAGE)
     pods = await client.list_all(PODS, namespace, options=options, view=pod_view(settings))
     nodes = [] if namespace else (await client.list_all(NODES, options=options, view=Node)).items
     if settings.asks_namespaces:
-        for each in await list_namespaces(client):
+        for each in await _namespaces(client, namespace):
             index.put_namespace(each)
     now = asyncio.get_running_loop().time()
     for node in nodes:
@@ -47,6 +47,11 @@ async def read_index(client: Client, settings: Settings, namespace: str = "") ->
     for pod in pods.items:
         index.add_pod(pod, now)
     return index
+
+
+async def _namespaces(client: Client, name: str) -> Sequence[Namespace]:
+    # Who may read one namespace only may get it, but not list them.
+    return [await client.get(NAMESPACES, name, view=Namespace)] if name else await list_namespaces(client)
 
 
 async def list_namespaces(client: Client) -> Sequence[Namespace]:

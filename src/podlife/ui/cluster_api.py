@@ -37,6 +37,7 @@ from podlife.podgc.archive import ArchiveStep
 from podlife.podgc.archive.reader import ArchivedEntry, find
 from podlife.podgc.plan import HeldBack
 from podlife.podgc.removal import event_about, regarding_pod
+from podlife.podgc.snapshot import list_namespaces
 from podlife.podgc.views import Pod
 from podlife.ui.life import PodLife, milliseconds
 from podlife.ui.lives import Lives
@@ -53,8 +54,9 @@ _STOP_SECONDS = 10.0
 # A page cannot show more, and counts the rest.
 _MOST_PODS = 2_000
 _LIMITED = (
-    "nodes and other namespaces (403 Forbidden): orphans are not planned, the threshold counts this namespace"
+    "nodes and other namespaces (403 Forbidden): orphans are not planned, only this namespace is counted"
 )
+_UNGUARDED = "annotations of kube-system, which may stop all deletions (403 Forbidden): a sweep is refused"
 
 
 class ConflictingSweepError(PodlifeError):
@@ -179,7 +181,9 @@ class ClusterApi:
     async def plan(self) -> dict[str, Any]:
         plan = await self._plan(at_most_seconds_old=_PLAN_SECONDS)
         page = plan_as_page(plan, self._clock.now())
-        return page | {"unread": [_LIMITED] if self._is_limited else []}
+        guards = self._settings.collector.guards
+        unread = [_LIMITED, *([] if guards is None else [_UNGUARDED])] if self._is_limited else []
+        return page | {"unread": unread}
 
     async def _plan(self, *, at_most_seconds_old: float = 0.0) -> Plan:
         loop = asyncio.get_running_loop()
@@ -189,8 +193,7 @@ class ClusterApi:
             try:
                 plan = await self._new_session().plan()
             except ForbiddenError:
-                collector = self._settings.collector
-                if self._is_limited or not self._settings.namespace or collector.asks_namespaces:
+                if self._is_limited or not self._settings.namespace:
                     raise
                 self._is_limited = True
                 plan = await self._new_session().plan()
@@ -226,6 +229,9 @@ class ClusterApi:
 
     async def _swept(self, digest: str) -> dict[str, Any]:
         plan = await self._plan()
+        if self._is_limited and self._settings.collector.guards is not None:
+            # Who cannot know whether all deletions are stopped deletes nothing.
+            await list_namespaces(self._client)
         if digest_of(plan) != digest:
             raise ConflictingSweepError("the plan has changed: look at it again before you confirm")
         recorder = Recorder(self._client, "podlife-gc", clock=self._clock)

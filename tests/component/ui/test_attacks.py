@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from podlife.client import PODS
+from podlife.podgc import Settings
+from podlife.podgc.policy.model import Guards, Policy, Rule
 from podlife.ui.cluster_api import ClusterSettings
 from podlife.wire import Handler, Request, Response
 from tests.component.ui.page import Browser, opened, served, with_pods
@@ -168,7 +171,7 @@ async def test_what_may_not_be_read_is_listed_and_the_rest_is_shown(tmp_path: Pa
             await browser.open()
             lives, _ = await browser.picture()
             # Nothing is concluded from nodes that may not be read.
-            assert (set(lives), lives["web-0"]["stuck"]) == ({"web-0"}, "")
+            assert (set(lives), lives["web-0"]["stuck"]) == ({"web-0"}, [])
             async with browser.stream() as events:
                 missing = (await anext(events)).data["missing"]
             assert len(missing) == 3
@@ -203,6 +206,27 @@ async def test_who_may_read_one_namespace_only_sees_its_plan(tmp_path: Path) -> 
             status, plan = await browser.get("/api/plan")
             assert (status, plan["now"], plan["later"]) == (200, [], [])
             assert "orphans are not planned" in plan["unread"][0]
+
+
+async def test_who_may_read_one_namespace_only_sees_its_plan_by_a_policy_and_may_not_sweep(
+    tmp_path: Path,
+) -> None:
+    handler = await embedded.start()
+    policy = Policy((Rule("all", ttl_seconds=0),), guards=Guards(share_of_namespace=0.9))
+    async with embedded.connect(handler) as admin:
+        await with_pods(admin, "web-0", "done-0")
+        await admin.patch(PODS, "done-0", {"status": {"phase": "Succeeded"}}, "default", subresource="status")
+        refused = refusing("/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces")
+        settings = ClusterSettings(Settings(policy=policy), namespace="default")
+        client = embedded.connect(handler, refused)
+        async with served(client, static=tmp_path, settings=settings, allows_actions=True) as browser:
+            await browser.open()
+            status, plan = await browser.get("/api/plan")
+            assert (status, [each["name"] for each in plan["now"]]) == (200, ["done-0"])
+            assert "kube-system" in plan["unread"][1]
+            # It cannot know whether all deletions are stopped.
+            status, _ = await browser.post("/api/sweep", {"digest": plan["digest"], "confirm": "yes"})
+            assert (status, len((await admin.list(PODS)).items)) == (403, 2)
 
 
 async def test_a_refusal_of_the_api_server_becomes_one_line(tmp_path: Path) -> None:
