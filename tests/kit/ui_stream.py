@@ -64,6 +64,8 @@ def _life(name: str, given: Life) -> Life:
     life["stage"] = given.get("stage", given["segs"][-1][1])
     life["segs"] = [[at(seconds), state] for seconds, state in given["segs"]]
     life["from"] = life["segs"][0][0]
+    # Stuck since its last change.
+    life["stuck"] = [[life["segs"][-1][0], life["stuck"]]] if life["stuck"] else []
     began = life.pop("began", None)
     marks = [*([] if began is None else _began(began)), *life["marks"]]
     life["marks"] = [[at(seconds), *rest] for seconds, *rest in marks]
@@ -84,7 +86,16 @@ def _began(seconds: float) -> list[tuple[float, str, str, str]]:
 
 def _prediction(seconds: float | None, who: str, what: str, state: str = "due", since: float = -60) -> Life:
     due = None if seconds is None else at(seconds)
-    return {"since": at(since), "until": None, "at": due, "who": who, "what": what, "state": state}
+    missed = due if state == "missed" else None
+    return {
+        "since": at(since),
+        "until": None,
+        "at": due,
+        "who": who,
+        "what": what,
+        "state": state,
+        "missed": missed,
+    }
 
 
 def story() -> list[Life]:

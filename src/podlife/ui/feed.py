@@ -1,7 +1,8 @@
 """What the page is fed with: all lives at first, then the differences.
 
 `LiveFeed` computes and publishes what changed, four times a second, within a share of one core; `recording.Recording`
-is the same for a file. A feed sends only what `Lives` holds: it has no model of its own.
+is the same for a file. A feed sends only what `Lives` holds: it has no model of its own. The first picture is not
+published: it may be larger than the journal, and readers wait for it (`completed`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
+
+from msgspec import Raw
 
 from podlife.api.codec import encode
 from podlife.clock import Clock
@@ -42,6 +45,12 @@ class Feed(Protocol):
         """All lives, as JSON arrays."""
 
 
+async def completed(feed: Feed) -> None:
+    """Wait until the picture is complete."""
+    while not feed.is_complete:
+        await feed.journal.wait()
+
+
 class LiveFeed:
     """`about` is what `hello` says of this server besides."""
 
@@ -70,21 +79,22 @@ class LiveFeed:
         }
 
     def chunks(self) -> Iterator[bytes]:
-        return encoded_chunks(self._lives.uids, self._lives.get)
+        return encoded_chunks(self._lives.uids, self._lives.record)
 
-    async def run(self, on_complete: Callable[[], None] = lambda: None) -> None:
+    async def run(self) -> None:
         loop = asyncio.get_running_loop()
-        while not self._observer.has_synced:  # noqa: ASYNC110 - caches do not signal that all of them have synced
+        told_at = 0.0
+        while not self._observer.has_synced:
+            if loop.time() - told_at >= STATUS_SECONDS:
+                told_at = loop.time()
+                self._tell(is_live=True)
             await asyncio.sleep(_TICK_SECONDS / 5)
         self._listen()
-        while self._lives.settle(self._clock.now(), CHUNK):
-            self._publish()
+        while self._lives.settle(self._clock.now(), CHUNK):  # noqa: ASYNC110 - it works, others get their turn
             await asyncio.sleep(0)
-        self._publish()
+        self._lives.take_changed()
         self.is_complete = True
-        self.journal.publish("synced", encode({"now": self.now()}))
-        on_complete()
-        told_at = 0.0
+        self._tell(is_live=self._observer.is_live)
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             # Of the processor's time: on a busy machine the clock says little about what was done.
@@ -97,10 +107,7 @@ class LiveFeed:
             self._publish()
             if self._has_new_status() or loop.time() - told_at >= STATUS_SECONDS:
                 told_at = loop.time()
-                is_live, missing = self._status
-                self.journal.publish(
-                    "status", encode({"now": self.now(), "live": is_live, "missing": missing})
-                )
+                self._tell(is_live=self._status[0])
 
     def _listen(self) -> None:
         self._lives.listen(hears=self._observer.hears_leases, now=self._clock.now())
@@ -109,16 +116,19 @@ class LiveFeed:
         before, self._status = self._status, (self._observer.is_live, self._observer.missing)
         return before != self._status
 
+    def _tell(self, *, is_live: bool) -> None:
+        status = {"now": self.now(), "live": is_live, "missing": self._observer.missing}
+        self.journal.publish("status", encode(status))
+
     def _publish(self) -> None:
-        changed = self._lives.take_changed()
-        for place in range(0, len(changed), CHUNK):
-            self.journal.publish("lives", encode(changed[place : place + CHUNK]))
+        for chunk in encoded_chunks(self._lives.take_changed(), self._lives.record):
+            self.journal.publish("lives", chunk)
         if forgotten := self._lives.take_forgotten():
             self.journal.publish("forget", encode(forgotten))
 
 
-def encoded_chunks(uids: Sequence[str], get: Callable[[str], Life | None]) -> Iterator[bytes]:
+def encoded_chunks(uids: Sequence[str], get: Callable[[str], Life | Raw | None]) -> Iterator[bytes]:
     """Lives that have gone meanwhile are left out: the journal has them."""
     for place in range(0, len(uids), CHUNK):
         found = [get(uid) for uid in uids[place : place + CHUNK]]
-        yield encode([life for life in found if life is not None and life.segs])
+        yield encode([life for life in found if life is not None])

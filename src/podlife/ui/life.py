@@ -57,6 +57,8 @@ class Prediction(msgspec.Struct, gc=False):
     at: int | None = None
     until: int | None = None
     state: str = "due"
+    # Since when it was shown as missed, even if it has happened after that.
+    missed: int | None = None
 
     @property
     def missed_at(self) -> int | None:
@@ -82,11 +84,21 @@ class Life(msgspec.Struct, kw_only=True):
     next: list[Prediction] = msgspec.field(default_factory=list)
     stage: str = ""
     waits: str = ""
-    stuck: str = ""
+    # The cause for which it is stuck from that time on, or "".
+    troubles: list[Segment] = msgspec.field(default_factory=list, name="stuck")
 
     @property
     def state(self) -> str:
         return self.segs[-1][1] if self.segs else ""
+
+    @property
+    def stuck(self) -> str:
+        return self.troubles[-1][1] if self.troubles else ""
+
+    def get_stuck(self, cause: str, at: int) -> None:
+        """Is stuck for this cause from `at` on; for none with ""."""
+        if self.stuck != cause:
+            self.troubles = [*self.troubles[1 - MOST_SEGMENTS :], (at, cause)]
 
     def enter(self, state: str, at: int) -> None:
         """Is in this state from `at` on; a time before the last change counts as that."""
@@ -97,15 +109,18 @@ class Life(msgspec.Struct, kw_only=True):
             # The first stays: the bar begins with it.
             del self.segs[1]
 
-    def mark(self, happenings: Iterable[Happening]) -> None:
+    def mark(self, happenings: Iterable[Happening]) -> bool:
+        """Whether some of them are new."""
         found = [(milliseconds(each.at), each.kind, brief(each.what), brief(each.who)) for each in happenings]
-        known = set(self.marks)
-        fresh = [mark for mark in dict.fromkeys(found) if mark not in known]
+        # By time and text: of a pod that is gone it is not known any more whether a container has a preStop hook.
+        known = {(at, what, who) for at, _, what, who in self.marks}
+        fresh = [mark for mark in dict.fromkeys(found) if (mark[0], mark[2], mark[3]) not in known]
         if not fresh:
-            return
+            return False
         self.marks = sorted((*self.marks, *fresh), key=lambda mark: (mark[0], _ORDER.get(mark[1], 1)))
         if len(self.marks) > MOST_MARKS:
             self.marks = [self.marks[0], *self.marks[1 - MOST_MARKS :]]
+        return True
 
 
 class PodLife(Life, kw_only=True):
@@ -162,7 +177,7 @@ def foresee(life: Life, coming: Sequence[UpcomingAction], facts: Facts, now: int
         elif _is_same(known, wanted[key], now):
             del wanted[key]
             is_missed = known.missed_at is not None and now >= known.missed_at
-            known.state = "missed" if is_missed else "due"
+            known.state, known.missed = ("missed", known.missed or now) if is_missed else ("due", None)
         else:
             # Another time: the record keeps what was predicted before. A start that has failed again has happened.
             has_happened = known.what.startswith("starts") and (known.at or now) < now
@@ -191,9 +206,12 @@ def _close(known: Prediction, facts: Facts, now: int) -> None:
     has_happened = is_due if decide is None else decide(facts, is_due)
     # Past the grace period `explain` predicts no kill any more, though it is still to come. Of others the reason
     # is gone.
-    is_missed = not has_happened and is_due and known.what.startswith("kills")
-    known.state = "happened" if has_happened else "missed" if is_missed else "withdrawn"
-    if not is_missed or facts.is_gone:
+    is_awaited = not has_happened and is_due and known.what.startswith("kills")
+    if is_awaited and (facts.is_gone or now >= (known.missed_at or now)):
+        known.state, known.missed = "missed", known.missed or now
+    elif not is_awaited:
+        known.state = "happened" if has_happened else "withdrawn"
+    if not is_awaited or facts.is_gone:
         known.until = now
 
 

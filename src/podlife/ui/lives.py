@@ -2,7 +2,7 @@
 
 A life is computed again when its object changes, when the state of its node changes that matters to it, when a
 prediction falls due, and at the few ages at which `explain` judges differently; not when nothing can have changed.
-A pod created again under its name is another life. Ended lives are kept up to a number and an age.
+A pod created again under its name is another life. Ended lives are kept for a while.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
-from msgspec import to_builtins
+from msgspec import Raw, to_builtins
 
 from podlife.api.codec import Object
 from podlife.api.views import MetadataOnly
@@ -27,6 +27,7 @@ from podlife.explain import (
     told_by,
 )
 from podlife.explain.objects import moment, text, updated
+from podlife.ui.ended import EndedLives
 from podlife.ui.heartbeats import Heartbeats
 from podlife.ui.life import Life, NodeLife, PodLife, foresee, milliseconds, next_time
 from podlife.ui.portraits import (
@@ -40,8 +41,6 @@ from podlife.ui.portraits import (
 )
 from podlife.ui.views import SeenEvent, SeenJob, SeenLease, SeenNode, SeenPod
 
-MOST_ENDED = 5_000
-_ENDED_MS = 60 * 60 * 1000
 # Events that `explain` reads; the others are marks and nothing else.
 _MOST_EVENTS = 8
 # Ages of a state at which `explain` loses its patience.
@@ -70,7 +69,7 @@ class Lives:
         self.rules = rules or ActionRules()
         self.can_see_nodes = True
         self._entries: dict[str, _Entry] = {}
-        self._ended: dict[str, Life] = {}
+        self._ended = EndedLives()
         self._nodes: dict[str, Object] = {}
         self._node_uids: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
@@ -142,7 +141,7 @@ class Lives:
 
     def put_event(self, seen: SeenEvent, now: datetime) -> None:
         """Of a pod or node that is known. Events of a node carry its name as UID."""
-        event = seen.take()
+        event = seen.as_object()
         about = event.get("involvedObject") or {}
         uid = text(about, "uid")
         if text(about, "kind") == "Node":
@@ -164,10 +163,15 @@ class Lives:
         hooks: frozenset[str] = frozenset()
         if entry is not None and text(event, "reason") == "Killing":
             hooks = hooked(entry.seen.as_object())
-        life.mark(told_by((event,), hooks))
+        # A watch that begins again tells all events again.
+        if not life.mark(told_by((event,), hooks)):
+            return
         self._changed[uid] = None
-        if entry is not None and text(event, "type") == "Warning":
-            entry.events = [*entry.events[1 - _MOST_EVENTS :], event]
+        if entry is None:
+            self._ended.put(life)
+        elif text(event, "type") == "Warning":
+            events = sorted((*entry.events, event), key=lambda each: updated(each) or now)
+            entry.events = events[-_MOST_EVENTS:]
             self._dirty[uid] = None
 
     def put_replica_set(self, found: MetadataOnly, now: datetime) -> None:
@@ -227,22 +231,27 @@ class Lives:
             entry = self._entries.get(uid)
             if entry is not None:
                 self._compute(entry, world)
-        self._forget_old(milliseconds(now))
+        self._forgotten += self._ended.forget_old(milliseconds(now))
         return len(self._dirty)
 
     @property
     def uids(self) -> list[str]:
-        return [*self._ended, *self._entries]
+        return [*self._ended.uids, *self._entries]
 
     def get(self, uid: str) -> Life | None:
         entry = self._entries.get(uid)
         return self._ended.get(uid) if entry is None else entry.life
 
-    def take_changed(self) -> list[Life]:
-        """Lives that have changed since the last call, each once."""
-        # One that was never computed is not shown yet.
-        found = [life for uid in self._changed if (life := self.get(uid)) is not None and life.segs]
-        self._changed.clear()
+    def record(self, uid: str) -> Life | Raw | None:
+        """The life, to be encoded; None for one that was never computed, and is not shown yet."""
+        entry = self._entries.get(uid)
+        if entry is None:
+            return self._ended.record(uid)
+        return entry.life if entry.life.segs else None
+
+    def take_changed(self) -> list[str]:
+        """UIDs of lives that have changed since the last call, each once."""
+        found, self._changed = list(self._changed), {}
         return found
 
     def take_forgotten(self) -> list[str]:
@@ -292,7 +301,8 @@ class Lives:
         if isinstance(life, PodLife):
             life.mark(unseen_kill(life, entry.seen.as_object(), world))
         life.mark((Happening(now, "gone", kind="gone"),))
-        life.to, life.stage, life.waits, life.stuck = max(milliseconds(now), life.start), "gone", "", ""
+        life.to, life.stage, life.waits = max(milliseconds(now), life.start), "gone", ""
+        life.get_stuck("", life.to)
         if isinstance(life, PodLife) and isinstance(entry.seen, SeenPod):
             _take_out(self._on_node, life.node, life.uid)
             _take_out(self._of_job, job := _job_of(entry.seen), life.uid)
@@ -301,7 +311,7 @@ class Lives:
         self.ends += 1
         self._dirty.pop(life.uid, None)
         del self._entries[life.uid]
-        self._ended[life.uid] = life
+        self._ended.put(life)
 
     def _touch_pods_on(self, node: str) -> None:
         self._dirty |= dict.fromkeys(self._on_node.get(node, ()))
@@ -348,15 +358,6 @@ class Lives:
         self._entries[uid].seen_at = now
         self._touch_pods_on(name)
         return True
-
-    def _forget_old(self, now: int) -> None:
-        while self._ended:
-            uid, life = next(iter(self._ended.items()))
-            if len(self._ended) <= MOST_ENDED and now - (life.to or now) < _ENDED_MS:
-                return
-            del self._ended[uid]
-            self._changed.pop(uid, None)
-            self._forgotten.append(uid)
 
 
 def _job_of(pod: SeenPod) -> str:

@@ -69,7 +69,7 @@ def draw_pod(life: PodLife, pod: Object, world: ClusterSnapshot, seen_at: int) -
         metadata(pod).get("deletionGracePeriodSeconds") or life.grace or (0 if life.deleted else None)
     )
     life.mark(found.timeline)
-    _judge(life, found)
+    _judge(life, found, world.now)
     return found
 
 
@@ -90,13 +90,13 @@ def draw_node(life: NodeLife, node: Object, world: ClusterSnapshot, seen_at: int
     life.cordoned = bool(spec(node).get("unschedulable"))
     # Its pods are lives of their own, and the page counts them.
     found = replace(found, stage=found.stage.rpartition(", ")[0])
-    _judge(life, found)
+    _judge(life, found, world.now)
     return found
 
 
-def _judge(life: PodLife | NodeLife, found: Explanation) -> None:
+def _judge(life: PodLife | NodeLife, found: Explanation, now: datetime) -> None:
     life.stage, life.waits = found.stage, brief(found.causes[0].text) if found.causes else ""
-    life.stuck = next((cause.name for cause in found.causes if cause.is_stuck), "")
+    life.get_stuck(next((cause.name for cause in found.causes if cause.is_stuck), ""), milliseconds(now))
 
 
 def unseen_kill(life: PodLife, pod: Object, world: ClusterSnapshot) -> Iterator[Happening]:

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import msgspec
 
 from podlife.errors import ConfigError
-from podlife.ui.feed import STATUS_SECONDS, VERSION, Feed, encoded_chunks
+from podlife.ui.feed import STATUS_SECONDS, VERSION, Feed, completed, encoded_chunks
 from podlife.ui.journal import Journal
 from podlife.ui.life import OUTCOMES, STATES, Life, NodeLife, PodLife
 
@@ -55,6 +55,10 @@ class Recorder:
     async def run(self, feed: Feed) -> None:
         """Record until cancelled, or until the disk or the bound is full."""
         try:
+            if not feed.is_complete:
+                # Ended before that, it is a recording too.
+                await self._write_all(feed)
+                await completed(feed)
             await self._write_all(feed)
             while self._file.tell() < self._most_bytes:
                 self._gzip.flush()

@@ -285,14 +285,19 @@ class PageServer:
 
     async def _send_everything(self, response: web.StreamResponse) -> int:
         """The number of the frame to go on with. Only the end has an ID: who is cut off before starts again."""
-        feed = self._feed
-        number, is_complete = feed.journal.last, feed.is_complete
+        feed, number = self._feed, self._feed.journal.last
         await _write(response, _frame("hello", encode(feed.hello()), b""))
+        while not feed.is_complete:
+            await feed.journal.wait()
+            # Before the picture is complete only statuses are published: they say that this server is there.
+            told = feed.journal.since(number) or ()
+            await _write(response, b"".join(_frame(each.event, each.data) for each in told))
+            number = feed.journal.last
+        number = feed.journal.last
         for chunk in feed.chunks():
             await _write(response, _frame("lives", chunk))
-        if is_complete:
-            id_ = feed.journal.id_of(number).encode()
-            await _write(response, _frame("synced", encode({"now": feed.now()}), id_))
+        id_ = feed.journal.id_of(number).encode()
+        await _write(response, _frame("synced", encode({"now": feed.now()}), id_))
         return number
 
 

@@ -109,8 +109,21 @@ class SeenJob(msgspec.Struct, gc=False):
         return self.spec.ttl_seconds_after_finished is not None
 
 
-class SeenEvent(msgspec.Struct, rename="camel"):
-    metadata: Metadata
+class _EventMetadata(msgspec.Struct, rename="camel", gc=False):
+    """Without a name: an informer keeps the last object of each name, and so one event per namespace. Clusters have
+    very many of them, and each is read once."""
+
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def name(self) -> str:
+        return ""
+
+
+class SeenEvent(msgspec.Struct, rename="camel", gc=False):
+    metadata: _EventMetadata
     involved_object: dict[str, Any] = {}
     reason: str = ""
     message: str = ""
@@ -123,8 +136,6 @@ class SeenEvent(msgspec.Struct, rename="camel"):
     source: dict[str, Any] | None = None
     reporting_component: str = ""
 
-    def take(self) -> Object:
-        """The event, once. What stays in the informer's cache is only its name: clusters have very many events."""
-        taken: Object = msgspec.to_builtins(self)
-        self.involved_object, self.message, self.source, self.series = {}, "", None, None
-        return taken
+    def as_object(self) -> Object:
+        built: Object = msgspec.to_builtins(self)
+        return built

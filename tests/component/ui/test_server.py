@@ -24,12 +24,15 @@ from podlife.pki.certificates import self_signed
 from podlife.podgc import Settings
 from podlife.podgc.archive import ArchiveLimits, FolderArchive, LogSettings
 from podlife.podgc.policy.model import Guards, Policy, Rule
+from podlife.ui import feed as feed_module
 from podlife.ui import server
 from podlife.ui.access import Access
 from podlife.ui.cluster_api import ClusterSettings
 from podlife.ui.journal import Journal
 from podlife.ui.recording import Recording
-from tests.component.ui.page import SECONDS, Browser, a_pod, browsing, opened
+from podlife.wire import Handler, Request, Response
+from tests.component.ui.page import SECONDS, Browser, a_pod, browsing, opened, served, with_pods
+from tests.kit import embedded
 from tests.kit.wait import until
 from tests.unit.explain.test_audit_log import line
 
@@ -69,6 +72,35 @@ async def test_a_reader_that_was_cut_off_goes_on_where_it_was(tmp_path: Path) ->
                     break
         async with browser.stream("another-7") as events:
             assert (await anext(events)).event == "hello"
+
+
+async def test_a_reader_that_waits_for_the_first_picture_gets_it_whole_though_the_journal_is_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "Journal", lambda: Journal(most_bytes=2_000))
+    monkeypatch.setattr(feed_module, "CHUNK", 5)
+    names, listed = [f"web-{number}" for number in range(40)], asyncio.Event()
+
+    async def wait(request: Request, handler: Handler) -> Response:
+        if request.path == "/api/v1/pods":
+            await listed.wait()
+        return await handler(request)
+
+    handler = await embedded.start()
+    async with embedded.connect(handler) as admin:
+        await with_pods(admin, *names)
+        async with served(embedded.connect(handler, wait), static=tmp_path) as browser:
+            await browser.open()
+            async with browser.stream() as events:
+                assert (await anext(events)).event == "hello"
+                listed.set()
+                seen: list[str] = []
+                async for each in events:
+                    seen += [life["name"] for life in each.data] if each.event == "lives" else []
+                    if each.event == "synced":
+                        break
+            # Each life is sent once.
+            assert sorted(seen) == sorted([*names, "n1"])
 
 
 async def test_a_status_tells_that_the_server_is_heard(tmp_path: Path) -> None:

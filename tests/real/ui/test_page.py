@@ -25,7 +25,7 @@ async def test_every_pod_and_node_has_a_lane_that_says_what_it_does(shown: Shown
         told = await row(page, "worker-1").get_attribute("aria-label")
         assert told is not None
         assert told.startswith("pod default/worker-1, terminating, on node-b")
-        assert re.search(r"next (in \d+s|now|\d+s ago): kubelet sends KILL", told)
+        assert re.search(r"next (in \d+s|now|due \d+s ago): kubelet sends KILL", told)
         told = await row(page, "node-b", "node").get_attribute("aria-label")
         assert told == "node node-b, ready, cordoned, taints dedicated=batch:NoSchedule"
         await expect(page.locator("#count-all")).to_have_text("10 pods · 3 nodes")
@@ -95,6 +95,18 @@ async def test_a_prediction_becomes_the_event_or_is_missed(shown: Shown) -> None
         )
         assert "as predicted: kubelet restarts" in "\n".join(await steps(visit, "web-1"))
         assert re.search(r"missed [\dms ]+ ago: kubelet restarts", "\n".join(await steps(visit, "web-2")))
+
+
+async def test_a_prediction_that_came_late_was_missed_until_then(shown: Shown) -> None:
+    late = pod("web-1", segs=[(-200, "ready")], next=[(-150, "kubelet", "acts", "happened", -180)])
+    late["next"][0] |= {"until": at(-60), "missed": at(-148)}
+    async with shown([late], "#span=900") as (visit, _):
+        assert "late: kubelet acts" in "\n".join(await steps(visit, "web-1"))
+        # 600 s are known: 480 s after their start is 120 s ago.
+        await visit.page.locator("#scrub").fill("800")
+        await expect(row(visit.page, "web-1")).to_have_attribute(
+            "aria-label", re.compile(r"next missed [23]\ds ago: kubelet acts")
+        )
 
 
 async def test_names_and_messages_of_the_cluster_are_never_markup(shown: Shown) -> None:

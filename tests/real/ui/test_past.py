@@ -53,8 +53,13 @@ async def test_the_past_shows_that_moment_or_says_that_it_is_of_now(shown: Shown
         await expect(page.locator("#panel-when")).to_have_text(re.compile(r"As of now, not of [\d:]+\."))
         told = await row(page, "node-b", "node").get_attribute("aria-label")
         assert told == "node node-b, ready"
+        await expect(page.locator("#count-stuck")).to_have_text("0 stuck")
         await page.locator("#search").fill("stuck")
-        await expect(page.locator("#found")).to_have_text("2 pods · 1 node · stuck as of now")
+        await expect(page.locator("#found")).to_have_text("0 pods")
+        # Of now: the finalizer has held it for 170 s, the crash loop is 100 s old.
+        await page.locator("#scrub").fill("760")
+        await expect(page.locator("#found")).to_have_text("1 pod")
+        await expect(row(page, "backup-0")).to_have_attribute("aria-label", re.compile("stuck: finalizer"))
         await page.keyboard.press("Escape")
         await page.keyboard.press("p")
         await expect(page.locator("#plan-note")).to_contain_text("as of now, not of ")

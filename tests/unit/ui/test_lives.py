@@ -10,8 +10,10 @@ import pytest
 
 from podlife.api.codec import encode, format_time
 from podlife.api.views import MetadataOnly
+from podlife.client.watch import EventType, WatchEvent
 from podlife.diagnosis import acting_rules
-from podlife.ui import lives as lives_module
+from podlife.informer.cache import Added, Cache
+from podlife.ui import ended
 from podlife.ui.life import MOST_MARKS, NodeLife, PodLife, milliseconds
 from podlife.ui.lives import Lives
 from podlife.ui.views import SeenEvent, SeenJob, SeenLease, SeenNode, SeenPod
@@ -238,9 +240,20 @@ def test_a_kill_that_does_not_come_is_missed_until_it_comes(world: World) -> Non
     world.pass_to(at(seconds=30.1))
     world.pass_to(at(seconds=33))
     [kill] = life.next
-    assert (kill.state, kill.until) == ("missed", None)
+    assert (kill.state, kill.until, kill.missed) == ("missed", None, ms(seconds=33))
     world.gone(pod, at(seconds=50))
-    assert (kill.state, kill.until) == ("happened", ms(seconds=50))
+    # Between the two it was missed, and a look at the past shows that.
+    assert (kill.state, kill.until, kill.missed) == ("happened", ms(seconds=50), ms(seconds=33))
+
+
+def test_a_kill_that_comes_a_moment_late_is_not_missed(world: World) -> None:
+    pod = ready_pod(**deleted(30, seconds=0))
+    life = world.pod(pod)
+    world.pass_to(at(seconds=30.1))
+    [kill] = life.next
+    assert (kill.state, kill.until) == ("due", None)
+    world.gone(pod, at(seconds=31))
+    assert (kill.state, kill.missed) == ("happened", None)
 
 
 def test_what_another_actor_has_done_is_withdrawn(world: World) -> None:
@@ -368,7 +381,7 @@ def test_a_ready_pod_is_not_computed_again_when_nothing_changes(world: World) ->
     world.pod(ready_pod())
     world.lives.take_changed()
     world.pass_to(at(hours=1))
-    assert "u-1" not in {life.uid for life in world.lives.take_changed()}
+    assert "u-1" not in world.lives.take_changed()
 
 
 # Nodes
@@ -396,6 +409,7 @@ def test_a_node_whose_lease_is_not_renewed_becomes_silent_and_its_pods_know(worl
     assert (node.state, pod.stuck) == ("silent", "kubelet-silent")
     world.lease(at(seconds=42))
     assert (node.state, pod.stuck) == ("ready", "")
+    assert pod.troubles == [(ms(seconds=41), "kubelet-silent"), (ms(seconds=42), "")]
 
 
 def test_no_node_becomes_silent_while_leases_are_not_heard_nor_for_its_time_afterwards(world: World) -> None:
@@ -482,7 +496,7 @@ def test_what_a_life_takes_from_a_pod_is_bounded(world: World) -> None:
 def test_ended_lives_are_forgotten_by_number_and_by_age(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lives_module, "MOST_ENDED", 2)
+    monkeypatch.setattr(ended, "MOST_ENDED", 2)
     for number in range(4):
         world.pod(ready_pod(uid=f"u-{number}"))
         world.gone(ready_pod(uid=f"u-{number}"), at(seconds=number))
@@ -491,6 +505,46 @@ def test_ended_lives_are_forgotten_by_number_and_by_age(
     world.pass_to(at(hours=2))
     assert world.lives.take_forgotten() == ["u-2", "u-3"]
     assert world.lives.uids == ["n-1"]
+
+
+def test_ended_lives_are_forgotten_by_size(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ended, "MOST_BYTES", 20_000)
+    for number in range(100):
+        world.pod(ready_pod(uid=f"u-{number}", labels={"l": "x" * 200}))
+        world.gone(ready_pod(uid=f"u-{number}"), at(seconds=number))
+    world.pass_to(at(seconds=100))
+    assert sum(len(encode(world.lives.record(uid))) for uid in world.lives.uids) < 22_000
+    assert world.lives.uids[-2] == "u-99"
+
+
+def test_a_late_event_is_marked_on_a_life_that_has_ended_and_only_once(world: World) -> None:
+    hook = {"name": "main", "image": "i", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}}
+    pod = ready_pod(**deleted(30, seconds=0))
+    pod["spec"]["containers"] = [hook]
+    killing = an_event("Killing", "Stopping container main", minutes=0, fieldPath="spec.containers{main}")
+    world.pod(pod)
+    world.event(killing)
+    world.gone(pod, at(seconds=9))
+    # Told again by a watch that began again, when the hook is not known any more.
+    world.event(killing)
+    world.event({**an_event("Odd", "late", minutes=0), "type": "Warning"})
+    life = world.lives.get("u-1")
+    assert isinstance(life, PodLife)
+    steps = [kind for kind in kinds(life) if kind in ("prestop", "term", "warning", "gone")]
+    assert sorted(steps) == ["gone", "prestop", "warning"]
+
+
+def test_an_informer_keeps_one_event_per_namespace_and_tells_all() -> None:
+    cache: Cache[SeenEvent] = Cache()
+    told = []
+    for number in range(1, 50):
+        metadata = {"name": f"e-{number}", "namespace": "shop", "uid": f"u-{number}"}
+        event = msgspec.convert(
+            {"metadata": metadata | {"resourceVersion": str(number)}, "message": str(number)}, SeenEvent
+        )
+        found = cache.apply(WatchEvent(EventType.ADDED, event, str(number)))
+        told += [each.object.message for each in found if isinstance(each, Added)]
+    assert (len(cache), told) == (1, [str(number) for number in range(1, 50)])
 
 
 def test_a_watch_that_began_again_ends_what_it_does_not_know(world: World) -> None:
@@ -503,7 +557,9 @@ def test_strange_pods_are_shown_as_far_as_they_can_be(world: World) -> None:
     seen = msgspec.json.decode(b'{"metadata":{"uid":"u","name":"x"},"spec":null,"status":[1]}', type=SeenPod)
     world.lives.put_pod(seen, NOW)
     world.pass_to(NOW)
-    assert [life.state for life in world.lives.take_changed() if life.uid == "u"] == ["pending"]
+    found = world.lives.get("u")
+    assert found is not None
+    assert ("u" in world.lives.take_changed(), found.state) == (True, "pending")
 
 
 def test_of_an_owner_the_deployment_is_shown_and_not_its_replica_set(world: World) -> None:

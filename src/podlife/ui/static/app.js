@@ -3,11 +3,11 @@ import { paintConcluded } from "./bars.js";
 import { announce, byId, h, plural, setText } from "./dom.js";
 import { Grid } from "./grid.js";
 import { Lanes } from "./lanes.js";
-import { POD_STATES, existsAt, stateAt } from "./life.js";
+import { POD_STATES, existsAt, stateAt, stuckAt } from "./life.js";
 import { paintState, prepare, readTheme } from "./paint.js";
 import { Panel } from "./panel.js";
 import { PlanView } from "./plan.js";
-import { compile, isOfNow, problemOf } from "./search.js";
+import { compile, problemOf } from "./search.js";
 import { Store } from "./store.js";
 import { Timebar, boundedSpan } from "./timebar.js";
 import { Tooltip } from "./tooltip.js";
@@ -143,7 +143,7 @@ function count() {
   for (const life of store.lives.values()) {
     if (!existsAt(life, at)) continue;
     next[life.kind === "node" ? "nodes" : "pods"]++;
-    if (life.stuck && view.at === null) next[life.kind === "node" ? "stuckNodes" : "stuck"]++;
+    if (stuckAt(life, at)) next[life.kind === "node" ? "stuckNodes" : "stuck"]++;
     if (life.kind === "pod" && stateAt(life, at) === "failed") next.failed++;
   }
   counts = next;
@@ -152,8 +152,6 @@ function count() {
   setText(byId("count-stuck"), `${counts.stuck.toLocaleString("en")} stuck${counts.stuckNodes ? ` · ${plural(counts.stuckNodes, "node")}` : ""}`);
   setText(byId("count-failed"), `${counts.failed.toLocaleString("en")} failed`);
   byId("count-stuck").classList.toggle("bad", counts.stuck + counts.stuckNodes > 0);
-  // Who was stuck at an earlier time is not known.
-  byId("count-stuck").hidden = view.at !== null;
 }
 
 const CONNECTIONS = {
@@ -182,7 +180,7 @@ function drawState() {
 /** How much a search found, or what is wrong with it. */
 function drawFound(current) {
   const shown = current === "grid" ? grid.blocks : lanes.rows;
-  const key = `${view.query}|${view.at === null}|${current}`;
+  const key = `${view.query}|${current}`;
   if (shown === found.shown && key === found.key) return;
   found = { shown, key };
   const problem = problemOf(view.query);
@@ -192,8 +190,7 @@ function drawFound(current) {
   const nodes = (current === "grid" ? grid.blocks.map((each) => each.node) : lanes.rows.map((row) => row.type === "node" && row.lives.at(-1)))
     .filter((node) => node && view.matches(node, at)).length;
   const pods = current === "grid" ? grid.blocks.reduce((sum, each) => sum + each.pods.length, 0) : lanes.rows.filter((row) => row.type === "pod").length;
-  const parts = [plural(pods, "pod"), nodes && plural(nodes, "node"), view.at !== null && isOfNow(view.query) && "stuck as of now"];
-  setText(byId("found"), parts.filter(Boolean).join(" · "));
+  setText(byId("found"), [plural(pods, "pod"), nodes && plural(nodes, "node")].filter(Boolean).join(" · "));
 }
 let found = { shown: null, key: "" };
 
@@ -223,6 +220,9 @@ function draw(force = false) {
 function frame() {
   isPending = false;
   clearTimeout(timer);
+  // Lanes and grid are drawn when the first picture is complete: a part of it would be drawn again and again.
+  hasPicture ||= store.isSynced;
+  if (!hasPicture) return drawState();
   const isMoving = timebar.tick();
   count();
   const current = mode();
@@ -235,6 +235,7 @@ function frame() {
     plan.show(current === "plan");
     // What is not shown does not keep lives that are gone.
     if (current !== "grid") grid.clear();
+    if (current !== "lanes") lanes.clear();
   }
   shownMode = current;
   byId("group").disabled = current !== "lanes";
@@ -252,6 +253,7 @@ function frame() {
   if (isMoving || isStale) timer = setTimeout(draw, Math.min(isStale ? 250 : 1000, isMoving ? pace : 250));
 }
 let shownMode = "";
+let hasPicture = false;
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;

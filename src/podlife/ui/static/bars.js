@@ -1,12 +1,12 @@
 // One row of the lanes on a canvas: states as bars, marks, the steps of a deletion, and what comes next to the right of now.
 import { clockTime, duration } from "./dom.js";
-import { MARKS, badConditions, fullName, isMissed, nextAt, predictionText } from "./life.js";
-import { colours, fit, paintState } from "./paint.js";
+import { MARKS, badConditions, fullName, isMissed, nextAt, predictionText, stuckAt } from "./life.js";
+import { colours, fit, font, measure, paintState } from "./paint.js";
 
 /**
  * The place of a row: `x(t)` in pixels, `y` its top, `at` the time that counts as now, `started` when the server began to watch.
  * @typedef {{x: (t: number) => number, width: number, nowX: number, at: number, now: number, started: number, y: number, text: number, bar: number, barHeight: number}} Place
- * @typedef {{x: number, y: number, w: number, h: number, uid: string, key: string, lines: string[]}} Hit what can be pointed at
+ * @typedef {{x: number, y: number, w: number, h: number, uid: string, key: string, lines: () => string[]}} Hit what can be pointed at
  */
 
 const NEAR = 9;
@@ -80,10 +80,10 @@ function paintMarks(ctx, place, life, hits, limit, isSecond) {
   for (const { x, top, marks } of found) {
     const [glyph, rank] = MARKS[top[1]] || ["·", 0];
     paintGlyph(ctx, x, middle, glyph, rank, barHeight);
-    hits.push({ x: x - 7, y: bar - 2, w: 14, h: barHeight + 4, uid: life.uid, key: `${life.uid} ${marks[0][0]}`, lines: markLines(life, marks) });
+    hits.push({ x: x - 7, y: bar - 2, w: 14, h: barHeight + 4, uid: life.uid, key: `${life.uid} ${marks[0][0]}`, lines: () => markLines(life, marks) });
   }
   for (const { x, rank, label } of labelsOf(found).reverse()) {
-    const w = ctx.measureText(label).width;
+    const w = measure(ctx, label);
     const left = Math.min(x - 4, limit - w);
     if (left < 0 || x - left > w + 8) continue;
     ctx.fillStyle = rank >= 8 ? colours.text : colours.muted;
@@ -124,7 +124,7 @@ function paintKept(ctx, place, life, hits) {
     if (x < 0) continue;
     ctx.strokeStyle = colours.accent;
     paintDiamond(ctx, x, middle, false);
-    const lines = [fullName(life), `${clockTime(each.until)}  as predicted: ${each.who} ${each.what}`];
+    const lines = () => [fullName(life), `${clockTime(each.until)}  ${each.missed ? "late" : "as predicted"}: ${each.who} ${each.what}`];
     hits.push({ x: x - 7, y: place.bar - 2, w: 14, h: place.barHeight + 4, uid: life.uid, key: keyOf(life, each), lines });
   }
 }
@@ -160,8 +160,7 @@ function paintGlyph(ctx, x, y, glyph, rank, height) {
   ctx.stroke();
   ctx.fillStyle = ctx.strokeStyle;
   ctx.textAlign = "center";
-  const font = ctx.font;
-  ctx.font = `600 9px ${font.slice(font.indexOf("px") + 3)}`;
+  ctx.font = font.replace("11px", "600 9px");
   ctx.fillText(glyph, x, y + 3.2);
   ctx.font = font;
   ctx.textAlign = "left";
@@ -176,13 +175,15 @@ function paintFuture(ctx, place, life, hits) {
   const { nowX, width, at } = place;
   const next = nextAt(life, at);
   const isPresent = at >= place.now;
-  const trouble = !isPresent ? "" : life.stuck ? `⚠ ${life.waits || life.stuck}` : life.waits;
+  const stuck = stuckAt(life, at);
+  const waits = isPresent ? life.waits : "";
+  const trouble = stuck ? `⚠ ${waits || stuck}` : waits;
   const facts = life.kind === "node" && isPresent ? [life.cordoned && "cordoned", ...(life.taints || []), ...badConditions(life)] : [];
   const note = trouble || facts.filter(Boolean).join(", ");
   if (note) {
-    ctx.fillStyle = isPresent && life.stuck ? colours.danger : colours.muted;
+    ctx.fillStyle = stuck ? colours.danger : colours.muted;
     ctx.fillText(fit(ctx, note, width - nowX - 14), nowX + 8, place.text);
-    hits.push({ x: nowX, y: place.y, w: width - nowX, h: 16, uid: life.uid, key: `${life.uid} note`, lines: [fullName(life), ...wrap(note)] });
+    hits.push({ x: nowX, y: place.y, w: width - nowX, h: 16, uid: life.uid, key: `${life.uid} note`, lines: () => [fullName(life), ...wrap(note)] });
   }
   paintPredictions(ctx, place, life, next, hits);
 }
@@ -194,7 +195,7 @@ function paintPredictions(ctx, place, life, next, hits) {
   // What is due after the right edge: the first stands right of now if nothing else does, the others are counted at the edge.
   const beyond = next.filter((each, i) => i > 0 && (each.at === null || x(each.at) >= width));
   const more = beyond.length ? `+${beyond.length} later` : "";
-  const edge = more ? width - ctx.measureText(more).width - 6 : width;
+  const edge = more ? width - measure(ctx, more) - 6 : width;
   next.forEach((each, i) => {
     const missed = isMissed(each, at);
     const px = each.at === null ? null : x(each.at);
@@ -210,14 +211,14 @@ function paintPredictions(ctx, place, life, next, hits) {
       ctx.setLineDash([]);
       if (px < width) paintDiamond(ctx, px, middle, missed);
     }
-    const hit = { y: bar - 2, h: barHeight + 4, uid: life.uid, key: keyOf(life, each), lines: predictionLines(life, each, at) };
+    const hit = { y: bar - 2, h: barHeight + 4, uid: life.uid, key: keyOf(life, each), lines: () => predictionLines(life, each, at) };
     const isShown = px !== null && px > nowX - 6 && px < width;
     if (px !== null && px < width && px > 0) hits.push({ ...hit, x: px - 7, w: 14 });
     if (i > 0 && !isShown) return;
     const words = isShown ? predictionText(each, at).replace(/^in /, "") : predictionText(each, at);
     const { start, text } = spot(ctx, words, free, isShown ? px : null, x(next[i + 1]?.at ?? Infinity), edge);
     if (!text) return;
-    const w = ctx.measureText(text).width;
+    const w = measure(ctx, text);
     ctx.fillStyle = colours.surface;
     ctx.fillRect(start - 2, middle - 7, w + 4, 14);
     ctx.fillStyle = missed ? colours.danger : colours.text;
@@ -225,14 +226,15 @@ function paintPredictions(ctx, place, life, next, hits) {
     hits.push({ ...hit, x: start, w });
     free = Math.max(start + w + 10, isShown ? px + 9 : 0, free);
   });
-  const later = beyond.map((each) => predictionText(each, at));
+  const later = () => beyond.map((each) => predictionText(each, at));
   if (more && edge >= free) {
     ctx.fillStyle = colours.muted;
     ctx.fillText(more, edge + 4, middle + 4);
-    hits.push({ x: edge, y: bar - 2, w: width - edge, h: barHeight + 4, uid: life.uid, key: `${life.uid} later`, lines: [fullName(life), ...later] });
-  } else if (more) {
+    hits.push({ x: edge, y: bar - 2, w: width - edge, h: barHeight + 4, uid: life.uid, key: `${life.uid} later`, lines: () => [fullName(life), ...later()] });
+  } else if (more && hits.length) {
     // Without room for a word, what is last tells of it.
-    hits.at(-1)?.lines.push(...later);
+    const last = hits.pop();
+    hits.push({ ...last, lines: () => [...last.lines(), ...later()] });
   }
 }
 
@@ -242,10 +244,10 @@ const predictionLines = (life, each, at) => [fullName(life), predictionText(each
 function spot(ctx, words, free, px, following, edge) {
   const start = px === null ? free : Math.max(px + 9, free);
   const room = (following > start ? Math.min(following - 10, edge) : edge) - start - 4;
-  const w = ctx.measureText(words).width;
+  const w = measure(ctx, words);
   if (px === null || w <= room || px - 9 - free <= room) return { start, text: fit(ctx, words, room) };
   const text = fit(ctx, words, px - 9 - free);
-  return { start: px - 9 - ctx.measureText(text).width, text };
+  return { start: px - 9 - measure(ctx, text), text };
 }
 
 function paintDiamond(ctx, x, y, missed) {
@@ -281,10 +283,9 @@ export function paintAxis(ctx, place, span, height, end) {
   const shift = new Date(place.at).getTimezoneOffset() * 60000;
   const [t0, t1] = [place.at - (place.nowX / place.width) * span, place.at + (1 - place.nowX / place.width) * span];
   const label = `${end} ${clockTime(place.at)}`.trim();
-  ctx.font = `600 11px ${ctx.font.slice(ctx.font.indexOf("px") + 3)}`;
+  ctx.font = `600 ${font}`;
   const w = ctx.measureText(label).width + 12;
   const left = Math.min(place.nowX - w / 2, place.width - w);
-  const font = ctx.font.replace(/^(600|bold) /, "");
   ctx.fillStyle = colours.accent;
   ctx.beginPath();
   ctx.roundRect(left, 3, w, 17, 4);
@@ -300,7 +301,7 @@ export function paintAxis(ctx, place, span, height, end) {
     ctx.fillStyle = colours.line;
     ctx.fillRect(x, 22, 1, height - 22);
     const text = t > place.at ? `+${duration(t - place.at)}` : clockTime(t, step < 60000);
-    const width = ctx.measureText(text).width;
+    const width = measure(ctx, text);
     if (x - width / 2 < left + w + 6 && x + width / 2 > left - 6) continue;
     ctx.fillStyle = colours.muted;
     ctx.fillText(text, Math.max(x - width / 2, 2), 15.5);

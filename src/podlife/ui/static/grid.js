@@ -3,13 +3,14 @@
 // The arrow keys move between nodes as they lie on the page; with Shift, left and right move between the pods of one. A line below tells what
 // is there.
 import { byId, plural, setText } from "./dom.js";
-import { describe, existsAt, fullName, stateAt } from "./life.js";
-import { colours, fit, paintCell, paintState, prepare } from "./paint.js";
+import { describe, existsAt, fullName, stateAt, stuckAt } from "./life.js";
+import { colours, fit, paintCells, paintState, prepare } from "./paint.js";
 import { sortKey } from "./rows.js";
 
 // Size of a cell, and of what stands above it: a name and the node's state, or with very many nodes the state alone.
 const SIZES = [[18, 18], [15, 18], [12, 18], [10, 18], [9, 5], [8, 5], [7, 5], [6, 5]];
-const REBUILD_MS = 250;
+// Blocks follow changes of membership at this pace; time alone changes only what a search finds.
+const [REBUILD_MS, TIMELY_MS, SELDOM_MS] = [250, 1000, 10000];
 
 export class Grid {
   /** @param {{store: import("./store.js").Store, view: any, zoomTo: (node: string, uid: string) => void, tooltip: import("./tooltip.js").Tooltip}} parts */
@@ -23,7 +24,7 @@ export class Grid {
     this.current = { block: 0, cell: -1 };
     this.builtAt = -Infinity;
     this.built = "";
-    this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
+    this.scroller.addEventListener("scroll", () => this.redraw(), { passive: true });
     this.scroller.addEventListener("pointermove", (event) => this.onPoint(event));
     this.scroller.addEventListener("pointerleave", () => this.tooltip.hide());
     this.scroller.addEventListener("click", (event) => this.onClick(event));
@@ -38,7 +39,7 @@ export class Grid {
     const age = performance.now() - this.builtAt;
     const isOther = key !== this.built;
     this.isStale = isOther && age < REBUILD_MS;
-    if (age < (isOther ? REBUILD_MS : 1000)) return;
+    if (age < (isOther ? REBUILD_MS : view.matches ? TIMELY_MS : SELDOM_MS)) return;
     this.built = key;
     this.builtAt = performance.now();
     const at = view.at ?? store.now();
@@ -86,47 +87,57 @@ export class Grid {
     this.spacer.style.height = `${this.height}px`;
   }
 
+  /** With the next frame, unless something else draws before. */
+  redraw() {
+    this.isDue = true;
+    requestAnimationFrame(() => this.isDue && this.draw());
+  }
+
   draw() {
+    this.isDue = false;
     this.rebuild();
     const { store, view, cell } = this;
     const at = view.at ?? store.now();
     const [width, height, top] = [this.root.clientWidth, this.scroller.clientHeight, this.scroller.scrollTop];
     const ctx = prepare(this.canvas, width, height);
-    ctx.font = `11px ${getComputedStyle(this.root).fontFamily}`;
+    const current = document.activeElement === this.scroller ? this.current : { block: -1, cell: -1 };
+    // Cells of a state are painted together, then what frames some of them: thousands of changes of colour would cost more than the cells.
+    const [places, frames] = [new Map(), []];
     this.blocks.forEach((block, index) => {
       const y = block.y - top;
       if (y + block.h < 0 || y > height) return;
       const node = block.node && (store.lives.get(block.node.uid) || block.node);
-      this.drawHead(ctx, block, node, y, at);
+      this.drawHead(ctx, block, node, y, at, index === current.block && current.cell < 0);
       block.pods.forEach((old, i) => {
         const life = store.lives.get(old.uid) || old;
         const [cx, cy] = [block.x + (i % this.columns) * cell, y + this.head + Math.floor(i / this.columns) * cell];
-        if (existsAt(life, at)) paintCell(ctx, stateAt(life, at), cx, cy, cell - 1.5);
-        if (life.stuck && view.at === null) this.frame(ctx, cx, cy, cell - 1.5, cell - 1.5, colours.danger, cell < 10 ? 1 : 2);
-        if (life.uid === view.selected) this.frame(ctx, cx - 1, cy - 1, cell + 0.5, cell + 0.5, colours.text, 2);
-        if (this.isCurrent(index, i)) this.frame(ctx, cx - 2, cy - 2, cell + 2.5, cell + 2.5, colours.accent, 2);
+        if (existsAt(life, at)) {
+          const state = stateAt(life, at);
+          (places.get(state) || places.set(state, []).get(state)).push([cx, cy]);
+        }
+        if (stuckAt(life, at)) frames.push([cx, cy, cell - 1.5, cell - 1.5, colours.danger, cell < 10 ? 1 : 2]);
+        if (life.uid === view.selected) frames.push([cx - 1, cy - 1, cell + 0.5, cell + 0.5, colours.text, 2]);
+        if (index === current.block && i === current.cell) frames.push([cx - 2, cy - 2, cell + 2.5, cell + 2.5, colours.accent, 2]);
       });
     });
+    for (const [state, found] of places) paintCells(ctx, state, found, cell - 1.5);
+    for (const each of frames) this.frame(ctx, ...each);
   }
 
-  drawHead(ctx, block, node, y, at) {
+  drawHead(ctx, block, node, y, at, isCurrent) {
     const width = this.blockWidth - this.gap;
     ctx.globalAlpha = node && stateAt(node, at) === "ready" ? 0.5 : 1;
     paintState(ctx, node ? stateAt(node, at) : "pending", block.x, y + this.head - 5, width - 1, 3);
     ctx.globalAlpha = 1;
-    ctx.fillStyle = node?.stuck && this.view.at === null ? colours.danger : colours.muted;
+    ctx.fillStyle = node && stuckAt(node, at) ? colours.danger : colours.muted;
     if (this.head > 5) ctx.fillText(fit(ctx, block.name || "no node", width), block.x, y + 9);
-    if (this.isCurrent(this.blocks.indexOf(block), -1)) this.frame(ctx, block.x - 3, y - 3, width + 6, block.h + 2, colours.accent, 2);
+    if (isCurrent) this.frame(ctx, block.x - 3, y - 3, width + 6, block.h + 2, colours.accent, 2);
   }
 
   frame(ctx, x, y, w, hgt, colour, lineWidth) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = lineWidth;
     ctx.strokeRect(x, y, w, hgt);
-  }
-
-  isCurrent(block, cell) {
-    return document.activeElement === this.scroller && this.current.block === block && this.current.cell === cell;
   }
 
   /** The block and the life under a point of the page. */

@@ -4,14 +4,17 @@
 // drawn on the row, Enter opens it.
 import { paintAxis, paintRow } from "./bars.js";
 import { announce, byId, h, plural, setAttribute, setText } from "./dom.js";
-import { describe, momentText, restartsAt, stateAt, stateWord } from "./life.js";
+import { describe, momentText, restartsAt, stateAt, stateWord, stuckAt } from "./life.js";
 import { colours, prepare } from "./paint.js";
 import { buildRows } from "./rows.js";
 
 const AXIS = 24;
 const FUTURE = 0.3;
-// Rows follow changes of membership at this pace; states follow every change.
-const REBUILD_MS = 250;
+// Rows follow changes of membership at this pace; states follow every change. Time alone moves ended lives out of the window, and changes of
+// state in and out of a search.
+const [REBUILD_MS, TIMELY_MS, SELDOM_MS] = [250, 2000, 10000];
+// Labels count seconds: they are written again at this pace, and when their life has changed.
+const LABEL_MS = 500;
 
 export class Lanes {
   /**
@@ -26,14 +29,15 @@ export class Lanes {
     this.canvas = byId("lanes-canvas");
     /** @type {import("./rows.js").Row[]} */
     this.rows = [];
-    this.elements = new Map();
+    /** @type {Map<string, {element: HTMLElement, life: object|null, stamp: string}>} */
+    this.labels = new Map();
     this.hits = new Map();
     this.current = "";
     // What was stepped to: its key, and its time should it not be drawn any more.
     this.step = null;
     this.builtAt = -Infinity;
     this.built = "";
-    this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
+    this.scroller.addEventListener("scroll", () => this.redraw(), { passive: true });
     this.list.addEventListener("keydown", (event) => this.onKey(event));
     this.list.addEventListener("focusin", (event) => {
       if (this.current !== event.target.dataset.key) this.step = null;
@@ -70,23 +74,38 @@ export class Lanes {
     const at = view.at ?? store.now();
     const key = `${store.structure}|${view.group}|${view.query}|${view.span}|${view.at}`;
     const age = performance.now() - this.builtAt;
-    // Time alone moves ended lives out of the window, and changes of state in and out of a search.
     const isOther = key !== this.built;
     this.isStale = isOther && age < REBUILD_MS;
-    if (age < (isOther ? REBUILD_MS : 2000)) return;
+    if (age < (isOther ? REBUILD_MS : this.isTimely ? TIMELY_MS : SELDOM_MS)) return;
     this.built = key;
     this.builtAt = performance.now();
     this.rows = buildRows(store.lives.values(), { group: view.group, matches: view.matches, from: at - view.span * (1 - FUTURE), at });
     this.indexes = new Map(this.rows.map((row, i) => [row.key, i]));
+    this.isTimely = view.matches !== null || this.rows.some((row) => row.lives.some((life) => life.to !== null));
+  }
+
+  clear() {
+    this.rows = [];
+    this.indexes = new Map();
+    this.builtAt = -Infinity;
+  }
+
+  /** With the next frame, unless something else draws before. */
+  redraw() {
+    this.isDue = true;
+    requestAnimationFrame(() => this.isDue && this.draw());
   }
 
   draw() {
+    this.isDue = false;
     this.rebuild();
     const size = this.layout();
     const [width, height] = [this.root.clientWidth, this.scroller.clientHeight];
     this.list.style.height = `${this.rows.length * size.row}px`;
-    const first = Math.max(0, Math.floor(this.scroller.scrollTop / size.row));
-    const last = Math.min(this.rows.length, Math.ceil((this.scroller.scrollTop + height) / size.row) + 1);
+    // Read once, before labels change: afterwards it would cost a layout.
+    this.top = this.scroller.scrollTop;
+    const first = Math.max(0, Math.floor(this.top / size.row));
+    const last = Math.min(this.rows.length, Math.ceil((this.top + height) / size.row) + 1);
     this.drawLabels(first, last, size);
     this.drawCanvas(first, last, size, width, height);
   }
@@ -101,25 +120,31 @@ export class Lanes {
     if (focused < first) shown.unshift(focused);
     else if (focused >= last) shown.push(focused);
     const keys = new Set(shown.map((i) => this.rows[i].key));
-    for (const [key, element] of this.elements) {
+    for (const [key, { element }] of this.labels) {
       if (keys.has(key)) continue;
       element.remove();
-      this.elements.delete(key);
+      this.labels.delete(key);
     }
     // From the bottom up, each before the one below it: screen readers read them in their order.
     let below = null;
     for (const i of shown.reverse()) {
       const row = this.rows[i];
-      let element = this.elements.get(row.key);
-      if (!element) this.elements.set(row.key, (element = this.createLabel(row)));
+      let label = this.labels.get(row.key);
+      if (!label) this.labels.set(row.key, (label = { element: this.createLabel(row), life: null, stamp: "" }));
+      const { element } = label;
       this.place(element, below);
       below = element;
-      element.style.transform = `translateY(${i * size.row}px)`;
+      const life = row.type === "group" ? row : this.lifeOf(row);
+      const stamp = [i, size.row, size.label, this.rows.length, row.count, row.lives.length, row.key === this.current, this.view.selected,
+        this.view.at === null, Math.round(at / LABEL_MS)].join();
+      if (label.life === life && label.stamp === stamp) continue;
+      Object.assign(label, { life, stamp });
+      element.style.top = `${i * size.row}px`;
       element.style.height = `${size.row}px`;
       element.style.width = size.label ? `${size.label}px` : "";
       setAttribute(element, "aria-posinset", String(i + 1));
       setAttribute(element, "aria-setsize", String(this.rows.length));
-      this.updateLabel(element, row, at);
+      this.updateLabel(element, row, life, at);
     }
   }
 
@@ -139,10 +164,9 @@ export class Lanes {
     return h("div", { role: "listitem", class: `row ${row.type}` }, inner);
   }
 
-  updateLabel(element, row, at) {
+  updateLabel(element, row, life, at) {
     const inner = element.firstElementChild;
     const [name, note] = inner.children;
-    const life = this.lifeOf(row);
     setText(name, row.title);
     if (row.type === "group") {
       setText(note, row.title === "Nodes" ? "" : plural(row.count, "pod"));
@@ -157,7 +181,7 @@ export class Lanes {
     setAttribute(inner, "aria-label", describe(life, at, isPresent) + (row.lives.length > 1 ? `, life ${row.lives.length} under this name` : ""));
     setAttribute(inner, "tabindex", row.key === this.current ? "0" : "-1");
     setAttribute(inner, "aria-current", row.lives.some((each) => each.uid === this.view.selected) ? "true" : "false");
-    inner.classList.toggle("stuck", isPresent && Boolean(life.stuck));
+    inner.classList.toggle("stuck", stuckAt(life, at) !== "");
   }
 
   lifeOf(row) {
@@ -172,7 +196,6 @@ export class Lanes {
     const now = store.now();
     const at = view.at ?? now;
     const ctx = prepare(this.canvas, width, height + AXIS);
-    ctx.font = `11px ${getComputedStyle(this.root).fontFamily}`;
     const nowX = size.plot * (1 - FUTURE);
     const scale = size.plot / view.span;
     const x = (t) => nowX + (t - at) * scale;
@@ -186,7 +209,7 @@ export class Lanes {
     ctx.clip();
     this.hits.clear();
     for (let i = first; i < last; i++) {
-      const y = AXIS + i * size.row - this.scroller.scrollTop;
+      const y = AXIS + i * size.row - this.top;
       const hits = [];
       paintRow(ctx, { ...place, y, text: y + size.text, bar: y + size.bar }, this.rows[i], hits);
       this.hits.set(this.rows[i].key, hits);
@@ -195,7 +218,7 @@ export class Lanes {
 
   drawBands(ctx, first, last, size, height) {
     for (let i = first; i < last; i++) {
-      const y = AXIS + i * size.row - this.scroller.scrollTop;
+      const y = AXIS + i * size.row - this.top;
       if (this.rows[i].type !== "pod") {
         ctx.fillStyle = colours.band;
         ctx.fillRect(-size.label, Math.max(y, AXIS), size.label + size.plot + 14, Math.min(size.row, y + size.row - AXIS));
@@ -236,7 +259,7 @@ export class Lanes {
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
     else if (top + size > this.scroller.scrollTop + height) this.scroller.scrollTop = top + size - height;
     this.draw();
-    this.elements.get(row.key)?.querySelector("button")?.focus({ preventScroll: true });
+    this.labels.get(row.key)?.element.querySelector("button")?.focus({ preventScroll: true });
   }
 
   onKey(event) {
@@ -266,8 +289,9 @@ export class Lanes {
     const hit = hits[Math.max(0, Math.min(next, hits.length - 1))];
     this.step = { key: hit.key, t: at + (middle(hit) - nowX) * (this.view.span / width) };
     const box = this.canvas.getBoundingClientRect();
-    this.tooltip.show(hit.lines, box.left + this.geometry.label + hit.x + hit.w / 2, box.top + hit.y + hit.h);
-    announce(hit.lines.slice(1).join(". "));
+    const lines = hit.lines();
+    this.tooltip.show(lines, box.left + this.geometry.label + hit.x + hit.w / 2, box.top + hit.y + hit.h);
+    announce(lines.slice(1).join(". "));
   }
 
   /** What lies under the pointer: a mark or a prediction, otherwise the state at that time. */
@@ -281,14 +305,14 @@ export class Lanes {
     if (hit) return hit;
     const t = this.geometry.at + (x - this.geometry.nowX) * (this.view.span / this.geometry.width);
     const life = row.lives.find((each) => each.from <= t && t <= Math.min(each.to ?? Infinity, this.geometry.at));
-    return life ? { uid: life.uid, lines: momentText(life, t, this.geometry.at) } : null;
+    return life ? { uid: life.uid, lines: () => momentText(life, t, this.geometry.at) } : null;
   }
 
   onPoint(event) {
     if (!this.geometry || event.buttons || event.target.closest("button")) return this.tooltip.hide();
     const found = this.at(event);
     this.scroller.classList.toggle("pointing", Boolean(found));
-    if (found) this.tooltip.show(found.lines, event.clientX, event.clientY + 14);
+    if (found) this.tooltip.show(found.lines(), event.clientX, event.clientY + 14);
     else this.tooltip.hide();
   }
 

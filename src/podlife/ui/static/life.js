@@ -1,11 +1,11 @@
 // What a life says at a time. Pure. The types follow the protocol of the server, version 1.
 
 /**
- * @typedef {{since: number, until: number|null, at: number|null, who: string, what: string, state: string}} Prediction
+ * @typedef {{since: number, until: number|null, at: number|null, missed: number|null, who: string, what: string, state: string}} Prediction
  * @typedef {{uid: string, kind: "pod"|"node", ns: string, name: string, node?: string, owner?: {kind: string, name: string}|null,
  *   labels?: Record<string, string>, from: number, to: number|null, segs: [number, string][], marks: [number, string, string, string][],
- *   next: Prediction[], stage: string, waits: string, stuck: string, ready?: string, restarts?: number, deleted?: number|null,
- *   grace?: number|null, taints?: string[], conditions?: Record<string, string>, cordoned?: boolean, sort?: string}} Life
+ *   next: Prediction[], stage: string, waits: string, stuck: [number, string][], ready?: string, restarts?: number, deleted?: number|null,
+ *   grace?: number|null, taints?: string[], conditions?: Record<string, string>, cordoned?: boolean, title: string, sort: string}} Life
  */
 import { clockTime, duration, plural, relative } from "./dom.js";
 
@@ -29,12 +29,17 @@ export const MARKS = table({
 
 export const existsAt = (life, t) => life.from <= t && (life.to === null || t < life.to);
 
-/** The state at a time, or "" before its creation. */
-export function stateAt(life, t) {
-  const segs = life.segs;
+/** What holds at a time, of words that each hold from a time on. */
+function lastAt(segs, t) {
   for (let i = segs.length - 1; i >= 0; i--) if (segs[i][0] <= t) return segs[i][1];
-  return segs.length && life.from <= t ? segs[0][1] : "";
+  return "";
 }
+
+/** The state at a time, or "" before its creation. */
+export const stateAt = (life, t) => lastAt(life.segs, t) || (life.segs.length && life.from <= t ? life.segs[0][1] : "");
+
+/** The cause for which it was stuck at a time, or "". */
+export const stuckAt = (life, t) => lastAt(life.stuck, t);
 
 /** Restarts until a time: those of now, less those that were seen later. */
 export const restartsAt = (life, t) => Math.max(0, (life.restarts || 0) - life.marks.filter((mark) => mark[1] === "restarted" && mark[0] > t).length);
@@ -47,13 +52,14 @@ export function nextAt(life, t) {
   return shown.sort((a, b) => (a.at ?? Infinity) - (b.at ?? Infinity));
 }
 
-/** A prediction is missed when its time has passed at `t` and the thing has not happened. */
-export const isMissed = (each, t) => each.state === "missed" && each.at !== null && each.at <= t;
+/** Whether it was missed at a time, even if it has happened after that. */
+export const isMissed = (each, t) => each.missed !== null && each.missed <= t;
 
 export function predictionText(each, t) {
   const act = `${each.who} ${each.what}`.trim();
   if (isMissed(each, t)) return `missed ${relative(each.at, t)}: ${act}`;
-  return each.at === null ? `then ${act}` : `${relative(each.at, t)}: ${act}`;
+  // An actor may be a little late.
+  return each.at === null ? `then ${act}` : `${each.at < t - 500 ? "due " : ""}${relative(each.at, t)}: ${act}`;
 }
 
 export const fullName = (life) => (life.ns ? `${life.ns}/${life.name}` : life.name);
@@ -74,7 +80,9 @@ export function describe(life, t, isPresent) {
     const bad = badConditions(life);
     if (bad.length) parts.push(`conditions ${bad.join(", ")}`);
   }
-  if (isPresent && life.stuck) parts.push(`stuck: ${life.waits || life.stuck}`);
+  // What it waits for in words is known for now only.
+  const stuck = stuckAt(life, t);
+  if (stuck) parts.push(`stuck: ${(isPresent && life.waits) || stuck}`);
   else if (isPresent && life.waits) parts.push(`waits: ${life.waits}`);
   const next = nextAt(life, t)[0];
   if (next) parts.push(`next ${predictionText(next, t)}`);

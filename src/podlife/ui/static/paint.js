@@ -6,7 +6,12 @@ const OF_NODES = { "not-ready": "failed", unknown: "unready", silent: "pending" 
 
 /** @type {Record<string, string>} */
 export let colours = {};
+/** The page's font in the size of canvases. */
+export let font = "";
 const patterns = new Map();
+const widths = new Map();
+const fitted = new Map();
+const MOST_TEXTS = 5000;
 
 /** Read the colours of the current theme from the style sheet. */
 export function readTheme() {
@@ -18,7 +23,8 @@ export function readTheme() {
   };
   colours = Object.fromEntries(NAMES.map((name) => [name, read(name)]));
   probe.remove();
-  patterns.clear();
+  font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  for (const each of [patterns, widths, fitted]) each.clear();
 }
 
 /** A canvas for its size in CSS pixels; returns its context, cleared and without a clip. */
@@ -34,8 +40,22 @@ export function prepare(canvas, width, height) {
   const ctx = canvas.getContext("2d");
   ctx.reset();
   ctx.scale(ratio, ratio);
+  ctx.font = font;
   return ctx;
 }
+
+/** From a bounded map, or computed: most texts are drawn again in the next frame. */
+function remembered(known, key, compute) {
+  let found = known.get(key);
+  if (found === undefined) {
+    if (known.size >= MOST_TEXTS) known.clear();
+    known.set(key, (found = compute()));
+  }
+  return found;
+}
+
+/** The width of a text in the page's font. */
+export const measure = (ctx, text) => remembered(widths, text, () => ctx.measureText(text).width);
 
 const STROKES = {
   terminating: [[[0, 8], [8, 0]]],
@@ -67,19 +87,21 @@ function patternOf(ctx, state) {
   return pattern;
 }
 
-/** One cell of the grid. Its pattern is drawn to its size, and what is well steps back: trouble is what one looks for. */
-export function paintCell(ctx, state, x, y, size) {
+/** The cells of the grid in one state. Its pattern is drawn to their size, and what is well steps back: trouble is what one looks for. */
+export function paintCells(ctx, state, places, size) {
   const name = OF_NODES[state] || state;
   ctx.globalAlpha = name === "ready" ? 0.5 : 1;
-  paintState(ctx, state, x, y, size, size, false);
+  for (const [x, y] of places) paintState(ctx, state, x, y, size, size, false);
   ctx.globalAlpha = 1;
   if (!STROKES[name] || name === "init") return;
   ctx.strokeStyle = colours.surface;
   ctx.lineWidth = Math.max(0.7, size / 10);
   ctx.beginPath();
-  for (const [[x0, y0], [x1, y1]] of STROKES[name]) {
-    ctx.moveTo(x + (x0 * size) / 8, y + (y0 * size) / 8);
-    ctx.lineTo(x + (x1 * size) / 8, y + (y1 * size) / 8);
+  for (const [x, y] of places) {
+    for (const [[x0, y0], [x1, y1]] of STROKES[name]) {
+      ctx.moveTo(x + (x0 * size) / 8, y + (y0 * size) / 8);
+      ctx.lineTo(x + (x1 * size) / 8, y + (y1 * size) / 8);
+    }
   }
   ctx.stroke();
 }
@@ -113,7 +135,11 @@ export function paintState(ctx, state, x, y, w, hgt, isPatterned = true) {
 /** Text cut to a width, with an ellipsis. */
 export function fit(ctx, text, width) {
   if (width < 12) return "";
-  if (ctx.measureText(text).width <= width) return text;
+  if (measure(ctx, text) <= width) return text;
+  return remembered(fitted, `${Math.floor(width)} ${text}`, () => cut(ctx, text, Math.floor(width)));
+}
+
+function cut(ctx, text, width) {
   let [low, high] = [0, text.length];
   while (low < high) {
     const middle = (low + high + 1) >> 1;

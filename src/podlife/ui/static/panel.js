@@ -1,6 +1,6 @@
 // The panel of one pod or node: what `podlife explain` says, its timeline, logs, YAML, and the archive entry of one that is gone.
 import { announce, byId, clockTime, dateTime, duration, failure, h, plural, relative, request, sentences, setText } from "./dom.js";
-import { fullName, nextAt, ownerName, predictionText, restartsAt, stateAt, stateWord } from "./life.js";
+import { fullName, nextAt, ownerName, predictionText, restartsAt, stateAt, stateWord, stuckAt } from "./life.js";
 import { showLogs } from "./logs.js";
 
 const TABS = { explain: "Explain", timeline: "Timeline", logs: "Logs", yaml: "YAML", archive: "Archive" };
@@ -199,7 +199,7 @@ export class Panel {
         h("span", {}, text || kind, who ? h("em", {}, ` ${who}`) : null)));
     const list = h("ol", { class: "timeline", "aria-label": "Timeline, newest first" }, ...ahead.reverse(), ...marks.reverse());
     const waits = this.view.at === null && life.waits;
-    return h("div", {}, waits && h("p", { class: life.stuck ? "failure" : "quiet" }, waits), list);
+    return h("div", {}, waits && h("p", { class: stuckAt(life, at) ? "failure" : "quiet" }, waits), list);
   }
 
   async yaml(life, signal) {

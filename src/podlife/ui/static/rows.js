@@ -5,7 +5,7 @@ import { existsAt, ownerName } from "./life.js";
 
 /**
  * @typedef {import("./life.js").Life} Life
- * @typedef {{key: string, type: "group"|"node"|"pod", title: string, count: number, lives: Life[]}} Row
+ * @typedef {{key: string, type: "group"|"node"|"pod", title: string, sort: string, count: number, lives: Life[]}} Row
  */
 
 const GROUPS = {
@@ -28,7 +28,7 @@ export function buildRows(lives, view) {
   const groups = new Map();
   const group = (name) => {
     let found = groups.get(name);
-    if (!found) groups.set(name, (found = { name, nodes: [], rows: new Map() }));
+    if (!found) groups.set(name, (found = { name, nodes: new Map(), rows: [] }));
     return found;
   };
   const nodes = [];
@@ -36,50 +36,49 @@ export function buildRows(lives, view) {
   for (const life of lives) {
     // What was created later does not exist yet.
     if (life.from > view.at || (life.to !== null && life.to < view.from)) continue;
-    if (life.kind === "node") {
-      nodes.push(life);
-      continue;
-    }
-    if (view.matches && !view.matches(life, view.at)) continue;
-    const key = `${life.ns}/${life.name}`;
-    const row = pods.get(key);
-    if (row) row.lives.push(life);
-    else pods.set(key, { key, sort: life.sort || sortKey(key), title: life.name, lives: [life] });
+    if (life.kind === "node") nodes.push(life);
+    else if (!view.matches || view.matches(life, view.at)) addTo(pods, life, "pod");
   }
-  for (const [key, row] of pods) group(groupOf(row.lives.length > 1 ? row.lives.sort(byAge).at(-1) : row.lives[0])).rows.set(key, row);
-  if (view.group === "node") {
-    for (const life of nodes) {
-      if (!view.matches || groups.has(life.name) || view.matches(life, view.at)) group(life.name).nodes.push(life);
-    }
-  } else {
-    const shown = nodes.filter((life) => !view.matches || view.matches(life, view.at));
-    if (shown.length) group("\0nodes").nodes.push(...shown);
+  for (const row of pods.values()) {
+    if (row.lives.length > 1) row.lives.sort(byAge);
+    group(groupOf(row.lives[row.lives.length - 1])).rows.push(row);
+  }
+  const isByNode = view.group === "node";
+  for (const life of nodes) {
+    const isShown = !view.matches || (isByNode && groups.has(life.name)) || view.matches(life, view.at);
+    if (isShown) addTo(group(isByNode ? life.name : "\0nodes").nodes, life, "node");
   }
   return flatten(groups, view.group, view.at);
+}
+
+/** Lives of one name share a row. */
+function addTo(rows, life, type) {
+  const row = rows.get(life.title);
+  if (row) row.lives.push(life);
+  else rows.set(life.title, { key: `${type}:${life.title}`, type, title: life.name, sort: life.sort, count: 0, lives: [life] });
 }
 
 function flatten(groups, kind, at) {
   // What waits for a node comes first; pods without an owner, and seldom of interest, last.
   const place = (name) => (name === "\0nodes" ? "" : name ? sortKey(name) : kind === "node" ? "\0" : "\uffff");
-  const sorted = [...groups.values()].map((each) => ({ ...each, sort: place(each.name) })).sort(bySort);
+  for (const each of groups.values()) each.sort = place(each.name);
   /** @type {Row[]} */
   const rows = [];
-  for (const each of sorted) {
+  for (const each of [...groups.values()].sort(bySort)) {
     // Gone pods have rows, but are not counted.
-    const count = [...each.rows.values()].filter((row) => row.lives.some((life) => existsAt(life, at))).length;
-    const byName = new Map();
-    for (const life of each.nodes) byName.set(life.name, [...(byName.get(life.name) || []), life]);
-    if (kind !== "node" || !each.nodes.length) {
+    let count = 0;
+    for (const row of each.rows) if (row.lives.some((life) => existsAt(life, at))) count++;
+    const nodes = [...each.nodes.values()].sort(bySort);
+    if (kind !== "node" || !nodes.length) {
       const title = each.name === "\0nodes" ? "Nodes" : each.name || WITHOUT[kind];
-      rows.push({ key: `g:${each.name}`, type: "group", title, count: count || byName.size, lives: [] });
+      rows.push({ key: `group:${each.name}`, type: "group", title, sort: each.sort, count: count || nodes.length, lives: [] });
     }
-    const names = [...byName].map(([name, lives]) => ({ name, lives, sort: sortKey(name) })).sort(bySort);
-    for (const node of names) {
-      rows.push({ key: `n:${node.name}`, type: "node", title: node.name, count, lives: node.lives.sort(byAge) });
+    for (const row of nodes) {
+      if (row.lives.length > 1) row.lives.sort(byAge);
+      row.count = count;
+      rows.push(row);
     }
-    for (const row of [...each.rows.values()].sort(bySort)) {
-      rows.push({ key: `p:${row.key}`, type: "pod", title: row.title, count: 0, lives: row.lives });
-    }
+    for (const row of each.rows.sort(bySort)) rows.push(row);
   }
   return rows;
 }

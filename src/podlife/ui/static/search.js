@@ -2,7 +2,7 @@
 //
 // Terms are separated by spaces and all must match; `-` in front negates. `stuck`, `gone`, `state:ready`, `node:x`, `ns:x`, `owner:x`,
 // `name:x`, `kind:node`, `key=value` or `label:key` for a label; other words are looked for in names. Values may contain `*`.
-import { NODE_STATES, POD_STATES, fullName, ownerName, stateAt, table } from "./life.js";
+import { NODE_STATES, POD_STATES, fullName, ownerName, stateAt, stuckAt, table } from "./life.js";
 
 const FIELDS = table({
   state: (life, t) => (life.to !== null && life.to <= t ? "gone" : stateAt(life, t)),
@@ -38,7 +38,7 @@ function term(word) {
     const inner = term(word.slice(1));
     return (life, t) => !inner(life, t);
   }
-  if (word === "stuck") return (life) => life.stuck !== "";
+  if (word === "stuck") return (life, t) => stuckAt(life, t) !== "";
   if (word === "gone") return (life, t) => life.to !== null && life.to <= t;
   const [, field, value] = /^([a-z]+):(.*)$/.exec(word) || [];
   if (field === "label") return label(value);
@@ -69,9 +69,6 @@ export function problemOf(query) {
   }
   return "";
 }
-
-/** Whether a query asks what is known for now only. */
-export const isOfNow = (query) => wordsOf(query).some((word) => /^-?stuck$/.test(word));
 
 /**
  * @param {string} query

@@ -3,6 +3,7 @@
 // The browser resumes a lost stream by its last event id. After `hello` everything is sent again: what was known stays on the page until the
 // picture is complete, then what was not sent again is forgotten. Listeners hear of changes at most once per animation frame.
 import { localTimes } from "./dom.js";
+import { fullName } from "./life.js";
 import { sortKey } from "./rows.js";
 
 const RETRY_MS = 2000;
@@ -110,7 +111,8 @@ export class Store {
 
   put(life) {
     const old = this.lives.get(life.uid);
-    life.sort = old?.sort || sortKey(`${life.ns}/${life.name}`);
+    life.title = old?.title || fullName(life);
+    life.sort = old?.sort || sortKey(life.title);
     if (!old || old.to !== life.to || old.node !== life.node || old.owner?.name !== life.owner?.name) this.structure++;
     for (const field of ["stage", "waits"]) life[field] = localTimes(life[field]);
     for (const mark of life.marks) mark[2] = localTimes(mark[2]);
