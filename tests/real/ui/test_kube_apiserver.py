@@ -1,8 +1,9 @@
 """One story on the page, on `podlife up` and on a real kube-apiserver, with pods that are processes of this machine.
 
-A pod does not end on TERM and is killed, comes again under its name, another one is held by a finalizer; a sweep
-archives and removes what has ended; a node fails, from its silence to the collection of its pods. Then the page goes
-back in time, and a recording shows the same without the cluster. What takes minutes in a cluster takes seconds here.
+A pod does not end on TERM and is killed, comes again under its name; one of a Deployment is restarted, fails its probe
+and has a preStop hook; another one is held by a finalizer; a sweep archives and removes what has ended; a node fails,
+from its silence to the collection of its pods. Then the page goes back in time, and a recording shows the same without
+the cluster. What takes minutes in a cluster takes seconds here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Locator, Page, expect
 
 from podlife.api.codec import format_micro_time
-from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, Flags, load
+from podlife.client import DEPLOYMENTS, LEASES, NODES, PODS, Client, DeleteOptions, Flags, load
 from podlife.clock import SystemClock
 from tests.kit.agent_process import AgentProcess
 from tests.kit.browser import PATIENCE_MS, Visit, chromium, visiting
@@ -172,6 +173,46 @@ async def killed_and_again(story: Story) -> None:
     assert await story.row("stubborn").count() == 1
 
 
+def deployment(first: Path, ready: Path) -> dict[str, Any]:
+    """Its container fails once, is ready when a file exists, and has a preStop hook."""
+    script = f"[ -e {first} ] || {{ touch {first}; sleep 3; exit 1; }}; exec sleep 1000"
+    probe = {"exec": {"command": ["test", "-e", str(ready)]}, "periodSeconds": 1, "failureThreshold": 1}
+    hook = {"preStop": {"exec": {"command": ["sleep", "2"]}}}
+    app = container("app", command=["sh", "-c", script], readinessProbe=probe, lifecycle=hook)
+    made, labels = pod("shop", app, nodeSelector={"kubernetes.io/hostname": "node-0"}), {"app": "shop"}
+    template = {"metadata": {"labels": labels}, "spec": made["spec"]}
+    return {
+        "metadata": {"name": "shop"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+async def probed_restarted_and_hooked(story: Story) -> None:
+    page, folder = story.page, story.kubeconfig.parent
+    await story.client.create(DEPLOYMENTS, deployment(folder / "first", folder / "ready"), "default")
+    await page.keyboard.press("Escape")
+    await page.select_option("#group", "owner")
+    await expect(page.locator("#lanes-list .row.group .name", has_text="Deployment shop")).to_be_visible()
+    row = page.locator("#lanes-list button.pod", has_text="shop-")
+    name = await row.locator(".name").inner_text()
+    await story.says(name, "not ready.*1 restart")
+    await story.open(name, "Timeline")
+    await expect(story.panel.locator(".timeline li.unhealthy").first).to_contain_text("probe failed")
+    await story.visit.picture("story-restarted")
+    (folder / "ready").touch()
+    await story.says(name, "ready, on node-0, containers ready 1/1, 1 restart")
+    await story.client.delete(DEPLOYMENTS, "shop", "default")
+    await story.says(name, "gone since")
+    kinds = await story.kinds()
+    assert in_order(
+        kinds, "created", "scheduled", "started", "ended", "restarted", "delete", "prestop", "gone"
+    ), kinds
+    told = await story.steps(name)
+    assert told.index("Unhealthy") < told.index("Killing"), told
+    await page.keyboard.press("Escape")
+    await page.select_option("#group", "namespace")
+
+
 async def held_by_a_finalizer(story: Story) -> None:
     await story.create("held", "sleep 1000", metadata={"finalizers": ["example.com/backup"]})
     await story.says("held", "ready, on node-0")
@@ -314,7 +355,8 @@ async def test_the_story(tmp_path: Path, cluster: Any) -> None:
         ):
             await expect(story.page.locator("#connection")).to_have_text("live")
             await story.says("node-1", "ready", "node")
-            for chapter in (killed_and_again, held_by_a_finalizer, swept_and_archived, node_fails):
+            for chapter in (killed_and_again, probed_restarted_and_hooked, held_by_a_finalizer,
+                            swept_and_archived, node_fails):  # fmt: skip
                 await chapter(story)
             await looked_at_otherwise(story)
         ui.stop()
