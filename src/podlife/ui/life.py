@@ -25,7 +25,16 @@ _SLACK_MS, _AT_ONCE_MS = 2_000, 30_000
 _DRIFT_MS = 1_500
 
 # Within a second, which is what Kubernetes' times have.
-_ORDER = {"created": 0, "delete": 2, "prestop": 3, "term": 4, "kill": 5, "ended": 6, "gone": 7}
+_ORDER = {
+    "created": 0,
+    "delete": 2,
+    "prestop": 3,
+    "term": 4,
+    "kill": 5,
+    "ended": 6,
+    "restarted": 7,
+    "gone": 8,
+}
 
 STATES = {
     "pod": frozenset(

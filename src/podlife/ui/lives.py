@@ -99,7 +99,15 @@ class Lives:
             entry = self._entries[uid] = _Entry(life, pod, milliseconds(now))
             if job := _job_of(pod):
                 self._of_job.setdefault(job, set()).add(uid)
-        is_first_delete = bool(named.deletion_timestamp and not entry.seen.metadata.deletion_timestamp)
+        before = entry.seen.metadata
+        if (
+            uid in self._dirty
+            and before.deletion_grace_period_seconds
+            and not named.deletion_grace_period_seconds
+        ):
+            # The node's own DELETE follows at once, and hides that a container was killed after the one before.
+            self._compute(entry, self._world(now))
+        is_first_delete = bool(named.deletion_timestamp and not before.deletion_timestamp)
         entry.seen, entry.seen_at = pod, milliseconds(now)
         if is_first_delete:
             # Not coalesced with what follows: the node's own DELETE, moments later, has no grace period.

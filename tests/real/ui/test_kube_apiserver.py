@@ -166,7 +166,9 @@ async def killed_and_again(story: Story) -> None:
     await story.says("stubborn", "gone since")
     await story.page.get_by_role("tab", name="Timeline").click()
     kinds = await story.kinds()
-    assert in_order(kinds, "created", "scheduled", "started", "delete", "term", "kill", "gone"), kinds
+    assert in_order(kinds, "created", "scheduled", "started", "delete", "term", "kill", "gone"), " ".join(
+        kinds
+    )
     assert re.search("as predicted: .* kills", await story.steps("stubborn"))
     await story.create("stubborn", "sleep 1000")
     await story.says("stubborn", "ready.*life 2 under this name")
@@ -204,9 +206,8 @@ async def probed_restarted_and_hooked(story: Story) -> None:
     await story.client.delete(DEPLOYMENTS, "shop", "default")
     await story.says(name, "gone since")
     kinds = await story.kinds()
-    assert in_order(
-        kinds, "created", "scheduled", "started", "ended", "restarted", "delete", "prestop", "gone"
-    ), kinds
+    steps = ("created", "scheduled", "started", "ended", "restarted", "delete", "prestop", "gone")
+    assert in_order(kinds, *steps), " ".join(kinds)
     told = await story.steps(name)
     assert told.index("Unhealthy") < told.index("Killing"), told
     await page.keyboard.press("Escape")

@@ -201,6 +201,20 @@ def test_a_container_that_was_killed_in_its_grace_is_marked_as_killed(world: Wor
     assert "kill" in kinds(world.pod(pod, at(seconds=3)))
 
 
+def test_a_kill_is_marked_though_the_last_delete_of_the_node_comes_at_once(world: World) -> None:
+    world.pod(ready_pod(**deleted(4, seconds=0)))
+    for grace in (4, 0):
+        asked = {"deletionTimestamp": format_time(at(seconds=5)), "deletionGracePeriodSeconds": grace}
+        last = ready_pod(**(deleted(4, seconds=0) if grace else asked))
+        ended = {"terminated": {"finishedAt": format_time(at(seconds=4)), "exitCode": 137}}
+        last["status"]["containerStatuses"][0]["state"] = ended
+        world.lives.put_pod(msgspec.json.decode(encode(last), type=SeenPod), at(seconds=5))
+    world.gone(last, at(seconds=5))
+    life = world.lives.get("u-1")
+    assert isinstance(life, PodLife)
+    assert "kill" in kinds(life)
+
+
 def test_who_is_waited_for_is_said_while_a_pod_terminates(world: World) -> None:
     life = world.pod(ready_pod(**deleted(30, seconds=0)))
     assert "inside its grace of 30 s" in life.waits
