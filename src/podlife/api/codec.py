@@ -91,9 +91,16 @@ def parse_time(text: str) -> datetime:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether both are the same JSON: for Python, true equals 1."""
-    return bool(one == other) and _sorted(one) == _sorted(other)
-
-
-def _sorted(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="deterministic")
+    """Whether both are the same JSON: for Python, true equals 1. 2 and 2.0 are the same number."""
+    if one != other:
+        return False
+    pending = [(one, other)]
+    while pending:
+        left, right = pending.pop()
+        if isinstance(left, dict):
+            pending.extend((value, right[name]) for name, value in left.items())
+        elif isinstance(left, list):
+            pending.extend(zip(left, right, strict=True))
+        elif isinstance(left, bool) is not isinstance(right, bool):
+            return False
+    return True

@@ -353,6 +353,19 @@ def ruled(rule: str) -> Object:
 
 
 @virtual_time
+async def test_an_empty_list_of_items_counts_as_none() -> None:
+    rule = [{"rule": "self != 'bad'"}]
+    text = {"type": "string", "items": [], "maxLength": 9, "x-kubernetes-validations": rule}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": text}}}}
+    async with Server() as server:
+        await server.offer(definition(schema=schema))
+        body = widget("w", spec={"a": "x"})
+        assert (await server.ask("PATCH", f"{WIDGETS}/w?fieldManager=one", body, kind=APPLY))[0] == 201
+        assert (await server.ask("GET", "/openapi/v2"))[0] == 200
+        assert (await server.ask("GET", f"/openapi/v3/apis/{GROUP}/v1"))[0] == 200
+
+
+@virtual_time
 async def test_instance_that_breaks_a_rule_is_refused() -> None:
     async with Server() as server:
         await server.offer(definition(schema=ruled("self != 'bad'")))

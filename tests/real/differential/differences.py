@@ -52,7 +52,6 @@ _FORMATS = (
 _PATCH_FORMATS = "a patch in an unknown format is told which formats are known"
 _GO_WORDS = "a message names Go's own types or converters, which are not there"
 _ORDER = "if two rules are broken at once, another one is reported, or the same one is not reported twice"
-_NO_WARNINGS = "a request that is refused is answered without the warnings about its unknown fields"
 _APPLIED_SCALE = (
     "the scale of a custom resource can be applied; kube-apiserver only takes an apply that changes nothing"
 )
@@ -212,7 +211,6 @@ DIFFERENCES: dict[str, Known] = {
         "endpoint-slices/slice-type",
     ),
     **_same(_APPLIED_SCALE, _ANSWER, "crd-apply/scale-apply"),
-    **_same(_NO_WARNINGS, ("headers.Warning",), "crd-managers/9-merge", "crd-managers/178-merge"),
     **_same(_METHOD, ("body", "code", "headers.Content-Type"), "errors/unknown-method"),
     **_same(_TYPE, ("headers.Content-Type",), "discovery/openapi-index"),
     **_same(_TYPE, ("headers.Content-Type",), "binding/log-of-an-unscheduled-pod-is-empty"),

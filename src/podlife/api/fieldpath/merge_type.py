@@ -66,6 +66,7 @@ _SCALARS = {
     "l": MergeType(SCALAR, scalar="numeric"),
     "y": MergeType(SCALAR, scalar="string"),
     "R": UNTYPED,
+    "P": UNTYPED,
 }
 
 

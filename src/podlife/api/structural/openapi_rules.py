@@ -78,7 +78,8 @@ def _unsupported(props: Props, path: str, place: _Place) -> FieldErrors:
             yield forbidden(f"{path}.{field}", f"{field} is not supported")
     if kind == "null":
         yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
-    if isinstance(props.get("items"), list):
+    # An empty list counts as no items.
+    if isinstance(items := props.get("items"), list) and items:
         yield forbidden(f"{path}.items", "items must be a schema object and not an array")
     if place.in_metadata and props.get("x-kubernetes-embedded-resource"):
         yield forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")

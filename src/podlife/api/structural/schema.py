@@ -93,7 +93,7 @@ class Schema:
         self.additional: Schema | None = Schema(additional) if isinstance(additional, dict) else None
         # `false` forbids fields, `true` allows any; absent, validation allows and pruning removes them.
         self.allows_additional: bool | None = True if self.additional is not None else additional
-        self.items: Schema | None = Schema(props["items"]) if "items" in props else None
+        self.items: Schema | None = Schema(props["items"]) if isinstance(props.get("items"), dict) else None
         self.all_of = tuple(Schema(each) for each in props.get("allOf", ()))
         self.any_of = tuple(Schema(each) for each in props.get("anyOf", ()))
         self.one_of = tuple(Schema(each) for each in props.get("oneOf", ()))

@@ -64,6 +64,12 @@ def why_not_convertible(props: Props) -> str:
     return next((why for each in inner if isinstance(each, dict) and (why := why_not_convertible(each))), "")
 
 
+def _items(props: Props) -> Props | None:
+    """The schema of the items; an empty list, which `why_not_convertible` allows, is none."""
+    items = props.get("items")
+    return items if isinstance(items, dict) else None
+
+
 def check_structural(props: Props, path: str) -> list[FieldError]:
     """The errors of a schema that can be made structural."""
     errors = [*_invariants(props, "root", path), *_completeness(props, props, path, path)]
@@ -72,10 +78,11 @@ def check_structural(props: Props, path: str) -> list[FieldError]:
 
 def _invariants(props: Props, level: str, path: str) -> FieldErrors:
     kind = props.get("type", "")
-    if kind == "array" and "items" not in props:
+    items = _items(props)
+    if kind == "array" and items is None:
         yield required(f"{path}.items", "must be specified")
-    if "items" in props:
-        yield from _invariants(props["items"], "item", f"{path}.items")
+    if items is not None:
+        yield from _invariants(items, "item", f"{path}.items")
     for name, each in props.get("properties", {}).items():
         yield from _invariants(each, "field", f"{path}.properties[{name}]")
     if "additionalProperties" in props:
@@ -165,8 +172,8 @@ def _values(
 
 def _nested(props: Props, path: str, level: str, *, skip_any: bool = False) -> FieldErrors:
     yield from _values(props, path, level, skip_any=skip_any)
-    if "items" in props:
-        yield from _nested(props["items"], f"{path}.items", level)
+    if (items := _items(props)) is not None:
+        yield from _nested(items, f"{path}.items", level)
     for name, each in props.get("properties", {}).items():
         yield from _nested(each, f"{path}.properties[{name}]", "field")
     for field, detail in _NOT_NESTED:
@@ -196,10 +203,8 @@ def _nested_completeness(
         yield required(path, f"because it is defined in {restriction_path}")
         return
     yield from _completeness(restriction, props, path, restriction_path)
-    if "items" in restriction:
-        yield from _nested_completeness(
-            restriction["items"], props.get("items"), f"{path}.items", f"{restriction_path}.items"
-        )
+    if (items := _items(restriction)) is not None:
+        yield from _nested_completeness(items, _items(props), f"{path}.items", f"{restriction_path}.items")
     specified: dict[str, Any] = props.get("properties", {})
     for name, each in restriction.get("properties", {}).items():
         where, at = f"{path}.properties[{name}]", f"{restriction_path}.properties[{name}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podlife.api.patterns import compile_pattern
@@ -158,6 +158,8 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
+@example({"items": []})
+@example({"not": {"items": []}})
 def test_any_schema_is_refused_or_checked(value: Any) -> None:
     try:
         props, _ = decode_props(value, "s")
