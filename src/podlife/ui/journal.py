@@ -37,7 +37,8 @@ class Journal:
 
     def publish(self, event: str, data: bytes) -> None:
         self.last += 1
-        self._frames.append(Frame(self.last, event, data))
+        # A copy: an encoded object keeps the room that it was written into, up to half as much again.
+        self._frames.append(Frame(self.last, event, bytes(memoryview(data))))
         self._bytes += len(data)
         # The newest stays, however large: otherwise every reader would start again at each such frame.
         while len(self._frames) > 1 and (
