@@ -64,8 +64,9 @@ real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once p
 	$(PYTHON) tools/real_parts.py
 
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
-	# With the unit tests that need a library of the real group.
-	$(PYTEST) -q tests/real tests/unit/client/test_credentials.py tests/unit/kubelet/runtimes/containerd
+	# With the unit tests that need a library of the real group. Half of the time is waiting for programs, so two files
+	# run at once; more would be slower, because each worker starts its own etcd and kube-apiserver.
+	$(PYTEST) -q -n 2 --dist loadfile tests/real tests/unit/client/test_credentials.py tests/unit/kubelet/runtimes/containerd
 
 conformance-api: $(REAL) ## the chapter sig-api-machinery of Kubernetes' conformance suite (ARGS="--focus Namespaces" for a part)
 	$(BIN)/python -m tests.real.conformance $(ARGS)
