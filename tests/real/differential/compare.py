@@ -15,7 +15,7 @@ from tests.real.differential.target import Answer, Target
 _ABSENT = "<absent>"
 # Some answers are a megabyte; their beginning tells enough.
 _SHOWN = 1500
-_UNTIL_SECONDS = 10.0
+_UNTIL_SECONDS = 120.0
 _PAUSE_SECONDS = 0.1
 
 
