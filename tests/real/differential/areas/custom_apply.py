@@ -115,10 +115,13 @@ def _apply(
     CUSTOM_APPLY.patch(step, "apply", path, _thing(plural, name, spec, at=at, **more), code)
 
 
+def managers(body: Object) -> Object:
+    """Under their name, so that they are compared in one order: they are sorted by seconds, which differ."""
+    return {"managedFields": body["metadata"]["managedFields"]}
+
+
 offer(CUSTOM_APPLY, crd("things", version(_whole(_SPEC), subresources=_SUBRESOURCES)))
-CUSTOM_APPLY.get(
-    "definition-owned", f"{CRDS}/things.{GROUP}", pick=lambda body: body["metadata"]["managedFields"]
-)
+CUSTOM_APPLY.get("definition-owned", f"{CRDS}/things.{GROUP}", pick=managers)
 
 # One object, several managers.
 _apply("creates", {"text": "a", "map": {"x": "1"}, "set": ["p", "q"]}, 201)
@@ -462,14 +465,14 @@ CUSTOM_APPLY.get(
     "definition-established",
     f"{CRDS}/applieds.{GROUP}",
     until=is_established,
-    pick=lambda body: body["metadata"]["managedFields"],
+    pick=managers,
 )
 CUSTOM_APPLY.patch(
     "definition-again",
     "apply",
     f"{CRDS}/applieds.{GROUP}?fieldManager=helm",
     crd("applieds", version(_whole({"text": string()})), names={"shortNames": ["ap"]}),
-    pick=lambda body: body["metadata"]["managedFields"],
+    pick=managers,
 )
 CUSTOM_APPLY.patch(
     "definition-conflict",
