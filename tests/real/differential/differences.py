@@ -49,7 +49,7 @@ _WARNINGS = "of the warnings about pods only the common ones are given, not thos
 _FORMATS = (
     "protobuf is read but not written: the formats on offer are JSON and YAML, and a refusal names them"
 )
-_PATCH_FORMATS = "a patch in an unknown format is told which formats are known"
+_PATCH_FORMATS = "the answer to a patch in an unknown format lists the known formats"
 _GO_WORDS = "a message names Go's own types or converters, which are not there"
 _ORDER = "if two rules are broken at once, another one is reported, or the same one is not reported twice"
 _APPLIED_SCALE = (

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from podlife.api.cel import CelError, CostLimitExceededError
+from podlife.api.codec import is_same
 from podlife.api.field_errors import FieldError, RatchetedError, bad_value, duplicate, forbidden, required
 from podlife.api.structural.fields import Budget
 from podlife.api.structural.rules import CompiledRule, RuleTree
@@ -37,7 +38,7 @@ class _Change:
     def is_same(self) -> bool:
         """Compared once, however many rules are violated inside of it."""
         if self._is_same is None:
-            self._is_same = self.new == self.old
+            self._is_same = is_same(self.new, self.old)
         return self._is_same
 
     def field(self, name: str) -> _Change | None:
@@ -180,7 +181,7 @@ class RuleEvaluation:
     def _message(self, rule: CompiledRule, variables: dict[str, Any]) -> tuple[str, str]:
         """The text that the rule's expression gives, empty if it gives none that is usable, and why nothing more may
         be evaluated."""
-        # Upstream hands it an `oldSelf` that is no optional, which such expressions cannot use.
+        # Upstream passes an `oldSelf` that is not an optional, which such expressions cannot use.
         if rule.message is None or (rule.is_optional and rule.message.uses("oldSelf")):
             return "", ""
         failure: CelError | None = None
