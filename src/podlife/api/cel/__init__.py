@@ -32,7 +32,7 @@ from podlife.api.cel.types import (
     parse_type,
     struct,
 )
-from podlife.api.cel.values import Duration, Optional, Timestamp, Uint
+from podlife.api.cel.values import Duration, Optional, Struct, Timestamp, Uint
 
 __all__ = [
     "BOOL",
@@ -53,6 +53,7 @@ __all__ = [
     "EvaluationError",
     "Optional",
     "Program",
+    "Struct",
     "Timestamp",
     "Uint",
     "compile",

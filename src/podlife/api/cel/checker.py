@@ -95,9 +95,10 @@ class _Checker:
         name = None if node.test_only else qualified_name(node)
         if name is not None and (found := self.lookup(name)) is not None:
             node.type = found[0]
-            if found[1] is not None:
-                # A type with dots in its name: the planner reads the constant from here.
-                node.operand, node.field_name = Literal(node.position, found[1]), ""
+            # A variable or a type with dots in its name: the planner reads it from here.
+            whole: Node = Ident(node.position, name) if found[1] is None else Literal(node.position, found[1])
+            whole.type = node.type
+            node.operand, node.field_name = whole, ""
             return
         result = self.field_type(node, node.operand, node.field_name, optional=False)
         node.type = BOOL if node.test_only else result

@@ -8,7 +8,7 @@ from podlife.api.cel import operators
 from podlife.api.cel.errors import EvaluationError
 from podlife.api.cel.steps import Evaluate, Failure, Lazy, Run, Step, constant, plain_step
 from podlife.api.cel.syntax import Comprehension
-from podlife.api.cel.values import LISTS, MAPS, Accumulator, Optional, find, from_key, keys, to_key
+from podlife.api.cel.values import LISTS, MAPS, Accumulator, Optional, Struct, find, from_key, keys, to_key
 
 
 def _charged(build: Evaluate, cost: int) -> Evaluate:
@@ -69,9 +69,9 @@ def map_step(entries: list[tuple[Step, Step, bool]]) -> Step:
     return plain_step(_charged(build, 30))
 
 
-def struct_step(entries: list[tuple[str, Step, bool]]) -> Step:
-    def build(run: Run) -> dict[str, Any]:
-        built: dict[str, Any] = {}
+def struct_step(type_name: str, entries: list[tuple[str, Step, bool]]) -> Step:
+    def build(run: Run) -> Struct:
+        built = Struct(type_name, {})
         for name, step, is_optional in entries:
             value = step.evaluate(run)
             if is_optional:

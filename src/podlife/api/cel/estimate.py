@@ -90,7 +90,7 @@ class _Estimator:
         return self.paths.get(node, ())
 
     def cost_select(self, node: Select) -> Range:
-        if node.field_name == "" and isinstance(node.operand, Literal):
+        if not node.field_name:
             return fixed(1)
         total = self.cost(node.operand)
         if node.test_only:

@@ -68,7 +68,8 @@ def plan(node: Node) -> Step:
         case MapLiteral():
             return map_step([(plan(entry.key), plan(entry.value), entry.optional) for entry in node.entries])
         case StructLiteral():
-            return struct_step([(entry.name, plan(entry.value), entry.optional) for entry in node.entries])
+            entries = [(entry.name, plan(entry.value), entry.optional) for entry in node.entries]
+            return struct_step(node.type.name, entries)
         case Comprehension() if node.is_bind:
             return bind_step(node.accumulator, plan(node.initial), plan(node.result))
         case Comprehension():
@@ -104,10 +105,10 @@ def _qualified(operand: Step, qualifier: Qualifier) -> Step:
 
 
 def _plan_select(node: Select) -> Step:
-    if node.field_name == "" and isinstance(node.operand, Literal):
-        return constant(node.operand.value)
     operand = plan(node.operand)
     name = node.field_name
+    if not name:
+        return operand
     if not node.test_only:
         return _qualified(operand, Qualifier(constant(name)))
 

@@ -164,6 +164,16 @@ class MapView:
         return True, self._convert(self.entries[name], self.type.fields[key])
 
 
+class Struct(dict[str, Any]):
+    """A value that an expression constructed by the name of its type."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.type_name = type_name
+
+
 class Accumulator(list[Any]):
     """The list that a comprehension builds. No expression can name it, so that it may change in place."""
 
@@ -305,7 +315,8 @@ def to_json(meter: Meter, value: Any) -> Any:
     if isinstance(value, LISTS):
         return [to_json(meter, item) for item in value]
     if isinstance(value, MAPS):
-        return {key: to_json(meter, find(value, key)[1]) for key in keys(value)}
+        found = {key: to_json(meter, find(value, key)[1]) for key in keys(value)}
+        return Struct(value.type_name, found) if isinstance(value, Struct) else found
     if isinstance(value, Optional) and value.has_value:
         return Optional(True, to_json(meter, value.value))
     return value
