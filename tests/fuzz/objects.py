@@ -18,6 +18,20 @@ _TEMPLATE = {"metadata": {"labels": _LABELS}, "spec": {"containers": [_CONTAINER
 _ONCE = {"metadata": {"labels": _LABELS}, "spec": {"containers": [_CONTAINER], "restartPolicy": "Never"}}
 _STORAGE = {"storage": "1Gi"}
 _REGARDING = {"kind": "Pod", "namespace": NAMESPACE, "name": "it"}
+_RULE = {
+    "apiGroups": ["none.example.com"],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["nothings"],
+}
+_WEBHOOK = {
+    "name": "a.example.com",
+    "clientConfig": {"service": {"namespace": "default", "name": "absent"}},
+    "rules": [_RULE],
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+    "failurePolicy": "Ignore",
+}
 
 _CONTENTS: dict[str, Object] = {
     "configmaps": {"data": {"key": "value"}},
@@ -111,6 +125,23 @@ _CONTENTS: dict[str, Object] = {
             },
         }
     },
+    # Rules about a group that is not served: nothing else is affected.
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": {
+        "spec": {
+            "matchConstraints": {"resourceRules": [_RULE]},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{}]"}}],
+            "reinvocationPolicy": "Never",
+        }
+    },
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": {"spec": {"policyName": "absent"}},
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
+    "validatingadmissionpolicies.admissionregistration.k8s.io": {
+        "spec": {"matchConstraints": {"resourceRules": [_RULE]}, "validations": [{"expression": "true"}]}
+    },
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": {
+        "spec": {"policyName": "absent", "validationActions": ["Deny"]}
+    },
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15}},
 }
 

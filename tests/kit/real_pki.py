@@ -30,9 +30,10 @@ class Pki:
         builder = self._builder(self._name, self._key).add_extension(constraints, critical=True)
         self._write("ca", builder.sign(self._key, hashes.SHA256()))
 
-    def issue_server(self) -> tuple[Path, Path]:
-        """Certificate and key for loopback."""
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    def issue_server(self, *dns_names: str) -> tuple[Path, Path]:
+        """Certificate and key for loopback, and for these names."""
+        names: list[x509.GeneralName] = [x509.DNSName(name) for name in ("localhost", *dns_names)]
+        names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
             self._builder(_name("kube-apiserver"), key)

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -34,9 +35,16 @@ import (
 var roots = map[string][]any{
 	"v1": {
 		corev1.Binding{}, corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.Namespace{}, corev1.Node{},
-		corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Pod{}, corev1.PodTemplate{},
+		corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Pod{}, corev1.PodAttachOptions{},
+		corev1.PodExecOptions{}, corev1.PodTemplate{},
 		corev1.ReplicationController{}, corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
 		metav1.DeleteOptions{}, metav1.Status{},
+	},
+	"admissionregistration.k8s.io/v1": {
+		admissionregistrationv1.MutatingAdmissionPolicy{}, admissionregistrationv1.MutatingAdmissionPolicyBinding{},
+		admissionregistrationv1.MutatingWebhookConfiguration{},
+		admissionregistrationv1.ValidatingAdmissionPolicy{}, admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+		admissionregistrationv1.ValidatingWebhookConfiguration{},
 	},
 	"apps/v1": {
 		appsv1.ControllerRevision{}, appsv1.DaemonSet{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},

@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING
 
 from podlife.apiserver.admission import AdmissionChain
 from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
+from podlife.apiserver.admission.dynamic import DynamicAdmission
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
+from podlife.apiserver.admission.policies import PolicyDispatcher
+from podlife.apiserver.admission.webhooks import Call, CallError, Webhook, WebhookDispatcher
 from podlife.apiserver.apiextensions.controller import serve_definitions
 from podlife.apiserver.audit import Auditor
-from podlife.apiserver.authn import Authenticator
+from podlife.apiserver.authn import Authenticator, UserInfo
+from podlife.apiserver.authz import Attributes, Decision, authorize
 from podlife.apiserver.authz.node_authorizer import StoreNodeView
+from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
 from podlife.apiserver.registry import Registry
+from podlife.apiserver.registry.worker_threads import offload, run_in_thread
 from podlife.apiserver.storage import Store
 from podlife.clock import Clock
 
@@ -37,15 +43,28 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     unreachable_toleration_seconds: int = 300,
     auditor: Auditor | None = None,
     tracks_managers: bool = True,
+    call_webhook: Call | None = None,
 ) -> ApiHandler:
-    """Return a handler that serves from `store`. Starts nothing and does not create the system namespaces."""
+    """Return a handler that serves from `store`. Starts nothing and does not create the system namespaces.
+
+    Without `call_webhook` every call of a webhook fails.
+    """
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
     plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
-    chain = AdmissionChain(plugins, store.get)
-    registry = Registry(store, clock, chain, chance or random.SystemRandom(), tracks_managers=tracks_managers)
-    serve_definitions(registry)
+    catalog = ResourceCatalog()
     nodes = StoreNodeView(store)
+
+    def may(user: UserInfo, attributes: Attributes) -> Decision:
+        return authorize(user, attributes, nodes)
+
+    webhooks = WebhookDispatcher(store, call_webhook or _unreachable, offload, catalog.equivalents, may)
+    policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)
+    dynamic = DynamicAdmission(store.count, webhooks, policies, run_in_thread)
+    chain = AdmissionChain(plugins, store.get)
+    chance = chance or random.SystemRandom()
+    registry = Registry(store, clock, chain, chance, catalog, tracks_managers, dynamic)
+    serve_definitions(registry)
     return ApiHandler(
         registry,
         authenticator,
@@ -55,3 +74,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
         sign_node_request,
         auditor,
     )
+
+
+async def _unreachable(webhook: Webhook, body: bytes, seconds: float) -> bytes:
+    raise CallError("this server calls no webhooks")

@@ -55,6 +55,16 @@ class ResourceCatalog:
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_name.get((group, version, plural))
 
+    def find_kind(self, api_version: str, kind: str) -> Resource | None:
+        """The row that stores a kind."""
+        rows = (row for row in self.stored if (row.api_version, row.kind) == (api_version, kind))
+        return next(rows, None)
+
+    def equivalents(self, resource: Resource) -> tuple[Resource, ...]:
+        """Other rows that serve the same objects: other versions, or another group."""
+        same = (row for row in self.stored if row.storage_key == resource.storage_key)
+        return self.kept(resource, lambda: tuple(row for row in same if row is not resource))
+
     def kept(self, key: object, make: Callable[[], T]) -> T:
         """What `make` returned for this key since the last change of the rows. Keys must be few."""
         if key not in self.documents:

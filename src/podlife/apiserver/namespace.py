@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from podlife.api.codec import Object, decode_object, format_time
@@ -24,10 +24,16 @@ from podlife.apiserver.admission import Operation
 from podlife.apiserver.authn import CONTROLLERS, UserInfo
 from podlife.apiserver.registry import Registry, RequestScope, response
 from podlife.apiserver.registry.create import create_object
-from podlife.apiserver.registry.delete import delete_in_background, delete_record, read_options
+from podlife.apiserver.registry.delete import (
+    delete_in_background,
+    delete_record,
+    read_options,
+    review_deletion,
+)
 from podlife.apiserver.registry.graceful_deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
 from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.update import commit_change
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission, guaranteed_update
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import CompactedError, EventType, Key, Put, Record, StoreError
@@ -73,15 +79,36 @@ async def create_system_namespaces(registry: Registry, user: UserInfo) -> None:
 async def delete_namespace(scope: RequestScope) -> Response:
     options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
-    async with scope.registry.store.locked(scope.key):
-        record = scope.find()
-        obj = decode_object(record.value)
-        _check_preconditions(scope, obj["metadata"], options)
-        if "deletionTimestamp" not in obj["metadata"]:
-            obj = await _begin(scope, record, obj, options)
-        elif not obj.get("spec", {}).get("finalizers"):
-            obj, _ = await delete_record(scope, record, options)
+    webhooks = WebhookAdmission.of(scope, Operation.DELETE, dry_run=options.is_dry_run, deletion=options)
+    if webhooks is None:
+        async with scope.registry.store.locked(scope.key):
+            obj = await _delete_locked(scope, scope.find(), options)
+    else:
+
+        async def review(record: Record) -> None:
+            obj = decode_object(record.value)
+            _check_preconditions(scope, obj["metadata"], options)
+            # One that waits for its finalizers is not deleted again.
+            if "deletionTimestamp" not in obj["metadata"] or not _finalizers(obj):
+                meant = {"uid": obj["metadata"]["uid"], **(webhooks.options or {}).get("preconditions", {})}
+                shown = {**(webhooks.options or {}), "preconditions": meant}
+                await review_deletion(replace(webhooks, options=shown), record, options)
+
+        async def commit(record: Record, _: None) -> Object:
+            return await _delete_locked(scope, record, options)
+
+        obj = await guaranteed_update(scope, scope.find, review, commit)
     return await response.one(scope, encode_stored(obj))
+
+
+async def _delete_locked(scope: RequestScope, record: Record, options: DeleteOptions) -> Object:
+    obj = decode_object(record.value)
+    _check_preconditions(scope, obj["metadata"], options)
+    if "deletionTimestamp" not in obj["metadata"]:
+        return await _begin(scope, record, obj, options)
+    if not _finalizers(obj):
+        obj, _ = await delete_record(scope, record, options)
+    return obj
 
 
 def _check_preconditions(scope: RequestScope, meta: Object, options: DeleteOptions) -> None:

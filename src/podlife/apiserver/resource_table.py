@@ -50,6 +50,7 @@ _apps = partial(_stored, "apps")
 _batch = partial(_stored, "batch")
 _rbac = partial(_stored, "rbac.authorization.k8s.io")
 _flowcontrol = partial(_stored, "flowcontrol.apiserver.k8s.io")
+_admission = partial(_stored, "admissionregistration.k8s.io", namespaced=False)
 _authentication = partial(_created, "authentication.k8s.io")
 _authorization = partial(_created, "authorization.k8s.io")
 
@@ -151,6 +152,33 @@ RESOURCES: tuple[Resource, ...] = (
     _rbac("ClusterRole", strategies.CLUSTER_ROLES, printers.PLAIN, **_CLUSTER),
     _rbac("RoleBinding", strategies.ROLE_BINDINGS, printers.ROLE_BINDINGS),
     _rbac("Role", strategies.ROLES, printers.PLAIN),
+    _admission(
+        "MutatingAdmissionPolicy",
+        strategies.MUTATING_POLICIES,
+        printers.MUTATING_POLICIES,
+        plural="mutatingadmissionpolicies",
+    ),
+    _admission(
+        "MutatingAdmissionPolicyBinding",
+        strategies.MUTATING_POLICY_BINDINGS,
+        printers.MUTATING_POLICY_BINDINGS,
+    ),
+    _admission("MutatingWebhookConfiguration", strategies.MUTATING_WEBHOOKS, printers.MUTATING_WEBHOOKS),
+    _admission(
+        "ValidatingAdmissionPolicy",
+        strategies.VALIDATING_POLICIES,
+        printers.VALIDATING_POLICIES,
+        plural="validatingadmissionpolicies",
+        **_STATUS,
+    ),
+    _admission(
+        "ValidatingAdmissionPolicyBinding",
+        strategies.VALIDATING_POLICY_BINDINGS,
+        printers.VALIDATING_POLICY_BINDINGS,
+    ),
+    _admission(
+        "ValidatingWebhookConfiguration", strategies.VALIDATING_WEBHOOKS, printers.VALIDATING_WEBHOOKS
+    ),
     _stored(
         "apiextensions.k8s.io",
         "CustomResourceDefinition",

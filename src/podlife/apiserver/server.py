@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from podlife.apiserver.admission.webhooks.client import WebhookClient
 from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.audit import start_audit
@@ -28,6 +29,7 @@ from podlife.apiserver.flow_schema_status import FlowSchemaStatusController
 from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
 from podlife.apiserver.namespace import NamespaceController
+from podlife.apiserver.policy_status import PolicyStatusController
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.apiserver.storage import MemoryStore, SqliteStore, Store
 from podlife.apiserver.storage.data_dir import DataDir
@@ -79,7 +81,11 @@ class ApiServer:
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(controller(handler.registry).run(), name=controller.__name__)
-                    for controller in (CustomResourceDefinitionController, FlowSchemaStatusController)
+                    for controller in (
+                        CustomResourceDefinitionController,
+                        FlowSchemaStatusController,
+                        PolicyStatusController,
+                    )
                 ]
                 if self._settings.cleans_namespaces:
                     controller = NamespaceController(handler.registry).run()
@@ -98,6 +104,8 @@ class ApiServer:
     async def _assemble(self, stack: AsyncExitStack, store: Store, identities: Identities) -> ApiHandler:
         proxy = KubeletProxy(store.get, lambda: identities.ca.client_context(identities.kubelet_client_file))
         stack.push_async_callback(proxy.close)
+        webhooks = WebhookClient(store)
+        stack.push_async_callback(webhooks.close)
         audit = start_audit(self._settings, self._clock)
         if audit is not None:
             stack.push_async_callback(audit.close)
@@ -111,6 +119,7 @@ class ApiServer:
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
             auditor=None if audit is None else audit.auditor,
             tracks_managers=self._settings.tracks_managers,
+            call_webhook=webhooks.call,
         )
         if audit is not None:
             handler.metrics.others.append(audit.backend.metrics)

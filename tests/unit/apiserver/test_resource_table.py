@@ -40,6 +40,7 @@ def test_groups_come_in_the_order_of_the_real_server() -> None:
         ("certificates.k8s.io", "v1"),
         ("policy", "v1"),
         ("rbac.authorization.k8s.io", "v1"),
+        ("admissionregistration.k8s.io", "v1"),
         ("apiextensions.k8s.io", "v1"),
         ("coordination.k8s.io", "v1"),
         ("discovery.k8s.io", "v1"),

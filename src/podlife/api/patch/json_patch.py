@@ -25,6 +25,8 @@ _MOST_COPIED_BYTES = 3 * 1024 * 1024
 _MOST_SHIFTED_ELEMENTS = 10_000_000
 _FIELDS = frozenset({"op", "path", "from", "value"})
 _is_index = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
+# Causes that upstream shows with the operation and its path.
+_UNPLACED = ("Unable to ", "value was not ")
 # A copy of plain JSON values, made in C.
 _copied = msgspec.to_builtins
 
@@ -116,7 +118,12 @@ def _apply(document: Any, operation: Operation, effort: _Effort) -> Any:
         if not _same(document, operation.get("value")):
             raise does_not_apply("testing value  failed: test failed")
         return document
-    _OPERATIONS[name](document, path, operation, effort)
+    try:
+        _OPERATIONS[name](document, path, operation, effort)
+    except PatchError as error:
+        if error.cause.startswith(_UNPLACED):
+            error.cause = f"error in {name} for path: '{path}': {error.cause}"
+        raise
     return document
 
 

@@ -96,6 +96,11 @@ class AuditContext:
                 "authorization.k8s.io/reason": decision.reason,
             }
 
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        """Add what admission has found out."""
+        if self._subject is not None and annotations:
+            self._subject.annotations = {**(self._subject.annotations or {}), **annotations}
+
     def read(self, request: Request) -> None:
         """Record the accepted body: JSON or protobuf."""
         subject = self._subject

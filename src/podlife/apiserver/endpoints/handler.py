@@ -27,7 +27,14 @@ from podlife.apiserver.registry.request_body import with_json
 from podlife.apiserver.registry.response import headers
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError, StoreLostError
-from podlife.apiserver.subresources import bind, evict, get_scale, patch_scale, update_scale
+from podlife.apiserver.subresources import (
+    admit_exec,
+    bind,
+    evict,
+    get_scale,
+    patch_scale,
+    update_scale,
+)
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
 from podlife.wire import Request, Response
 
@@ -124,6 +131,8 @@ class ApiHandler:
             return await non_resource_urls.answer(request, self.registry, self.metrics)
         resource = info.resource
         if resource is None:
+            if info.subresource == "attach":
+                await self._admit_attach(request, user, info, attributes.verb)
             raise _not_offered(info) or self._no_subresource(info) or non_resource_urls.not_found()
         request = await with_json(request)
         if audit is not None:
@@ -152,6 +161,20 @@ class ApiHandler:
             failure = _failure(error)
             failure.headers = [*dict(failure.headers).items(), *headers(scope)]
             return failure
+        finally:
+            if audit is not None:
+                audit.annotate(scope.annotations)
+
+    async def _admit_attach(
+        self, request: Request, user: UserInfo, info: request_info.RequestInfo, verb: str
+    ) -> None:
+        """A webhook that forbids it is heard, though it is not offered."""
+        pods = self.registry.catalog.find(info.group, info.version, info.plural)
+        if pods is not None and pods.key == "pods":
+            scope = RequestScope(
+                self.registry, request, user, pods, verb, info.namespace, info.name, info.subresource
+            )
+            await admit_exec(scope)
 
     def _no_subresource(self, info: request_info.RequestInfo) -> ApiError | None:
         """As upstream says of a custom resource."""
@@ -233,8 +256,10 @@ class ApiHandler:
         is_log = scope.subresource == "log"
         if scope.verb not in (("get",) if is_log else ("get", "create")):
             raise not_allowed()
-        connect = self.kubelet_proxy.log if is_log else self.kubelet_proxy.exec
-        return await connect(scope.request, scope.namespace, scope.name)
+        if is_log:
+            return await self.kubelet_proxy.log(scope.request, scope.namespace, scope.name)
+        request = await admit_exec(scope)
+        return await self.kubelet_proxy.exec(request, scope.namespace, scope.name)
 
 
 def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attributes:

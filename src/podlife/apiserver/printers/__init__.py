@@ -6,6 +6,14 @@ the schema check, so their fields have the right types; any of them may be absen
 
 from __future__ import annotations
 
+from podlife.apiserver.printers.admissionregistration import (
+    MUTATING_POLICIES,
+    MUTATING_POLICY_BINDINGS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_POLICIES,
+    VALIDATING_POLICY_BINDINGS,
+    VALIDATING_WEBHOOKS,
+)
 from podlife.apiserver.printers.cells import PLAIN
 from podlife.apiserver.printers.core import (
     CONFIG_MAPS,
@@ -49,6 +57,9 @@ __all__ = [
     "FLOW_SCHEMAS",
     "JOBS",
     "LEASES",
+    "MUTATING_POLICIES",
+    "MUTATING_POLICY_BINDINGS",
+    "MUTATING_WEBHOOKS",
     "NAMESPACES",
     "NODES",
     "PERSISTENT_VOLUMES",
@@ -65,4 +76,7 @@ __all__ = [
     "SERVICES",
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
+    "VALIDATING_POLICIES",
+    "VALIDATING_POLICY_BINDINGS",
+    "VALIDATING_WEBHOOKS",
 ]

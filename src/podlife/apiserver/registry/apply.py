@@ -10,12 +10,14 @@ from podlife.api import schema
 from podlife.api.codec import Object
 from podlife.api.fieldpath import zero_object
 from podlife.api.yaml_documents import yaml_duplicates, yaml_to_json
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import field_managers, response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.list_options import boolean_parameter
 from podlife.apiserver.registry.request_body import bad_request, check_name, check_size
 from podlife.apiserver.registry.request_scope import RequestScope
-from podlife.apiserver.registry.update import apply_change
+from podlife.apiserver.registry.update import apply_change, change_stored
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission
 from podlife.apiserver.registry.worker_threads import offload, run_in_thread
 from podlife.wire import Response
 
@@ -28,6 +30,20 @@ async def apply(scope: RequestScope) -> Response:
     config = await offload(
         lambda: read_config(scope, resource.kind, resource.api_version), scope.request.body
     )
+    webhooks = WebhookAdmission.of(scope, Operation.UPDATE, dry_run=dry_run, subresource=scope.subresource)
+    if webhooks is not None or scope.admission_concern(Operation.CREATE) is not None:
+        # The lock of the key is not held while they are asked.
+        if scope.registry.store.get(scope.key) is None:
+            return await _create(scope, config, dry_run=dry_run)
+        value = await change_stored(
+            webhooks,
+            scope,
+            scope.find,
+            lambda old: _applied(scope, old, config),
+            dry_run=dry_run,
+            is_applied=True,
+        )
+        return await response.one(scope, value)
     async with scope.registry.store.locked(scope.key):
         record = scope.registry.store.get(scope.key)
         if record is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
@@ -17,6 +17,7 @@ from podlife.apiserver.registry.metadata import (
 from podlife.apiserver.registry.object_codec import encode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, fit_managers, read_object
 from podlife.apiserver.registry.request_scope import RequestScope
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission
 from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
 from podlife.apiserver.storage import MismatchError, Put
 from podlife.wire import Response
@@ -44,17 +45,19 @@ async def create_object(
     meta.pop("resourceVersion", None)
     clean_for_create(meta)
     adopt_namespace(scope, meta)
-    is_generated = not meta.get("name")
     # The name is generated after admission, which must not mistake the prefix for a name.
     asked_for = meta.get("name", "")
-    if not is_large(scope.request.body) and not scope.strategy.is_costly:
+    webhooks = WebhookAdmission.of(scope, Operation.CREATE, dry_run=dry_run)
+    if webhooks is not None:
+        obj = await _make_ready_with(webhooks, obj, asked_for, is_applied=is_applied)
+        meta = obj["metadata"]
+    elif not is_large(scope.request.body) and not scope.strategy.is_costly:
         _make_ready(scope, obj, asked_for, is_applied=is_applied)
     else:
         await run_in_thread(lambda: _make_ready(scope, obj, asked_for, is_applied=is_applied))
         fit_managers(obj, is_applied=is_applied)
-        # The namespace may have become Terminating meanwhile.
-        attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
-        namespace_lifecycle(attributes, scope.registry.store.get)
+        _check_namespace_again(scope, obj, asked_for)
+    is_generated = not asked_for and "generateName" in meta
     for _ in range(_NAME_DRAWS):
         try:
             return await _store(scope, obj, dry_run=dry_run)
@@ -69,12 +72,43 @@ async def create_object(
 
 def _make_ready(scope: RequestScope, obj: Object, asked_for: str, *, is_applied: bool) -> None:
     """Prepare and check a new object before it is stored."""
-    strategy = scope.strategy
-    strategy.default(obj)
+    _admit(scope, obj, asked_for, is_applied=is_applied)
+    _prepare(scope, obj)
+
+
+async def _make_ready_with(
+    webhooks: WebhookAdmission, obj: Object, asked_for: str, *, is_applied: bool
+) -> Object:
+    """As `_make_ready`, with webhooks in between; returns the object as they have changed it."""
+    scope, body = webhooks.scope, webhooks.scope.request.body
+    is_costly = scope.strategy.is_costly
+    await offload(lambda: _admit(scope, obj, asked_for, is_applied=is_applied), body, is_costly=is_costly)
+    new = await webhooks.mutate(obj)
+    clean_for_create(new["metadata"])
+    adopt_namespace(scope, new["metadata"])
+    await offload(lambda: _prepare(scope, new), body, encode(new), is_costly=is_costly)
+    fit_managers(new, is_applied=is_applied)
+    await webhooks.validate(new)
+    _check_namespace_again(scope, new, asked_for)
+    return new
+
+
+def _check_namespace_again(scope: RequestScope, obj: Object, asked_for: str) -> None:
+    """The namespace may have become Terminating meanwhile."""
+    attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
+    namespace_lifecycle(attributes, scope.registry.store.get)
+
+
+def _admit(scope: RequestScope, obj: Object, asked_for: str, *, is_applied: bool) -> None:
+    scope.strategy.default(obj)
     if not is_applied:
         track(scope, obj, None)
-    give_identity(obj["metadata"], scope.now, scope.registry.chance)
     scope.registry.admission.admit(scope.admission(Operation.CREATE, name=asked_for, new=obj))
+
+
+def _prepare(scope: RequestScope, obj: Object) -> None:
+    strategy = scope.strategy
+    give_identity(obj["metadata"], scope.now, scope.registry.chance)
     strategy.prepare_create(obj)
     if strategy.has_generation:
         obj["metadata"]["generation"] = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from podlife.api import schema, status
 from podlife.api.codec import Object, decode_object, encode
@@ -16,14 +17,15 @@ from podlife.apiserver.registry.graceful_deletion import (
     check_options,
 )
 from podlife.apiserver.registry.list_options import integer_parameter
-from podlife.apiserver.registry.object_codec import encode_stored, encoder
+from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, decode_body, unregistered
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission, guaranteed_update
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Delete, Key, Put, Record, StoreError
-from podlife.errors import ApiError
+from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Request, Response
 
 # As upstream: nothing is orphaned, and no orphan finalizer has to be removed.
@@ -35,9 +37,7 @@ _COLLECTION_WIDTH = 64
 async def delete(scope: RequestScope) -> Response:
     options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
-    async with scope.registry.store.locked(scope.key):
-        record = scope.find()
-        obj, is_gone = await delete_record(scope, record, options)
+    obj, is_gone = await delete_stored(scope, scope.key, options)
     resource = scope.resource
     has_policy = options.propagation is not None or options.orphan_dependents is not None
     if resource.strategy.deletion_warning and not has_policy:
@@ -78,6 +78,44 @@ def _options_from_query(request: Request) -> DeleteOptions:
     return DeleteOptions.from_object(body)
 
 
+async def delete_stored(scope: RequestScope, key: Key, options: DeleteOptions) -> tuple[Object, bool]:
+    """As `delete_record`, for the object of this key; raises NotFoundError. Takes the lock of the key."""
+    store = scope.registry.store
+
+    def find() -> Record:
+        if (record := store.get(key)) is None:
+            raise scope.not_found()
+        return record
+
+    webhooks = WebhookAdmission.of(scope, Operation.DELETE, dry_run=options.is_dry_run, deletion=options)
+    if webhooks is None:
+        async with store.locked(key):
+            return await delete_record(scope, find(), options)
+
+    async def review(record: Record) -> None:
+        await review_deletion(webhooks, record, options)
+
+    async def commit(record: Record, _: None) -> tuple[Object, bool]:
+        return await delete_record(scope, record, options)
+
+    return await guaranteed_update(scope, find, review, commit)
+
+
+async def review_deletion(webhooks: WebhookAdmission, record: Record, options: DeleteOptions) -> None:
+    """Ask the webhooks about the deletion of an object, unless its grace period is running already."""
+    scope = webhooks.scope
+    old = decode_stored(scope.resource, record.value)
+    scope.registry.admission.admit(scope.admission(Operation.DELETE, name=record.key.name, old=old))
+    resource, now = scope.resource, scope.registry.clock.now()
+    scratch = decode_object(record.value)
+    outcome = before_delete(
+        scratch, options, resource.strategy, now, kind=resource.kind, group=resource.group
+    )
+    if outcome is not DeleteOutcome.PENDING:
+        await webhooks.mutate(None, old)
+        await webhooks.validate(None, old)
+
+
 async def delete_record(scope: RequestScope, record: Record, options: DeleteOptions) -> tuple[Object, bool]:
     """Delete a stored object by the rules of its kind; returns the object for the response, and whether it is gone.
 
@@ -101,9 +139,7 @@ async def delete_in_background(registry: Registry, resource: Resource, key: Key,
     """Delete an object, if it is still there, and leave its dependents to the garbage collector. For controllers."""
     request = Request("DELETE", "")
     scope = RequestScope(registry, request, user, resource, "delete", key.namespace, key.name)
-    async with registry.store.locked(key):
-        if (record := registry.store.get(key)) is not None:
-            await delete_record(scope, record, _IN_BACKGROUND)
+    await _delete_if_there(scope, key, _IN_BACKGROUND)
 
 
 async def _write(registry: Registry, record: Record, obj: Object, outcome: DeleteOutcome) -> None:
@@ -153,6 +189,5 @@ async def delete_collection(scope: RequestScope) -> Response:
 
 
 async def _delete_if_there(scope: RequestScope, key: Key, options: DeleteOptions) -> None:
-    async with scope.registry.store.locked(key):
-        if (record := scope.registry.store.get(key)) is not None:
-            await delete_record(scope, record, options)
+    with suppress(NotFoundError):
+        await delete_stored(scope, key, options)

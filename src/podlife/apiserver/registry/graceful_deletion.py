@@ -49,6 +49,19 @@ class DeleteOptions:
             ignore_store_errors=bool(body.get("ignoreStoreReadErrorWithClusterBreakingPotential")),
         )
 
+    def to_object(self) -> Object:
+        """As webhooks see it: without what is absent, and without its type."""
+        preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        found: Object = {
+            "gracePeriodSeconds": self.grace_seconds,
+            "preconditions": {key: value for key, value in preconditions.items() if value is not None}
+            or None,
+            "orphanDependents": self.orphan_dependents,
+            "propagationPolicy": self.propagation,
+            "dryRun": list(self.dry_run) or None,
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
     @property
     def is_dry_run(self) -> bool:
         return bool(self.dry_run)

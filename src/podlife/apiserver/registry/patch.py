@@ -19,6 +19,7 @@ from podlife.api.patch import (
     strategic_merge_patch,
     unknown_operation_fields,
 )
+from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import apply, response
 from podlife.apiserver.registry.managed_fields import without_managers
 from podlife.apiserver.registry.object_codec import with_type
@@ -33,7 +34,8 @@ from podlife.apiserver.registry.request_body import (
     why_not_convertible,
 )
 from podlife.apiserver.registry.request_scope import RequestScope
-from podlife.apiserver.registry.update import apply_change
+from podlife.apiserver.registry.update import change_stored
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.errors import InvalidError
 from podlife.wire import Response
@@ -58,9 +60,10 @@ async def patch(scope: RequestScope) -> Response:
         obj = change.apply(scope, with_type(resource, obj))
         return resource.to_stored(obj) if resource.to_stored is not None else obj
 
-    async with scope.registry.store.locked(scope.key):
-        record = scope.find()
-        value = await apply_change(scope, record, transform, dry_run=dry_run, may_grow=change.copies)
+    webhooks = WebhookAdmission.of(scope, Operation.UPDATE, dry_run=dry_run, subresource=scope.subresource)
+    value = await change_stored(
+        webhooks, scope, scope.find, transform, dry_run=dry_run, may_grow=change.copies
+    )
     return await response.one(scope, value)
 
 

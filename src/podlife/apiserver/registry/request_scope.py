@@ -11,6 +11,8 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
 from podlife.apiserver.admission import AdmissionChain, AdmissionRequest, Operation
+from podlife.apiserver.admission.dynamic import Concern, DynamicAdmission
+from podlife.apiserver.admission.webhooks import RequestTarget
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.resource import Resource
@@ -34,6 +36,8 @@ class Registry:
     catalog: ResourceCatalog = field(default_factory=ResourceCatalog)
     # New objects have managedFields. If not, an object has them from its first apply on.
     tracks_managers: bool = True
+    # Policies and webhooks; None if this server has neither.
+    dynamic_admission: DynamicAdmission | None = None
 
 
 @dataclass(slots=True)
@@ -49,6 +53,8 @@ class RequestScope:
     name: str = ""
     subresource: str = ""
     warnings: list[str] = field(default_factory=list)
+    # For the audit log.
+    annotations: dict[str, str] = field(default_factory=dict)
     # Raises ForbiddenError unless the user may also do another verb: an apply can create.
     authorize: Callable[[str], None] | None = None
     # Read once, on the event loop, to which some clocks belong.
@@ -99,6 +105,13 @@ class RequestScope:
         return AdmissionRequest(
             operation, self.user, self.resource, self.namespace, name, subresource, new, old
         )
+
+    def admission_concern(self, operation: Operation, subresource: str = "") -> Concern | None:
+        """The policies and webhooks that this request concerns; None, nearly always, if there are none."""
+        dynamic = self.registry.dynamic_admission
+        if dynamic is None or dynamic.is_idle:
+            return None
+        return dynamic.concern(RequestTarget(operation, self.resource, subresource, self.namespace))
 
     def details(self, name: str = "", **more: Any) -> Object:
         details = {"name": name or self.name, "group": self.resource.group}

@@ -1,11 +1,13 @@
 """PUT and the rules that PUT and PATCH share.
 
-The key's lock is held from reading the object to the commit, so a change is decided on the current object.
+The key's lock is held from reading the object to the commit, so a change is decided on the current object. Only if
+webhooks are called the lock is taken for the commit alone (see `webhook_admission`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 
 from podlife.api.codec import Object, decode_object, encode, is_same
 from podlife.apiserver.admission import Operation
@@ -24,6 +26,7 @@ from podlife.apiserver.registry.request_body import (
     read_object,
 )
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission, guaranteed_update
 from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
 from podlife.apiserver.storage import Delete, Put, Record
 from podlife.errors import InvalidError
@@ -40,6 +43,9 @@ async def update(scope: RequestScope) -> Response:
         obj = scope.resource.to_stored(obj)
     meta = obj["metadata"]
     check_name(scope, meta.get("name") or "")
+    webhooks = WebhookAdmission.of(scope, Operation.UPDATE, dry_run=dry_run, subresource=scope.subresource)
+    if webhooks is not None or _creates_with_webhooks(scope):
+        return await _update_with(webhooks, scope, obj, dry_run=dry_run)
     async with scope.registry.store.locked(scope.key):
         record = scope.registry.store.get(scope.key)
         if record is None:
@@ -47,6 +53,72 @@ async def update(scope: RequestScope) -> Response:
         _check_uid(scope, meta.get("uid", ""), record)
         value = await apply_change(scope, record, lambda _: obj, dry_run=dry_run)
     return await response.one(scope, value)
+
+
+def _creates_with_webhooks(scope: RequestScope) -> bool:
+    return scope.strategy.creates_on_update and scope.admission_concern(Operation.CREATE) is not None
+
+
+async def _update_with(
+    webhooks: WebhookAdmission | None, scope: RequestScope, obj: Object, *, dry_run: bool
+) -> Response:
+    """As `update`, without the lock of the key while webhooks are called."""
+    if scope.registry.store.get(scope.key) is None:
+        return await _create_by_update(scope, obj, dry_run=dry_run)
+
+    def find() -> Record:
+        record = scope.find()
+        _check_uid(scope, obj["metadata"].get("uid", ""), record)
+        return record
+
+    value = await change_stored(webhooks, scope, find, lambda _: deepcopy(obj), dry_run=dry_run)
+    return await response.one(scope, value)
+
+
+async def change_stored(
+    webhooks: WebhookAdmission | None,
+    scope: RequestScope,
+    find: Callable[[], Record],
+    transform: Transform,
+    *,
+    dry_run: bool,
+    may_grow: bool = False,
+    is_applied: bool = False,
+) -> bytes:
+    """Read, change and commit the object that `find` returns; under the lock of its key, unless webhooks are called."""
+    if webhooks is None:
+        async with scope.registry.store.locked(scope.key):
+            return await apply_change(
+                scope, find(), transform, dry_run=dry_run, may_grow=may_grow, is_applied=is_applied
+            )
+
+    async def compute(record: Record) -> tuple[Object, Object]:
+        def begin() -> tuple[Object, Object]:
+            old = decode_stored(scope.resource, record.value)
+            new = transform(old)
+            _admit(scope, new, old, is_applied)
+            return new, old
+
+        def finish() -> None:
+            _check_version(scope, new["metadata"], record)
+            adopt_namespace(scope, new["metadata"])
+            _prepare(scope, new, old)
+
+        is_costly = scope.strategy.is_costly
+        inputs = scope.request.body, record.value
+        new, old = await offload(begin, *inputs, is_costly=may_grow or is_costly)
+        new = await webhooks.mutate(new, old)
+        data = encode(without_managers(new))
+        check_size(data)
+        await offload(finish, data, is_costly=is_costly)
+        fit_managers(new, is_applied=is_applied)
+        await webhooks.validate(new, old)
+        return new, old
+
+    async def commit(record: Record, change: tuple[Object, Object]) -> bytes:
+        return await commit_change(scope.registry, record, *change, dry_run=dry_run)
+
+    return await guaranteed_update(scope, find, compute, commit)
 
 
 def _check_uid(scope: RequestScope, uid: str, record: Record) -> None:
@@ -109,15 +181,18 @@ def _changed(
     old = decode_stored(scope.resource, record.value)
     new = transform(old)
     _check_version(scope, new["metadata"], record)
+    _admit(scope, new, old, is_applied)
+    _prepare(scope, new, old)
+    return new, old
+
+
+def _admit(scope: RequestScope, new: Object, old: Object, is_applied: bool) -> None:
     adopt_namespace(scope, new["metadata"])
     scope.strategy.default(new)
     if not is_applied:
         track(scope, new, old)
     attributes = scope.admission(Operation.UPDATE, subresource=scope.subresource, new=new, old=old)
     scope.registry.admission.admit(attributes)
-    _prepare(scope, new, old)
-    keep_times(new, old)
-    return new, old
 
 
 def _check_version(scope: RequestScope, meta: Object, record: Record) -> None:
@@ -153,6 +228,7 @@ def _prepare(scope: RequestScope, new: Object, old: Object) -> None:
     strategy.canonicalize(new)
     if not is_status:
         scope.warnings.extend(strategy.warnings(new))
+    keep_times(new, old)
 
 
 async def commit_change(

@@ -36,12 +36,12 @@ def is_large(*inputs: bytes) -> bool:
     return sum(map(len, inputs)) > _LARGE_BYTES or sum(data.count(b",") for data in inputs) > _LARGE_COMMAS
 
 
-async def offload(work: Callable[[], T], *inputs: bytes) -> T:
-    """Run `work` at once if its inputs are small, else in a thread.
+async def offload(work: Callable[[], T], *inputs: bytes, is_costly: bool = False) -> T:
+    """Run `work` at once if its inputs are small, else in a thread; there too if it is costly for small ones.
 
     It may only touch what belongs to this request, and read the store. Raises TooManyRequestsError.
     """
-    return await run_in_thread(work) if is_large(*inputs) else work()
+    return await run_in_thread(work) if is_costly or is_large(*inputs) else work()
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:

@@ -6,6 +6,11 @@ strategy holds no state, so they can be shared.
 
 from __future__ import annotations
 
+from podlife.apiserver.strategies.admissionregistration.policies import (
+    AdmissionPolicyStrategy,
+    PolicyBindingStrategy,
+)
+from podlife.apiserver.strategies.admissionregistration.webhooks import WebhookConfigurationStrategy
 from podlife.apiserver.strategies.apiextensions.definitions import (
     CustomResourceDefinitionStrategy,
     check_definition,
@@ -66,6 +71,9 @@ __all__ = [
     "FLOW_SCHEMAS",
     "JOBS",
     "LEASES",
+    "MUTATING_POLICIES",
+    "MUTATING_POLICY_BINDINGS",
+    "MUTATING_WEBHOOKS",
     "NAMESPACES",
     "NAMESPACE_FINALIZE",
     "NODES",
@@ -86,6 +94,9 @@ __all__ = [
     "SERVICES",
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
+    "VALIDATING_POLICIES",
+    "VALIDATING_POLICY_BINDINGS",
+    "VALIDATING_WEBHOOKS",
     "assign_cluster_ip",
     "check_definition",
     "needs_cluster_ip",
@@ -125,3 +136,9 @@ CLUSTER_ROLE_BINDINGS = RoleBindingStrategy(namespaced=False)
 ROLES = RoleStrategy(namespaced=True)
 ROLE_BINDINGS = RoleBindingStrategy(namespaced=True)
 ENDPOINT_SLICES = EndpointSliceStrategy()
+MUTATING_WEBHOOKS = WebhookConfigurationStrategy(is_mutating=True)
+VALIDATING_WEBHOOKS = WebhookConfigurationStrategy(is_mutating=False)
+MUTATING_POLICIES = AdmissionPolicyStrategy(is_mutating=True)
+MUTATING_POLICY_BINDINGS = PolicyBindingStrategy(is_mutating=True)
+VALIDATING_POLICIES = AdmissionPolicyStrategy(is_mutating=False)
+VALIDATING_POLICY_BINDINGS = PolicyBindingStrategy(is_mutating=False)

@@ -6,10 +6,11 @@ from podlife.api import status
 from podlife.api.codec import Object, decode_object, encode, format_time
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
 from podlife.apiserver.admission import Operation
-from podlife.apiserver.registry import RequestScope
+from podlife.apiserver.registry import RequestScope, response
 from podlife.apiserver.registry.metadata import adopt_namespace
 from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission, fixed_view
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import Put
 from podlife.errors import ConflictError
@@ -24,13 +25,24 @@ async def bind(scope: RequestScope) -> Response:
     if not scope.name:
         raise bad_request("Name parameter required.")
     scope.registry.admission.admit(scope.admission(Operation.CREATE, subresource="binding", new=binding))
+    webhooks = WebhookAdmission.of(
+        scope,
+        Operation.CREATE,
+        dry_run=dry_run,
+        subresource="binding",
+        views=fixed_view("v1", "Binding"),
+    )
+    if webhooks is not None:
+        binding = await webhooks.mutate(binding)
+        _check_target(scope.name, binding.setdefault("target", {}))
+        await webhooks.validate(binding)
     async with scope.registry.store.locked(scope.key):
         record = scope.find()
         pod = decode_object(record.value)
         _assign(scope, pod, binding, format_time(scope.registry.clock.now()))
         if not dry_run:
             await scope.registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))
-    return Response(201, encode({**status.success(), "code": 201}))
+    return Response(201, encode({**status.success(), "code": 201}), headers=response.headers(scope))
 
 
 def _read_binding(scope: RequestScope) -> Object:

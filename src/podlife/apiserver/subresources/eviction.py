@@ -17,12 +17,14 @@ from podlife.api.codec import Object, decode_object, encode, format_time
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.labels import selector_matches
 from podlife.apiserver.admission import Operation
-from podlife.apiserver.registry import Registry, RequestScope
+from podlife.apiserver.registry import Registry, RequestScope, response
 from podlife.apiserver.registry.delete import delete_record
 from podlife.apiserver.registry.field_managers import track_own
 from podlife.apiserver.registry.graceful_deletion import DeleteOptions, check_options, check_preconditions
+from podlife.apiserver.registry.metadata import adopt_namespace
 from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission, fixed_view
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource_table import STORED
 from podlife.apiserver.storage import Change, Key, Put, Record
@@ -39,9 +41,22 @@ _TOO_MANY_BUDGETS = (
 
 
 async def evict(scope: RequestScope) -> Response:
-    scope.dry_run("CreateOptions")
-    options = await offload(lambda: _read_options(scope), scope.request.body)
+    dry_run = scope.dry_run("CreateOptions")
+    eviction = await offload(lambda: _read_eviction(scope), scope.request.body)
     scope.registry.admission.admit(scope.admission(Operation.CREATE, subresource="eviction"))
+    webhooks = WebhookAdmission.of(
+        scope,
+        Operation.CREATE,
+        dry_run=dry_run,
+        subresource="eviction",
+        views=fixed_view("policy/v1", "Eviction"),
+    )
+    if webhooks is not None:
+        eviction = await webhooks.mutate(eviction)
+    options = _read_options(scope, eviction)
+    if webhooks is not None:
+        # As upstream, the deletion that follows is not reviewed.
+        await webhooks.validate(eviction)
     held: set[Key] = set()
     while True:
         async with scope.registry.store.locked(scope.key, *held):
@@ -49,14 +64,20 @@ async def evict(scope: RequestScope) -> Response:
             budgets = await _concerned_budgets(scope, decode_object(record.value))
             concerned = {each.key for each in budgets}
             if concerned <= held:
-                return Response(201, encode(await _evict_locked(scope, record, budgets, options)))
+                answer = await _evict_locked(scope, record, budgets, options)
+                return Response(201, encode(answer), headers=response.headers(scope))
         # A budget that matches the pod only now must be locked before it is used: start over, since locks are taken
         # together.
         held = concerned
 
 
-def _read_options(scope: RequestScope) -> DeleteOptions:
-    body = read_typed(scope, "Eviction", "policy/v1", also=("policy/v1beta1",))
+def _read_eviction(scope: RequestScope) -> Object:
+    eviction = read_typed(scope, "Eviction", "policy/v1", also=("policy/v1beta1",))
+    adopt_namespace(scope, eviction.setdefault("metadata", {}))
+    return eviction
+
+
+def _read_options(scope: RequestScope, body: Object) -> DeleteOptions:
     if body.get("metadata", {}).get("name", "") != scope.name:
         raise bad_request("name in URL does not match name in Eviction object")  # EV-02: the names must match
     options = DeleteOptions.from_object(body.get("deleteOptions") or {})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
+from podlife.api import schema
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.fieldpath import (
@@ -20,13 +21,16 @@ from podlife.api.fieldpath import (
     of_paths,
 )
 from podlife.api.selectors import label_selector_from_dict
-from podlife.apiserver.registry import RequestScope, apply, field_managers
+from podlife.apiserver.admission import Operation
+from podlife.apiserver.admission.webhooks import View
+from podlife.apiserver.registry import RequestScope, apply, field_managers, response
 from podlife.apiserver.registry.field_managers import updating_manager
 from podlife.apiserver.registry.managed_fields import Managed, without_managers
 from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.patch import Patch
 from podlife.apiserver.registry.request_body import check_name, media_type, read_typed
-from podlife.apiserver.registry.update import Transform, apply_change
+from podlife.apiserver.registry.update import Transform, change_stored
+from podlife.apiserver.registry.webhook_admission import WebhookAdmission
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.strategies.field_checks import value_at
@@ -40,7 +44,7 @@ _REPLICAS = of_paths(_PATH)
 
 async def get_scale(scope: RequestScope) -> Response:
     obj = decode_stored(scope.resource, scope.find().value)
-    return Response(body=encode(_scale_of(scope, obj)))
+    return Response(body=encode(_scale_of(scope.resource, obj)))
 
 
 async def update_scale(scope: RequestScope) -> Response:
@@ -126,7 +130,7 @@ async def _apply(
     scope: RequestScope, change: Transform, *, dry_run: bool, is_applied: bool = False
 ) -> Response:
     def transform(old: Object) -> Object:
-        before = _scale_of(scope, old)
+        before = _scale_of(scope.resource, old)
         if entries := old["metadata"].get("managedFields"):
             before["metadata"]["managedFields"] = _scale_managers(scope.resource, entries)
         after = change(before)
@@ -151,10 +155,24 @@ async def _apply(
             del obj["metadata"]["managedFields"]
         return obj
 
-    async with scope.registry.store.locked(scope.key):
-        record = scope.find()
-        value = await apply_change(scope, record, transform, dry_run=dry_run, is_applied=True)
-    return Response(body=encode(_scale_of(scope, decode_stored(scope.resource, value))))
+    webhooks = WebhookAdmission.of(
+        scope, Operation.UPDATE, dry_run=dry_run, subresource="scale", views=_as_scale
+    )
+    value = await change_stored(webhooks, scope, scope.find, transform, dry_run=dry_run, is_applied=True)
+    body = encode(_scale_of(scope.resource, decode_stored(scope.resource, value)))
+    return Response(body=body, headers=response.headers(scope))
+
+
+def _as_scale(resource: Resource) -> View:
+    """Webhooks see the Scale, and can change the number of replicas."""
+
+    def take(patched: Object, obj: Object, is_strict: bool) -> Object:
+        schema.check(_VERSION, _KIND, patched)
+        changed = deepcopy(obj)
+        _set_replicas(resource, changed, patched.get("spec", {}).get("replicas", 0))
+        return changed
+
+    return View(_VERSION, _KIND, partial(_scale_of, resource), take)
 
 
 def _set_replicas(resource: Resource, obj: Object, replicas: int) -> None:
@@ -165,8 +183,8 @@ def _set_replicas(resource: Resource, obj: Object, replicas: int) -> None:
     obj[name] = replicas
 
 
-def _scale_of(scope: RequestScope, obj: Object) -> Object:
-    custom = scope.resource.custom
+def _scale_of(resource: Resource, obj: Object) -> Object:
+    custom = resource.custom
     replicas, state = _workload_scale(obj) if custom is None else _custom_scale(obj, custom.scale or {})
     meta = obj["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

@@ -1,0 +1,92 @@
+"""Compiles the expressions of one policy, or one match condition. What does not compile says why when it is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from podlife.api import cel
+from podlife.api.cel import BOOL, DYN, STRING, CelType, list_of, parse_type, struct
+from podlife.apiserver.expressions.environment import Declarations
+
+ANNOTATION_TYPES: tuple[CelType, ...] = (STRING, parse_type("null"))
+"""What the value of an audit annotation may evaluate to."""
+PATCH_TYPES = {"ApplyConfiguration": struct("Object"), "JSONPatch": list_of(struct("JSONPatch"))}
+"""What the expression of a mutation must evaluate to, by the type of patch."""
+_MOST_CONDITIONS_KEPT = 1024
+# Names that Go prints, where they are not those of the checker's messages.
+_GO_NAMES = {
+    "null": "null_type",
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+}
+# Types that a composed variable keeps; others become dynamic.
+_COMPOSABLE = frozenset(
+    {"bool", "bytes", "double", "duration", "int", "null", "string", "timestamp", "uint", "list", "map"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """`problem` tells why there is no program."""
+
+    source: str
+    program: cel.Program | None = None
+    problem: str = ""
+
+
+class ExpressionCompiler:
+    """Each variable is known to the expressions that are compiled after it."""
+
+    def __init__(self, declarations: Declarations) -> None:
+        self._declarations = declarations
+        self._types: dict[str, CelType] = dict(declarations.variables or {})
+        self.variables: dict[str, Expression] = {}
+
+    def add_variable(self, name: str, source: str) -> Expression:
+        found = self.compile(source)
+        self._types[name] = _composed(found.program.type) if found.program is not None else DYN
+        self.variables[name] = found
+        return found
+
+    def compile(
+        self, source: str, *wanted: CelType, has_authorizer: bool = True, has_patch_types: bool = False
+    ) -> Expression:
+        """`wanted` are the types that it may evaluate to; any if there are none."""
+        is_composed = self._declarations.variables is not None
+        declarations = replace(
+            self._declarations,
+            has_authorizer=has_authorizer,
+            has_patch_types=has_patch_types,
+            variables=dict(self._types) if is_composed else None,
+        )
+        return _compiled(source, declarations, *wanted)
+
+
+@lru_cache(maxsize=_MOST_CONDITIONS_KEPT)
+def compile_condition(source: str, *, has_params: bool = False) -> Expression:
+    """A match condition, which has no composed variables."""
+    return _compiled(source, Declarations(has_params=has_params), BOOL)
+
+
+def _compiled(source: str, declarations: Declarations, *wanted: CelType) -> Expression:
+    try:
+        program = cel.compile(source, declarations.environment())
+    except cel.CelError as error:
+        return Expression(source, problem=f"compilation failed: {error}")
+    given, known = _go_name(program.type), [_go_name(each) for each in wanted]
+    if known and given not in known:
+        what = known[0] if len(known) == 1 else f"one of [{' '.join(known)}]"
+        return Expression(source, problem=f"must evaluate to {what} but got {given}")
+    return Expression(source, program)
+
+
+def _go_name(one: CelType) -> str:
+    name = _GO_NAMES.get(one.kind, one.name)
+    return f"{name}({', '.join(map(_go_name, one.parameters))})" if one.parameters else name
+
+
+def _composed(one: CelType) -> CelType:
+    if one.kind not in _COMPOSABLE:
+        return DYN
+    return replace(one, parameters=tuple(map(_composed, one.parameters))) if one.parameters else one

@@ -1,0 +1,1 @@
+"""Strategies of the group `admissionregistration.k8s.io`."""
