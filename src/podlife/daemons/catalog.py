@@ -25,6 +25,8 @@ SCHEDULER = "scheduler"
 NODE_LIFECYCLE = "node-lifecycle-controller"
 TAINT_EVICTION = "taint-eviction-controller"
 OUT_OF_SERVICE = "out-of-service"
+ENDPOINTS = "endpoints-controller"
+ENDPOINT_SLICES = "endpointslice-controller"
 SERVICE_ACCOUNT = "serviceaccount-controller"
 ROOT_CA_PUBLISHER = "root-ca-certificate-publisher-controller"
 
@@ -42,6 +44,8 @@ _ABOUT = {
     POD_GC: "removes pods that no other controller removes; the same as `podlife gc run`",
     NODE_LIFECYCLE: "marks unresponsive nodes as not ready and taints them, zone by zone",
     TAINT_EVICTION: "evicts pods from nodes with NoExecute taints that they do not tolerate",
+    ENDPOINT_SLICES: "EndpointSlices: the addresses of the pods that Services select",
+    ENDPOINTS: "the same as Endpoints, the older kind",
     SERVICE_ACCOUNT: "a service account `default` in every namespace",
     ROOT_CA_PUBLISHER: "a ConfigMap `kube-root-ca.crt` with the API server's CA in every namespace",
     OUT_OF_SERVICE: "releases pods and volumes of nodes that are confirmed dead; only if named",
@@ -51,6 +55,7 @@ _OLDER = {
     OWNER_GC: ("garbagecollector",),
     POD_GC: ("podgc",),
     NODE_LIFECYCLE: ("nodelifecycle",),
+    ENDPOINTS: ("endpoint",),
     ROOT_CA_PUBLISHER: ("root-ca-cert-publisher",),
     # Not upstream: other spellings that users try.
     OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
@@ -63,7 +68,7 @@ _NOT_HERE = frozenset(
     for name in (
         *("bootstrap-signer", "certificatesigningrequest-approving", "certificatesigningrequest-cleaner"),
         *("certificatesigningrequest-signing", "cloud-node-lifecycle", "clusterrole-aggregation", "cronjob"),
-        *("device-taint-eviction", "endpoints", "endpointslice", "endpointslice-mirroring"),
+        *("device-taint-eviction", "endpointslice-mirroring"),
         *(
             "ephemeral-volume",
             "horizontal-pod-autoscaler",
@@ -190,6 +195,8 @@ _OTHERS = (
         _made_by(_NODEHEALTH, "TaintEvictionController"),
         export=_exported_by(f"{_NODEHEALTH}.prometheus", "export_taint_eviction"),
     ),
+    CatalogEntry(ENDPOINT_SLICES, _made_by("podlife.endpoints", "EndpointSliceController")),
+    CatalogEntry(ENDPOINTS, _made_by("podlife.endpoints", "EndpointsController")),
     CatalogEntry(SERVICE_ACCOUNT, _made_by("podlife.serviceaccount", "ServiceAccountController")),
     CatalogEntry(ROOT_CA_PUBLISHER, _made_by("podlife.serviceaccount", "RootCaCertPublisher")),
     CatalogEntry(
