@@ -41,67 +41,79 @@ def safe_loader() -> Any:
 
 
 def yaml_to_json(data: bytes, *, most_values: int = _MOST_VALUES) -> bytes:
-    """Convert the only document to JSON; raises ValueError with a reason."""
+    """Convert the only document to JSON; raises ValueError with a reason. Of equal keys the last counts."""
+    return read_yaml(data, most_values=most_values)[0]
+
+
+def read_yaml(data: bytes, *, most_values: int = _MOST_VALUES) -> tuple[bytes, list[str]]:
+    """As `yaml_to_json`, and which keys occur twice in a map, in the words of Kubernetes' own parser."""
     import yaml
 
     loader = safe_loader()
     try:
-        _check_events(yaml, loader(data), most_values)
-        return encode(yaml.load(data, Loader=loader))  # noqa: S506 - a safe loader, see above
+        duplicates = _check_events(yaml, loader(data), most_values)
+        return encode(yaml.load(data, Loader=loader)), duplicates  # noqa: S506 - a safe loader, see above
     except (yaml.YAMLError, RecursionError, TypeError, OverflowError) as error:
         raise ValueError(" ".join(str(error).split())) from None
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from None
 
 
-def _check_events(yaml: Any, loader: Any, most_values: int) -> None:
-    depth = values = 0
+def _check_events(yaml: Any, loader: Any, most_values: int) -> list[str]:
+    """Raise ValueError for what would be too expensive to read; returns keys that a map has twice."""
+    values = 0
+    keys = _Keys()
     try:
         while loader.check_event():
             event = loader.get_event()
             values += isinstance(event, yaml.NodeEvent)
             if values > most_values:
                 raise ValueError(f"the YAML holds more than {most_values} values: write it as JSON")
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                if depth > _MOST_DEPTH:
-                    raise ValueError(f"the YAML is nested more than {_MOST_DEPTH} levels deep")
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            elif isinstance(event, yaml.AliasEvent):
+            if isinstance(event, yaml.AliasEvent):
                 raise ValueError(f"aliases are not supported: replace *{event.anchor} by its value")
-    finally:
-        loader.dispose()
-
-
-def yaml_duplicates(data: bytes) -> list[str]:
-    """`line 3: key "x" already set in map` for every key that a map of a valid document has twice."""
-    import yaml
-
-    loader = safe_loader()(data)
-    found: list[str] = []
-    # The keys of each open map, None for a list; and whether the next value is a key.
-    open_: list[set[str] | None] = []
-    is_key = [False]
-    try:
-        while loader.check_event() and len(found) < _MOST_DUPLICATES:
-            event = loader.get_event()
             if isinstance(event, yaml.CollectionEndEvent):
-                open_.pop()
-                is_key.pop()
-            elif isinstance(event, yaml.NodeEvent):
-                keys = open_[-1] if open_ else None
-                if keys is not None:
-                    if is_key[-1] and isinstance(event, yaml.ScalarEvent):
-                        if event.value in keys:
-                            mark: Any = event.start_mark
-                            found.append(f'line {mark.line + 1}: key "{event.value}" already set in map')
-                        keys.add(event.value)
-                    is_key[-1] = not is_key[-1]
-                if isinstance(event, yaml.CollectionStartEvent):
-                    is_map = isinstance(event, yaml.MappingStartEvent)
-                    open_.append(set() if is_map else None)
-                    is_key.append(is_map)
+                keys.end()
+            elif isinstance(event, yaml.ScalarEvent):
+                keys.scalar(event.value, event.start_mark.line + 1)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                keys.begin(is_map=isinstance(event, yaml.MappingStartEvent))
+                if keys.depth > _MOST_DEPTH:
+                    raise ValueError(f"the YAML is nested more than {_MOST_DEPTH} levels deep")
     finally:
         loader.dispose()
-    return found
+    return keys.duplicates
+
+
+class _Keys:
+    """The keys of the maps around the current event."""
+
+    def __init__(self) -> None:
+        # Of a list, None.
+        self._open: list[set[str] | None] = []
+        # Whether a key comes next, for each.
+        self._is_key: list[bool] = []
+        self.duplicates: list[str] = []
+
+    @property
+    def depth(self) -> int:
+        return len(self._open)
+
+    def begin(self, *, is_map: bool) -> None:
+        self._pass_node()
+        self._open.append(set() if is_map else None)
+        self._is_key.append(is_map)
+
+    def end(self) -> None:
+        self._open.pop()
+        self._is_key.pop()
+
+    def scalar(self, text: str, line: int) -> None:
+        if self._open and (found := self._open[-1]) is not None and self._is_key[-1]:
+            if text in found and len(self.duplicates) < _MOST_DUPLICATES:
+                self.duplicates.append(f"line {line}: key {encode(text).decode()} already set in map")
+            found.add(text)
+        self._pass_node()
+
+    def _pass_node(self) -> None:
+        if self._open and self._open[-1] is not None:
+            self._is_key[-1] = not self._is_key[-1]

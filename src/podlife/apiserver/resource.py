@@ -59,8 +59,6 @@ class CustomResource:
     replicas_paths: Mapping[str, Path] = field(default_factory=dict)
     # Why no request for this version can be answered.
     refusal: str = ""
-    # Sent with every response of a deprecated version.
-    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +90,8 @@ class Resource:
     # one, `api.schema` knows the kind. Raises `api.schema.DecodeError`.
     check: Callable[[Object], list[str]] | None = None
     custom: CustomResource | None = None
+    # Sent with every response of a deprecated kind or version.
+    warning: str = ""
     # A review or a binding is only ever created: nothing is stored.
     verbs: tuple[str, ...] = ALL_VERBS
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from podlife.api.yaml_documents import yaml_to_json
+from podlife.api.yaml_documents import read_yaml, yaml_to_json
 
 
 def test_a_document_becomes_json() -> None:
@@ -75,3 +75,27 @@ def test_more_values_than_any_object_has_are_refused() -> None:
     assert yaml_to_json(b"[" + b"1," * 9 + b"]", most_values=10) == b"[1,1,1,1,1,1,1,1,1]"
     with pytest.raises(ValueError, match="holds more than 10 values: write it as JSON"):
         yaml_to_json(b"[" + b"1," * 10 + b"]", most_values=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"a: 1\nb: {c: 1, d: 2}\n", ""),
+        (b"a: 1\nb: 2\na: 3\n", 'line 3: key "a" already set in map'),
+        (b"a: {b: 1, b: 2}", 'line 1: key "b" already set in map'),
+        (b"- {a: 1}\n- {a: 2}\n", ""),
+        (b"a: a\nb: a\n", ""),
+        (b"- a\n- a\n", ""),
+        (b"a: [{x: 1}, {x: 2, 'x': 3}]\nb:\n  x: 1\n", 'line 1: key "x" already set in map'),
+        (
+            b"a: {}\nb: []\na: {}\nb: []\n",
+            'line 3: key "a" already set in map; line 4: key "b" already set in map',
+        ),
+    ],
+)
+def test_keys_that_a_map_has_twice_are_told(text: bytes, found: str) -> None:
+    assert "; ".join(read_yaml(text)[1]) == found
+
+
+def test_no_more_duplicates_are_told_than_fit() -> None:
+    assert len(read_yaml(b"a: 1\n" * 5000)[1]) == 100

@@ -106,8 +106,8 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str,
             status_versions=shared.status_versions,
             replicas_paths=shared.replicas_paths,
             refusal=_refusal(spec, version, names),
-            warning=_deprecation(spec, version, names),
         ),
+        warning=_deprecation(spec, version, names),
     )
 
 

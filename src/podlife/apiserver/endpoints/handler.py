@@ -134,7 +134,7 @@ class ApiHandler:
             if info.subresource == "attach":
                 await self._admit_attach(request, user, info, attributes.verb)
             raise _not_offered(info) or self._no_subresource(info) or non_resource_urls.not_found()
-        request = await with_json(request)
+        request, yaml_duplicates = await with_json(request)
         if audit is not None:
             audit.read(request)
         scope = RequestScope(
@@ -146,12 +146,12 @@ class ApiHandler:
             (resource.namespaced and info.namespace) or "",
             info.name,
             info.subresource,
+            list(filter(None, [resource.warning])),
+            yaml_duplicates,
             authorize=lambda verb: self._authorize(user, replace(attributes, verb=verb), audit),
         )
-        if resource.custom is not None:
-            if resource.custom.refusal:
-                raise ApiError(f"Internal error occurred: {resource.custom.refusal}")
-            scope.warnings.extend(filter(None, [resource.custom.warning]))
+        if resource.custom is not None and resource.custom.refusal:
+            raise ApiError(f"Internal error occurred: {resource.custom.refusal}")
         try:
             return await self._run(scope)
         except ApiError as error:

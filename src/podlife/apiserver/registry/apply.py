@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import msgspec
 
 from podlife.api import schema
 from podlife.api.codec import Object
 from podlife.api.fieldpath import zero_object
-from podlife.api.yaml_documents import yaml_duplicates, yaml_to_json
+from podlife.api.yaml_documents import read_yaml
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import field_managers, response
 from podlife.apiserver.registry.create import create_object
@@ -103,15 +104,11 @@ def read_config(scope: RequestScope, kind: str, api_version: str) -> Object:
     """The object that is applied, of the kind of the endpoint, as the client sent it; raises 400."""
     raw = scope.request.body
     check_size(raw)
-    is_json = True
+    twice: list[str] | None = None
     try:
         config = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        is_json = False
-        try:
-            config = msgspec.json.decode(yaml_to_json(raw))
-        except (ValueError, RecursionError) as error:
-            raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+        config, twice = _read_yaml(raw)
     if config is None:
         config = {}
     if not isinstance(config, dict):
@@ -124,10 +121,19 @@ def read_config(scope: RequestScope, kind: str, api_version: str) -> Object:
         raise bad_request(f"invalid object type: {group}/{version}, Kind={given_kind}")
     directive = scope.request.query.get("fieldValidation") or "Warn"
     # Reading YAML is slow, and JSON is YAML too: only JSON with duplicates is read as such, for their lines.
-    may_repeat = directive != "Ignore" and (not is_json or schema.duplicate_fields(raw, config))
-    if may_repeat and (twice := yaml_duplicates(raw)):
+    if twice is None and directive != "Ignore" and schema.duplicate_fields(raw, config):
+        _, twice = _read_yaml(raw)
+    if twice and directive != "Ignore":
         if directive == "Strict":
             lines = "\n  ".join(["yaml: unmarshal errors:", *twice])
             raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {lines}")
         scope.warnings.extend(twice)
     return config
+
+
+def _read_yaml(raw: bytes) -> tuple[Any, list[str]]:
+    try:
+        body, twice = read_yaml(raw)
+        return msgspec.json.decode(body), twice
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None

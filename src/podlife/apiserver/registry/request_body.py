@@ -99,23 +99,24 @@ def decode_body(request: Request) -> Object:
     return decode_object(request.body)
 
 
-async def with_json(request: Request) -> Request:
-    """Return the request with a YAML body converted to JSON; raises 400. Everything after it sees only JSON.
+async def with_json(request: Request) -> tuple[Request, list[str]]:
+    """Return the request with a YAML body converted to JSON, and which of its keys occur twice; raises 400. Everything
+    after it sees only JSON.
 
     YAML is slow to parse: long documents are parsed in a worker thread.
     """
     if not request.body or media_type(request) != _YAML:
-        return request
-    from podlife.api.yaml_documents import yaml_to_json
+        return request, []
+    from podlife.api.yaml_documents import read_yaml
 
     try:
         if len(request.body) <= _LONG_YAML_BYTES:
-            body = yaml_to_json(request.body)
+            body, duplicates = read_yaml(request.body)
         else:
-            body = await run_in_thread(lambda: yaml_to_json(request.body))
+            body, duplicates = await run_in_thread(lambda: read_yaml(request.body))
     except ValueError as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from None
-    return replace(request, body=body)
+    return replace(request, body=body), duplicates
 
 
 def read_object(scope: RequestScope) -> Object:
@@ -223,8 +224,11 @@ def check_shape(scope: RequestScope, obj: Any, kind: str, api_version: str, *, r
         complaints = duplicates + unknown if is_custom else schema.in_document_order(raw, duplicates, unknown)
     except schema.DecodeError as error:
         raise bad_request(f"{prefix}{error}") from None
-    if not complaints or directive == "Ignore":
+    in_yaml = scope.yaml_duplicates if raw else []
+    if not (complaints or in_yaml) or directive == "Ignore":
         return
     if directive == "Strict":
+        if in_yaml:
+            complaints.insert(0, "\n  ".join(["yaml: unmarshal errors:", *in_yaml]))
         raise bad_request(f"{prefix}strict decoding error: {', '.join(complaints)}")
-    scope.warnings.extend(complaints)
+    scope.warnings.extend(in_yaml + complaints)

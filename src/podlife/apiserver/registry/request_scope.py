@@ -53,6 +53,8 @@ class RequestScope:
     name: str = ""
     subresource: str = ""
     warnings: list[str] = field(default_factory=list)
+    # Keys that a map in a YAML body has twice.
+    yaml_duplicates: list[str] = field(default_factory=list)
     # For the audit log.
     annotations: dict[str, str] = field(default_factory=dict)
     # Raises ForbiddenError unless the user may also do another verb: an apply can create.
