@@ -72,8 +72,7 @@ def with_merge_types(table: dict[str, Any], documents: dict[str, bytes]) -> dict
     for path, document in documents.items():
         if path.startswith("v3/"):
             schemas |= json.loads(document)["components"]["schemas"]
-    # `io.k8s.api.core.v1.Pod` is `core.Pod` in the table.
-    named = {".".join(name.split(".")[-3::2]): schema for name, schema in schemas.items()}
+    named = {key_of(name): schema for name, schema in schemas.items()}
     keys = {
         key for schema in schemas.values() for each in properties(schema).values() for key in map_keys(each)
     }
@@ -82,12 +81,20 @@ def with_merge_types(table: dict[str, Any], documents: dict[str, bytes]) -> dict
         for row in rows:
             field = fields.get(row[0], {})
             default = field.get("default") if row[0] in keys else None
+            # A struct has an empty one, and is no key.
+            default = None if default == {} else default
             row.extend([[], False, False, "", "", "", "", "", None][len(row) - 2 :])
             row[9:] = [merge_of(field), default]
             while row[-1] is None or (row[-1] in ("", False) and len(row) < 11):
                 row.pop()
     atomic = [name for name in table["types"] if named.get(name, {}).get("x-kubernetes-map-type") == "atomic"]
     return {**table, "atomic": sorted(atomic)}
+
+
+def key_of(name: str) -> str:
+    """`io.k8s.api.core.v1.Pod` is `core.Pod` in the table; of other versions than v1, `autoscalingv2.MetricSpec`."""
+    group, version, kind = name.split(".")[-3:]
+    return f"{group}{version if version[:1] == 'v' and version != 'v1' else ''}.{kind}"
 
 
 def properties(schema: dict[str, Any]) -> dict[str, Any]:

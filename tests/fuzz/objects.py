@@ -142,7 +142,52 @@ _CONTENTS: dict[str, Object] = {
         "spec": {"policyName": "absent", "validationActions": ["Deny"]}
     },
     "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
+    "ingresses.networking.k8s.io": {
+        "spec": {
+            "rules": [
+                {
+                    "host": "a.example.com",
+                    "http": {
+                        "paths": [
+                            {
+                                "path": "/",
+                                "pathType": "Prefix",
+                                "backend": {"service": {"name": "web", "port": {"number": 80}}},
+                            }
+                        ]
+                    },
+                }
+            ],
+            "tls": [{"hosts": ["a.example.com"], "secretName": "s"}],
+        }
+    },
+    "priorityclasses.scheduling.k8s.io": {"value": 5},
+    "runtimeclasses.node.k8s.io": {
+        "handler": "runc",
+        "overhead": {"podFixed": {"cpu": "1"}},
+        "scheduling": {"nodeSelector": _LABELS, "tolerations": [{"key": "k", "operator": "Exists"}]},
+    },
+    "csinodes.storage.k8s.io": {
+        "spec": {"drivers": [{"name": "csi.example.com", "nodeID": "n", "topologyKeys": ["zone"]}]}
+    },
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15}},
+}
+
+
+_AUTOSCALER: Object = {
+    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+    "maxReplicas": 5,
+}
+_METRIC = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 5}},
+}
+# Kinds that have the same name in several versions.
+_BY_VERSION: dict[str, Object] = {
+    "autoscaling/v1": {"spec": _AUTOSCALER | {"targetCPUUtilizationPercentage": 50}},
+    "autoscaling/v2": {
+        "spec": _AUTOSCALER | {"metrics": [_METRIC], "behavior": {"scaleUp": {"selectPolicy": "Max"}}}
+    },
 }
 
 
@@ -165,9 +210,14 @@ class Seed:
         return {**head, **self.content}
 
     def __repr__(self) -> str:
-        return self.resource.key
+        row = self.resource
+        return row.key if row.version == "v1" else f"{row.key} {row.version}"
 
 
-# The name of a definition is made of its content: `test_custom_resources` makes its own.
-_APART = "customresourcedefinitions.apiextensions.k8s.io"
-SEEDS = tuple(Seed(row, _CONTENTS[row.key]) for row in STORED if row.key != _APART)
+# The names of these are made of their content: `test_custom_resources` makes its own definitions.
+_APART = ("customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io")
+SEEDS = tuple(
+    Seed(row, _BY_VERSION.get(row.api_version) or _CONTENTS[row.key])
+    for row in STORED
+    if row.key not in _APART
+)

@@ -272,6 +272,29 @@ def controller_manager_process(
 
 
 @contextmanager
+def sample_apiserver(folder: Path, server: Server, certificate: tuple[Path, Path]) -> Iterator[int]:
+    """Kubernetes' sample API server with its own etcd; `server` knows its users. Yields its port."""
+    log = folder / "sample-apiserver.log"
+    port = free_port()
+    with _etcd(folder / "etcd", ()) as (etcd_url, _):
+        command = [
+            str(part("sample-apiserver")),
+            f"--etcd-servers={etcd_url}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={certificate[0]}",
+            f"--tls-private-key-file={certificate[1]}",
+            *(
+                f"--{flag}={server.kubeconfig}"
+                for flag in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
+            ),
+        ]
+        with _process(command, log) as process:
+            _wait_until(lambda: _responds(f"https://127.0.0.1:{port}/readyz"), process, log, READY_SECONDS)
+            yield port
+
+
+@contextmanager
 def podlife_apiserver(folder: Path, *flags: str) -> Iterator[Server]:
     """podlife's server, as a user starts it, with the same tokens as kube-apiserver."""
     data = folder / "data"

@@ -19,6 +19,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -26,10 +27,15 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 var roots = map[string][]any{
@@ -49,13 +55,19 @@ var roots = map[string][]any{
 	"apps/v1": {
 		appsv1.ControllerRevision{}, appsv1.DaemonSet{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
 	},
-	"batch/v1":               {batchv1.CronJob{}, batchv1.Job{}},
-	"autoscaling/v1":         {autoscalingv1.Scale{}},
-	"certificates.k8s.io/v1": {certificatesv1.CertificateSigningRequest{}},
-	"discovery.k8s.io/v1":    {discoveryv1.EndpointSlice{}},
-	"coordination.k8s.io/v1": {coordinationv1.Lease{}},
-	"policy/v1":              {policyv1.Eviction{}, policyv1.PodDisruptionBudget{}},
-	"events.k8s.io/v1":       {eventsv1.Event{}},
+	"batch/v1":                  {batchv1.CronJob{}, batchv1.Job{}},
+	"autoscaling/v1":            {autoscalingv1.HorizontalPodAutoscaler{}, autoscalingv1.Scale{}},
+	"autoscaling/v2":            {autoscalingv2.HorizontalPodAutoscaler{}},
+	"apiregistration.k8s.io/v1": {apiregistrationv1.APIService{}},
+	"networking.k8s.io/v1":      {networkingv1.Ingress{}},
+	"node.k8s.io/v1":            {nodev1.RuntimeClass{}},
+	"scheduling.k8s.io/v1":      {schedulingv1.PriorityClass{}},
+	"storage.k8s.io/v1":         {storagev1.CSINode{}},
+	"certificates.k8s.io/v1":    {certificatesv1.CertificateSigningRequest{}},
+	"discovery.k8s.io/v1":       {discoveryv1.EndpointSlice{}},
+	"coordination.k8s.io/v1":    {coordinationv1.Lease{}},
+	"policy/v1":                 {policyv1.Eviction{}, policyv1.PodDisruptionBudget{}},
+	"events.k8s.io/v1":          {eventsv1.Event{}},
 	"rbac.authorization.k8s.io/v1": {
 		rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}, rbacv1.Role{}, rbacv1.RoleBinding{},
 	},
@@ -101,7 +113,12 @@ var types = map[string][]field{}
 
 func keyOf(t reflect.Type) string {
 	parts := strings.Split(t.PkgPath(), "/")
-	return parts[len(parts)-2] + "." + t.Name()
+	group, version := parts[len(parts)-2], parts[len(parts)-1]
+	if version != "v1" && strings.HasPrefix(version, "v") {
+		// A group may have types of one name in several versions.
+		group += version
+	}
+	return group + "." + t.Name()
 }
 
 func typeOf(t reflect.Type) string {

@@ -12,6 +12,7 @@ import re
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = _LABEL + r"(\." + _LABEL + ")*"
+_WILDCARD = r"\*\." + _SUBDOMAIN
 _SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SEARCH = _SEARCH_LABEL + r"(\." + _SEARCH_LABEL + ")*"
 _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -23,6 +24,7 @@ _PERCENT = "[0-9]+%"
 _is_label = re.compile(_LABEL).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _is_label_1035 = re.compile(_LABEL_1035).fullmatch
+_is_wildcard = re.compile(_WILDCARD).fullmatch
 _is_search = re.compile(_SEARCH).fullmatch
 _is_key = re.compile(_KEY).fullmatch
 _is_value = re.compile(_VALUE).fullmatch
@@ -49,6 +51,10 @@ _LABEL_1035_RULE = (
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
     "and must start and end with an alphanumeric character"
+)
+_WILDCARD_RULE = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
 )
 _KEY_RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', "
@@ -97,6 +103,14 @@ def check_dns_subdomain(name: str, *, prefix: bool = False) -> list[str]:
     problems = _too_long(name, 253)
     if not _is_subdomain(name):
         problems.append(_rule(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+    return problems
+
+
+def check_wildcard_subdomain(name: str) -> list[str]:
+    """`*.` and a subdomain: a host of an Ingress."""
+    problems = _too_long(name, 253)
+    if not _is_wildcard(name):
+        problems.append(_rule(_WILDCARD_RULE, _WILDCARD, "*.example.com"))
     return problems
 
 

@@ -51,7 +51,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     """
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
-    plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
+    plugins = (namespace_lifecycle, default_priority(store), tolerations, restrict_nodes, addresses)
     catalog = ResourceCatalog()
     nodes = StoreNodeView(store)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.admission.cluster_ip_allocator import API_SERVER_IP
 from podlife.apiserver.authn import ADMIN
+from podlife.apiserver.identities import FRONT_PROXY
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.create import create_object
+from podlife.apiserver.registry.update import commit_change
 from podlife.apiserver.storage import Key
 from podlife.apiserver.strategies.flowcontrol.defaults import LEVELS, SCHEMAS
+from podlife.apiserver.strategies.pod_classes import SYSTEM_CLASSES
 from podlife.wire import Request
 
 _HTTPS = 443
@@ -22,11 +25,12 @@ _FLOW_CONTROL = "api-priority-and-fairness-config-producer-v1"
 async def create_system_objects(registry: Registry) -> None:
     """Create what does not depend on where the server listens."""
     await create_system_namespaces(registry, ADMIN)
+    group = "flowcontrol.apiserver.k8s.io"
     for plural, objects in (("prioritylevelconfigurations", LEVELS), ("flowschemas", SCHEMAS)):
         for obj in objects:
-            await _ensure(
-                registry, "flowcontrol.apiserver.k8s.io", plural, deepcopy(obj), manager=_FLOW_CONTROL
-            )
+            await _ensure(registry, group, plural, deepcopy(obj), manager=_FLOW_CONTROL)
+    for obj in SYSTEM_CLASSES:
+        await _ensure(registry, "scheduling.k8s.io", "priorityclasses", deepcopy(obj))
 
 
 async def create_kubernetes_service(registry: Registry, port: int) -> None:
@@ -37,6 +41,28 @@ async def create_kubernetes_service(registry: Registry, port: int) -> None:
         "spec": {"clusterIP": API_SERVER_IP, "ipFamilyPolicy": "SingleStack", "ports": ports},
     }
     await _ensure(registry, "", "services", service, namespace="default")
+
+
+async def publish_authentication(registry: Registry, client_ca: str, front_proxy_ca: str) -> None:
+    """Say in a ConfigMap how other API servers know users: by certificates of the first CA, and by headers of a proxy
+    with one of the second."""
+    data = {
+        "client-ca-file": client_ca,
+        "requestheader-allowed-names": encode([FRONT_PROXY.common_name]).decode(),
+        "requestheader-client-ca-file": front_proxy_ca,
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-uid-headers": '["X-Remote-Uid"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+    }
+    key = Key("configmaps", "kube-system", "extension-apiserver-authentication")
+    obj = {"metadata": {"name": key.name}, "data": data}
+    await _ensure(registry, "", "configmaps", obj, namespace=key.namespace)
+    async with registry.store.locked(key):
+        record = registry.store.get(key)
+        if record is not None:
+            old = decode_object(record.value)
+            await commit_change(registry, record, {**old, "data": data}, old, dry_run=False)
 
 
 async def _ensure(

@@ -8,9 +8,11 @@ from the rows are kept until the next change.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from podlife.api.codec import Object
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import RESOURCES
 
@@ -18,6 +20,20 @@ T = TypeVar("T")
 
 _KUBE_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STABILITY = {None: 2, "beta": 1, "alpha": 0}
+# Of groups of custom resource definitions, as upstream.
+_CUSTOM_PRIORITY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteVersion:
+    """A group and version that another API server serves: what discovery shows of it."""
+
+    group_priority: int
+    version_priority: int
+    # In the form of aggregated discovery.
+    resources: list[Object] = field(default_factory=list)
+    # Whether the server responded to the last check.
+    is_fresh: bool = False
 
 
 class ResourceCatalog:
@@ -26,6 +42,7 @@ class ResourceCatalog:
     def __init__(self, built_in: Sequence[Resource] = RESOURCES) -> None:
         self._built_in = tuple(built_in)
         self._custom: dict[str, tuple[Resource, ...]] = {}
+        self.remote: Mapping[tuple[str, str], RemoteVersion] = {}
         # Number of changes so far.
         self.version = 0
         self._arrange()
@@ -39,6 +56,17 @@ class ResourceCatalog:
         self.version += 1
         self._arrange()
 
+    def set_remote(self, versions: Mapping[tuple[str, str], RemoteVersion]) -> None:
+        """Show these groups and versions of other API servers in discovery."""
+        if versions != self.remote:
+            self.remote = versions
+            self.version += 1
+            self._arrange()
+
+    def is_local(self, group: str, version: str) -> bool:
+        """Whether this server serves them itself, which no other can replace."""
+        return (group, version) in self._local
+
     def _arrange(self) -> None:
         custom = [row for rows in self._custom.values() for row in rows]
         # Upstream lists the groups of definitions after its own, by name.
@@ -46,11 +74,29 @@ class ResourceCatalog:
         self.rows = (*self._built_in, *custom)
         self.stored = tuple(row for row in self.rows if "list" in row.verbs)
         self.plurals = frozenset(row.plural for row in self.rows)
-        self.group_versions = tuple(dict.fromkeys((row.group, row.version) for row in self.rows))
+        self._local = dict.fromkeys((row.group, row.version) for row in self.rows)
+        self.group_versions = self._all_versions() if self.remote else tuple(self._local)
         """Every served group and version, once."""
         self._by_name = {(row.group, row.version, row.plural): row for row in reversed(self.rows)}
         # Documents made from these rows. Work in a thread keeps the dictionary it began with.
         self.documents: dict[object, Any] = {}
+
+    def _all_versions(self) -> tuple[tuple[str, str], ...]:
+        """With those of other servers: built-in groups first, the others by priority."""
+        built_in = dict.fromkeys((row.group, row.version) for row in self._built_in)
+        groups = {group for group, _ in built_in}
+        priorities = {key: (_CUSTOM_PRIORITY, 0) for key in self._local if key not in built_in}
+        remote = {key: (one.group_priority, one.version_priority) for key, one in self.remote.items()}
+        priorities |= {key: value for key, value in remote.items() if key not in self._local}
+        highest = {
+            group: max(priorities[key][0] for key in priorities if key[0] == group) for group, _ in priorities
+        }
+
+        def order(key: tuple[str, str]) -> tuple[Any, ...]:
+            return (-highest[key[0]], key[0], -priorities[key][1], *version_order(key[1]))
+
+        others = sorted((key for key in priorities if key[0] not in groups), key=order)
+        return (*built_in, *(key for key in priorities if key[0] in groups), *others)
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_name.get((group, version, plural))

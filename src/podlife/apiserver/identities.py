@@ -23,6 +23,8 @@ from podlife.pki import (
 )
 
 _USERS = {"admin": ADMIN, "controllers": CONTROLLERS}
+# The only subject whose certificate lets it name users to other API servers.
+FRONT_PROXY = Subject("front-proxy-client")
 _KUBELET_CLIENT = Subject("kube-apiserver-kubelet-client", ("system:masters",))
 
 
@@ -34,11 +36,15 @@ class Identities:
     tokens_file: Path
     serving_file: Path
     kubelet_client_file: Path
+    # Signs nothing else: other API servers believe its certificates about users.
+    front_proxy_ca: CertificateAuthority
+    front_proxy_file: Path
 
 
 def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) -> Identities:
     """Create or renew certificates and tokens as needed; raises ConfigError if the folder cannot be used."""
     ca = CertificateAuthority(folder / "pki", clock)
+    front_proxy_ca = CertificateAuthority(folder / "pki" / "front-proxy", clock)
     names = names_for(settings.bind, settings.names)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -51,6 +57,8 @@ def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) 
             tokens_file,
             ca.ensure("apiserver.pem", Subject("kube-apiserver", names=names)),
             ca.ensure("apiserver-kubelet-client.pem", _KUBELET_CLIENT),
+            front_proxy_ca,
+            front_proxy_ca.ensure("front-proxy-client.pem", FRONT_PROXY),
         )
     except OSError as error:
         raise ConfigError(f"the data folder {folder} cannot be used: {error.strerror}") from error

@@ -6,12 +6,14 @@ name (events), the first one is meant.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from podlife.apiserver import printers, strategies
 from podlife.apiserver.resource import Printer, Resource
 from podlife.apiserver.strategies import SELECTABLE
+from podlife.apiserver.strategies.autoscaling import conversion
 from podlife.apiserver.strategies.core.events import from_core, to_core
 from podlife.apiserver.strategies.strategy import Strategy
 
@@ -19,12 +21,13 @@ from podlife.apiserver.strategies.strategy import Strategy
 def _stored(
     group: str, kind: str, strategy: Strategy, printer: Printer, *short_names: str, **others: Any
 ) -> Resource:
-    """A resource named as its kind, in lower case and with an `s`, unless `plural` is given."""
+    """A resource of v1 named as its kind, in lower case and with an `s`, unless `version` and `plural` are given."""
     plural = others.pop("plural", f"{kind.lower()}s")
+    version = others.pop("version", "v1")
     selectable = SELECTABLE.get(f"{plural}.{group}" if group else plural, {})
     return Resource(
         group,
-        "v1",
+        version,
         kind,
         plural,
         strategy=strategy,
@@ -49,6 +52,7 @@ _core = partial(_stored, "")
 _apps = partial(_stored, "apps")
 _batch = partial(_stored, "batch")
 _rbac = partial(_stored, "rbac.authorization.k8s.io")
+_autoscaler = partial(_stored, "autoscaling", "HorizontalPodAutoscaler", strategies.AUTOSCALERS)
 _flowcontrol = partial(_stored, "flowcontrol.apiserver.k8s.io")
 _admission = partial(_stored, "admissionregistration.k8s.io", namespaced=False)
 _authentication = partial(_created, "authentication.k8s.io")
@@ -64,7 +68,14 @@ _SCALABLE: dict[str, Any] = {"categories": ("all",), "subresources": ("scale", "
 RESOURCES: tuple[Resource, ...] = (
     _created("", "Binding", namespaced=True),
     _core("ConfigMap", strategies.CONFIG_MAPS, printers.CONFIG_MAPS, "cm"),
-    _core("Endpoints", strategies.ENDPOINTS, printers.ENDPOINTS, "ep", plural="endpoints"),
+    _core(
+        "Endpoints",
+        strategies.ENDPOINTS,
+        printers.ENDPOINTS,
+        "ep",
+        plural="endpoints",
+        warning="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
     _core("Event", strategies.EVENTS, printers.EVENTS, "ev"),
     _core(
         "Namespace",
@@ -116,6 +127,14 @@ RESOURCES: tuple[Resource, ...] = (
     _core("Secret", strategies.SECRETS, printers.SECRETS),
     _core("ServiceAccount", strategies.SERVICE_ACCOUNTS, printers.SERVICE_ACCOUNTS, "sa"),
     _core("Service", strategies.SERVICES, printers.SERVICES, "svc", **_IN_ALL),
+    _stored(
+        "apiregistration.k8s.io",
+        "APIService",
+        strategies.API_SERVICES,
+        printers.API_SERVICES,
+        categories=("api-extensions",),
+        **_CLUSTER_STATUS,
+    ),
     _apps("ControllerRevision", strategies.CONTROLLER_REVISIONS, printers.CONTROLLER_REVISIONS),
     _apps("DaemonSet", strategies.DAEMON_SETS, printers.DAEMON_SETS, "ds", **_IN_ALL),
     _apps("Deployment", strategies.DEPLOYMENTS, printers.DEPLOYMENTS, "deploy", **_SCALABLE),
@@ -137,9 +156,30 @@ RESOURCES: tuple[Resource, ...] = (
     _authorization("SelfSubjectAccessReview"),
     _authorization("SelfSubjectRulesReview"),
     _authorization("SubjectAccessReview"),
+    _autoscaler(printers.AUTOSCALERS, "hpa", version="v2", **_IN_ALL),
+    _autoscaler(
+        replace(
+            printers.AUTOSCALERS,
+            cells=lambda obj, now: printers.AUTOSCALERS.cells(conversion.from_v1(obj), now),
+        ),
+        "hpa",
+        stored_as="horizontalpodautoscalers.autoscaling",
+        from_stored=conversion.to_v1,
+        to_stored=conversion.from_v1,
+        **_IN_ALL,
+    ),
     _batch("CronJob", strategies.CRON_JOBS, printers.CRON_JOBS, "cj", **_IN_ALL),
     _batch("Job", strategies.JOBS, printers.JOBS, **_IN_ALL),
     _created("certificates.k8s.io", "CertificateSigningRequest", short_names=("csr",)),
+    _stored(
+        "networking.k8s.io",
+        "Ingress",
+        strategies.INGRESSES,
+        printers.INGRESSES,
+        "ing",
+        plural="ingresses",
+        **_STATUS,
+    ),
     _stored(
         "policy",
         "PodDisruptionBudget",
@@ -152,6 +192,7 @@ RESOURCES: tuple[Resource, ...] = (
     _rbac("ClusterRole", strategies.CLUSTER_ROLES, printers.PLAIN, **_CLUSTER),
     _rbac("RoleBinding", strategies.ROLE_BINDINGS, printers.ROLE_BINDINGS),
     _rbac("Role", strategies.ROLES, printers.PLAIN),
+    _stored("storage.k8s.io", "CSINode", strategies.CSI_NODES, printers.CSI_NODES, **_CLUSTER),
     _admission(
         "MutatingAdmissionPolicy",
         strategies.MUTATING_POLICIES,
@@ -191,7 +232,24 @@ RESOURCES: tuple[Resource, ...] = (
         check=strategies.check_definition,
         **_STATUS,
     ),
+    _stored(
+        "scheduling.k8s.io",
+        "PriorityClass",
+        strategies.PRIORITY_CLASSES,
+        printers.PRIORITY_CLASSES,
+        "pc",
+        plural="priorityclasses",
+        **_CLUSTER,
+    ),
     _stored("coordination.k8s.io", "Lease", strategies.LEASES, printers.LEASES),
+    _stored(
+        "node.k8s.io",
+        "RuntimeClass",
+        strategies.RUNTIME_CLASSES,
+        printers.RUNTIME_CLASSES,
+        plural="runtimeclasses",
+        **_CLUSTER,
+    ),
     _stored("discovery.k8s.io", "EndpointSlice", strategies.ENDPOINT_SLICES, printers.ENDPOINT_SLICES),
     _flowcontrol("FlowSchema", strategies.FLOW_SCHEMAS, printers.FLOW_SCHEMAS, **_CLUSTER_STATUS),
     _flowcontrol(

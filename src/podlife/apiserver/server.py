@@ -19,11 +19,17 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from podlife.apiserver.admission.webhooks.client import WebhookClient
+from podlife.apiserver.aggregation.controller import Aggregator
+from podlife.apiserver.aggregation.proxy import RemoteApiProxy
 from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.audit import start_audit
 from podlife.apiserver.authn import Authenticator, TokenFile
-from podlife.apiserver.bootstrap import create_kubernetes_service, create_system_objects
+from podlife.apiserver.bootstrap import (
+    create_kubernetes_service,
+    create_system_objects,
+    publish_authentication,
+)
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.flow_schema_status import FlowSchemaStatusController
 from podlife.apiserver.http import HttpLimits, HttpServer
@@ -87,6 +93,8 @@ class ApiServer:
                         PolicyStatusController,
                     )
                 ]
+                if handler.aggregator is not None:
+                    tasks.append(group.create_task(handler.aggregator.run(), name="aggregator"))
                 if self._settings.cleans_namespaces:
                     controller = NamespaceController(handler.registry).run()
                     tasks.append(group.create_task(controller, name="namespace controller"))
@@ -123,7 +131,12 @@ class ApiServer:
         )
         if audit is not None:
             handler.metrics.others.append(audit.backend.metrics)
+        remote = RemoteApiProxy(store, lambda tls: tls.load_cert_chain(identities.front_proxy_file))
+        stack.push_async_callback(remote.close)
+        handler.aggregator = Aggregator(handler.registry, remote)
         await create_system_objects(handler.registry)
+        authorities = (each.authority_file.read_text() for each in (identities.ca, identities.front_proxy_ca))
+        await publish_authentication(handler.registry, *authorities)
         return handler
 
     async def _open_store(self, folder: Path) -> Store:

@@ -37,14 +37,14 @@ class Known:
 
 _PARSER = "what is wrong with unreadable JSON is said in the words of another parser"
 _MISTAKE = "a mistake of the client is answered with 4xx, where kube-apiserver answers 500"
-_YAML = "a key that YAML has twice is not reported; the last one counts, as upstream"
 _UTF8 = "text that is not UTF-8 is refused; kube-apiserver stores it with replacement characters"
-_STATUS = "an unknown path is answered with a Status, as every other error is"
+_STATUS = (
+    "an unknown path, or one of an unavailable server, is answered with a Status, as every other error is"
+)
 _BOOKMARK = "a bookmark carries a version and nothing else, no empty spec and status"
 _OLD_WATCH = "the paths `/watch/…`, deprecated since v1.11, are not offered"
 _PROTECTION = "no protection finalizers on volumes and claims: nothing here would ever take them off"
 _NOT_READY = "a new node has no not-ready taint: nothing here would ever take it off"
-_ENDPOINTS = "no deprecation warning for Endpoints: no controller here fills their successor, EndpointSlice"
 _WARNINGS = "of the warnings about pods only the common ones are given, not those about long-deprecated names"
 _FORMATS = (
     "protobuf is read but not written: the formats on offer are JSON and YAML, and a refusal names them"
@@ -94,8 +94,6 @@ DIFFERENCES: dict[str, Known] = {
         "pod-validation/resource-version-set",
     ),
     **_same(_UTF8, _ANSWER, "errors/not-utf-8"),
-    **_same(_YAML, ("body.message",), "field-validation/yaml-twice-strict"),
-    **_same(_YAML, ("headers.Warning",), "field-validation/yaml-twice-warn"),
     **_same(
         _FORMATS,
         ("body.message",),
@@ -125,6 +123,7 @@ DIFFERENCES: dict[str, Known] = {
         "crd-instances/wrong-scope",
         "crd-versions/not-served",
         "discovery/openapi-missing",
+        "api-services/not-served",
     ),
     **_same(
         _BOOKMARK,
@@ -167,19 +166,7 @@ DIFFERENCES: dict[str, Known] = {
         "access/node-reads-nodes",
     ),
     **_same(_NOT_READY, ("body.items[0].spec.taints",), "nodes-and-volumes/cordoned"),
-    **_same(
-        _ENDPOINTS,
-        ("headers.Warning",),
-        "plain-kinds/endpoints-create",
-        "plain-kinds/endpoints-get",
-        "plain-kinds/endpoints-change",
-        "plain-kinds/endpoints-stale",
-        "plain-kinds/endpoints-list",
-        "plain-kinds/endpoints-again",
-        "plain-kinds/endpoints-address-refused",
-        "tables/endpoints-create",
-        "tables/endpoints-row",
-    ),
+    **_same(_GO_WORDS, ("body.details.causes[1].message",), "classes/runtime-tolerations"),
     **_same(
         _WARNINGS,
         ("headers.Warning",),
@@ -215,6 +202,7 @@ DIFFERENCES: dict[str, Known] = {
     **_same(_TYPE, ("headers.Content-Type",), "discovery/openapi-index"),
     **_same(_TYPE, ("headers.Content-Type",), "binding/log-of-an-unscheduled-pod-is-empty"),
     **_same(_ANNOTATION, ("body.rows[0].object.metadata.annotations",), "tables/daemonsets-row"),
+    **_same(_ANNOTATION, ("body.rows[1].object.metadata.annotations",), "autoscalers/v1-rows"),
 }
 
 

@@ -156,7 +156,8 @@ def _subresource_entry(row: Resource, name: str) -> Object:
 
 def _storage_version_hash(catalog: ResourceCatalog, row: Resource) -> str:
     """Tells clients in which version objects are stored: the same as upstream's."""
-    stored = (catalog.find("", "v1", row.stored_as) if row.stored_as else None) or row
+    others = (each for each in catalog.stored if each.key == row.stored_as and not each.stored_as)
+    stored = next(others, row)
     version = stored.version if stored.custom is None else stored.custom.storage_version
     name = f"{stored.group}/{version}/{stored.kind}"
     return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
@@ -190,6 +191,9 @@ def _aggregated(catalog: ResourceCatalog, *, core: bool) -> DiscoveryDocument:
 
 
 def _aggregated_version(catalog: ResourceCatalog, group: str, version: str) -> Object:
+    if (remote := catalog.remote.get((group, version))) and not catalog.is_local(group, version):
+        freshness = "Current" if remote.is_fresh else "Stale"
+        return {"version": version, "resources": remote.resources, "freshness": freshness}
     resources = [_aggregated_resource(row) for row in _rows(catalog, group, version)]
     return {"version": version, "resources": resources, "freshness": "Current"}
 

@@ -40,6 +40,7 @@ from podlife.wire import Request, Response
 
 if TYPE_CHECKING:
     # Loads an HTTP client, which a handler without a socket does not need.
+    from podlife.apiserver.aggregation.controller import Aggregator
     from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class ApiHandler:
     metrics: ApiServerMetrics
     sign_node_request: SignRequest | None = None
     auditor: Auditor | None = None
+    aggregator: Aggregator | None = None
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
@@ -127,6 +129,10 @@ class ApiHandler:
         user = self._identify(request, attributes, audit)
         if info is not None or not non_resource_urls.is_public(request.path):
             self._authorize(user, attributes, audit)
+        if self.aggregator is not None:
+            answer = await self.aggregator.answer(request, user)
+            if answer is not None:
+                return answer
         if info is None:
             return await non_resource_urls.answer(request, self.registry, self.metrics)
         resource = info.resource

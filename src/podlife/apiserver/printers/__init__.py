@@ -14,7 +14,15 @@ from podlife.apiserver.printers.admissionregistration import (
     VALIDATING_POLICY_BINDINGS,
     VALIDATING_WEBHOOKS,
 )
+from podlife.apiserver.printers.autoscaling import AUTOSCALERS
 from podlife.apiserver.printers.cells import PLAIN
+from podlife.apiserver.printers.cluster import (
+    API_SERVICES,
+    CSI_NODES,
+    INGRESSES,
+    PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
+)
 from podlife.apiserver.printers.core import (
     CONFIG_MAPS,
     ENDPOINTS,
@@ -45,16 +53,20 @@ from podlife.apiserver.printers.workloads import (
 )
 
 __all__ = [
+    "API_SERVICES",
+    "AUTOSCALERS",
     "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
     "CONTROLLER_REVISIONS",
     "CRON_JOBS",
+    "CSI_NODES",
     "DAEMON_SETS",
     "DEPLOYMENTS",
     "ENDPOINTS",
     "ENDPOINT_SLICES",
     "EVENTS",
     "FLOW_SCHEMAS",
+    "INGRESSES",
     "JOBS",
     "LEASES",
     "MUTATING_POLICIES",
@@ -68,10 +80,12 @@ __all__ = [
     "PODS",
     "POD_DISRUPTION_BUDGETS",
     "POD_TEMPLATES",
+    "PRIORITY_CLASSES",
     "PRIORITY_LEVEL_CONFIGURATIONS",
     "REPLICATION_CONTROLLERS",
     "REPLICA_SETS",
     "ROLE_BINDINGS",
+    "RUNTIME_CLASSES",
     "SECRETS",
     "SERVICES",
     "SERVICE_ACCOUNTS",

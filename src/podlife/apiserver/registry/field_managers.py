@@ -7,7 +7,7 @@ a client can remove them all with an empty list. A deletion and a binding change
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -82,12 +82,16 @@ def updater_of(resource: Resource, subresource: str) -> Updater:
 
 @lru_cache(maxsize=_MOST_ENDPOINTS)
 def _built_in(resource: Resource, subresource: str) -> Updater:
-    rows = [row for row in RESOURCES if row.storage_key == resource.storage_key]
     versions = {
         row.api_version: Version(merge_type_of_kind(row.api_version, row.kind), row.from_stored)
-        for row in rows
+        for row in _versions_of(resource)
     }
     return Updater(versions, resource.api_version, _reset_of(resource, subresource))
+
+
+def _versions_of(resource: Resource) -> list[Resource]:
+    """The rows that serve the same objects, of a built-in kind."""
+    return [row for row in RESOURCES if row.storage_key == resource.storage_key]
 
 
 def applier_of(resource: Resource, subresource: str) -> Updater:
@@ -106,11 +110,15 @@ def _reset_of(resource: Resource, subresource: str) -> dict[str, FieldSet]:
     """The fields that this endpoint does not write, even if a request has them, by version."""
     if "status" not in resource.subresources or subresource not in ("", "finalize", "status"):
         return {}
+    versions: Iterable[str] = (resource.api_version,)
+    if resource.custom is None:
+        versions = (row.api_version for row in _versions_of(resource))
+    elif subresource == "status":
+        versions = resource.custom.status_versions
     if subresource != "status":
-        return {resource.api_version: of_paths(("f:status",))}
+        return dict.fromkeys(versions, of_paths(("f:status",)))
     paths = [("spec",), *resource.strategy.kept_by_status]
     reset = of_paths(*(tuple(f"f:{name}" for name in path) for path in paths))
-    versions = (resource.api_version,) if resource.custom is None else resource.custom.status_versions
     return dict.fromkeys(versions, reset)
 
 
@@ -123,14 +131,19 @@ def track(scope: RequestScope, new: Object, old: Object | None) -> None:
     live = (old or {}).get("metadata", {}).get("managedFields") or ()
     if old is not None and not live and not sent:
         return
-    updater = updater_of(scope.resource, scope.subresource)
+    resource = scope.resource
+    # As upstream: in the version of the request, from which others are converted.
+    updater = applier_of(resource, scope.subresource)
     managed = _managed(sent, live, updater, is_view=bool(scope.subresource))
     if not managed.managers and (old is not None or not scope.registry.tracks_managers):
         return
     try:
-        before = without_managers(old) if old is not None else _zero(scope.resource)
+        if old is None:
+            before = zero_object(resource.api_version, resource.kind)
+        else:
+            before = _shown_as(resource, without_managers(old))
         manager = updating_manager(scope, updater)
-        update(updater, managed, before, new, manager, format_time(scope.now))
+        update(updater, managed, before, _shown_as(resource, new), manager, format_time(scope.now))
         entries = managed.entries()
     except (TypedValueError, RecursionError):
         return
@@ -138,9 +151,8 @@ def track(scope: RequestScope, new: Object, old: Object | None) -> None:
         meta["managedFields"] = entries
 
 
-def _zero(resource: Resource) -> Object:
-    zero = zero_object(resource.api_version, resource.kind)
-    return zero if resource.to_stored is None else resource.to_stored(deepcopy(zero))
+def _shown_as(resource: Resource, obj: Object) -> Object:
+    return obj if resource.from_stored is None else resource.from_stored(obj)
 
 
 def _managed(sent: Any, live: Any, updater: Updater, *, is_view: bool) -> Managed:

@@ -26,7 +26,7 @@ from podlife.apiserver.storage.records import StoreError
 from podlife.errors import ConfigError
 
 # Files of a data folder that hold secrets: objects, tokens, keys.
-SECRETS = ("store.*", "tokens.csv", "*.kubeconfig", "pki/*.pem", "pki/.*.pem.*")
+SECRETS = ("store.*", "tokens.csv", "*.kubeconfig", "pki/**/*.pem", "pki/**/.*.pem.*")
 # Files that identify a data folder.
 _LOCKS = ("store.lock", "up.lock")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -15,6 +15,7 @@ from podlife.apiserver.strategies.apiextensions.definitions import (
     CustomResourceDefinitionStrategy,
     check_definition,
 )
+from podlife.apiserver.strategies.apiregistration import APIServiceStrategy
 from podlife.apiserver.strategies.apps.daemonsets import DaemonSetStrategy
 from podlife.apiserver.strategies.apps.replicasets import (
     DeploymentStrategy,
@@ -22,6 +23,7 @@ from podlife.apiserver.strategies.apps.replicasets import (
     ReplicationControllerStrategy,
 )
 from podlife.apiserver.strategies.apps.statefulsets import ControllerRevisionStrategy, StatefulSetStrategy
+from podlife.apiserver.strategies.autoscaling.autoscalers import HorizontalPodAutoscalerStrategy
 from podlife.apiserver.strategies.batch.cronjobs import CronJobStrategy
 from podlife.apiserver.strategies.batch.jobs import JobStrategy
 from podlife.apiserver.strategies.core.configmaps_secrets import (
@@ -52,15 +54,21 @@ from podlife.apiserver.strategies.core.services import (
 from podlife.apiserver.strategies.endpoint_slices import EndpointSliceStrategy
 from podlife.apiserver.strategies.flowcontrol.flow_schemas import FlowSchemaStrategy
 from podlife.apiserver.strategies.flowcontrol.priority_levels import PriorityLevelStrategy
+from podlife.apiserver.strategies.networking import IngressStrategy
+from podlife.apiserver.strategies.pod_classes import PriorityClassStrategy, RuntimeClassStrategy
 from podlife.apiserver.strategies.rbac import RoleBindingStrategy, RoleStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
+from podlife.apiserver.strategies.storage import CSINodeStrategy
 
 __all__ = [
+    "API_SERVICES",
+    "AUTOSCALERS",
     "CLUSTER_ROLES",
     "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
     "CONTROLLER_REVISIONS",
     "CRON_JOBS",
+    "CSI_NODES",
     "CUSTOM_RESOURCE_DEFINITIONS",
     "DAEMON_SETS",
     "DEPLOYMENTS",
@@ -69,6 +77,7 @@ __all__ = [
     "EVENTS",
     "EVENTS_V1",
     "FLOW_SCHEMAS",
+    "INGRESSES",
     "JOBS",
     "LEASES",
     "MUTATING_POLICIES",
@@ -84,11 +93,13 @@ __all__ = [
     "POD_EPHEMERAL_CONTAINERS",
     "POD_RESIZE",
     "POD_TEMPLATES",
+    "PRIORITY_CLASSES",
     "PRIORITY_LEVEL_CONFIGURATIONS",
     "REPLICATION_CONTROLLERS",
     "REPLICA_SETS",
     "ROLES",
     "ROLE_BINDINGS",
+    "RUNTIME_CLASSES",
     "SECRETS",
     "SELECTABLE",
     "SERVICES",
@@ -142,3 +153,9 @@ MUTATING_POLICIES = AdmissionPolicyStrategy(is_mutating=True)
 MUTATING_POLICY_BINDINGS = PolicyBindingStrategy(is_mutating=True)
 VALIDATING_POLICIES = AdmissionPolicyStrategy(is_mutating=False)
 VALIDATING_POLICY_BINDINGS = PolicyBindingStrategy(is_mutating=False)
+API_SERVICES = APIServiceStrategy()
+AUTOSCALERS = HorizontalPodAutoscalerStrategy()
+CSI_NODES = CSINodeStrategy()
+INGRESSES = IngressStrategy()
+PRIORITY_CLASSES = PriorityClassStrategy()
+RUNTIME_CLASSES = RuntimeClassStrategy()

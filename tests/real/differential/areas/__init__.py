@@ -8,6 +8,7 @@ from tests.real.differential.areas.deletion import COLLECTIONS, DELETION, FINALI
 from tests.real.differential.areas.formats import FIELDS, TABLES
 from tests.real.differential.areas.kinds import BATCHES, PLAIN, WORKLOADS
 from tests.real.differential.areas.managers import MANAGERS, MERGES
+from tests.real.differential.areas.other_groups import API_SERVICES, AUTOSCALERS, CLASSES, INGRESSES
 from tests.real.differential.areas.patches import PATCHES
 from tests.real.differential.areas.pod_creation import CREATION
 from tests.real.differential.areas.pod_updates import UPDATES
@@ -58,4 +59,8 @@ AREAS = [
     FLOW_CONTROL,
     RBAC,
     SLICES,
+    AUTOSCALERS,
+    INGRESSES,
+    CLASSES,
+    API_SERVICES,
 ]

@@ -22,7 +22,7 @@ from yarl import URL
 from podlife.api.excerpt import excerpt
 from podlife.apiserver.admission.webhooks.configuration import Webhook
 from podlife.apiserver.admission.webhooks.errors import CallError
-from podlife.apiserver.admission.webhooks.services import UnresolvedError, resolve
+from podlife.apiserver.service_endpoints import UnresolvedError, resolve
 from podlife.apiserver.storage import Store
 from podlife.lru import LruCache
 

@@ -55,7 +55,7 @@ def _validate_resource_name(path: str, name: str) -> list[FieldError]:
     return errors
 
 
-def _validate_container_resource(path: str, name: str) -> FieldErrors:
+def validate_container_resource(path: str, name: str) -> FieldErrors:
     if name in _CONTAINER_RESOURCES:
         return
     yield from _validate_resource_name(path, name)
@@ -87,7 +87,7 @@ def validate_resources(
     """`requests`, `limits` and `claims` of a container, or of a whole pod."""
     if not resources:
         return
-    check_name = _validate_pod_resource if pod_level else _validate_container_resource
+    check_name = _validate_pod_resource if pod_level else validate_container_resource
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, text in amounts.items():

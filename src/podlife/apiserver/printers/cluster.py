@@ -1,0 +1,60 @@
+"""Ingresses, the classes of pods, CSINodes and APIServices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.apiserver.printers.cells import age, columns, name
+from podlife.apiserver.resource import Printer
+
+_MOST_HOSTS = 3
+
+
+def _hosts(rules: list[Object]) -> str:
+    shown: list[str] = []
+    for index, rule in enumerate(rules):
+        if len(shown) == _MOST_HOSTS:
+            return f"{','.join(shown)} + {len(rules) - _MOST_HOSTS} more..." if rules[index:] else ""
+        if rule.get("host"):
+            shown.append(rule["host"])
+    return ",".join(shown) or "*"
+
+
+def _ingress(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec", {})
+    entries = (obj.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
+    addresses = sorted({each.get("ip") or each.get("hostname") or "" for each in entries} - {""})
+    ports = "80, 443" if spec.get("tls") else "80"
+    class_name, hosts = spec.get("ingressClassName", "<none>"), _hosts(spec.get("rules") or [])
+    return [name(obj), class_name, hosts, ",".join(addresses), ports, age(obj, now)]
+
+
+def _priority_class(obj: Object, now: float) -> list[Any]:
+    is_default, policy = obj.get("globalDefault", False), obj.get("preemptionPolicy", "")
+    return [name(obj), obj.get("value", 0), is_default, age(obj, now), policy]
+
+
+def _runtime_class(obj: Object, now: float) -> list[Any]:
+    return [name(obj), obj.get("handler", ""), age(obj, now)]
+
+
+def _csi_node(obj: Object, now: float) -> list[Any]:
+    return [name(obj), len(obj.get("spec", {}).get("drivers") or ()), age(obj, now)]
+
+
+def _api_service(obj: Object, now: float) -> list[Any]:
+    service = obj.get("spec", {}).get("service")
+    shown = "Local" if service is None else f"{service.get('namespace', '')}/{service.get('name', '')}"
+    conditions = obj.get("status", {}).get("conditions") or ()
+    condition: Object = next((each for each in conditions if each.get("type") == "Available"), {})
+    status, reason = condition.get("status", "Unknown"), condition.get("reason", "")
+    is_plain = status == "True" or not reason
+    return [name(obj), shown, status if is_plain else f"{status} ({reason})", age(obj, now)]
+
+
+INGRESSES = Printer(columns("ingresses.networking.k8s.io"), _ingress)
+PRIORITY_CLASSES = Printer(columns("priorityclasses.scheduling.k8s.io"), _priority_class)
+RUNTIME_CLASSES = Printer(columns("runtimeclasses.node.k8s.io"), _runtime_class)
+CSI_NODES = Printer(columns("csinodes.storage.k8s.io"), _csi_node)
+API_SERVICES = Printer(columns("apiservices.apiregistration.k8s.io"), _api_service)

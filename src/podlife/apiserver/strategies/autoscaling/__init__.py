@@ -1,0 +1,1 @@
+"""The group autoscaling: HorizontalPodAutoscalers, stored as v2."""
