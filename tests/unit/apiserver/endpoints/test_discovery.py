@@ -34,10 +34,9 @@ def test_groups_are_listed_with_their_preferred_version() -> None:
     groups = discovery.api_group_list(CATALOG)
     assert groups["kind"] == "APIGroupList"
     version = {"groupVersion": "apps/v1", "version": "v1"}
-    assert groups["groups"][0] == {"name": "apps", "versions": [version], "preferredVersion": version}
-    assert [group["name"] for group in groups["groups"]] == [
-        name for name, _ in CATALOG.group_versions if name
-    ]
+    assert groups["groups"][1] == {"name": "apps", "versions": [version], "preferredVersion": version}
+    names = dict.fromkeys(name for name, _ in CATALOG.group_versions if name)
+    assert [group["name"] for group in groups["groups"]] == list(names)
 
 
 def test_one_group_is_described_on_its_own() -> None:
