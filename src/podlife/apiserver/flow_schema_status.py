@@ -13,14 +13,11 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from podlife.api.codec import Object, decode_object, encode, format_time
-from podlife.apiserver.authn import CONTROLLERS
-from podlife.apiserver.registry import Registry, RequestScope
-from podlife.apiserver.registry.apply import apply
-from podlife.apiserver.registry.object_codec import with_type
+from podlife.apiserver.registry import Registry
+from podlife.apiserver.registry.apply import apply_status
 from podlife.apiserver.resource_table import STORED
 from podlife.apiserver.storage import CompactedError, EventType, Key, StoreError
 from podlife.errors import ApiError
-from podlife.wire import Query, Request
 
 log = logging.getLogger(__name__)
 
@@ -94,10 +91,7 @@ class FlowSchemaStatusController:
         known: Object = next((each for each in conditions if each.get("type") == _DANGLING), {})
         if all(known.get(field) == wanted[field] for field in ("status", "reason", "message")):
             return
-        config = with_type(_ROW, {"metadata": {"name": name}, "status": {"conditions": [wanted]}})
-        request = Request("PATCH", "", Query(f"fieldManager={_MANAGER}&force=true"), body=encode(config))
-        scope = RequestScope(self._registry, request, CONTROLLERS, _ROW, "patch", "", name, "status")
         try:
-            await apply(scope)
+            await apply_status(self._registry, _ROW, name, _MANAGER, {"conditions": [wanted]})
         except ApiError as error:
             log.warning("status of FlowSchema %s not written: %s", name, error)

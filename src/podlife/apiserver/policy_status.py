@@ -21,15 +21,19 @@ from podlife.apiserver.expressions.type_checking import (
     rules_to_check,
 )
 from podlife.apiserver.registry import Registry
-from podlife.apiserver.registry.update import commit_change
+from podlife.apiserver.registry.apply import apply_status
 from podlife.apiserver.registry.worker_threads import run_in_thread
 from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource_table import STORED
 from podlife.apiserver.storage import CompactedError, EventType, Key, StoreError
-from podlife.errors import ApiError
+from podlife.errors import ApiError, NotFoundError
 
 log = logging.getLogger(__name__)
 
 _POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
+_ROW = next(row for row in STORED if row.key == _POLICIES)
+# Upstream's name for who applies the status.
+_MANAGER = "validatingadmissionpolicy-status"
 
 
 class PolicyStatusController:
@@ -57,26 +61,20 @@ class PolicyStatusController:
                 subscription.close()
 
     async def _update(self, key: Key) -> None:
-        store = self._registry.store
-        record = store.get(key)
+        record = self._registry.store.get(key)
         if record is None:
             return
-        old, new = decode_object(record.value), decode_object(record.value)
-        generation = new["metadata"].get("generation", 0)
-        if generation <= new.get("status", {}).get("observedGeneration", 0):
+        policy = decode_object(record.value)
+        generation = policy["metadata"].get("generation", 0)
+        # A later change brings its own event.
+        if generation <= policy.get("status", {}).get("observedGeneration", 0):
             return
         try:
-            checked = await run_in_thread(lambda: type_checking(new["spec"], self._registry.catalog))
-            new["status"] = {
-                **new.get("status", {}),
-                "observedGeneration": generation,
-                "typeChecking": checked,
-            }
-            async with store.locked(key):
-                current = store.get(key)
-                # A later change brings its own event.
-                if current is not None and current.revision == record.revision:
-                    await commit_change(self._registry, record, new, old, dry_run=False)
+            checked = await run_in_thread(lambda: type_checking(policy["spec"], self._registry.catalog))
+            status = {"observedGeneration": generation, "typeChecking": checked}
+            await apply_status(self._registry, _ROW, key.name, _MANAGER, status)
+        except NotFoundError:
+            return
         except (ApiError, StoreError) as error:
             log.warning("status of ValidatingAdmissionPolicy %s not written: %s", key.name, error)
         except Exception:  # a failure of one policy must affect neither the server nor other policies

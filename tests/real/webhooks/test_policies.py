@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.kit.real_parts import Server
+from tests.kit.real_parts import Server, controller_manager
 from tests.real.differential.compare import AreaRun
 from tests.real.differential.steps import Area, Step
 from tests.real.differential.target import Target
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
+STATUS_CONTROLLER = "validatingadmissionpolicy-status-controller"
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 # It matches no request of any other test.
 RULE: dict[str, Any] = {
@@ -29,6 +30,21 @@ MUTATING: dict[str, Any] = {
     "matchConstraints": MATCH,
     "mutations": [PATCH],
     "reinvocationPolicy": "Never",
+}
+# Type checking finds their errors, in the status; without a binding no request is affected.
+WRONG_TYPES: dict[str, Any] = {
+    "matchConstraints": {
+        "resourceRules": [
+            {**RULE, "apiGroups": ["apps"], "resources": ["deployments", "deployments/scale", "nothings"]},
+            {**RULE, "apiGroups": ["", "autoscaling"], "resources": ["pods", "horizontalpodautoscalers"]},
+        ]
+    },
+    "variables": [{"name": "count", "expression": "object.spec.replicas"}],
+    "validations": [
+        {"expression": "object.spec.replicas > '1'", "messageExpression": "'x' + object.spec.replicas"},
+        {"expression": "object.spec.none || variables.count == 'a' || object.metadata.name == 1"},
+        {"expression": "params.data.x == 1 || params.none"},
+    ],
 }
 BINDING: dict[str, Any] = {"policyName": "none.example.com", "validationActions": ["Deny"]}
 
@@ -155,12 +171,9 @@ BAD_ACTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def _spec(obj: Any) -> Any:
-    return {**obj, "status": None, "metadata": {**obj["metadata"], "resourceVersion": None}}
-
-
-def _cells(table: Any) -> Any:
-    return {**table, "metadata": None, "rows": [row["cells"] for row in table["rows"]]}
+def _has_status(obj: Any) -> bool:
+    observed: int = obj.get("status", {}).get("observedGeneration", 0)
+    return observed == obj["metadata"].get("generation")
 
 
 def _area() -> Area:
@@ -189,16 +202,18 @@ def _area() -> Area:
         other: dict[str, Any] = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
         if plural.endswith("bindings"):
             other = {"paramRef": {"parameterNotFoundAction": "Deny", "selector": {"matchLabels": {"a": "b"}}}}
-        if plural == "validatingadmissionpolicies":
-            # It has a status soon after each change: upstream's comes from another program.
-            area.patch(f"{plural}-change", "merge", f"{path}/diff", {"spec": other}, pick=_spec)
-        else:
-            area.put(f"{plural}-change", f"{path}/diff", {**changed, "spec": {**spec, **other}})
-        area.patch(
-            f"{plural}-label", "merge", f"{path}/diff", {"metadata": {"labels": {"a": "b"}}}, pick=_spec
-        )
-        area.get(f"{plural}-get", f"{path}/diff", pick=_spec)
-        area.get(f"{plural}-table", f"{path}/diff", headers=TABLE, pick=_cells)
+        # It has a status soon after each change.
+        has_status = plural == "validatingadmissionpolicies"
+        if has_status:
+            keep = {"version": "metadata.resourceVersion"}
+            area.get(f"{plural}-status", f"{path}/diff", until=_has_status, keep=keep)
+            other |= WRONG_TYPES
+        area.put(f"{plural}-change", f"{path}/diff", {**changed, "spec": {**spec, **other}})
+        if has_status:
+            area.get(f"{plural}-status-again", f"{path}/diff", until=_has_status)
+        area.patch(f"{plural}-label", "merge", f"{path}/diff", {"metadata": {"labels": {"a": "b"}}})
+        area.get(f"{plural}-get", f"{path}/diff")
+        area.get(f"{plural}-table", f"{path}/diff", headers=TABLE)
         area.delete(f"{plural}-delete", f"{path}/diff")
     return area
 
@@ -207,9 +222,10 @@ AREA = _area()
 
 
 @pytest.fixture(scope="module")
-def run(kube: Server, podlife_server: Server) -> Iterator[AreaRun]:
+def run(kube: Server, podlife_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AreaRun]:
     real, ours = Target(kube), Target(podlife_server)
-    yield AreaRun(AREA, real, ours)
+    with controller_manager(tmp_path_factory.mktemp("kcm"), kube, [STATUS_CONTROLLER]):
+        yield AreaRun(AREA, real, ours)
     real.close()
     ours.close()
 

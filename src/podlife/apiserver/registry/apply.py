@@ -8,19 +8,22 @@ from typing import Any
 import msgspec
 
 from podlife.api import schema
-from podlife.api.codec import Object
+from podlife.api.codec import Object, encode
 from podlife.api.fieldpath import zero_object
 from podlife.api.yaml_documents import read_yaml
 from podlife.apiserver.admission import Operation
+from podlife.apiserver.authn import CONTROLLERS
 from podlife.apiserver.registry import field_managers, response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.list_options import boolean_parameter
+from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import bad_request, check_name, check_size
-from podlife.apiserver.registry.request_scope import RequestScope
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.update import apply_change, change_stored
 from podlife.apiserver.registry.webhook_admission import WebhookAdmission
 from podlife.apiserver.registry.worker_threads import offload, run_in_thread
-from podlife.wire import Response
+from podlife.apiserver.resource import Resource
+from podlife.wire import Query, Request, Response
 
 MEDIA_TYPE = "application/apply-patch+yaml"
 
@@ -94,6 +97,15 @@ def _applied(scope: RequestScope, old: Object, config: Object) -> Object:
         )
     check_name(scope, name)
     return new if resource.to_stored is None else resource.to_stored(new)
+
+
+async def apply_status(
+    registry: Registry, resource: Resource, name: str, manager: str, status: Object
+) -> None:
+    """Apply what a controller of this server says of a cluster-wide object, which may be gone; raises ApiError."""
+    config = with_type(resource, {"metadata": {"name": name}, "status": status})
+    request = Request("PATCH", "", Query(f"fieldManager={manager}&force=true"), body=encode(config))
+    await apply(RequestScope(registry, request, CONTROLLERS, resource, "patch", "", name, "status"))
 
 
 def is_forced(scope: RequestScope) -> bool:
