@@ -1,8 +1,12 @@
-"""Objects that every cluster has: the server creates what is missing when it starts, as kube-apiserver does."""
+"""Objects that every cluster has: the server creates what is missing when it starts, as kube-apiserver does.
+
+No policy and no webhook is asked about them: what is stored must not keep the server from starting.
+"""
 
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 
 from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.admission.cluster_ip_allocator import API_SERVER_IP
@@ -24,7 +28,7 @@ _FLOW_CONTROL = "api-priority-and-fairness-config-producer-v1"
 
 async def create_system_objects(registry: Registry) -> None:
     """Create what does not depend on where the server listens."""
-    await create_system_namespaces(registry, ADMIN)
+    await create_system_namespaces(replace(registry, dynamic_admission=None), ADMIN)
     group = "flowcontrol.apiserver.k8s.io"
     for plural, objects in (("prioritylevelconfigurations", LEVELS), ("flowschemas", SCHEMAS)):
         for obj in objects:
@@ -81,5 +85,6 @@ async def _ensure(
         return
     # The path is not read: the audit log does not record these.
     request = Request("POST", "", headers={"User-Agent": manager})
+    registry = replace(registry, dynamic_admission=None)
     scope = RequestScope(registry, request, ADMIN, resource, "create", namespace, name)
     await create_object(scope, obj, dry_run=False)

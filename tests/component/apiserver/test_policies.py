@@ -9,6 +9,7 @@ import pytest
 from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.authn import ADMIN, Authenticator
+from podlife.apiserver.bootstrap import create_kubernetes_service, create_system_objects
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.policy_status import PolicyStatusController
@@ -71,6 +72,20 @@ async def test_a_policy_without_a_binding_does_nothing() -> None:
     spec = {"matchConstraints": {"resourceRules": [RULE]}, "validations": [{"expression": GOOD}]}
     await make(handler, "validatingadmissionpolicies", "policy", spec)
     assert (await ask(handler, "POST", CONFIG_MAPS, config_map(x="bad")))[0] == 201
+
+
+async def test_no_policy_keeps_the_server_from_starting() -> None:
+    handler = assemble(MemoryStore(), clock=SystemClock(), authenticator=Authenticator())
+    everything = {**RULE, "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
+    denial: Json = {
+        "matchConstraints": {"resourceRules": [everything]},
+        "validations": [{"expression": "false"}],
+    }
+    await enforce(handler, **denial)
+    await create_system_objects(handler.registry)
+    await create_kubernetes_service(handler.registry, 6443)
+    assert (await ask(handler, "GET", "/api/v1/namespaces/default/services/kubernetes"))[0] == 200
+    assert (await ask(handler, "POST", CONFIG_MAPS, config_map()))[0] == 422
 
 
 async def test_a_reason_decides_the_code() -> None:
