@@ -60,7 +60,7 @@ lint: $(STAMP) ## formatting, lint, import contracts, and phrases to avoid
 types: $(STAMP) ## mypy, strict
 	$(BIN)/mypy
 
-real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once per machine, in the user's cache
+real-parts: ## etcd, kube-apiserver, kubectl, Kubernetes' own suite and the like, once per machine, in the user's cache
 	$(PYTHON) tools/real_parts.py
 
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure

@@ -16,7 +16,7 @@ from tests.real.conformance import containers
 from tests.real.conformance.specs import complaints, focus_of, known_failures, results_of, table
 
 PARITY = ROOT / "docs" / "parity.md"
-_PARTS = ("e2e.test", "ginkgo", "kubectl")
+PARTS = ("e2e.test", "ginkgo", "kubectl")
 # A spec that fails waits for minutes; this is for all of them.
 _SUITE_SECONDS = 3 * 3600
 _NODES = 2
@@ -39,7 +39,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.runtime == "containerd" and not options.containerd_socket:
         return _run_beside_containerd()
-    tools().prepare(_PARTS)
+    tools().prepare(PARTS)
     focus = focus_of(options.focus)
     with tempfile.TemporaryDirectory(prefix="podlife-conformance-") as scratch:
         kept = options.keep or Path(scratch)
@@ -60,7 +60,7 @@ def main() -> int:
 
 def _run_beside_containerd() -> int:
     """Run all of this again in the network of a containerd, so that cluster, suite and pods reach each other."""
-    tools().prepare((*_PARTS, *containers.PARTS))
+    tools().prepare((*PARTS, *containers.PARTS))
     with containers.containerd_for_the_suite() as daemon:
         inside = ["nsenter", f"--net={daemon.network}", sys.executable, "-m", "tests.real.conformance"]
         command = [*inside, *sys.argv[1:], "--containerd-socket", str(daemon.socket)]
