@@ -159,7 +159,7 @@ class Watcher:
 
     @property
     def revision(self) -> int:
-        return self.events[-1].revision if self.events else self.since
+        return max(self.since, self.events[-1].revision) if self.events else self.since
 
     async def follow(self, session: aiohttp.ClientSession, connected: asyncio.Queue[str]) -> None:
         """Until the server is gone. What came of an event that was cut off does not count."""

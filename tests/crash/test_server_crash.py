@@ -134,6 +134,13 @@ def _standing_after(events: list[Seen]) -> dict[str, tuple[str, int]]:
     return standing
 
 
+async def _added_before(session: aiohttp.ClientSession, path: str) -> list[Seen]:
+    """What the server itself has written when it starts, as if the watch had seen it."""
+    _, items = await list_all(session, path)
+    changes = {name: change_of(item) for name, item in items.items()}
+    return [Seen("ADDED", name, change.revision, change.uid) for name, change in changes.items()]
+
+
 def identity_files(server: ServerProcess) -> dict[str, bytes]:
     names = ("admin.kubeconfig", "controllers.kubeconfig", "tokens.csv", "pki/ca.crt", "pki/ca.pem")
     return {name: (server.data / name).read_bytes() for name in names}
@@ -155,8 +162,8 @@ async def test_nothing_acknowledged_or_shown_is_lost_when_the_server_is_killed(s
     identities = identity_files(server)
     async with server.session() as session:
         revision, _ = await read_standing(session)
-    paths = [kind.path for kind in KINDS] + [KINDS[0].items]
-    watchers = [Watcher(path, revision) for path in paths]
+        paths = [kind.path for kind in KINDS] + [KINDS[0].items]
+        watchers = [Watcher(path, revision, await _added_before(session, path)) for path in paths]
 
     for number in range(ROUNDS):
         start = revision

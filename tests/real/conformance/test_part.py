@@ -19,12 +19,12 @@ SPECS = (
     "ValidatingAdmissionPolicy.* should validate against a Deployment",
     "CustomResourceConversionWebhook.* should be able to convert from CR v1 to CR v2",
     "CustomResourceDefinition resources.* Simple CustomResourceDefinition listing",
-    "CustomResourceValidationRules.* MUST fail validation for create of a custom resource that does not satisfy",
     "CustomResourcePublishOpenAPI.* works for CRD with validation schema",
     "FieldValidation should detect unknown and duplicate fields of a typed object",
     "Discovery should validate PreferredVersion for each APIGroup",
     "Servers with support for Table transformation",
-    "Namespaces.* should ensure that all pods are removed when a namespace is deleted",
+    "Servers with support for API chunking should return chunks",
+    "OrderedNamespaceDeletion",
     "Watchers should be able to restart watching from the last resource version",
 )
 _SECONDS = 900.0
