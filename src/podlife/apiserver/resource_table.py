@@ -54,7 +54,9 @@ _batch = partial(_stored, "batch")
 _rbac = partial(_stored, "rbac.authorization.k8s.io")
 _autoscaler = partial(_stored, "autoscaling", "HorizontalPodAutoscaler", strategies.AUTOSCALERS)
 _flowcontrol = partial(_stored, "flowcontrol.apiserver.k8s.io")
-_admission = partial(_stored, "admissionregistration.k8s.io", namespaced=False)
+_admission = partial(
+    _stored, "admissionregistration.k8s.io", namespaced=False, categories=("api-extensions",)
+)
 _authentication = partial(_created, "authentication.k8s.io")
 _authorization = partial(_created, "authorization.k8s.io")
 
