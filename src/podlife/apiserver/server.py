@@ -31,6 +31,7 @@ from podlife.apiserver.bootstrap import (
     publish_authentication,
 )
 from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.event_ttl import EventExpiry
 from podlife.apiserver.flow_schema_status import FlowSchemaStatusController
 from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
@@ -95,6 +96,9 @@ class ApiServer:
                 ]
                 if handler.aggregator is not None:
                     tasks.append(group.create_task(handler.aggregator.run(), name="aggregator"))
+                if self._settings.event_ttl_seconds:
+                    expiry = EventExpiry(handler.registry, self._settings.event_ttl_seconds)
+                    tasks.append(group.create_task(expiry.run(), name="event expiry"))
                 if self._settings.cleans_namespaces:
                     controller = NamespaceController(handler.registry).run()
                     tasks.append(group.create_task(controller, name="namespace controller"))

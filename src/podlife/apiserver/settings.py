@@ -27,6 +27,8 @@ class ApiServerSettings:
     tracks_managers: bool = True
     # Run the namespace controller; off where kube-controller-manager runs its own.
     cleans_namespaces: bool = True
+    # Events that were not written for so long are removed; 0 keeps them.
+    event_ttl_seconds: float = 3600.0
     stop_seconds: float = 10.0
     # Empty disables the audit log, "-" is standard output. An empty policy file means the default policy.
     audit_log_path: str = ""

@@ -37,6 +37,8 @@ class LocalClusterSettings:
     node_lease_seconds: int = 40
     not_ready_toleration_seconds: int = 300
     unreachable_toleration_seconds: int = 300
+    # 0 keeps events.
+    event_ttl_seconds: float = 3600.0
     # How long pods may take to terminate when the cluster stops.
     stop_seconds: float = 30.0
     containerd_socket: Path = Path("/run/containerd/containerd.sock")
@@ -81,6 +83,7 @@ class ClusterPlan:
             "names": list(settings.names),
             "not_ready_toleration_seconds": settings.not_ready_toleration_seconds,
             "unreachable_toleration_seconds": settings.unreachable_toleration_seconds,
+            "event_ttl_seconds": settings.event_ttl_seconds,
             "audit_log_path": self.audit_log_path,
             "audit_policy_file": settings.audit_policy_file,
             "audit_log_max_mb": settings.audit_log_max_mb,

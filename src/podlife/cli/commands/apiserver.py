@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli.options import number_option, option
+from podlife.cli.options import duration_option, not_negative, number_option, option
 from podlife.cli.output import counted
 from podlife.errors import ConfigError
 
@@ -48,6 +48,14 @@ def parse_path(text: str) -> str:
     return text if text in ("", STDOUT) else str(Path(text).expanduser().absolute())
 
 
+EventTtlOption = Annotated[
+    float,
+    duration_option(
+        "Amount of time to retain events; 0 keeps them.",
+        "1h",
+        parser=not_negative("duration must not be negative"),
+    ),
+]
 LogPathOption = Annotated[
     str,
     option(
@@ -99,6 +107,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter per option
     namespace_cleanup: Annotated[
         bool, typer.Option(help="Empty deleted namespaces; not needed beside kube-controller-manager.")
     ] = True,
+    event_ttl: EventTtlOption = 3600.0,
     audit_log_path: LogPathOption = "",
     audit_policy_file: PolicyFileOption = "",
     audit_log_maxsize: MaxSizeOption = 100,
@@ -122,6 +131,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter per option
         not_ready_toleration_seconds=default_not_ready_toleration_seconds,
         unreachable_toleration_seconds=default_unreachable_toleration_seconds,
         cleans_namespaces=namespace_cleanup,
+        event_ttl_seconds=event_ttl,
         audit_log_path=audit_log_path,
         audit_policy_file=audit_policy_file,
         audit_log_max_mb=audit_log_maxsize,

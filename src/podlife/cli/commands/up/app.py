@@ -15,6 +15,7 @@ import typer
 from podlife.cli import completions
 from podlife.cli.commands.apiserver import (
     DataOption,
+    EventTtlOption,
     MaxAgeOption,
     MaxBackupOption,
     MaxSizeOption,
@@ -90,6 +91,7 @@ class UpOptions:
     ] = 40
     default_not_ready_toleration_seconds: Annotated[int, _tolerated("not ready")] = 300
     default_unreachable_toleration_seconds: Annotated[int, _tolerated("unreachable")] = 300
+    event_ttl: EventTtlOption = 3600.0
     stop_timeout: Annotated[
         float,
         duration_option("How long pods may take to end when it is stopped.", "30s", parser=_parse_grace),
@@ -234,6 +236,7 @@ def _settings(
         node_lease_seconds=options.node_lease_duration_seconds,
         not_ready_toleration_seconds=options.default_not_ready_toleration_seconds,
         unreachable_toleration_seconds=options.default_unreachable_toleration_seconds,
+        event_ttl_seconds=options.event_ttl,
         stop_seconds=options.stop_timeout,
         containerd_socket=options.containerd_socket,
         scenario=options.scenario,
