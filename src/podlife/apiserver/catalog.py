@@ -45,6 +45,8 @@ class ResourceCatalog:
         self.remote: Mapping[tuple[str, str], RemoteVersion] = {}
         # Number of changes so far.
         self.version = 0
+        # Called when the rows of a definition have changed: its watches end. A dictionary for its order.
+        self.listeners: dict[Callable[[], None], None] = {}
         self._arrange()
 
     def set_rows(self, owner: str, rows: Iterable[Resource]) -> None:
@@ -55,6 +57,8 @@ class ResourceCatalog:
             return
         self.version += 1
         self._arrange()
+        for listener in tuple(self.listeners):
+            listener()
 
     def set_remote(self, versions: Mapping[tuple[str, str], RemoteVersion]) -> None:
         """Show these groups and versions of other API servers in discovery."""

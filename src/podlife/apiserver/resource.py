@@ -47,8 +47,8 @@ class CustomResource:
     discovery_verbs: tuple[str, ...]
     # The schema as the definition has it (JSONSchemaProps).
     props: Object
-    # Of the definition: counts changes of its spec.
-    generation: int = 0
+    # Of the definition's UID, spec and accepted names: the watches of its resource end when one of them changes.
+    digest: bytes = b""
     # Paths of the scale subresource.
     scale: Object | None = None
     # How server-side apply merges it, by API version, those included that are not served. Made when first needed.

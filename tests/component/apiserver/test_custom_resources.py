@@ -192,15 +192,45 @@ async def test_watch_shows_every_change_of_an_instance() -> None:
 
 
 @virtual_time
-async def test_watch_ends_when_its_resource_is_no_longer_served() -> None:
+async def test_idle_watch_ends_at_once_when_its_resource_is_no_longer_served() -> None:
     async with Server() as server:
         await server.offer(definition())
         answer = await send(server.handler, "GET", f"{WIDGETS}?watch=true")
-        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(1), asyncio.TaskGroup() as group:
             watching = group.create_task(whole(answer))
             await asyncio.sleep(0.1)
             await server.ask("DELETE", f"{CRDS}/widgets.{GROUP}")
         assert watching.result() == b""
+        assert not server.handler.registry.catalog.listeners
+
+
+@virtual_time
+async def test_watch_shows_the_end_of_every_instance_before_it_ends_with_its_definition() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        for number in range(3):
+            await server.ask("POST", WIDGETS, widget(f"w{number}"))
+        answer = await send(server.handler, "GET", f"{WIDGETS}?watch=true")
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            watching = group.create_task(whole(answer))
+            await asyncio.sleep(0.1)
+            await server.ask("DELETE", f"{CRDS}/widgets.{GROUP}")
+        types = [json.loads(line)["type"] for line in watching.result().splitlines()]
+        assert types == ["ADDED"] * 3 + ["DELETED"] * 3
+
+
+@virtual_time
+async def test_watch_ends_when_its_definition_changes_and_goes_on_when_another_does() -> None:
+    async with Server() as server:
+        await server.offer(definition())
+        answer = await send(server.handler, "GET", f"{WIDGETS}?watch=true")
+        async with asyncio.timeout(3), asyncio.TaskGroup() as group:
+            watching = group.create_task(whole(answer))
+            await server.offer(definition("gadgets"))
+            await asyncio.sleep(1)
+            assert not watching.done()
+            names = {"spec": {"names": {"shortNames": ["wd"]}}}
+            await server.ask("PATCH", f"{CRDS}/widgets.{GROUP}", names, kind=MERGE)
 
 
 @virtual_time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from hashlib import sha256
 from typing import Any
 
 from podlife.api.codec import Object, encode
@@ -39,9 +40,11 @@ def rows_of(crd: Object) -> list[Resource]:
 
 
 class _Shared:
-    """What the rows of a definition have in common, for managers of fields."""
+    """What the rows of a definition have in common."""
 
     def __init__(self, crd: Object) -> None:
+        parts = (crd["metadata"].get("uid"), crd["spec"], crd["status"]["acceptedNames"])
+        self.digest = sha256(encode(parts)).digest()
         group = crd["spec"]["group"]
         by_version = {f"{group}/{version['name']}": version for version in crd["spec"]["versions"]}
         subresources = {name: each.get("subresources") or {} for name, each in by_version.items()}
@@ -100,7 +103,7 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str,
             storage_version=storage,
             discovery_verbs=_VERBS_OF_TERMINATING if is_terminating else _VERBS,
             props=_props(version),
-            generation=crd["metadata"].get("generation", 0),
+            digest=shared.digest,
             scale=subresources.get("scale"),
             versions=shared.versions,
             status_versions=shared.status_versions,

@@ -56,6 +56,15 @@ async def _stream(
     except CompactedError as error:
         yield encoding.error(status.failure(expired(error)))
         return
+    catalog = scope.registry.catalog
+
+    def end_if_outdated() -> None:
+        if not is_current(catalog, scope.resource):
+            subscription.end()
+
+    if scope.resource.custom is not None:
+        catalog.listeners[end_if_outdated] = None
+        end_if_outdated()
     try:
         # Nothing has happened since the subscription began: it continues from the current state.
         records = await select(scope, selection) if has_initial else []
@@ -75,22 +84,17 @@ async def _stream(
             yield b"".join(chunk)
         async for data in _follow(subscription, options, selection, encoding, max(since, revision)):
             yield data
-            if not is_current(scope.registry.catalog, scope.resource):
-                return
     finally:
+        catalog.listeners.pop(end_if_outdated, None)
         subscription.close()
 
 
 def is_current(catalog: ResourceCatalog, resource: Resource) -> bool:
-    """Whether the resource is still served, and by the same schema. Built-in ones always are."""
+    """Whether the resource is still served, and by the same spec. Built-in ones always are."""
     if resource.custom is None:
         return True
     found = catalog.find(resource.group, resource.version, resource.plural)
-    return (
-        found is not None
-        and found.custom is not None
-        and found.custom.generation == resource.custom.generation
-    )
+    return found is not None and found.custom is not None and found.custom.digest == resource.custom.digest
 
 
 async def _follow(
@@ -103,9 +107,7 @@ async def _follow(
     loop = asyncio.get_running_loop()
     lifetime = options.timeout_seconds or _DEFAULT_SECONDS * (1 + random.random())  # noqa: S311 - no secret
     end = loop.time() + lifetime
-    # A watch of a custom resource wakes up to see whether that is still served.
-    is_woken = options.bookmarks or selection.resource.custom is not None
-    bookmark_at = loop.time() + _BOOKMARK_SECONDS if is_woken else end
+    bookmark_at = loop.time() + _BOOKMARK_SECONDS if options.bookmarks else end
     while True:
         try:
             async with asyncio.timeout_at(min(end, bookmark_at)):
@@ -115,13 +117,13 @@ async def _follow(
                 return
             # Sent even without changes: it shows the client that the connection is alive.
             bookmark_at = loop.time() + _BOOKMARK_SECONDS
-            yield encoding.bookmark(max(since, subscription.revision)) if options.bookmarks else b""
+            yield encoding.bookmark(max(since, subscription.revision))
             continue
         except CompactedError as error:
             yield encoding.error(status.failure(expired(error)))
             return
         except StoreError:
-            return  # the server is shutting down: end the stream
+            return  # the server is shutting down, or the resource is no longer served: end the stream
         if data := _frames(batch, selection, encoding, since):
             yield data
 

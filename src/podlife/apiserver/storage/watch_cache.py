@@ -152,7 +152,7 @@ class Subscription:
     """A position in the history of one resource. It waits on its own future, which it removes however the wait ends,
     and advances only when it returns a batch: a cancelled call loses nothing."""
 
-    __slots__ = ("_closed", "_collection", "_position", "_since", "_store", "_waiter")
+    __slots__ = ("_closed", "_collection", "_ended", "_position", "_since", "_store", "_waiter")
 
     def __init__(self, store: Progress, collection: WatchCache, since: int) -> None:
         self._store = store
@@ -161,6 +161,7 @@ class Subscription:
         self._since = since
         self._waiter: asyncio.Future[None] | None = None
         self._closed = False
+        self._ended = False
 
     @property
     def revision(self) -> int:
@@ -180,6 +181,8 @@ class Subscription:
                 raise CompactedError(self._since, self._store.oldest)
             batch = collection.run(self._position)
             if batch is None:
+                if self._ended:
+                    raise StoreError("the subscription has ended")
                 await self._wait()
                 continue
             self._position += len(batch.events)
@@ -190,8 +193,16 @@ class Subscription:
                 self._since = batch.events[-1].revision
                 return batch
 
+    def end(self) -> None:
+        """Raise StoreError after the events that are already there."""
+        self._ended = True
+        self._wake()
+
     def close(self) -> None:
         self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
