@@ -20,6 +20,7 @@ from podlife.api.field_errors import FieldError, FieldErrors, bad_value, duplica
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.core.pod.handlers import validate_port_reference
+from podlife.apiserver.strategies.core.service_warnings import service_warnings
 from podlife.apiserver.strategies.field_checks import (
     IP_RULE,
     PROTOCOLS,
@@ -35,6 +36,7 @@ from podlife.apiserver.strategies.strategy import Strategy
 
 _TYPES = frozenset({"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"})
 _WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
+_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
 _ADDRESS_FIELDS = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 _AFFINITIES = frozenset({"ClientIP", "None"})
 _POLICIES = frozenset({"Cluster", "Local"})
@@ -99,11 +101,13 @@ class ServiceStrategy(Strategy):
             for field in _ADDRESS_FIELDS:
                 if field in before:
                     after.setdefault(field, before[field])
-        elif after["type"] == "ExternalName" and before["type"] in _WITH_ADDRESS:
-            for field in _ADDRESS_FIELDS:
-                if after.get(field) == before.get(field):
-                    after.pop(field, None)
+        _drop_outdated_fields(after, before)
+        if after["type"] != "LoadBalancer":
+            new["status"]["loadBalancer"] = {}
         _default_families(after)
+
+    def warnings(self, obj: Object) -> list[str]:
+        return service_warnings(obj)
 
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
@@ -135,6 +139,37 @@ class ServiceStrategy(Strategy):
         return [bad_value("spec.clusterIPs[0]", new_addresses or None, "may not change once set")]
 
 
+def _drop_outdated_fields(after: Object, before: Object) -> None:
+    """What the new type has no use for, unless it was changed: the server may have set it, as a client that sends all
+    fields back cannot know."""
+    outdated: list[str] = []
+    if before["type"] in _WITH_ADDRESS and after["type"] == "ExternalName":
+        outdated += _ADDRESS_FIELDS
+    if _is_load_balancer(before) and not _is_load_balancer(after):
+        outdated += ("allocateLoadBalancerNodePorts", "loadBalancerClass")
+    if _has_health_check(before) and not _has_health_check(after):
+        outdated.append("healthCheckNodePort")
+    if _is_reachable_from_outside(before) and not _is_reachable_from_outside(after):
+        outdated.append("externalTrafficPolicy")
+    for field in outdated:
+        if after.get(field) == before.get(field):
+            after.pop(field, None)
+    if before["type"] in _WITH_NODE_PORTS and after["type"] not in _WITH_NODE_PORTS:
+        known = {port.get("nodePort") for port in before.get("ports", ())}
+        ports = after.get("ports", ())
+        if all(port.get("nodePort") in known for port in ports if port.get("nodePort")):
+            for port in ports:
+                port.pop("nodePort", None)
+
+
+def _is_load_balancer(spec: Object) -> bool:
+    return bool(spec["type"] == "LoadBalancer")
+
+
+def _has_health_check(spec: Object) -> bool:
+    return _is_load_balancer(spec) and spec.get("externalTrafficPolicy") == "Local"
+
+
 def _default_affinity(spec: Object) -> None:
     affinity = spec.setdefault("sessionAffinity", "None")
     if affinity == "None":
@@ -147,7 +182,7 @@ def _default_affinity(spec: Object) -> None:
 
 def _is_reachable_from_outside(spec: Object) -> bool:
     kind = spec["type"]
-    return kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
+    return kind in _WITH_NODE_PORTS or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
 def _default_families(spec: Object) -> None:
