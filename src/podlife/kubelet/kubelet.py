@@ -185,7 +185,9 @@ class Kubelet:
         await asyncio.wait((serving, ready), timeout=_ENDPOINT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if endpoint.port:
-            self.reporter = self._make_reporter(endpoint.port)
+            from podlife.kubelet.server import DECLARED_FEATURES
+
+            self.reporter = self._make_reporter(endpoint.port, DECLARED_FEATURES)
 
     def _make_volumes(self, client: Client) -> Volumes:
         if self.settings.data is None:
@@ -215,10 +217,10 @@ class Kubelet:
         access = ApiAccess(self._client, name)
         return KubeletServer(node, access, settings, signing=ClusterSigner(self._client), clock=self._clock)
 
-    def _make_reporter(self, port: int) -> NodeReporter:
+    def _make_reporter(self, port: int, features: tuple[str, ...] = ()) -> NodeReporter:
         return NodeReporter(
             self._client,
-            replace(self.settings.node, kubelet_port=port),
+            replace(self.settings.node, kubelet_port=port, declared_features=features),
             self._clock,
             machine=self._machine,
             runtime=self.runtime,

@@ -57,6 +57,18 @@ def test_a_status_told_again_is_the_same_whatever_the_time_and_however_amounts_a
     assert is_same_status(old, status_of(old, LATER))
 
 
+def test_features_are_declared_once_and_a_server_that_drops_them_is_not_written_to_more_often() -> None:
+    seen = Observation(FACTS, "r://1")
+    settings = NodeSettings("n", declared_features=("ExtendWebSocketsToKubelet",))
+    new, _ = node_status({}, seen, settings, NOW)
+    assert new["declaredFeatures"] == ["ExtendWebSocketsToKubelet"]
+    assert "declaredFeatures" not in status_patch(new, node_status(new, seen, settings, LATER)[0])
+    dropped = {name: value for name, value in new.items() if name != "declaredFeatures"}
+    again, _ = node_status(dropped, seen, settings, LATER)
+    assert is_same_status(dropped, again)
+    assert status_patch(dropped, again)["declaredFeatures"] == ["ExtendWebSocketsToKubelet"]
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -38,6 +38,8 @@ class NodeSettings:
     taints: tuple[Mapping[str, Any], ...] = ()
     provider_id: str = ""
     kubelet_port: int = 10250
+    # Features that API servers may use with this kubelet.
+    declared_features: tuple[str, ...] = ()
     kubelet_version: str = KUBELET_VERSION
     max_pods: int = 110
     # Quantities by resource that are not allocatable, in addition to the thresholds.

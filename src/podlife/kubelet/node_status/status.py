@@ -46,6 +46,8 @@ def node_status(
         "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.kubelet_port}},
         "nodeInfo": {**(old.get("nodeInfo") or {}), **_node_info(seen, settings)},
     }
+    if settings.declared_features:
+        status["declaredFeatures"] = list(settings.declared_features)
     return status, events
 
 
@@ -87,7 +89,8 @@ def _node_info(seen: Observation, settings: NodeSettings) -> Object:
 
 
 def is_same_status(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether the server already has this status; heartbeat times are ignored."""
+    """Whether the server already has this status; heartbeat times are ignored, and declared features, which servers
+    before v1.36 do not keep: they are sent with the next report."""
     return (
         old.get("addresses") == new["addresses"]
         and old.get("daemonEndpoints") == new["daemonEndpoints"]
@@ -124,8 +127,8 @@ def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
         if _amounts(before) != _amounts(new[name]):
             gone = {each: None for each in before if each.startswith(_HUGEPAGES) and each not in new[name]}
             patch[name] = {**new[name], **gone}
-    for name in ("nodeInfo", "daemonEndpoints"):
-        if old.get(name) != new[name]:
+    for name in ("nodeInfo", "daemonEndpoints", "declaredFeatures"):
+        if old.get(name) != new.get(name):
             patch[name] = new[name]
     return patch
 
