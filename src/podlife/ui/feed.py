@@ -21,7 +21,8 @@ from podlife.ui.life import Life, milliseconds
 from podlife.ui.lives import Lives
 from podlife.ui.observer import Observer
 
-VERSION = 1
+# Of the format of lives and frames. A recording of another version is refused: raise it when a field changes.
+VERSION = 2
 CHUNK = 500
 _TICK_SECONDS = 0.25
 # Of each tick, once the first picture is complete: a fifth of a core; more only while very many lives change at once.

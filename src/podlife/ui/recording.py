@@ -184,7 +184,10 @@ class Recording:
                 self._hello = msgspec.json.decode(found.data, type=_Hello)
                 if self._hello.version != VERSION:
                     version, self._hello = self._hello.version, None
-                    return f"its format is version {version}, this podlife knows {VERSION}"
+                    return (
+                        f"it was recorded in format version {version}, and this podlife replays version {VERSION}: "
+                        "use the podlife that recorded it"
+                    )
                 self._now = max(self._now, self._hello.now)
             elif self._hello is None:
                 return "not a recording of podlife ui"

@@ -28,6 +28,7 @@ from podlife.ui import feed as feed_module
 from podlife.ui import server
 from podlife.ui.access import Access
 from podlife.ui.cluster_api import ClusterSettings
+from podlife.ui.feed import VERSION
 from podlife.ui.journal import Journal
 from podlife.ui.recording import Recording
 from podlife.wire import Handler, Request, Response
@@ -330,7 +331,7 @@ async def test_a_page_without_actions_sweeps_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_replay_shows_the_recording_and_asks_no_cluster(tmp_path: Path) -> None:
-    hello = {"version": 1, "cluster": "c", "started": 1, "now": 2}
+    hello = {"version": VERSION, "cluster": "c", "started": 1, "now": 2}
     life = {"uid": "u", "kind": "pod", "name": "web", "from": 1, "segs": [[1, "ready"]]}
     frames = [{"event": "hello", "data": hello}, {"event": "lives", "data": [life]}]
     with gzip.open(tmp_path / "r.gz", "wt") as file:

@@ -14,11 +14,23 @@ import pytest
 
 from podlife.errors import ConfigError
 from podlife.testing import virtual_time
+from podlife.ui.feed import VERSION
 from podlife.ui.journal import Journal
 from podlife.ui.life import PodLife
 from podlife.ui.recording import Recorder, Recording
 
-HELLO = {"version": 1, "cluster": "https://c", "started": 1, "now": 5, "missing": [], "namespace": "shop"}
+HELLO = {
+    "version": VERSION,
+    "cluster": "https://c",
+    "started": 1,
+    "now": 5,
+    "missing": [],
+    "namespace": "shop",
+}
+# In the first format a life was stuck for one cause, and not from a time on.
+OLD = b"""{"event":"hello","data":{"version":1,"now":5}}
+{"event":"lives","data":[{"uid":"a","kind":"pod","from":1,"segs":[[1,"ready"]],"stuck":"finalizer"}]}
+"""
 
 
 def life(uid: str, **fields: Any) -> dict[str, Any]:
@@ -183,7 +195,8 @@ async def test_a_line_that_is_no_frame_ends_what_is_shown(tmp_path: Path, bad: b
         (gzip.compress(b""), "empty"),
         (gzip.compress(b"hello\n"), "cannot be read"),
         (gzip.compress(b'{"event":"lives","data":[]}\n'), "not a recording"),
-        (gzip.compress(b'{"event":"hello","data":{"version":2}}\n'), "version 2"),
+        (gzip.compress(b'{"event":"hello","data":{"version":3}}\n'), "format version 3"),
+        (gzip.compress(OLD), "recorded in format version 1, and this podlife replays version 2"),
     ],
 )
 async def test_what_is_no_recording_is_refused_in_one_line(tmp_path: Path, content: bytes, why: str) -> None:

@@ -1,4 +1,4 @@
-// What a life says at a time. Pure. The types follow the protocol of the server, version 1.
+// What a life says at a time. Pure. The types follow the protocol of the server, version 2.
 
 /**
  * @typedef {{since: number, until: number|null, at: number|null, missed: number|null, who: string, what: string, state: string}} Prediction
