@@ -5,6 +5,8 @@ Guarantees:
 * No more of a body is buffered than its reader has room for; the server is paused meanwhile.
 * Every wait has a deadline, however slowly bytes arrive.
 * A connection that received unexpected data is not reused, so stray bytes are never taken for a response.
+* A connection that has ended is freed at once, with the hundreds of kilobytes of its TLS: it is in no reference cycle
+  that would wait for the garbage collector, which runs rarely in a quiet process.
 
 llhttp (httptools) parses the bytes. Pooling and the meaning of a response are left to `http_transport`.
 """
@@ -38,11 +40,13 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, most_buffered: int) -> None:
         self._most_buffered = most_buffered
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        # While connected: it refers to this object.
+        self._parser: Any = None
         self._waiter: asyncio.Future[None] | None = None
-        self._failure: UnreachableError | None = None
+        # Not as an exception: its traceback would refer to this object.
+        self._failure = ""
         self._is_paused = False
-        self._ended_with: BaseException | None = None
+        self._ended_with = _words(None)
         # From sending a request until its response is complete; data at other times is an error.
         self._is_awaited = False
         # A response to HEAD has no body, whatever its headers say.
@@ -95,7 +99,7 @@ class HttpConnection(asyncio.Protocol):
         if self._is_awaited:
             raise RuntimeError("another request is in flight on this connection")
         if self._transport is None or not self.is_open:
-            raise NotSentError(_words(self._ended_with))
+            raise NotSentError(self._ended_with)
         self._reset()
         self._is_awaited = True
         self._is_head_only = message.startswith(b"HEAD ")
@@ -132,7 +136,7 @@ class HttpConnection(asyncio.Protocol):
         self.is_open = False
         if not self._is_complete:
             # A response without a length ends with the connection, but not if this side closes it.
-            self._failure = self._failure or CutOffError("the connection was aborted")
+            self._failure = self._failure or "the connection was aborted"
         if self._transport is not None:
             self._transport.abort()
 
@@ -140,26 +144,27 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._parser = httptools.HttpResponseParser(self)
         # Data or an end may have arrived through a proxy's tunnel before this callback.
-        self.is_open = self._failure is None
+        self.is_open = not self._failure
         if (connected := transport.get_extra_info("socket")) is not None:
             self._poll = select.poll()
             self._poll.register(connected.fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
-        if self._failure is not None:
+        if self._failure:
             return
         if not self._is_awaited:
-            self._fail(CutOffError("unexpected data on an idle connection"))
+            self._fail("unexpected data on an idle connection")
             return
         self._useless_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(CutOffError(f"invalid HTTP response: {error.__context__ or error}"))
+            self._fail(f"invalid HTTP response: {error.__context__ or error}")
             return
         if self._useless_bytes > _MOST_HEADER_BYTES:
-            self._fail(CutOffError("invalid HTTP response: too much data without content"))
+            self._fail("invalid HTTP response: too much data without content")
             return
         if self._buffered > self._most_buffered and not self._is_paused and self._transport is not None:
             self._transport.pause_reading()
@@ -171,12 +176,13 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, error: BaseException | None) -> None:
         self.is_open = False
-        self._ended_with = error
+        self._ended_with = _words(error)
+        self._transport = self._parser = None
         if not self._is_complete:
-            if self._has_head and self._ends_with_connection and error is None and self._failure is None:
+            if self._has_head and self._ends_with_connection and error is None and not self._failure:
                 self._is_complete = True
             else:
-                self._failure = self._failure or CutOffError(_words(error))
+                self._failure = self._failure or self._ended_with
         self._wake()
 
     # Callbacks of the parser
@@ -254,9 +260,8 @@ class HttpConnection(asyncio.Protocol):
         return unpacked
 
     def _not_unpacked(self, why: str) -> CutOffError:
-        failure = CutOffError(f"the response cannot be decompressed: {why}")
-        self._fail(failure)
-        return failure
+        self._fail(f"the response cannot be decompressed: {why}")
+        return CutOffError(self._failure)
 
     async def _wait(self, deadline: float | None) -> None:
         loop = asyncio.get_running_loop()
@@ -274,14 +279,14 @@ class HttpConnection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _fail(self, failure: UnreachableError) -> None:
-        self._failure = self._failure or failure
+    def _fail(self, why: str) -> None:
+        self._failure = self._failure or why
         self.abort()
         self._wake()
 
     def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+        if self._failure:
+            raise CutOffError(self._failure)
 
 
 def _deadline(seconds: float | None) -> float | None:

@@ -4,6 +4,7 @@ proxies that lie. Nothing leaks, nothing is sent that should not be, and nobody 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gc
 import inspect
@@ -25,11 +26,13 @@ import uvloop
 from podlife.client import PODS, Client, Connection, HttpTransport, LogOptions, NotSentError, TokenAuth
 from podlife.client.credentials import Credential
 from podlife.client.dialer import _not_connected
+from podlife.client.http_connection import HttpConnection
 from podlife.errors import UnreachableError
 from podlife.wire import Query, Request
 from tests.component.client.authority import Authority
 from tests.component.client.servers import HEAD, Renewable, listen, pod, serve_raw, tunnel_of, whole
 from tests.component.client.test_hostile_servers import SMUGGLED
+from tests.kit.wait import until
 
 
 def on_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -126,6 +129,41 @@ async def test_a_large_body_over_tls_arrives_whole_though_its_reader_is_slow_and
             got += piece
             await asyncio.sleep(0.005)
         assert got == body
+
+
+def connections() -> int:
+    return sum(isinstance(each, HttpConnection) for each in gc.get_objects())
+
+
+@on_both_loops
+async def test_connections_that_have_ended_are_freed_without_the_garbage_collector(
+    authority: Authority,
+) -> None:
+    """They have 250 KB and more each, and the collector may not run for hours."""
+    answer = b""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.transport.abort()
+
+    gc.disable()
+    try:
+        async with listen(talk, authority) as connection, Client.connect(connection) as client:
+            before = connections()
+            for each in (b"", HEAD, HEAD + b"Content-Length: 9\r\n\r\n{", b"no HTTP\r\n\r\n", pod("a")):
+                answer = each
+                for _ in range(5):
+                    with contextlib.suppress(UnreachableError):
+                        await client.request("POST", "/x")
+        async with Client.connect(connection) as client:
+            for _ in range(5):
+                with pytest.raises(UnreachableError):
+                    await client.request("POST", "/x")
+        await until(lambda: connections() <= before, "connections that have ended are kept", seconds=10)
+    finally:
+        gc.enable()
 
 
 def request(path: str = "/x") -> Request:
