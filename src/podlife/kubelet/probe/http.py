@@ -194,8 +194,11 @@ async def _responding(request: HttpRequest) -> AsyncIterator[_ResponseReader]:
     async with connected(request.host, request.port, is_tls=request.scheme == "https") as stream:
         await stream.send(encoded)
         response = _ResponseReader(stream)
-        await response.head()
-        yield response
+        try:
+            await response.head()
+            yield response
+        finally:
+            response.close()
 
 
 class _ResponseReader:
@@ -203,7 +206,7 @@ class _ResponseReader:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: Any = httptools.HttpResponseParser(self)
         self._start = b""
         self._body = bytearray()
         self._has_head = False
@@ -211,6 +214,10 @@ class _ResponseReader:
         self._has_end_mark = False
         self.location = ""
         self.code = 0
+
+    def close(self) -> None:
+        """Free it at once: it and the parser refer to each other, and probes are many."""
+        self._parser = None
 
     async def head(self) -> None:
         received = 0

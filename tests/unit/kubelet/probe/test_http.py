@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -112,6 +113,22 @@ def test_a_port_that_there_is_not_cannot_be_asked(port: int | str) -> None:
 def test_a_pod_without_an_address_is_not_asked_on_the_node_itself() -> None:
     with pytest.raises(ProbeError, match="no IP"):
         http_request({"port": 80}, CONTAINER, "", purpose="probe")
+
+
+async def test_responses_are_freed_without_the_garbage_collector() -> None:
+    def kept() -> int:
+        return sum(type(each).__name__ == "_ResponseReader" for each in gc.get_objects())
+
+    gc.disable()
+    try:
+        before = kept()
+        await answered(ok())
+        for broken in (b"", b"no HTTP\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"):
+            with pytest.raises((ProbeError, NoResponseError)):
+                await answered(broken)
+        assert kept() == before
+    finally:
+        gc.enable()
 
 
 async def test_https_takes_any_certificate() -> None:
