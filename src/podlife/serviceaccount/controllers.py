@@ -5,7 +5,8 @@ Each follows all namespaces, and of the objects that it creates only those of it
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -18,6 +19,8 @@ from podlife.informer import Informer
 from podlife.informer.cache import HasMetadata
 from podlife.podcontrol import as_namespace_terminating
 from podlife.workqueue import RateLimitedQueue
+
+T = TypeVar("T", bound=HasMetadata)
 
 _DEFAULT = "default"
 _ROOT_CA = "kube-root-ca.crt"
@@ -69,26 +72,21 @@ class ServiceAccountController:
 
     name = "serviceaccount-controller"
 
-    def __init__(self, plane: ControlPlane, *, workers: int = 1) -> None:
+    def __init__(self, plane: ControlPlane) -> None:
         self._client = plane.client
-        self._namespaces = plane.informer(NAMESPACES, view=_Namespace)
-        self._accounts = plane.informer(
+        accounts = plane.informer(
             SERVICE_ACCOUNTS, view=MetadataOnly, field_selector=f"metadata.name={_DEFAULT}"
         )
         self.queue: RateLimitedQueue[str] = RateLimitedQueue("serviceaccount")
-        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
-        _follow(self.queue, self._namespaces, self._accounts)
+        reconcile = _in_active_namespaces(plane, self.queue, accounts, _DEFAULT, self._ensure)
+        self.controller = Controller(self.name, self.queue, reconcile)
 
     async def run(self) -> None:
         await self.controller.run()
 
-    async def reconcile(self, namespace: str) -> Again | None:
-        found = self._namespaces.cache.get("", namespace)
-        if found is None or found.status.phase != "Active":
-            return None
-        if self._accounts.cache.get(namespace, _DEFAULT) is None:
+    async def _ensure(self, namespace: str, account: MetadataOnly | None) -> None:
+        if account is None:
             await _create(self._client, SERVICE_ACCOUNTS, {"metadata": {"name": _DEFAULT}}, namespace)
-        return None
 
 
 class RootCaCertPublisher:
@@ -96,32 +94,24 @@ class RootCaCertPublisher:
 
     name = "root-ca-certificate-publisher-controller"
 
-    def __init__(self, plane: ControlPlane, *, root_ca: str = "", workers: int = 1) -> None:
+    def __init__(self, plane: ControlPlane, *, root_ca: str = "") -> None:
         self._client = plane.client
         self._data = {"ca.crt": root_ca}
-        self._namespaces = plane.informer(NAMESPACES, view=_Namespace)
-        self._config_maps = plane.informer(
-            CONFIG_MAPS, view=_ConfigMap, field_selector=f"metadata.name={_ROOT_CA}"
-        )
+        config_maps = plane.informer(CONFIG_MAPS, view=_ConfigMap, field_selector=f"metadata.name={_ROOT_CA}")
         self.queue: RateLimitedQueue[str] = RateLimitedQueue("root_ca_cert_publisher")
-        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
-        _follow(self.queue, self._namespaces, self._config_maps)
+        reconcile = _in_active_namespaces(plane, self.queue, config_maps, _ROOT_CA, self._ensure)
+        self.controller = Controller(self.name, self.queue, reconcile)
 
     async def run(self) -> None:
         await self.controller.run()
 
-    async def reconcile(self, namespace: str) -> Again | None:
-        found = self._namespaces.cache.get("", namespace)
-        if found is None or found.status.phase != "Active":
-            return None
-        published = self._config_maps.cache.get(namespace, _ROOT_CA)
+    async def _ensure(self, namespace: str, published: _ConfigMap | None) -> None:
         if published is None:
             annotations = {_DESCRIPTION: _ABOUT_ROOT_CA}
             obj = {"metadata": {"name": _ROOT_CA, "annotations": annotations}, "data": self._data}
             await _create(self._client, CONFIG_MAPS, obj, namespace)
         elif published.data != self._data or not published.metadata.annotations.get(_DESCRIPTION):
             await self._correct(published)
-        return None
 
     async def _correct(self, published: _ConfigMap) -> None:
         """Set data and description; other annotations and labels are left alone."""
@@ -139,9 +129,24 @@ class RootCaCertPublisher:
             return
 
 
-def _follow(queue: RateLimitedQueue[str], *informers: Informer[Any]) -> None:
-    for informer in informers:
+def _in_active_namespaces(
+    plane: ControlPlane,
+    queue: RateLimitedQueue[str],
+    objects: Informer[T],
+    name: str,
+    ensure: Callable[[str, T | None], Awaitable[None]],
+) -> Callable[[str], Awaitable[Again | None]]:
+    """A reconcile that calls `ensure` with each active namespace and the object of this name in it, if there is one."""
+    namespaces = plane.informer(NAMESPACES, view=_Namespace)
+    for informer in (namespaces, objects):
         informer.add_handler(_EnqueueNamespace(queue))
+
+    async def reconcile(namespace: str) -> None:
+        found = namespaces.cache.get("", namespace)
+        if found is not None and found.status.phase == "Active":
+            await ensure(namespace, objects.cache.get(namespace, name))
+
+    return reconcile
 
 
 async def _create(client: Client, ref: Ref, obj: Object, namespace: str) -> None:
