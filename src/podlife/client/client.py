@@ -282,11 +282,6 @@ class Client:
         reply = await self.request("PUT", path, query=(options or WriteOptions()).parameters(), body=obj)
         return decode(reply.body, view, f"PUT {path}")
 
-    async def update_status(
-        self, ref: Ref, obj: Object, *, options: WriteOptions | None = None, view: type[T] | None = None
-    ) -> T:
-        return await self.update(ref, obj, subresource="status", options=options, view=view)
-
     async def patch(  # noqa: PLR0913 - what is patched, with what and how
         self,
         ref: Ref,

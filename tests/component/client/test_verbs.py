@@ -110,7 +110,7 @@ DELETE_OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1"}
             {"metadata": {"name": "x"}},
         ),
         (lambda c: c.update(PODS, POD), f"PUT {POD_PATH}?", POD),
-        (lambda c: c.update_status(PODS, POD), f"PUT {POD_PATH}/status?", POD),
+        (lambda c: c.update(PODS, POD, subresource="status"), f"PUT {POD_PATH}/status?", POD),
         (
             lambda c: c.patch(PODS, "a", {"spec": None}, "ns", type=PatchType.STRATEGIC),
             f"PATCH {POD_PATH}?",

@@ -139,7 +139,7 @@ async def test_conditions_of_others_stay_when_the_status_is_told() -> None:
         foreign = {"type": "NetworkUnavailable", "status": "False", "reason": "RouteCreated"}
         node["status"]["conditions"].insert(0, foreign)
         node["status"]["images"] = [{"names": ["a"], "sizeBytes": 1}]
-        await here.client.update_status(NODES, node)
+        await here.client.update(NODES, node, subresource="status")
         here.machine.now_used = MachineUsage(memory_free_bytes=1)
         await asyncio.sleep(11)
         assert (await here.condition("MemoryPressure"))["status"] == "True"

@@ -310,7 +310,7 @@ async def test_changes_of_a_pod_that_count_for_nothing_wake_nobody(
         before = controller.controller.metrics.results.total()
         [pod] = await pods(client)
         pod["status"] = change(pod["status"])
-        await client.update_status(PODS, pod)
+        await client.update(PODS, pod, subresource="status")
         await asyncio.sleep(5)
         assert (controller.controller.metrics.results.total() > before) == is_noticed
 
