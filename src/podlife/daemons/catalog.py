@@ -27,6 +27,7 @@ TAINT_EVICTION = "taint-eviction-controller"
 OUT_OF_SERVICE = "out-of-service"
 ENDPOINTS = "endpoints-controller"
 ENDPOINT_SLICES = "endpointslice-controller"
+ENDPOINT_MIRRORING = "endpointslice-mirroring-controller"
 SERVICE_ACCOUNT = "serviceaccount-controller"
 ROOT_CA_PUBLISHER = "root-ca-certificate-publisher-controller"
 
@@ -46,6 +47,7 @@ _ABOUT = {
     TAINT_EVICTION: "evicts pods from nodes with NoExecute taints that they do not tolerate",
     ENDPOINT_SLICES: "EndpointSlices: the addresses of the pods that Services select",
     ENDPOINTS: "the same as Endpoints, the older kind",
+    ENDPOINT_MIRRORING: "EndpointSlices of the Endpoints that users write for Services without a selector",
     SERVICE_ACCOUNT: "a service account `default` in every namespace",
     ROOT_CA_PUBLISHER: "a ConfigMap `kube-root-ca.crt` with the API server's CA in every namespace",
     OUT_OF_SERVICE: "releases pods and volumes of nodes that are confirmed dead; only if named",
@@ -56,6 +58,7 @@ _OLDER = {
     POD_GC: ("podgc",),
     NODE_LIFECYCLE: ("nodelifecycle",),
     ENDPOINTS: ("endpoint",),
+    ENDPOINT_MIRRORING: ("endpointslicemirroring",),
     ROOT_CA_PUBLISHER: ("root-ca-cert-publisher",),
     # Not upstream: other spellings that users try.
     OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
@@ -68,12 +71,8 @@ _NOT_HERE = frozenset(
     for name in (
         *("bootstrap-signer", "certificatesigningrequest-approving", "certificatesigningrequest-cleaner"),
         *("certificatesigningrequest-signing", "cloud-node-lifecycle", "clusterrole-aggregation", "cronjob"),
-        *("device-taint-eviction", "endpointslice-mirroring"),
-        *(
-            "ephemeral-volume",
-            "horizontal-pod-autoscaler",
-            "kube-apiserver-serving-clustertrustbundle-publisher",
-        ),
+        *("device-taint-eviction", "ephemeral-volume", "horizontal-pod-autoscaler"),
+        "kube-apiserver-serving-clustertrustbundle-publisher",
         *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-route"),
         *("persistentvolume-attach-detach", "persistentvolume-binder", "persistentvolume-expander"),
         *("persistentvolume-protection", "persistentvolumeclaim-protection", "podcertificaterequest-cleaner"),
@@ -197,6 +196,7 @@ _OTHERS = (
     ),
     CatalogEntry(ENDPOINT_SLICES, _made_by("podlife.endpoints", "EndpointSliceController")),
     CatalogEntry(ENDPOINTS, _made_by("podlife.endpoints", "EndpointsController")),
+    CatalogEntry(ENDPOINT_MIRRORING, _made_by("podlife.endpoints", "EndpointSliceMirroringController")),
     CatalogEntry(SERVICE_ACCOUNT, _made_by("podlife.serviceaccount", "ServiceAccountController")),
     CatalogEntry(ROOT_CA_PUBLISHER, _made_by("podlife.serviceaccount", "RootCaCertPublisher")),
     CatalogEntry(

@@ -7,12 +7,13 @@ resourceVersion, and not before the cache has its own last write. What another c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
-from podlife.api.codec import Object
 from podlife.client import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, DeleteOptions
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
 from podlife.endpoints.endpoint import ZONE, TriggerTimes
+from podlife.endpoints.slice_writer import SliceWriter
 from podlife.endpoints.slices import (
     CONTROLLER,
     MANAGED_BY,
@@ -31,22 +32,44 @@ from podlife.podcontrol import as_namespace_terminating
 from podlife.workqueue import RateLimitedQueue
 
 _BY_NAMESPACE = "namespace"
-_BY_SERVICE = "service"
+BY_SERVICE = "service"
 # A cache is behind, or a pod's node is not there yet.
-_CATCH_UP_SECONDS = 0.1
+CATCH_UP_SECONDS = 0.1
 _MISSING_NODE_SECONDS = 10.0
 
 
-def _by_namespace(obj: Service | EndpointPod) -> Iterable[str]:
+def _namespace_of(obj: Service | EndpointPod) -> Iterable[str]:
     return (obj.metadata.namespace,)
 
 
-def _by_service(obj: EndpointSlice) -> Iterable[str]:
+def _service_key_of(obj: EndpointSlice) -> Iterable[str]:
     return ("/".join(_service_of(obj)),)
 
 
 def _service_of(obj: EndpointSlice) -> Key:
     return (obj.metadata.namespace, obj.metadata.labels.get(SERVICE_NAME, ""))
+
+
+# Shared: an informer has its indexes once.
+by_namespace: Any = {_BY_NAMESPACE: _namespace_of}
+by_service: Any = {BY_SERVICE: _service_key_of}
+
+
+class EnqueueService:
+    """A handler of an informer of slices: enqueues the Service, even of a slice that lost it."""
+
+    def __init__(self, queue: RateLimitedQueue[Key]) -> None:
+        self._queue = queue
+
+    def on_add(self, obj: EndpointSlice) -> None:
+        self._queue.add(_service_of(obj))
+
+    def on_update(self, old: EndpointSlice, new: EndpointSlice) -> None:
+        self.on_add(old)
+        self.on_add(new)
+
+    def on_delete(self, obj: EndpointSlice) -> None:
+        self.on_add(obj)
 
 
 class ServicePods:
@@ -56,9 +79,8 @@ class ServicePods:
         self, plane: ControlPlane, queue: RateLimitedQueue[Key], forget: Callable[[Key], None]
     ) -> None:
         self._queue = queue
-        indexers: Any = {_BY_NAMESPACE: _by_namespace}
-        self._services = plane.informer(SERVICES, view=Service, indexers=indexers)
-        self._pods = plane.informer(PODS, view=EndpointPod, indexers=indexers)
+        self._services = plane.informer(SERVICES, view=Service, indexers=by_namespace)
+        self._pods = plane.informer(PODS, view=EndpointPod, indexers=by_namespace)
         self._services.add_handler(Enqueue(queue, forget))
         self._pods.add_handler(self)
 
@@ -106,7 +128,6 @@ class EndpointSliceController:
     name = "endpointslice-controller"
 
     def __init__(self, plane: ControlPlane, *, workers: int = 1) -> None:
-        self._client = plane.client
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("endpoint_slice")
         self._times = TriggerTimes()
         self._source = ServicePods(plane, self.queue, self._forget)
@@ -114,27 +135,16 @@ class EndpointSliceController:
         self._slices = plane.informer(
             ENDPOINT_SLICES,
             view=EndpointSlice,
-            indexers={_BY_SERVICE: _by_service},
+            indexers=by_service,
             label_selector=f"{MANAGED_BY}={CONTROLLER}",
         )
-        self._slices.add_handler(self)
+        self._slices.add_handler(EnqueueService(self.queue))
         self._writes = OwnWrites({ENDPOINT_SLICES: self._slices})
+        self._writer = SliceWriter(plane.client, self._writes)
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
 
     async def run(self) -> None:
         await self.controller.run()
-
-    # The handler of the informer of slices
-
-    def on_add(self, obj: EndpointSlice) -> None:
-        self.queue.add(_service_of(obj))
-
-    def on_update(self, old: EndpointSlice, new: EndpointSlice) -> None:
-        self.on_add(old)
-        self.on_add(new)
-
-    def on_delete(self, obj: EndpointSlice) -> None:
-        self.on_add(obj)
 
     def _forget(self, key: Key) -> None:
         self._times.forget(key)
@@ -148,7 +158,7 @@ class EndpointSliceController:
             return None
         is_live = self._source.is_live and self._slices.is_live and self._nodes.is_live
         if not (is_live and self._writes.is_seen(key)):
-            return Again(_CATCH_UP_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         pods = self._source.pods_of(service)
         trigger_time = self._times.update(service, pods)
         zones = {name: zone for pod in pods if (zone := self._zone(name := pod.spec.node_name)) is not None}
@@ -157,7 +167,7 @@ class EndpointSliceController:
         ]
         slices = [
             each
-            for each in self._slices.cache.by_index(_BY_SERVICE, "/".join(key))
+            for each in self._slices.cache.by_index(BY_SERVICE, "/".join(key))
             if each.metadata.deletion_timestamp is None
         ]
         for family in {*service.families, *(each.address_type for each in slices)}:
@@ -165,7 +175,7 @@ class EndpointSliceController:
             if family in service.families:
                 await self._write(service, family, placed, zones, existing, trigger_time)
             else:
-                await self._delete(existing)
+                await self._writer.delete(existing)
         return None if len(placed) == len(pods) else Again(_MISSING_NODE_SECONDS)
 
     def _zone(self, node: str) -> str | None:
@@ -181,35 +191,14 @@ class EndpointSliceController:
         existing: list[EndpointSlice],
         trigger_time: str | None,
     ) -> None:
-        key = namespace, _ = (service.metadata.namespace, service.metadata.name)
+        key = (service.metadata.namespace, service.metadata.name)
         changes = plan_slices(service, family, pods, zones, existing)
         if service.metadata.deletion_timestamp is None:
             for content in changes.create:
-                body = new_slice(service, family, content, trigger_time)
-                await self._create(key, body)
+                await self._writer.create(key, new_slice(service, family, content, trigger_time))
         for each, content in changes.update:
-            patch = slice_patch(each, service, content, trigger_time)
-            written = await self._client.patch(ENDPOINT_SLICES, each.metadata.name, patch, namespace)
-            self._writes.note(key, ENDPOINT_SLICES, written)
-        await self._delete(changes.delete)
-
-    async def _create(self, key: Key, body: Object) -> None:
-        try:
-            written = await self._client.create(ENDPOINT_SLICES, body, key[0])
-        except ApiError as error:
-            if as_namespace_terminating(error) is None:
-                raise
-            return
-        self._writes.note(key, ENDPOINT_SLICES, written)
-
-    async def _delete(self, slices: Iterable[EndpointSlice]) -> None:
-        for each in slices:
-            meta = each.metadata
-            options = DeleteOptions(uid=meta.uid)
-            try:
-                await self._client.delete(ENDPOINT_SLICES, meta.name, meta.namespace, options=options)
-            except NotFoundError:
-                continue
+            await self._writer.patch(key, each, slice_patch(each, service, content, trigger_time))
+        await self._writer.delete(changes.delete)
 
 
 class EndpointsController:
@@ -225,6 +214,9 @@ class EndpointsController:
         self._endpoints = plane.informer(ENDPOINTS, view=Endpoints)
         self._endpoints.add_handler(Enqueue(self.queue))
         self._writes = OwnWrites({ENDPOINTS: self._endpoints})
+        # Services that were deleted: their Endpoints go, even if users wrote them. Those of which no Service was seen
+        # may be waiting for it.
+        self._deleted: set[Key] = set()
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
 
     async def run(self) -> None:
@@ -233,16 +225,18 @@ class EndpointsController:
     def _forget(self, key: Key) -> None:
         self._times.forget(key)
         self._writes.forget(key)
+        self._deleted.add(key)
 
     async def reconcile(self, key: Key) -> Again | None:
         """Raises the server's errors, conflicts with other writers among them."""
         if not (self._source.is_live and self._endpoints.is_live and self._writes.is_seen(key)):
-            return Again(_CATCH_UP_SECONDS)
+            return Again(CATCH_UP_SECONDS)
         service, existing = self._source.service(key), self._endpoints.cache.get(*key)
         if service is None:
-            await self._delete(existing)
+            await self._delete(key, existing)
         elif service.selects_pods:
             await self._write(key, service, existing)
+        self._deleted.discard(key)
         return None
 
     async def _write(self, key: Key, service: Service, existing: Endpoints | None) -> None:
@@ -265,14 +259,14 @@ class EndpointsController:
                 return
         self._writes.note(key, ENDPOINTS, written)
 
-    async def _delete(self, existing: Endpoints | None) -> None:
+    async def _delete(self, key: Key, existing: Endpoints | None) -> None:
         """Of a Service that was deleted: no owner reference says so."""
-        if existing is None or existing.metadata.labels.get(ENDPOINTS_MANAGED_BY) != ENDPOINTS_CONTROLLER:
-            return
-        meta = existing.metadata
-        try:
-            await self._client.delete(
-                ENDPOINTS, meta.name, meta.namespace, options=DeleteOptions(uid=meta.uid)
-            )
-        except NotFoundError:
-            return
+        if existing is not None and (key in self._deleted or _is_managed(existing)):
+            meta = existing.metadata
+            options = DeleteOptions(uid=meta.uid)
+            with suppress(NotFoundError):
+                await self._client.delete(ENDPOINTS, meta.name, meta.namespace, options=options)
+
+
+def _is_managed(existing: Endpoints) -> bool:
+    return existing.metadata.labels.get(ENDPOINTS_MANAGED_BY) == ENDPOINTS_CONTROLLER

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from podlife.api.codec import Object, encode
 from podlife.api.names import check_dns_subdomain
+from podlife.api.views import Metadata
 from podlife.endpoints.endpoint import HEADLESS, TRIGGER_TIME, endpoint_of, ports_of
 from podlife.endpoints.views import EndpointPod, EndpointSlice, Service
 
@@ -50,13 +51,13 @@ def plan_slices(
         endpoint = endpoint_of(pod, service, family, zones.get(pod.spec.node_name, ""))
         if endpoint is not None:
             ports = ports_of(pod, service)
-            group = groups.setdefault(_ports_key(ports), (ports, {}))
-            group[1][_identity(endpoint)] = endpoint
+            group = groups.setdefault(key_of_ports(ports), (ports, {}))
+            group[1][identity_of(endpoint)] = endpoint
     changes = SliceChanges()
     owned: dict[bytes, list[EndpointSlice]] = {}
     for each in existing:
         if _is_owned(each, service):
-            owned.setdefault(_ports_key(each.ports or []), []).append(each)
+            owned.setdefault(key_of_ports(each.ports or []), []).append(each)
         else:
             # Of an earlier Service of this name.
             changes.delete.append(each)
@@ -80,7 +81,7 @@ def _place(
     unchanged: list[EndpointSlice] = []
     for each in slices:
         before = each.endpoints or []
-        found = (left.pop(_identity(endpoint), None) for endpoint in before)
+        found = (left.pop(identity_of(endpoint), None) for endpoint in before)
         kept = [endpoint for endpoint in found if endpoint is not None]
         if before and not kept:
             changes.delete.append(each)
@@ -116,12 +117,12 @@ def _reuse(changes: SliceChanges, service: Service) -> None:
             changes.update.append((each, content))
 
 
-def _identity(endpoint: Object) -> _Identity:
+def identity_of(endpoint: Object) -> _Identity:
     target = endpoint.get("targetRef") or {}
     return (*sorted(endpoint["addresses"]), endpoint.get("hostname", ""), target.get("name", ""))
 
 
-def _ports_key(ports: Iterable[Object]) -> bytes:
+def key_of_ports(ports: Iterable[Object]) -> bytes:
     return b",".join(sorted(encode(dict(sorted(port.items()))) for port in ports))
 
 
@@ -138,15 +139,18 @@ def slice_labels(service: Service) -> dict[str, str]:
 
 
 def new_slice(service: Service, family: str, content: SliceContent, trigger_time: str | None) -> Object:
-    meta = service.metadata
-    prefix = f"{meta.name}-"
-    owner = {"apiVersion": "v1", "kind": "Service", "name": meta.name, "uid": meta.uid}
+    annotations = {TRIGGER_TIME: trigger_time} if trigger_time else {}
+    meta = {"labels": slice_labels(service), "annotations": annotations}
+    return slice_of("Service", service.metadata, family, content, meta)
+
+
+def slice_of(kind: str, owner: Metadata, family: str, content: SliceContent, meta: Object) -> Object:
+    prefix = f"{owner.name}-"
     return {
         "metadata": {
-            "generateName": meta.name if check_dns_subdomain(prefix, prefix=True) else prefix,
-            "labels": slice_labels(service),
-            "annotations": {TRIGGER_TIME: trigger_time} if trigger_time else {},
-            "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+            "generateName": owner.name if check_dns_subdomain(prefix, prefix=True) else prefix,
+            "ownerReferences": [controller_reference(kind, owner)],
+            **meta,
         },
         "addressType": family,
         "endpoints": content.endpoints,
@@ -154,18 +158,25 @@ def new_slice(service: Service, family: str, content: SliceContent, trigger_time
     }
 
 
+def controller_reference(kind: str, owner: Metadata) -> Object:
+    reference = {"apiVersion": "v1", "kind": kind, "name": owner.name, "uid": owner.uid}
+    return reference | {"controller": True, "blockOwnerDeletion": True}
+
+
 def slice_patch(
     each: EndpointSlice, service: Service, content: SliceContent, trigger_time: str | None
 ) -> Object:
-    meta = each.metadata
-    labels = slice_labels(service)
+    meta = {"labels": slice_labels(service), "annotations": {TRIGGER_TIME: trigger_time}}
+    return patch_of(each, content, meta)
+
+
+def patch_of(each: EndpointSlice, content: SliceContent, meta: Object) -> Object:
+    """A merge patch, after which the slice has these labels and no others."""
+    before = each.metadata
+    labels = dict.fromkeys(before.labels.keys() - meta["labels"].keys()) | meta["labels"]
+    known = {"uid": before.uid, "resourceVersion": before.resource_version}
     return {
-        "metadata": {
-            "uid": meta.uid,
-            "resourceVersion": meta.resource_version,
-            "labels": dict.fromkeys(meta.labels.keys() - labels.keys()) | labels,
-            "annotations": {TRIGGER_TIME: trigger_time},
-        },
+        "metadata": known | meta | {"labels": labels},
         "endpoints": content.endpoints,
         "ports": content.ports,
     }

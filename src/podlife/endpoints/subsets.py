@@ -1,13 +1,13 @@
 """The Endpoints of a Service: the older form, one object with all addresses. Pure.
 
 A subset has the ports that the same addresses have. More than a thousand addresses are cut off, those of ready pods
-last, and an annotation says so.
+last and every subset by its share, and an annotation says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import ip_address
+from math import ceil
 
 from podlife.api.codec import Object, encode
 from podlife.endpoints.endpoint import HEADLESS, TRIGGER_TIME, hostname_of, ports_of, target_of
@@ -19,25 +19,47 @@ _OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 _MOST_ADDRESSES = 1000
 _FIELDS = {True: "addresses", False: "notReadyAddresses"}
 
+_Identity = tuple[str, str]
+"""The address, and the UID of its pod."""
+
 
 def subsets_of(service: Service, pods: Iterable[EndpointPod]) -> list[Object]:
     family = service.families[0]
-    by_port: dict[bytes, tuple[list[Object], dict[str, tuple[Object, bool]]]] = {}
+    subsets: list[Object] = []
     for pod in pods:
         is_ready = service.spec.publish_not_ready_addresses or pod.is_ready
         addresses = pod.addresses(family)
         if not addresses or (pod.is_terminating and not service.spec.publish_not_ready_addresses):
             continue
-        address = _address(pod, service, addresses[0])
         ports = [_without_empty_name(port) for port in ports_of(pod, service)]
-        for one in [[port] for port in ports] or ([[]] if not service.spec.ports else []):
-            _, found = by_port.setdefault(encode(one), (one, {}))
-            found[pod.metadata.uid] = (address, is_ready)
-    merged: dict[frozenset[tuple[str, bool]], tuple[list[Object], list[tuple[Object, bool]]]] = {}
+        if ports or not service.spec.ports:
+            subsets.append({_FIELDS[is_ready]: [_address(pod, service, addresses[0])], "ports": ports})
+    return repack(subsets)
+
+
+def repack(subsets: Iterable[Object]) -> list[Object]:
+    """The canonical form: addresses with the same ports together, in the order of their text as upstream has them. An
+    address that is both is not ready."""
+    addresses: dict[_Identity, Object] = {}
+    by_port: dict[bytes, tuple[list[Object], dict[_Identity, bool]]] = {}
+    for subset in subsets:
+        for one in [[port] for port in subset.get("ports") or ()] or [[]]:
+            _, found = by_port.setdefault(encode([dict(sorted(port.items())) for port in one]), (one, {}))
+            for is_ready, field in _FIELDS.items():
+                for address in subset.get(field) or ():
+                    identity = (address["ip"], (address.get("targetRef") or {}).get("uid", ""))
+                    addresses.setdefault(identity, address)
+                    found[identity] = found.get(identity, True) and is_ready
+    merged: dict[frozenset[tuple[_Identity, bool]], list[Object]] = {}
     for ports, found in by_port.values():
-        key = frozenset((uid, is_ready) for uid, (_, is_ready) in found.items())
-        merged.setdefault(key, ([], [*found.values()]))[0].extend(ports)
-    return sorted((_subset(ports, found) for ports, found in merged.values()), key=encode)
+        merged.setdefault(frozenset(found.items()), []).extend(ports)
+    repacked = []
+    for found_items, ports in merged.items():
+        subset = {"ports": sorted(ports, key=encode)} if ports else {}
+        for identity, is_ready in sorted(found_items):
+            subset.setdefault(_FIELDS[is_ready], []).append(addresses[identity])
+        repacked.append(subset)
+    return sorted(repacked, key=encode)
 
 
 def _address(pod: EndpointPod, service: Service, ip: str) -> Object:
@@ -52,19 +74,6 @@ def _address(pod: EndpointPod, service: Service, ip: str) -> Object:
 
 def _without_empty_name(port: Object) -> Object:
     return {field: value for field, value in port.items() if field != "name" or value}
-
-
-def _subset(ports: list[Object], found: Iterable[tuple[Object, bool]]) -> Object:
-    subset: Object = {}
-    for address, is_ready in sorted(
-        found, key=lambda one: (_order(one[0]["ip"]), one[0]["targetRef"]["uid"])
-    ):
-        subset.setdefault(_FIELDS[is_ready], []).append(address)
-    return subset | ({"ports": sorted(ports, key=encode)} if ports else {})
-
-
-def _order(ip: str) -> bytes:
-    return ip_address(ip).packed
 
 
 def labels_of(service: Service) -> dict[str, str]:
@@ -105,15 +114,21 @@ def with_trigger_time(wanted: Object, trigger_time: str | None) -> Object:
 
 
 def _cut(subsets: list[Object]) -> bool:
-    """Cut off what is too much, in place."""
-    room = _MOST_ADDRESSES
-    total = 0
-    for field in _FIELDS.values():
-        for subset in subsets:
-            addresses = subset.get(field, [])
-            total += len(addresses)
-            del addresses[max(room, 0) :]
-            room -= len(addresses)
-            if field in subset and not addresses:
-                del subset[field]
-    return total > _MOST_ADDRESSES
+    """Cut off what is too much, in place: each subset keeps its share."""
+    ready, others = (sum(len(subset.get(field, ())) for subset in subsets) for field in _FIELDS.values())
+    if ready + others <= _MOST_ADDRESSES:
+        return False
+    is_ready_cut = ready > _MOST_ADDRESSES
+    field, total = _FIELDS[is_ready_cut], ready if is_ready_cut else others
+    room = left = _MOST_ADDRESSES - (0 if is_ready_cut else ready)
+    for subset in subsets:
+        if is_ready_cut:
+            subset.pop(_FIELDS[False], None)
+        addresses = subset.pop(field, [])
+        share = min(ceil(len(addresses) * room / total), left)
+        if share:
+            subset[field] = addresses[:share]
+        left -= share
+    # The server takes no subset without addresses.
+    subsets[:] = [subset for subset in subsets if subset.keys() & _FIELDS.values()]
+    return True

@@ -23,6 +23,8 @@ from podlife.api.codec import Object
 from podlife.client import LEASES, NAMESPACES, PODS, REPLICA_SETS, Client, Connection, TokenAuth
 from podlife.errors import NotFoundError
 from tests.component.cli.commands import started
+from tests.endpoints.scenarios import SCENARIOS as SERVICE_SCENARIOS
+from tests.endpoints.stage import Stage, create_nodes
 from tests.kit.real_parts import ROOT, Server, Settings, kube_apiserver, run_kubectl
 from tests.kit.wait import until
 from tests.real.conftest import require
@@ -115,6 +117,7 @@ async def test_with_these_rights_and_no_others_everything_comes_out_as_it_should
         await run.wait_for("running: ")
         async with observing(client, KubeQuota(client)) as cluster:
             outcomes = await play_all(cluster, scenarios, expected)
+        await play_endpoints(client)
         result = await run.end()
     assert result.code == 0, result.err
     assert "forbidden" not in result.err
@@ -124,6 +127,18 @@ async def test_with_these_rights_and_no_others_everything_comes_out_as_it_should
         assert not difference(expected[name], outcome.snapshot), name
     lease = await client.get(LEASES, ACCOUNT, NAMESPACE)
     assert not lease["spec"].get("holderIdentity"), "the lease is given back"
+
+
+async def play_endpoints(client: Client) -> None:
+    """Endpoints in both forms and mirrored ones, whose owners block deletion; `tests/real/endpoints` compares them."""
+    await create_nodes(client)
+    for name in ("named-ports", "own-endpoints-mirrored", "service-deleted-and-created-again"):
+        stage = Stage(client, name)
+        await stage.open()
+        async for _ in SERVICE_SCENARIOS[name](stage):
+            await until(stage.is_quiet)
+        seen = await stage.seen()
+        assert bool(seen["slices"]) == (name != "own-endpoints-mirrored"), name
 
 
 @dataclass(frozen=True)
