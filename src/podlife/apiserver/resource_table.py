@@ -158,7 +158,7 @@ RESOURCES: tuple[Resource, ...] = (
     _authorization("SelfSubjectAccessReview"),
     _authorization("SelfSubjectRulesReview"),
     _authorization("SubjectAccessReview"),
-    _autoscaler(printers.AUTOSCALERS, "hpa", version="v2", **_IN_ALL),
+    _autoscaler(printers.AUTOSCALERS, "hpa", version="v2", check=strategies.check_autoscaler, **_IN_ALL),
     _autoscaler(
         replace(
             printers.AUTOSCALERS,

@@ -23,7 +23,10 @@ from podlife.apiserver.strategies.apps.replicasets import (
     ReplicationControllerStrategy,
 )
 from podlife.apiserver.strategies.apps.statefulsets import ControllerRevisionStrategy, StatefulSetStrategy
-from podlife.apiserver.strategies.autoscaling.autoscalers import HorizontalPodAutoscalerStrategy
+from podlife.apiserver.strategies.autoscaling.autoscalers import (
+    HorizontalPodAutoscalerStrategy,
+    check_autoscaler,
+)
 from podlife.apiserver.strategies.batch.cronjobs import CronJobStrategy
 from podlife.apiserver.strategies.batch.jobs import JobStrategy
 from podlife.apiserver.strategies.core.configmaps_secrets import (
@@ -109,6 +112,7 @@ __all__ = [
     "VALIDATING_POLICY_BINDINGS",
     "VALIDATING_WEBHOOKS",
     "assign_cluster_ip",
+    "check_autoscaler",
     "check_definition",
     "needs_cluster_ip",
 ]

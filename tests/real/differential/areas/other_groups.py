@@ -178,6 +178,7 @@ _refused: dict[str, Object] = {
     },
     "object-without-anything": {"metrics": [{"type": "Object", "object": {}}]},
     "pods-without-anything": {"metrics": [{"type": "Pods", "pods": {}}]},
+    "no-policies": {"behavior": {"scaleUp": {"policies": []}, "scaleDown": {"policies": None}}},
     "bad-behavior": {
         "behavior": {
             "scaleUp": {"stabilizationWindowSeconds": -1, "selectPolicy": "Best", "tolerance": "-1"},
@@ -193,6 +194,8 @@ _refused: dict[str, Object] = {
 }
 for _name, _spec in _refused.items():
     AUTOSCALERS.post(f"refused-{_name}", _V2, _v2(f"refused-{_name}", **_spec), 422, unordered=True)
+_NO_POLICIES = {"spec": {"behavior": {"scaleDown": {"policies": []}}}}
+AUTOSCALERS.patch("refused-policies-taken-away", "merge", f"{_V2}/full", _NO_POLICIES, 422)
 AUTOSCALERS.post("refused-v1", _V1, _v1("refused", maxReplicas=-1, targetCPUUtilizationPercentage=0), 422)
 AUTOSCALERS.delete("delete-v1", f"{_V1}/old")
 AUTOSCALERS.get("gone-from-v2", f"{_V2}/old", 404)

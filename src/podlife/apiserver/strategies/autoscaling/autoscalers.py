@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
+from podlife.api import schema
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import drop_empty_fields
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, not_supported, required
@@ -59,6 +60,22 @@ _RULES: dict[str, Object] = {
     },
     "scaleDown": {"selectPolicy": "Max", "policies": [_PERCENT]},
 }
+
+
+def check_autoscaler(obj: Object) -> list[str]:
+    """As `schema.check`, but an empty list of policies is kept: it is refused, not taken for an absent one."""
+    emptied = [direction for direction in _RULES if _has_no_policies(obj, direction)]
+    unknown = schema.check("autoscaling/v2", "HorizontalPodAutoscaler", obj)
+    for direction in emptied:
+        obj["spec"]["behavior"][direction]["policies"] = []
+    return unknown
+
+
+def _has_no_policies(obj: Object, direction: str) -> bool:
+    value: Any = obj
+    for field in ("spec", "behavior", direction, "policies"):
+        value = value.get(field) if isinstance(value, dict) else None
+    return value == []
 
 
 class HorizontalPodAutoscalerStrategy(Strategy):
