@@ -134,7 +134,9 @@ AUTOSCALERS.patch(
 AUTOSCALERS.get("status-as-v1", f"{_V1}/full/status")
 AUTOSCALERS.patch("status-by-v1", "merge", f"{_V1}/full/status", {"status": {"desiredReplicas": 4}})
 AUTOSCALERS.patch("status-negative", "merge", f"{_V2}/full/status", {"status": {"desiredReplicas": -4}}, 422)
-AUTOSCALERS.patch("status-not-by-object", "merge", f"{_V2}/full", {"status": {"desiredReplicas": 7}})
+# With a label, so that both write: of a patch without effect kube-apiserver writes the time, if a second has passed.
+_NOT_BY_OBJECT = {"metadata": {"labels": {"a": "b"}}, "status": {"desiredReplicas": 7}}
+AUTOSCALERS.patch("status-not-by-object", "merge", f"{_V2}/full", _NOT_BY_OBJECT)
 AUTOSCALERS.get("v1-list", _V1)
 AUTOSCALERS.get("v2-list", _V2)
 AUTOSCALERS.get("v2-rows", _V2, headers=_TABLE)
@@ -194,7 +196,7 @@ _refused: dict[str, Object] = {
 }
 for _name, _spec in _refused.items():
     AUTOSCALERS.post(f"refused-{_name}", _V2, _v2(f"refused-{_name}", **_spec), 422, unordered=True)
-_NO_POLICIES = {"spec": {"behavior": {"scaleDown": {"policies": []}}}}
+_NO_POLICIES: Object = {"spec": {"behavior": {"scaleDown": {"policies": []}}}}
 AUTOSCALERS.patch("refused-policies-taken-away", "merge", f"{_V2}/full", _NO_POLICIES, 422)
 AUTOSCALERS.post("refused-v1", _V1, _v1("refused", maxReplicas=-1, targetCPUUtilizationPercentage=0), 422)
 AUTOSCALERS.delete("delete-v1", f"{_V1}/old")
