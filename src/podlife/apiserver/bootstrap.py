@@ -32,9 +32,9 @@ async def create_system_objects(registry: Registry) -> None:
     group = "flowcontrol.apiserver.k8s.io"
     for plural, objects in (("prioritylevelconfigurations", LEVELS), ("flowschemas", SCHEMAS)):
         for obj in objects:
-            await _ensure(registry, group, plural, deepcopy(obj), manager=_FLOW_CONTROL)
+            await ensure_object(registry, group, plural, deepcopy(obj), manager=_FLOW_CONTROL)
     for obj in SYSTEM_CLASSES:
-        await _ensure(registry, "scheduling.k8s.io", "priorityclasses", deepcopy(obj))
+        await ensure_object(registry, "scheduling.k8s.io", "priorityclasses", deepcopy(obj))
 
 
 async def create_kubernetes_service(registry: Registry, port: int) -> None:
@@ -44,7 +44,7 @@ async def create_kubernetes_service(registry: Registry, port: int) -> None:
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {"clusterIP": API_SERVER_IP, "ipFamilyPolicy": "SingleStack", "ports": ports},
     }
-    await _ensure(registry, "", "services", service, namespace="default")
+    await ensure_object(registry, "", "services", service, namespace="default")
 
 
 async def publish_authentication(registry: Registry, client_ca: str, front_proxy_ca: str) -> None:
@@ -61,7 +61,7 @@ async def publish_authentication(registry: Registry, client_ca: str, front_proxy
     }
     key = Key("configmaps", "kube-system", "extension-apiserver-authentication")
     obj = {"metadata": {"name": key.name}, "data": data}
-    await _ensure(registry, "", "configmaps", obj, namespace=key.namespace)
+    await ensure_object(registry, "", "configmaps", obj, namespace=key.namespace)
     async with registry.store.locked(key):
         record = registry.store.get(key)
         if record is not None:
@@ -69,7 +69,7 @@ async def publish_authentication(registry: Registry, client_ca: str, front_proxy
             await commit_change(registry, record, {**old, "data": data}, old, dry_run=False)
 
 
-async def _ensure(
+async def ensure_object(
     registry: Registry,
     group: str,
     plural: str,
@@ -78,6 +78,7 @@ async def _ensure(
     namespace: str = "",
     manager: str = "kube-apiserver",
 ) -> None:
+    """Create an object of v1 that every cluster has, if there is none of its name."""
     resource = registry.catalog.find(group, "v1", plural)
     assert resource is not None
     name = obj["metadata"]["name"]

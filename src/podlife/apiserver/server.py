@@ -20,6 +20,7 @@ from pathlib import Path
 
 from podlife.apiserver.admission.webhooks.client import WebhookClient
 from podlife.apiserver.aggregation.controller import Aggregator
+from podlife.apiserver.aggregation.local_api_services import LocalApiServiceController, register_built_in
 from podlife.apiserver.aggregation.proxy import RemoteApiProxy
 from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.assembly import assemble
@@ -91,6 +92,7 @@ class ApiServer:
                     for controller in (
                         CustomResourceDefinitionController,
                         FlowSchemaStatusController,
+                        LocalApiServiceController,
                         PolicyStatusController,
                     )
                 ]
@@ -139,6 +141,7 @@ class ApiServer:
         stack.push_async_callback(remote.close)
         handler.aggregator = Aggregator(handler.registry, remote)
         await create_system_objects(handler.registry)
+        await register_built_in(handler.registry)
         authorities = (each.authority_file.read_text() for each in (identities.ca, identities.front_proxy_ca))
         await publish_authentication(handler.registry, *authorities)
         return handler

@@ -87,12 +87,12 @@ def plan_mirror(endpoints: Endpoints, family: str, existing: Iterable[EndpointSl
     for each in existing:
         by_ports.setdefault(key_of_ports(each.ports or []), []).append(each)
     for content in mirrored(endpoints, family):
-        first, *others = [*by_ports.pop(key_of_ports(content.ports), []), None]
-        changes.delete.extend(each for each in others if each is not None)
-        if first is None:
+        found = by_ports.pop(key_of_ports(content.ports), [])
+        changes.delete.extend(found[1:])
+        if not found:
             changes.create.append(content)
-        elif not _is_current(first, endpoints, content):
-            changes.update.append((first, content))
+        elif not _is_current(found[0], endpoints, content):
+            changes.update.append((found[0], content))
     changes.delete.extend(each for others in by_ports.values() for each in others)
     while changes.create and changes.delete:
         changes.update.append((changes.delete.pop(), changes.create.pop()))

@@ -74,8 +74,9 @@ class Aggregator:
                     subscription.close()
 
     def _follow(self, group: asyncio.TaskGroup) -> None:
-        """Check the APIs that are stored now, and no others. There are few."""
-        objects = [decode_object(record.value) for record in self._registry.store.list(_API_SERVICES)]
+        """Check the APIs that are stored now, and no others. There are few that are not local."""
+        records = self._registry.store.list(_API_SERVICES)
+        objects = [decode_object(record.value) for record in records if b'"service"' in record.value]
         wanted = {api.name: api for each in objects if (api := remote_api(each)) is not None}
         for name, (api, task) in list(self._checks.items()):
             if wanted.get(name) != api:

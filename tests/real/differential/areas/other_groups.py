@@ -495,3 +495,41 @@ API_SERVICES.post(
 API_SERVICES.delete(
     "local-delete", f"{_API_SERVICES}/v9.remote.example.com", pick=lambda body: body["status"]
 )
+_SERVED = ("", "apps", "autoscaling", "batch", "events.k8s.io", "policy", "rbac.authorization.k8s.io")
+for _group in _SERVED:
+    API_SERVICES.get(f"local-{_group or 'core'}", f"{_API_SERVICES}/v1.{_group}", pick=_without_status)
+
+
+def _priorities(body: Any) -> Any:
+    """Of the groups and versions that both serve: kube-apiserver has more of them."""
+    ours = ("v1", "v2")
+    return {
+        each["metadata"]["name"]: each["spec"]
+        for each in body["items"]
+        if each["spec"]["version"] in ours and each["spec"].get("group", "") != "resource.k8s.io"
+    }
+
+
+_LOCAL = "labelSelector=kube-aggregator.kubernetes.io%2Fautomanaged%3Donstart"
+API_SERVICES.get("local-list", f"{_API_SERVICES}?{_LOCAL}", pick=_priorities)
+_RESOURCE = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_definition = of(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "nets.fishery.example.com",
+    spec={
+        "group": "fishery.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "nets", "kind": "Net"},
+        "versions": [_RESOURCE, {**_RESOURCE, "name": "v2", "storage": False, "served": False}],
+    },
+)
+API_SERVICES.post("definition", _DEFINITIONS, _definition, pick=lambda body: body["spec"])
+_FISHERY = f"{_API_SERVICES}/v1.fishery.example.com"
+API_SERVICES.get("local-of-a-definition", _FISHERY, until=_has("Local"))
+API_SERVICES.get("local-of-an-unserved-version", f"{_API_SERVICES}/v2.fishery.example.com", 404)
+API_SERVICES.delete(
+    "definition-delete", f"{_DEFINITIONS}/nets.fishery.example.com", pick=lambda body: body["status"]
+)
+API_SERVICES.get("local-gone", _FISHERY, 404, until=lambda body: body["kind"] == "Status")

@@ -75,7 +75,7 @@ def _has_no_policies(obj: Object, direction: str) -> bool:
     value: Any = obj
     for field in ("spec", "behavior", direction, "policies"):
         value = value.get(field) if isinstance(value, dict) else None
-    return value == []
+    return isinstance(value, list) and not value
 
 
 class HorizontalPodAutoscalerStrategy(Strategy):
