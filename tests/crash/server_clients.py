@@ -16,6 +16,7 @@ import msgspec
 
 NAMESPACE = "default"
 PATCH = {"Content-Type": "application/merge-patch+json"}
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
 Object = dict[str, Any]
 
 
@@ -25,7 +26,16 @@ class Kind:
 
     path: str
     body: Object
+    kind: str
     has_grace: bool = False
+
+    @property
+    def head(self) -> Object:
+        version = self.path.rpartition("/")[0].removeprefix("/apis/").removeprefix("/api/")
+        return {"apiVersion": version, "kind": self.kind}
+
+    def object(self, **metadata: Any) -> Object:
+        return {**self.head, "metadata": metadata, **self.body}
 
     @property
     def items(self) -> str:
@@ -40,10 +50,42 @@ _POD_SPEC = {
     "containers": [{"name": "main", "image": "registry.example/app:1"}],
 }
 KINDS = (
-    Kind("/api/v1/pods", {"spec": _POD_SPEC}, has_grace=True),
-    Kind("/api/v1/configmaps", {"data": {"key": "value"}}),
-    Kind("/apis/coordination.k8s.io/v1/leases", {"spec": {"holderIdentity": "me"}}),
+    Kind("/api/v1/pods", {"spec": _POD_SPEC}, "Pod", has_grace=True),
+    Kind("/api/v1/configmaps", {"data": {"key": "value"}}, "ConfigMap"),
+    Kind("/apis/coordination.k8s.io/v1/leases", {"spec": {"holderIdentity": "me"}}, "Lease"),
+    # Of the definition below.
+    Kind("/apis/crash.example.com/v1/things", {"spec": {"size": 1}}, "Thing"),
 )
+
+
+def definition(plural: str, group: str = "crash.example.com", *versions: str) -> Object:
+    """A definition of a custom resource, the first version stored."""
+    size = {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": size}}}
+    named = [
+        {"name": name, "served": True, "storage": number == 0, "schema": schema}
+        for number, name in enumerate(versions or ("v1",))
+    ]
+    names = {"plural": plural, "kind": plural.removesuffix("s").capitalize()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": named},
+    }
+
+
+async def create_definition(session: aiohttp.ClientSession) -> None:
+    """Of the custom kind above; returns when it is served."""
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    async with session.post(definitions, json=definition("things")) as answer:
+        await _told(answer, 201)
+    async with asyncio.timeout(60):
+        while True:
+            async with session.get(KINDS[-1].path) as answer:
+                if answer.status == 200:
+                    return
+            await asyncio.sleep(0.05)
 
 
 @dataclass(frozen=True)
@@ -93,8 +135,8 @@ class Writer:
         return await self._modify(session, kind, name)
 
     async def _create(self, session: aiohttp.ClientSession, kind: Kind, name: str) -> Change:
-        meta = {"name": name, "annotations": {"count": str(self._count)}}
-        async with session.post(kind.items, json={"metadata": meta, **kind.body}) as answer:
+        body = kind.object(name=name, annotations={"count": str(self._count)})
+        async with session.post(kind.items, json=body) as answer:
             return change_of(await _told(answer, 201))
 
     async def _modify(self, session: aiohttp.ClientSession, kind: Kind, name: str) -> Change:
@@ -104,6 +146,8 @@ class Writer:
             patch = {"metadata": {"annotations": annotations}, "status": {"phase": "Running"}}
             async with session.patch(f"{path}/status", json=patch, headers=PATCH) as answer:
                 obj = await _told(answer, 200)
+        elif self.chance.random() < 0.5:
+            obj = await self._apply(session, kind, name, annotations)
         else:
             async with session.get(path) as answer:
                 obj = await _told(answer, 200)
@@ -111,6 +155,17 @@ class Writer:
             async with session.put(path, json=obj) as answer:
                 obj = await _told(answer, 200)
         return change_of(obj)
+
+    async def _apply(
+        self, session: aiohttp.ClientSession, kind: Kind, name: str, annotations: dict[str, str]
+    ) -> Object:
+        body = kind.head | {"metadata": {"name": name, "annotations": annotations}}
+        query = {"fieldManager": f"writer-{self.number}", "force": "true"}
+        async with session.patch(f"{kind.items}/{name}", json=body, params=query, headers=APPLY) as answer:
+            obj = await _told(answer, 200)
+        managers = {(each["manager"], each["operation"]) for each in obj["metadata"]["managedFields"]}
+        assert (query["fieldManager"], "Apply") in managers, managers
+        return obj
 
     async def _delete(self, session: aiohttp.ClientSession, kind: Kind, name: str, last: Change) -> Change:
         is_graceful = kind.has_grace and not last.is_marked and self.chance.random() < 0.5

@@ -28,6 +28,40 @@ DIRECTIVES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+# What a client may claim about owners of fields: paths of every form, of real fields and of none, and entries that no
+# server has written.
+_PATHS = st.sampled_from(
+    [
+        *(".", "f:spec", "f:metadata", "f:labels", "f:data", "f:containers", "f:replicas", "f:status", "f:"),
+        *(
+            'k:{"name":"main"}',
+            'k:{"port":80,"protocol":"TCP"}',
+            "k:{",
+            "k:{}",
+            "k:[]",
+            'v:"a/b"',
+            "v:",
+            "v:{}",
+        ),
+        *("i:0", "i:-1", "i:x", "x:y", "", "f:a.b", "f:\u0000"),
+    ]
+)
+_FIELDS = st.recursive(st.just({}), lambda inner: st.dictionaries(_PATHS, inner, max_size=3), max_leaves=8)
+_ENTRIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "manager": st.one_of(st.sampled_from(["f", "forged", ""]), strange_texts),
+        "operation": st.sampled_from(["Apply", "Update", "Replace", "", 1]),
+        "apiVersion": st.sampled_from(["v1", "apps/v1", "none/v9", "a/b/c", "", None]),
+        "time": st.sampled_from(["2030-01-01T00:00:00Z", "never", None]),
+        "fieldsType": st.sampled_from(["FieldsV1", "FieldsV2", "", None]),
+        "fieldsV1": st.one_of(_FIELDS, _FIELDS, anything),
+        "subresource": st.sampled_from(["", "status", "scale", "none"]),
+    },
+)
+forged_managers = st.one_of(st.lists(_ENTRIES, max_size=4), st.just([{}]), anything)
+
+
 @st.composite
 def merge_patches(draw: st.DrawFn, seed: Seed) -> Any:
     """Parts of a mutated object, with directives and nulls put in."""
@@ -42,6 +76,8 @@ def merge_patches(draw: st.DrawFn, seed: Seed) -> Any:
         place[name] = copy.deepcopy(draw(DIRECTIVES[name]))
         if draw(st.booleans()):
             place[draw(st.sampled_from(sorted(place)))] = None
+    if isinstance(patch.get("metadata"), dict) and draw(st.integers(0, 3)) == 0:
+        patch["metadata"]["managedFields"] = draw(forged_managers)
     return patch if draw(st.integers(0, 15)) else draw(anything)
 
 
@@ -86,6 +122,34 @@ def _pointers(value: Any, at: str = "") -> list[str]:
         here = f"{at}/{name}"
         found += [here, *_pointers(child, here)]
     return found
+
+
+def test_forged_managers_are_refused_or_the_object_can_still_be_applied(wire: Wire) -> None:
+    """Whoever writes them, by whichever verb: the owners of a later apply come from the server."""
+    seed = next(each for each in SEEDS if each.resource.key == "deployments.apps")
+    path = f"{seed.collection}/forged"
+    obj = seed.object("forged")
+
+    @share(0.05)
+    @given(data=st.data())
+    def run(data: st.DataObject) -> None:
+        forged = {**obj, "metadata": {"name": "forged", "managedFields": data.draw(forged_managers)}}
+        body = msgspec.json.encode(forged)
+        verb, kind = data.draw(st.sampled_from([("POST", ""), ("PUT", ""), *(("PATCH", f) for f in FORMATS)]))
+        target = seed.collection if verb == "POST" else path
+        query = "?fieldManager=forger&force=true" if kind == APPLY else "?fieldManager=forger"
+        headers = {"Content_Type": kind} if kind else {}
+        wire.request("POST", seed.collection, msgspec.json.encode(obj))
+        judge(wire.request(verb, target + query, body, **headers))
+        applied = wire.request(
+            "PATCH", f"{path}?fieldManager=f&force=true", msgspec.json.encode(obj), Content_Type=APPLY
+        )
+        assert applied.status in (200, 201), applied.body
+        managers = {each["manager"] for each in applied.json["metadata"]["managedFields"]}
+        assert "f" in managers, managers
+        remove(wire, path)
+
+    run()
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=repr)
