@@ -9,7 +9,6 @@ _TEXT = {
 _ONCE = "the removal of a pod without grace is one change, which is reviewed once"
 
 _REDIRECT = "redirects are not followed: a webhook must not choose where the server connects to"
-_NO_MANAGERS = "a Scale and a Binding are shown without managedFields"
 
 DIFFERENCES: dict[str, dict[str, str]] = {
     "redirect": dict.fromkeys(_TEXT, _REDIRECT),
@@ -17,12 +16,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     "nonsense": _TEXT,
     "undecodable-patch": _TEXT,
     "pods": {
-        "[2].reviews[0].request.object.metadata.managedFields": _NO_MANAGERS,
         "[4].reviews": _ONCE,
         "[4].body.metadata.resourceVersion": _ONCE,
-    },
-    "scale": {
-        f"[0].reviews[0].request.{each}.metadata.managedFields": _NO_MANAGERS
-        for each in ("object", "oldObject")
     },
 }

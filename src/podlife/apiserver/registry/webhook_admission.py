@@ -43,6 +43,8 @@ class WebhookAdmission:
     options: Object | None
     is_dry_run: bool
     deadline: float
+    # What mutating ones see, if that is more.
+    mutating_views: Views
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class WebhookAdmission:
         deletion: DeleteOptions | None = None,
         subresource: str = "",
         views: Views | None = None,
+        mutating_views: Views | None = None,
     ) -> WebhookAdmission | None:
         """None if neither a policy nor a webhook concerns the request. `deletion` has the options of a DELETE."""
         concern = scope.admission_concern(operation, subresource)
@@ -64,7 +67,8 @@ class WebhookAdmission:
             kind = {"kind": f"{operation.value.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
             options = {**kind, **(_write_options(scope) if deletion is None else deletion.to_object())}
         deadline = asyncio.get_running_loop().time() + _REQUEST_SECONDS
-        return cls(scope, concern, views or _whole_objects(scope), options, dry_run, deadline)
+        views = views or _whole_objects(scope)
+        return cls(scope, concern, views, options, dry_run, deadline, mutating_views or views)
 
     async def mutate(self, new: Object | None, old: Object | None = None) -> Object:
         """Return `new` as mutating policies and webhooks have changed it; raises ApiError."""
@@ -89,13 +93,13 @@ class WebhookAdmission:
     async def validate(self, new: Object | None, old: Object | None = None) -> None:
         """Raise ApiError if a validating policy or webhook rejects the request."""
         if self.scope.registry.dynamic_admission is not None:
-            request = self._request(new, old, is_named=True)
+            request = self._request(new, old, is_final=True)
             await self.scope.registry.dynamic_admission.validate(self.concern, request)
 
-    def _request(self, new: Object | None, old: Object | None, *, is_named: bool = False) -> ReviewedRequest:
+    def _request(self, new: Object | None, old: Object | None, *, is_final: bool = False) -> ReviewedRequest:
         scope, target = self.scope, self.concern.target
         name = scope.name
-        if not name and new is not None and (is_named or target.operation is Operation.CREATE):
+        if not name and new is not None and (is_final or target.operation is Operation.CREATE):
             # Not yet generated while webhooks may change it.
             name = (new.get("metadata") or {}).get("name", "")
         return ReviewedRequest(
@@ -103,7 +107,7 @@ class WebhookAdmission:
             scope.user,
             name if target.is_namespace else scope.namespace,
             name,
-            self.views,
+            self.views if is_final else self.mutating_views,
             self.options,
             self.is_dry_run,
             self.deadline,

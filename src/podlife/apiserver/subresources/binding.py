@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from podlife.api import status
 from podlife.api.codec import Object, decode_object, encode, format_time
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
+from podlife.api.fieldpath import Updater, Version, merge_type_of_kind, zero_object
 from podlife.apiserver.admission import Operation
-from podlife.apiserver.registry import RequestScope, response
+from podlife.apiserver.registry import RequestScope, field_managers, response
+from podlife.apiserver.registry.managed_fields import Managed
 from podlife.apiserver.registry.metadata import adopt_namespace
 from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
@@ -15,6 +19,8 @@ from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import Put
 from podlife.errors import ConflictError
 from podlife.wire import Response
+
+_VERSION, _KIND = "v1", "Binding"
 
 
 async def bind(scope: RequestScope) -> Response:
@@ -30,9 +36,10 @@ async def bind(scope: RequestScope) -> Response:
         Operation.CREATE,
         dry_run=dry_run,
         subresource="binding",
-        views=fixed_view("v1", "Binding"),
+        views=fixed_view(_VERSION, _KIND),
     )
     if webhooks is not None:
+        _track(scope, binding)
         binding = await webhooks.mutate(binding)
         _check_target(scope.name, binding.setdefault("target", {}))
         await webhooks.validate(binding)
@@ -46,7 +53,7 @@ async def bind(scope: RequestScope) -> Response:
 
 
 def _read_binding(scope: RequestScope) -> Object:
-    binding = read_typed(scope, "Binding", "v1")
+    binding = read_typed(scope, _KIND, _VERSION)
     meta = binding.setdefault("metadata", {})
     adopt_namespace(scope, meta)
     name = meta.get("name", "")
@@ -54,6 +61,21 @@ def _read_binding(scope: RequestScope) -> Object:
         raise bad_request("name in URL does not match name in Binding object")
     _check_target(name, binding.setdefault("target", {}))
     return binding
+
+
+def _track(scope: RequestScope, binding: Object) -> None:
+    """Set the managers of a binding, which only webhooks see."""
+    managed, updater = Managed.of(()), _updater()
+    if scope.registry.tracks_managers:
+        manager = field_managers.updating_manager(scope, updater)
+        before = zero_object(_VERSION, _KIND)
+        field_managers.update(updater, managed, before, binding, manager, format_time(scope.now))
+        binding["metadata"]["managedFields"] = managed.entries()
+
+
+@cache
+def _updater() -> Updater:
+    return Updater({_VERSION: Version(merge_type_of_kind(_VERSION, _KIND))}, _VERSION)
 
 
 def _check_target(name: str, target: Object) -> None:

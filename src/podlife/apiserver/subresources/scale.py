@@ -156,7 +156,12 @@ async def _apply(
         return obj
 
     webhooks = WebhookAdmission.of(
-        scope, Operation.UPDATE, dry_run=dry_run, subresource="scale", views=_as_scale
+        scope,
+        Operation.UPDATE,
+        dry_run=dry_run,
+        subresource="scale",
+        views=_as_scale,
+        mutating_views=partial(_with_managers, format_time(scope.now)),
     )
     value = await change_stored(webhooks, scope, scope.find, transform, dry_run=dry_run, is_applied=True)
     body = encode(_scale_of(scope.resource, decode_stored(scope.resource, value)))
@@ -173,6 +178,21 @@ def _as_scale(resource: Resource) -> View:
         return changed
 
     return View(_VERSION, _KIND, partial(_scale_of, resource), take)
+
+
+def _with_managers(now: str, resource: Resource) -> View:
+    """Mutating webhooks see the managers of the Scale, too, before they become those of the workload."""
+    view = _as_scale(resource)
+
+    def show(obj: Object) -> Object:
+        scale = view.show(obj)
+        managers = _scale_managers(resource, obj["metadata"].get("managedFields") or ())
+        if managers:
+            # Who updates the scale has a time until then.
+            scale["metadata"]["managedFields"] = [{"time": now, **entry} for entry in managers]
+        return scale
+
+    return replace(view, show=show)
 
 
 def _set_replicas(resource: Resource, obj: Object, replicas: int) -> None:
