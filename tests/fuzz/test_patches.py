@@ -46,7 +46,9 @@ _PATHS = st.sampled_from(
         *("i:0", "i:-1", "i:x", "x:y", "", "f:a.b", "f:\u0000"),
     ]
 )
-_FIELDS = st.recursive(st.just({}), lambda inner: st.dictionaries(_PATHS, inner, max_size=3), max_leaves=8)
+_FIELDS: st.SearchStrategy[Any] = st.recursive(
+    st.just({}), lambda inner: st.dictionaries(_PATHS, inner, max_size=3), max_leaves=8
+)
 _ENTRIES = st.fixed_dictionaries(
     {},
     optional={
