@@ -12,7 +12,7 @@ from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.admission.policies import PolicyDispatcher
-from podlife.apiserver.admission.webhooks import Call, CallError, Webhook, WebhookDispatcher
+from podlife.apiserver.admission.webhooks import Call, CallError, ClientConfig, WebhookDispatcher
 from podlife.apiserver.apiextensions.controller import serve_definitions
 from podlife.apiserver.audit import Auditor
 from podlife.apiserver.authn import Authenticator, UserInfo
@@ -58,12 +58,13 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     def may(user: UserInfo, attributes: Attributes) -> Decision:
         return authorize(user, attributes, nodes)
 
-    webhooks = WebhookDispatcher(store, call_webhook or _unreachable, offload, catalog.equivalents, may)
+    call_webhook = call_webhook or _unreachable
+    webhooks = WebhookDispatcher(store, call_webhook, offload, catalog.equivalents, may)
     policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)
     dynamic = DynamicAdmission(store.count, webhooks, policies, run_in_thread)
     chain = AdmissionChain(plugins, store.get)
     chance = chance or random.SystemRandom()
-    registry = Registry(store, clock, chain, chance, catalog, tracks_managers, dynamic)
+    registry = Registry(store, clock, chain, chance, catalog, tracks_managers, dynamic, call_webhook)
     serve_definitions(registry)
     return ApiHandler(
         registry,
@@ -76,5 +77,5 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     )
 
 
-async def _unreachable(webhook: Webhook, body: bytes, seconds: float) -> bytes:
+async def _unreachable(config: ClientConfig, body: bytes, seconds: float) -> bytes:
     raise CallError("this server calls no webhooks")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from podlife.api.codec import Object
 from podlife.api.fieldpath import Path, Versions
 from podlife.apiserver.strategies.strategy import Strategy
+from podlife.errors import ApiError
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -36,6 +37,24 @@ class Printer:
     conditions: Callable[[Object], list[Object]] | None = None
 
 
+class ConversionError(ApiError):
+    """An object cannot be shown or stored in another version; as upstream, a failure without a reason."""
+
+    reason = ""
+
+
+class Converter(Protocol):
+    """Converts whole objects between the versions of one definition. Every method raises ConversionError."""
+
+    def read(self, value: bytes) -> Object:
+        """A stored object, with kind and apiVersion, in the version in which it is stored."""
+
+    async def convert(
+        self, objects: Sequence[Object], api_version: str, *, prunes: bool = True
+    ) -> list[Object]:
+        """The objects in this version, without fields that its schema does not specify unless told otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class CustomResource:
     """What only a row of a custom resource definition has."""
@@ -57,8 +76,8 @@ class CustomResource:
     status_versions: tuple[str, ...] = ()
     # By API version: the path of the replicas that a scale shows. Empty for a version without one.
     replicas_paths: Mapping[str, Path] = field(default_factory=dict)
-    # Why no request for this version can be answered.
-    refusal: str = ""
+    # Set if only a webhook can convert the objects to other versions; they are stored with their apiVersion then.
+    converter: Converter | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

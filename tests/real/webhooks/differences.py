@@ -20,3 +20,23 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "[4].body.metadata.resourceVersion": _ONCE,
     },
 }
+
+_ONE_REVIEW = "a list is converted in one review, by kube-apiserver each object by itself"
+_PARSER = "Go's parser has its own words"
+
+
+def _messages(why: str, *requests: int) -> dict[str, str]:
+    return {f"[{request}].body.message": why for request in requests}
+
+
+CONVERSION_DIFFERENCES: dict[str, dict[str, str]] = {
+    "loses-objects": _messages(_ONE_REVIEW, 1, 2, 10),
+    "adds-objects": _messages(_ONE_REVIEW, 1, 2, 10),
+    "no-objects": _messages(_ONE_REVIEW, 1),
+    "no-kind": _messages(
+        "the object is quoted as the webhook sent it, which is in the order of its fields", 0
+    ),
+    "nonsense": _messages(_PARSER, 0, 1, 2, 3),
+    "redirect": _messages(_REDIRECT, 0),
+    "redirect-307": _messages(_REDIRECT, 0),
+}

@@ -63,7 +63,8 @@ class Version:
     """One API version of a kind. `convert` makes its form of an object from the stored one.
 
     The types of a custom kind may change (`may_change`): sets and objects may have been written when they were others.
-    Its objects look the same in all versions, and are checked against the type of each version that uses them."""
+    Its objects look the same in all versions, unless `Updater.convert` is set, and are checked against the type of each
+    version that uses them."""
 
     kind: MergeType
     convert: Callable[[Object], Object] | None = None
@@ -74,6 +75,7 @@ class Version:
 
 
 Versions = dict[str, Version]
+Convert = Callable[[Object, str, str], Object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class Updater:
     versions: Versions
     api_version: str
     reset: Mapping[str, FieldSet] = field(default_factory=dict)
+    # Converts an object from one version of a custom kind to another, if they differ. Raises TypedValueError.
+    convert: Convert | None = None
 
     def update(self, live: Object, new: Object, managers: Managers, manager: Any) -> Managers:
         """The managers after a write of the whole object. Raises TypedValueError."""
@@ -127,9 +131,20 @@ class Updater:
         version = self.versions[api_version]
         if version.may_change:
             try:
-                check_typed(obj, version.kind, may_repeat=may_repeat)
+                check_typed(self._in(obj, api_version), version.kind, may_repeat=may_repeat)
             except TypedValueError as error:
                 raise TypedValueError(f"{failure}: {error}") from None
+
+    def _checked(self, failure: str, obj: Object, api_version: str, given: str) -> Object:
+        """An object of the version `given` in another, checked by its type; raises TypedValueError."""
+        if api_version == given:
+            return obj
+        try:
+            found = self._in(obj, api_version, given)
+            check_typed(found, self.versions[api_version].kind)
+        except TypedValueError as error:
+            raise TypedValueError(f"failed to prune fields: {failure}: {error}") from None
+        return found
 
     def _reconciled(self, live: Object, managers: Managers) -> Managers:
         """The managers whose version exists, with sets that fit the types as they are now."""
@@ -145,7 +160,7 @@ class Updater:
             fields = managed.fields
             if version.may_change:
                 if managed.api_version != self.api_version:
-                    check_typed(live, version.kind)
+                    check_typed(self._in(live, managed.api_version), version.kind)
                 fields = with_atomics(fields, version.kind)
             found[manager] = managed if fields is managed.fields else replace(managed, fields=fields)
         return found
@@ -178,34 +193,48 @@ class Updater:
         return {name: managed for name, managed in left.items() if managed.fields}, mine
 
     def _compare(self, live: Object, new: Object, api_version: str) -> Comparison:
-        version = self.versions[api_version]
-        found = compare(version.of(live), version.of(new), version.kind)
+        kind = self.versions[api_version].kind
+        found = compare(self._in(live, api_version), self._in(new, api_version), kind)
         return found.without(self.reset.get(api_version, {}))
+
+    def _in(self, obj: Object, api_version: str, given: str = "") -> Object:
+        """An object of the version `given`, or of the request, in another."""
+        if self.convert is not None:
+            return self.convert(obj, given or self.api_version, api_version)
+        return self.versions[api_version].of(obj)
 
     def _pruned(self, merged: Object, managers: Managers, last: ManagedSet | None) -> Object:
         """Without what the manager applied before and does not mention any more, unless others own it."""
         if last is None or not last.fields:
             return merged
         version = self.versions[last.api_version]
-        if last.api_version != self.api_version:
-            if not version.may_change:
-                return merged
-            failure = "failed to prune fields: failed to convert merged object to last applied version"
-            self._check(failure, merged, last.api_version)
-        kind = version.kind
+        if last.api_version != self.api_version and not version.may_change:
+            return merged
+        kind, at = version.kind, last.api_version
+        failure = "failed to convert merged object to last applied version"
+        merged = first = self._checked(failure, merged, at, self.api_version)
         was = with_named_fields(last.fields, kind)
         everything = with_named_fields(field_set_of(merged, kind), kind)
         pruned = remove_items(merged, was, kind)
-        for owner, owned in self._owned(managers, last.api_version).items():
+        for owner, owned in self._owned(managers, at).items():
             of = self.versions[owner].kind
+            failure = "failed add back owned items: failed to convert {} object at version " + owner
+            merged = self._checked(failure.format("merged"), merged, owner, at)
+            pruned = self._checked(failure.format("pruned"), pruned, owner, at)
+            at = owner
             known = everything if of is kind else with_named_fields(field_set_of(merged, of), of)
             kept = union(with_named_fields(field_set_of(pruned, of), of), with_named_fields(owned, of))
             pruned = remove_items(merged, difference(known, kept), of)
         # What was removed but never owned by the manager comes back.
+        failure = "failed add back dangling items: failed to convert pruned object to last applied version"
+        pruned = self._checked(failure, pruned, last.api_version, at)
         kept = with_named_fields(field_set_of(pruned, kind), kind)
         gone = intersection(difference(everything, kept), was)
-        result: Object = remove_items(merged, gone, kind) or {}
-        return result
+        result: Object = remove_items(first, gone, kind) or {}
+        try:
+            return self._in(result, self.api_version, last.api_version)
+        except TypedValueError as error:
+            raise TypedValueError(f"failed to prune fields: {error}") from None
 
     def _owned(self, managers: Managers, first: str) -> dict[str, FieldSet]:
         """The fields of all managers by version, `first` before others: those whose objects look the same."""

@@ -39,7 +39,8 @@ def serve_definitions(registry: Registry) -> None:
     """Serve every stored definition: for a server that starts."""
     for record in registry.store.list(_DEFINITIONS):
         try:
-            registry.catalog.set_rows(record.key.name, rows_of(decode_object(record.value)))
+            rows = rows_of(decode_object(record.value), registry.call_webhook)
+            registry.catalog.set_rows(record.key.name, rows)
         except Exception:  # one definition must not keep the server from starting
             log.exception("custom resource definition %s cannot be served", record.key.name)
 
@@ -106,9 +107,9 @@ class CustomResourceDefinitionController:
             if self._served.get(name) != (content := _content(new)):
                 # Compiling a rule takes about a millisecond.
                 if is_large(record.value) or RULES.encode() in record.value:
-                    rows = await run_in_thread(lambda: rows_of(new))
+                    rows = await run_in_thread(lambda: rows_of(new, registry.call_webhook))
                 else:
-                    rows = rows_of(new)
+                    rows = rows_of(new, registry.call_webhook)
                 registry.catalog.set_rows(name, rows)
                 self._served[name] = content
             await self._commit(record, new, old)

@@ -9,7 +9,6 @@ from podlife.api import schema as types
 from podlife.api.codec import Object, is_same
 from podlife.api.field_errors import FieldError, bad_value
 from podlife.api.names import check_label_key
-from podlife.api.patch import go_format
 from podlife.api.structural import (
     NEW,
     NOWHERE,
@@ -26,6 +25,7 @@ from podlife.api.structural import (
     whole_numbers,
 )
 from podlife.apiserver.apiextensions.embedded import coerce_embedded, validate_embedded
+from podlife.apiserver.strategies.field_checks import accessed
 from podlife.apiserver.strategies.strategy import Strategy
 from podlife.errors import ApiError, ForbiddenError
 
@@ -80,6 +80,8 @@ class CustomResourceVersion:
 
     def read(self, obj: Object) -> Object:
         """A stored object as this version shows it: the schema may have changed since it was stored."""
+        # Of a time when a webhook converted it.
+        obj.pop("apiVersion", None)
         prune(obj, self.schema, is_resource=True)
         drop_nulls(obj, self.schema)
         default(obj, self.schema, Budget())
@@ -194,7 +196,7 @@ class CustomResourceStrategy(Strategy):
 
 
 def _check_number_at(obj: Object, path: str) -> list[FieldError]:
-    value, problem = _accessed(obj, path, int)
+    value, problem = accessed(obj, path, int)
     if problem:
         return [bad_value(path, 0, problem)]
     if value is not None and value < 0:
@@ -205,28 +207,8 @@ def _check_number_at(obj: Object, path: str) -> list[FieldError]:
 
 
 def _check_text_at(obj: Object, path: str) -> list[FieldError]:
-    _, problem = _accessed(obj, path, str)
+    _, problem = accessed(obj, path, str)
     return [bad_value(path, "", problem)] if problem else []
-
-
-def _accessed(obj: Object, path: str, wanted: type) -> tuple[Any, str]:
-    """The value at a path in dot notation, and what is wrong with the way to it, in Go's words."""
-    found: Any = obj
-    for name in path.removeprefix(".").split("."):
-        if found is None:
-            return None, ""
-        if not isinstance(found, dict):
-            return None, _no_access(path, found, "map[string]interface{}")
-        if name not in found:
-            return None, ""
-        found = found[name]
-    if type(found) is not wanted:
-        return None, _no_access(path, found, "int64" if wanted is int else "string")
-    return found, ""
-
-
-def _no_access(path: str, found: Any, wanted: str) -> str:
-    return f"{path} accessor error: {go_format(found)} is of the type {_go_type(found)}, expected {wanted}"
 
 
 class _Bounded:
@@ -240,8 +222,3 @@ class _Bounded:
             raise ApiError(
                 f"Request entity too large: {error}", code=413, reason="RequestEntityTooLarge"
             ) from None
-
-
-def _go_type(value: Any) -> str:
-    names = {bool: "bool", str: "string", int: "int64", float: "float64", list: "[]interface {}"}
-    return names.get(type(value), "map[string]interface {}")

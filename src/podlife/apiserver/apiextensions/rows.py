@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 from podlife.api.codec import Object, encode
 from podlife.api.fieldpath import Path, Version, merge_type_of_props
 from podlife.api.structural import Schema, rule_tree
+from podlife.apiserver.admission.webhooks import Call, ClientConfig
 from podlife.apiserver.apiextensions.custom_strategy import CustomResourceStrategy, CustomResourceVersion
 from podlife.apiserver.apiextensions.json_path import Find, compile_path
+from podlife.apiserver.apiextensions.webhook_converter import WebhookConverter
 from podlife.apiserver.catalog import version_order
 from podlife.apiserver.printers import PLAIN
 from podlife.apiserver.printers.cells import since
@@ -28,21 +31,22 @@ _AGE = {
 }
 
 
-def rows_of(crd: Object) -> list[Resource]:
+def rows_of(crd: Object, call_webhook: Call | None) -> list[Resource]:
     """The rows of a definition; none while its names are not accepted."""
     if not has_condition(crd, "NamesAccepted") and not has_condition(crd, "Established"):
         return []
     versions = crd["spec"]["versions"]
     schemas = {version["name"]: Schema(_props(version)) for version in versions}
     storage = next(version["name"] for version in versions if version["storage"])
-    shared = _Shared(crd)
+    shared = _Shared(crd, _converter(crd, schemas, call_webhook))
     return [_row(crd, version, schemas, storage, shared) for version in versions if version["served"]]
 
 
 class _Shared:
     """What the rows of a definition have in common."""
 
-    def __init__(self, crd: Object) -> None:
+    def __init__(self, crd: Object, converter: WebhookConverter | None) -> None:
+        self.converter = converter
         parts = (crd["metadata"].get("uid"), crd["spec"], crd["status"]["acceptedNames"])
         self.digest = sha256(encode(parts)).digest()
         group = crd["spec"]["group"]
@@ -76,13 +80,14 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str,
         f"{spec['group']}/{version['name']}",
         names["kind"],
         schemas[version["name"]],
-        schemas[storage],
+        schemas[storage if shared.converter is None else version["name"]],
         "status" in subresources,
         subresources.get("scale"),
         is_terminating,
     )
     # All objects were stored with this very schema, unless there were or are others.
     is_stored_as_shown = crd["metadata"].get("generation") == 1 and len(spec["versions"]) == 1
+    is_converted = shared.converter is not None
     return Resource(
         spec["group"],
         version["name"],
@@ -95,7 +100,7 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str,
         subresources=tuple(name for name in ("status", "scale") if subresources.get(name) is not None),
         selectable=dict(_selectable(version, custom)),
         printer=_printer(version),
-        from_stored=None if is_stored_as_shown else custom.read,
+        from_stored=None if is_stored_as_shown or is_converted else custom.read,
         singular_name=names["singular"],
         check=custom.check,
         custom=CustomResource(
@@ -108,18 +113,28 @@ def _row(crd: Object, version: Object, schemas: dict[str, Schema], storage: str,
             versions=shared.versions,
             status_versions=shared.status_versions,
             replicas_paths=shared.replicas_paths,
-            refusal=_refusal(spec, version, names),
+            converter=shared.converter,
         ),
         warning=_deprecation(spec, version, names),
     )
 
 
-def _refusal(spec: Object, version: Object, names: Object) -> str:
-    """Objects cannot be converted to and from a version that only a webhook knows how to convert."""
-    if version["storage"] or spec["conversion"]["strategy"] != "Webhook":
-        return ""
-    kind = f"{spec['group']}/{version['name']}, Kind={names['kind']}"
-    return f"conversion webhook for {kind} failed: this server does not call conversion webhooks"
+def _converter(crd: Object, schemas: dict[str, Schema], call_webhook: Call | None) -> WebhookConverter | None:
+    spec, status = crd["spec"], crd["status"]
+    if spec["conversion"]["strategy"] != "Webhook" or call_webhook is None:
+        return None
+    group, webhook = spec["group"], spec["conversion"]["webhook"]
+    config = ClientConfig.from_object(webhook["clientConfig"])
+    if not config.ca_bundle.strip():
+        config = replace(config, ca_bundle=b"")
+    return WebhookConverter(
+        call_webhook,
+        config,
+        tuple(webhook["conversionReviewVersions"]),
+        {f"{group}/{name}": schema for name, schema in schemas.items()},
+        status["acceptedNames"]["kind"],
+        f"{group}/{status['storedVersions'][0]}",
+    )
 
 
 def _deprecation(spec: Object, version: Object, names: Object) -> str:

@@ -156,8 +156,6 @@ class ApiHandler:
             yaml_duplicates,
             authorize=lambda verb: self._authorize(user, replace(attributes, verb=verb), audit),
         )
-        if resource.custom is not None and resource.custom.refusal:
-            raise ApiError(f"Internal error occurred: {resource.custom.refusal}")
         try:
             return await self._run(scope)
         except ApiError as error:

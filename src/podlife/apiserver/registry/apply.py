@@ -35,7 +35,8 @@ async def apply(scope: RequestScope) -> Response:
         lambda: read_config(scope, resource.kind, resource.api_version), scope.request.body
     )
     webhooks = WebhookAdmission.of(scope, Operation.UPDATE, dry_run=dry_run, subresource=scope.subresource)
-    if webhooks is not None or scope.admission_concern(Operation.CREATE) is not None:
+    is_converted = scope.conversions is not None
+    if webhooks is not None or is_converted or scope.admission_concern(Operation.CREATE) is not None:
         # The lock of the key is not held while they are asked.
         if scope.registry.store.get(scope.key) is None:
             return await _create(scope, config, dry_run=dry_run)
@@ -86,7 +87,7 @@ def _applied(scope: RequestScope, old: Object, config: Object) -> Object:
     # A custom resource is in the form of its version already.
     live = old if resource.custom or resource.from_stored is None else resource.from_stored(old)
     try:
-        updater = field_managers.applier_of(resource, scope.subresource)
+        updater = field_managers.applier_for(scope)
         new = field_managers.apply(scope, updater, live, config, force=is_forced(scope))
     except RecursionError:
         raise bad_request("the object is nested too deeply") from None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.registry import response
+from podlife.apiserver.registry.conversion import in_version, settle, to_storage
 from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.metadata import (
     adopt_namespace,
@@ -38,7 +41,7 @@ async def create(scope: RequestScope) -> Response:
 async def create_object(
     scope: RequestScope, obj: Object, *, dry_run: bool, is_applied: bool = False
 ) -> bytes:
-    """Create a checked object; returns its stored bytes. An applied object has its managers already."""
+    """Create a checked object; returns its bytes in its version. An applied object has its managers already."""
     meta = obj["metadata"]
     if meta.get("resourceVersion", "") not in ("", "0"):
         raise bad_request("resourceVersion should not be set on objects to be created")
@@ -50,6 +53,9 @@ async def create_object(
     webhooks = WebhookAdmission.of(scope, Operation.CREATE, dry_run=dry_run)
     if webhooks is not None:
         obj = await _make_ready_with(webhooks, obj, asked_for, is_applied=is_applied)
+        meta = obj["metadata"]
+    elif scope.conversions is not None:
+        obj = await settle(scope.conversions, lambda: _make_ready_apart(scope, obj, asked_for, is_applied))
         meta = obj["metadata"]
     elif not is_large(scope.request.body) and not scope.strategy.is_costly:
         _make_ready(scope, obj, asked_for, is_applied=is_applied)
@@ -76,14 +82,29 @@ def _make_ready(scope: RequestScope, obj: Object, asked_for: str, *, is_applied:
     _prepare(scope, obj)
 
 
+async def _make_ready_apart(scope: RequestScope, obj: Object, asked_for: str, is_applied: bool) -> Object:
+    """As `_make_ready`, with a copy of the object: it can be repeated."""
+    new = deepcopy(obj)
+    is_costly = scope.strategy.is_costly
+    work = lambda: _make_ready(scope, new, asked_for, is_applied=is_applied)  # noqa: E731
+    await offload(work, scope.request.body, is_costly=is_costly)
+    fit_managers(new, is_applied=is_applied)
+    return new
+
+
 async def _make_ready_with(
     webhooks: WebhookAdmission, obj: Object, asked_for: str, *, is_applied: bool
 ) -> Object:
     """As `_make_ready`, with webhooks in between; returns the object as they have changed it."""
     scope, body = webhooks.scope, webhooks.scope.request.body
     is_costly = scope.strategy.is_costly
-    await offload(lambda: _admit(scope, obj, asked_for, is_applied=is_applied), body, is_costly=is_costly)
-    new = await webhooks.mutate(obj)
+
+    async def admit() -> Object:
+        new = deepcopy(obj) if scope.conversions is not None else obj
+        await offload(lambda: _admit(scope, new, asked_for, is_applied=is_applied), body, is_costly=is_costly)
+        return new
+
+    new = await webhooks.mutate(await settle(scope.conversions, admit))
     clean_for_create(new["metadata"])
     adopt_namespace(scope, new["metadata"])
     await offload(lambda: _prepare(scope, new), body, encode(new), is_costly=is_costly)
@@ -119,9 +140,13 @@ def _prepare(scope: RequestScope, obj: Object) -> None:
 
 async def _store(scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
     key = scope.key_of(scope.namespace, obj["metadata"]["name"])
+    stored = await to_storage(scope.resource, obj)
     if dry_run:
         if scope.registry.store.get(key) is not None:
             raise MismatchError("exists")
-        return encode_stored(obj)
-    [record] = await scope.registry.store.commit(Put(key, encoder(obj), expected=0))
-    return record.value
+        value = encode_stored(stored)
+    else:
+        [record] = await scope.registry.store.commit(Put(key, encoder(stored), expected=0))
+        value = record.value
+    [shown] = await in_version(scope.resource, [value])
+    return shown

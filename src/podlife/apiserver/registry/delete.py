@@ -10,6 +10,7 @@ from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.registry import response
+from podlife.apiserver.registry.conversion import in_version, record_in_version, records_in_version
 from podlife.apiserver.registry.graceful_deletion import (
     DeleteOptions,
     DeleteOutcome,
@@ -37,6 +38,9 @@ _COLLECTION_WIDTH = 64
 async def delete(scope: RequestScope) -> Response:
     options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
+    if scope.conversions is not None:
+        # As upstream: what cannot be shown cannot be deleted.
+        await record_in_version(scope.resource, scope.find())
     obj, is_gone = await delete_stored(scope, scope.key, options)
     resource = scope.resource
     has_policy = options.propagation is not None or options.orphan_dependents is not None
@@ -44,7 +48,8 @@ async def delete(scope: RequestScope) -> Response:
         scope.warnings.append(resource.strategy.deletion_warning)
     code = 202 if not is_gone and options.orphan_dependents is False else 200  # GD-81: 202 is for old clients
     if resource.strategy.returns_deleted_object or not is_gone:
-        return await response.one(scope, encode_stored(obj), status=code)
+        [value] = await in_version(resource, [encode_stored(obj)])
+        return await response.one(scope, value, status=code)
     details = scope.details(uid=obj["metadata"]["uid"])
     return Response(code, encode(status.success(details)), headers=response.headers(scope))
 
@@ -104,7 +109,7 @@ async def delete_stored(scope: RequestScope, key: Key, options: DeleteOptions) -
 async def review_deletion(webhooks: WebhookAdmission, record: Record, options: DeleteOptions) -> None:
     """Ask the webhooks about the deletion of an object, unless its grace period is running already."""
     scope = webhooks.scope
-    old = decode_stored(scope.resource, record.value)
+    old = decode_stored(scope.resource, (await record_in_version(scope.resource, record)).value)
     scope.registry.admission.admit(scope.admission(Operation.DELETE, name=record.key.name, old=old))
     resource, now = scope.resource, scope.registry.clock.now()
     scratch = decode_object(record.value)
@@ -167,6 +172,8 @@ async def delete_collection(scope: RequestScope) -> Response:
     selection = await SelectionPredicate.asked_for(scope)
     revision = scope.registry.store.revision
     chosen = await select(scope, selection)
+    if selection.is_everything:
+        chosen = await records_in_version(scope.resource, chosen)
     remaining = iter(chosen)
     errors: list[ApiError | StoreError] = []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -106,6 +107,11 @@ def applier_of(resource: Resource, subresource: str) -> Updater:
     return Updater(versions, updater.api_version, updater.reset)
 
 
+def applier_for(scope: RequestScope) -> Updater:
+    updater, conversions = applier_of(scope.resource, scope.subresource), scope.conversions
+    return updater if conversions is None else replace(updater, convert=conversions.convert)
+
+
 def _reset_of(resource: Resource, subresource: str) -> dict[str, FieldSet]:
     """The fields that this endpoint does not write, even if a request has them, by version."""
     if "status" not in resource.subresources or subresource not in ("", "finalize", "status"):
@@ -133,7 +139,7 @@ def track(scope: RequestScope, new: Object, old: Object | None) -> None:
         return
     resource = scope.resource
     # As upstream: in the version of the request, from which others are converted.
-    updater = applier_of(resource, scope.subresource)
+    updater = applier_for(scope)
     managed = _managed(sent, live, updater, is_view=bool(scope.subresource))
     if not managed.managers and (old is not None or not scope.registry.tracks_managers):
         return

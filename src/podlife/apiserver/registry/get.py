@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podlife.api.codec import Object
 from podlife.apiserver.registry import response
+from podlife.apiserver.registry.conversion import record_in_version, records_in_version
 from podlife.apiserver.registry.list_options import (
     LATEST,
     ListOptions,
@@ -25,7 +26,8 @@ _FRESHNESS_SECONDS = 3.0
 async def get(scope: RequestScope) -> Response:
     revision = parse_revision(scope.request.query.get("resourceVersion"))
     await reach(scope.registry, revision)
-    return await response.one(scope, scope.find().value)
+    record = await record_in_version(scope.resource, scope.find())
+    return await response.one(scope, record.value)
 
 
 async def list_(scope: RequestScope) -> Response:
@@ -45,6 +47,8 @@ async def list_(scope: RequestScope) -> Response:
         if selection.is_everything:
             meta["remainingItemCount"] = len(records) - options.limit
         records = records[: options.limit]
+    if selection.is_everything:
+        records = await records_in_version(scope.resource, records)
     return response.many(scope, [record.value for record in records], meta)
 
 

@@ -12,9 +12,10 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
 from podlife.apiserver.admission import AdmissionChain, AdmissionRequest, Operation
 from podlife.apiserver.admission.dynamic import Concern, DynamicAdmission
-from podlife.apiserver.admission.webhooks import RequestTarget
+from podlife.apiserver.admission.webhooks import Call, RequestTarget
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.catalog import ResourceCatalog
+from podlife.apiserver.registry.conversion import Conversions, converter_of
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage import Key, Record, Store
 from podlife.apiserver.strategies.object_meta import validate_manager
@@ -38,6 +39,8 @@ class Registry:
     tracks_managers: bool = True
     # Policies and webhooks; None if this server has neither.
     dynamic_admission: DynamicAdmission | None = None
+    # Sends reviews to webhooks; None if this server calls none.
+    call_webhook: Call | None = None
 
 
 @dataclass(slots=True)
@@ -61,9 +64,13 @@ class RequestScope:
     authorize: Callable[[str], None] | None = None
     # Read once, on the event loop, to which some clocks belong.
     now: datetime = field(init=False)
+    # Set if only a webhook can convert the resource to other versions.
+    conversions: Conversions | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.now = self.registry.clock.now()
+        converter = converter_of(self.resource)
+        self.conversions = None if converter is None else Conversions(self.resource, converter)
 
     @property
     def strategy(self) -> Strategy:

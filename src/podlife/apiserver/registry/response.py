@@ -144,7 +144,7 @@ class WatchEncoder:
         self._to = to
         self._has_described_columns = False
         # A table describes its columns in its first event, so no two watchers of tables share bytes.
-        self.key: object = object() if to.kind == "Table" else (resource.key, to)
+        self.key: object = object() if to.kind == "Table" else (resource.api_version, resource.key, to)
         self._object = b'","object":' + envelope(resource)
 
     def frame(self, type_: EventType, value: bytes) -> bytes:

@@ -10,6 +10,7 @@ import msgspec
 
 from podlife.api.codec import Object, decode_object
 from podlife.api.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
+from podlife.apiserver.registry.conversion import records_in_version
 from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.worker_threads import run_in_thread
@@ -137,7 +138,8 @@ async def select(
 ) -> Sequence[Record]:
     """Return the selected objects in key order, as of the call or of a revision.
 
-    Yields to other requests between batches; these may change the store.
+    Yields to other requests between batches; these may change the store. Objects that had to be looked at are in the
+    version of the request; if everything is selected, all are as they are stored.
     """
     exact = selection.fields.exact("metadata.name")
     if exact is not None and revision is None and (scope.namespace or not scope.resource.namespaced):
@@ -147,6 +149,7 @@ async def select(
         records = scope.registry.store.list(scope.resource.storage_key, scope.namespace, revision=revision)
     if selection.is_everything:
         return records
+    records = await records_in_version(scope.resource, records)
     chosen: list[Record] = []
     now = asyncio.get_running_loop().time
     turn_ends = now() + _TURN_SECONDS

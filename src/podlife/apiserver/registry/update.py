@@ -12,6 +12,7 @@ from copy import deepcopy
 from podlife.api.codec import Object, decode_object, encode, is_same
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import response
+from podlife.apiserver.registry.conversion import in_version, record_in_version, settle, to_storage
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
@@ -44,7 +45,7 @@ async def update(scope: RequestScope) -> Response:
     meta = obj["metadata"]
     check_name(scope, meta.get("name") or "")
     webhooks = WebhookAdmission.of(scope, Operation.UPDATE, dry_run=dry_run, subresource=scope.subresource)
-    if webhooks is not None or _creates_with_webhooks(scope):
+    if webhooks is not None or scope.conversions is not None or _creates_with_webhooks(scope):
         return await _update_with(webhooks, scope, obj, dry_run=dry_run)
     async with scope.registry.store.locked(scope.key):
         record = scope.registry.store.get(scope.key)
@@ -85,16 +86,20 @@ async def change_stored(
     may_grow: bool = False,
     is_applied: bool = False,
 ) -> bytes:
-    """Read, change and commit the object that `find` returns; under the lock of its key, unless webhooks are called."""
-    if webhooks is None:
+    """Read, change and commit the object that `find` returns; under the lock of its key, unless webhooks are called.
+    Returns the result in the version of the request."""
+    resource, conversions = scope.resource, scope.conversions
+    if webhooks is None and conversions is None:
         async with scope.registry.store.locked(scope.key):
             return await apply_change(
                 scope, find(), transform, dry_run=dry_run, may_grow=may_grow, is_applied=is_applied
             )
 
     async def compute(record: Record) -> tuple[Object, Object]:
+        shown = await record_in_version(resource, record)
+
         def begin() -> tuple[Object, Object]:
-            old = decode_stored(scope.resource, record.value)
+            old = decode_stored(resource, shown.value)
             new = transform(old)
             _admit(scope, new, old, is_applied)
             return new, old
@@ -105,20 +110,26 @@ async def change_stored(
             _prepare(scope, new, old)
 
         is_costly = scope.strategy.is_costly
-        inputs = scope.request.body, record.value
-        new, old = await offload(begin, *inputs, is_costly=may_grow or is_costly)
-        new = await webhooks.mutate(new, old)
+        inputs = scope.request.body, shown.value
+        new, old = await settle(conversions, lambda: offload(begin, *inputs, is_costly=may_grow or is_costly))
+        if webhooks is not None:
+            new = await webhooks.mutate(new, old)
         data = encode(without_managers(new))
         check_size(data)
         await offload(finish, data, is_costly=is_costly)
         fit_managers(new, is_applied=is_applied)
-        await webhooks.validate(new, old)
+        if webhooks is not None:
+            await webhooks.validate(new, old)
+        if conversions is not None:
+            # What is compared and written is what is stored.
+            return await to_storage(resource, new), decode_object(record.value)
         return new, old
 
     async def commit(record: Record, change: tuple[Object, Object]) -> bytes:
         return await commit_change(scope.registry, record, *change, dry_run=dry_run)
 
-    return await guaranteed_update(scope, find, compute, commit)
+    [value] = await in_version(resource, [await guaranteed_update(scope, find, compute, commit)])
+    return value
 
 
 def _check_uid(scope: RequestScope, uid: str, record: Record) -> None:

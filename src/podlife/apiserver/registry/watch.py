@@ -15,13 +15,14 @@ from podlife.api import status
 from podlife.api.codec import decode_object
 from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.registry import response
+from podlife.apiserver.registry.conversion import batch_in_version, records_in_version
 from podlife.apiserver.registry.get import expired, reach
 from podlife.apiserver.registry.list_options import ListOptions
 from podlife.apiserver.registry.object_codec import encode_stored
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.response import WatchEncoder
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
-from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource import ConversionError, Resource
 from podlife.apiserver.storage import Batch, CompactedError, Event, EventType, StoreError, Subscription
 from podlife.wire import Response
 
@@ -68,6 +69,8 @@ async def _stream(
     try:
         # Nothing has happened since the subscription began: it continues from the current state.
         records = await select(scope, selection) if has_initial else []
+        if selection.is_everything:
+            records = await records_in_version(scope.resource, records)
         chunk: list[bytes] = []
         size = 0
         for record in records:
@@ -84,6 +87,8 @@ async def _stream(
             yield b"".join(chunk)
         async for data in _follow(subscription, options, selection, encoding, max(since, revision)):
             yield data
+    except ConversionError as error:
+        yield encoding.error(status.failure(error))
     finally:
         catalog.listeners.pop(end_if_outdated, None)
         subscription.close()
@@ -124,6 +129,8 @@ async def _follow(
             return
         except StoreError:
             return  # the server is shutting down, or the resource is no longer served: end the stream
+        has_previous = not selection.is_everything
+        batch = await batch_in_version(selection.resource, batch, has_previous=has_previous)
         if data := _frames(batch, selection, encoding, since):
             yield data
 

@@ -6,6 +6,7 @@ in the store are the bytes on the wire.
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -116,12 +117,13 @@ class Batch:
     """What one call of `Subscription.next` returns: a run of events, shared by all readers of the same run.
 
     `frames` lets subscribers share what they encode of the whole run, by format; `groups` lets those that each select
-    one value of a field share the work of sorting the run by it.
+    one value of a field share the work of sorting the run by it; `views` has the run as other versions show it.
     """
 
-    __slots__ = ("events", "frames", "groups")
+    __slots__ = ("events", "frames", "groups", "views")
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
         self.frames: dict[object, bytes] = {}
         self.groups: dict[object, dict[str, list[Event]]] = {}
+        self.views: dict[object, Future[Batch]] = {}

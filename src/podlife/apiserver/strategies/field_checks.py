@@ -12,6 +12,7 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.api.excerpt import excerpt_json
 from podlife.api.field_errors import FieldError, bad_value, duplicate, not_supported, required
+from podlife.api.patch import go_format
 from podlife.memory import cache_values
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -109,14 +110,29 @@ def show_times(status: Object, *fields: str) -> None:
             condition.setdefault(field, None)
 
 
-def value_at(obj: Object, path: str) -> Any:
-    """The value at a path in dot notation; None if there is none."""
+def accessed(obj: Object, path: str, wanted: type) -> tuple[Any, str]:
+    """The value at a path in dot notation, and what is wrong with the way to it, in Go's words."""
     found: Any = obj
     for name in path.removeprefix(".").split("."):
-        if not isinstance(found, dict) or name not in found:
-            return None
+        if found is None:
+            return None, ""
+        if not isinstance(found, dict):
+            return None, _no_access(path, found, "map[string]interface{}")
+        if name not in found:
+            return None, ""
         found = found[name]
-    return found
+    if type(found) is not wanted:
+        return None, _no_access(path, found, "int64" if wanted is int else "string")
+    return found, ""
+
+
+def _no_access(path: str, found: Any, wanted: str) -> str:
+    return f"{path} accessor error: {go_format(found)} is of the type {_go_type(found)}, expected {wanted}"
+
+
+def _go_type(value: Any) -> str:
+    names = {bool: "bool", str: "string", int: "int64", float: "float64", list: "[]interface {}"}
+    return names.get(type(value), "map[string]interface {}")
 
 
 def describe_difference(old: Any, new: Any, path: str = "") -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 from podlife.api import schema
 from podlife.api.codec import Object, encode, format_time
@@ -24,6 +25,7 @@ from podlife.api.selectors import label_selector_from_dict
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.webhooks import View
 from podlife.apiserver.registry import RequestScope, apply, field_managers, response
+from podlife.apiserver.registry.conversion import record_in_version
 from podlife.apiserver.registry.field_managers import updating_manager
 from podlife.apiserver.registry.managed_fields import Managed, without_managers
 from podlife.apiserver.registry.object_codec import decode_stored
@@ -33,7 +35,7 @@ from podlife.apiserver.registry.update import Transform, change_stored
 from podlife.apiserver.registry.webhook_admission import WebhookAdmission
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.strategies.field_checks import value_at
+from podlife.apiserver.strategies.field_checks import accessed
 from podlife.errors import ApiError
 from podlife.wire import Response
 
@@ -43,7 +45,8 @@ _REPLICAS = of_paths(_PATH)
 
 
 async def get_scale(scope: RequestScope) -> Response:
-    obj = decode_stored(scope.resource, scope.find().value)
+    record = await record_in_version(scope.resource, scope.find())
+    obj = decode_stored(scope.resource, record.value)
     return Response(body=encode(_scale_of(scope.resource, obj)))
 
 
@@ -218,7 +221,7 @@ def _scale_of(resource: Resource, obj: Object) -> Object:
 
 
 def _custom_scale(obj: Object, paths: Object) -> tuple[int, Object]:
-    replicas = value_at(obj, paths["specReplicasPath"])
+    replicas = _at(obj, paths["specReplicasPath"], int)
     if replicas is None:
         raise ApiError(
             f'Internal error occurred: the spec replicas field "{paths["specReplicasPath"]}" does not exist',
@@ -228,9 +231,16 @@ def _custom_scale(obj: Object, paths: Object) -> tuple[int, Object]:
                 ]
             },
         )
-    state: Object = {"replicas": value_at(obj, paths["statusReplicasPath"]) or 0}
-    selector = value_at(obj, paths["labelSelectorPath"]) if paths.get("labelSelectorPath") else None
+    state: Object = {"replicas": _at(obj, paths["statusReplicasPath"], int) or 0}
+    selector = _at(obj, paths["labelSelectorPath"], str) if paths.get("labelSelectorPath") else None
     return replicas, state | ({"selector": selector} if selector else {})
+
+
+def _at(obj: Object, path: str, wanted: type) -> Any:
+    found, problem = accessed(obj, path, wanted)
+    if problem:
+        raise ApiError(problem, reason="")
+    return found
 
 
 def _workload_scale(obj: Object) -> tuple[int, Object]:

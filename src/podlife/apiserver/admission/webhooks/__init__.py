@@ -4,7 +4,7 @@
 it loads an HTTP client) sends the reviews. The registry decides when both happen.
 """
 
-from podlife.apiserver.admission.webhooks.configuration import Webhook
+from podlife.apiserver.admission.webhooks.configuration import ClientConfig, Webhook
 from podlife.apiserver.admission.webhooks.dispatcher import Call, Concerned, WebhookDispatcher
 from podlife.apiserver.admission.webhooks.errors import CallError
 from podlife.apiserver.admission.webhooks.request import RequestTarget, ReviewedRequest, View, Views
@@ -12,6 +12,7 @@ from podlife.apiserver.admission.webhooks.request import RequestTarget, Reviewed
 __all__ = [
     "Call",
     "CallError",
+    "ClientConfig",
     "Concerned",
     "RequestTarget",
     "ReviewedRequest",

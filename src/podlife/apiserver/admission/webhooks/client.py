@@ -20,7 +20,7 @@ import aiohttp
 from yarl import URL
 
 from podlife.api.excerpt import excerpt
-from podlife.apiserver.admission.webhooks.configuration import Webhook
+from podlife.apiserver.admission.webhooks.configuration import ClientConfig
 from podlife.apiserver.admission.webhooks.errors import CallError
 from podlife.apiserver.service_endpoints import UnresolvedError, resolve
 from podlife.apiserver.storage import Store
@@ -72,11 +72,11 @@ class WebhookClient:
         self._session: aiohttp.ClientSession | None = None
         self._trusts: LruCache[bytes, ssl.SSLContext] = LruCache(_TRUSTS_KEPT)
 
-    async def call(self, webhook: Webhook, body: bytes, seconds: float) -> bytes:
+    async def call(self, config: ClientConfig, body: bytes, seconds: float) -> bytes:
         """Return the answer to a review; raises CallError. The webhook receives its deadline."""
-        shown, url, server_name = self._address(webhook, math.ceil(seconds))
-        headers = _HEADERS if webhook.service is None else {**_HEADERS, "Host": urlsplit(shown).netloc}
-        trust = self._trust(webhook.ca_bundle)
+        shown, url, server_name = self._address(config, math.ceil(seconds))
+        headers = _HEADERS if config.service is None else {**_HEADERS, "Host": urlsplit(shown).netloc}
+        trust = self._trust(config.ca_bundle)
         try:
             async with (
                 asyncio.timeout(seconds),
@@ -103,12 +103,12 @@ class WebhookClient:
                 await session.connector.close(abort_ssl=True)
             await session.close()
 
-    def _address(self, webhook: Webhook, seconds: int) -> tuple[str, str, str | None]:
+    def _address(self, config: ClientConfig, seconds: int) -> tuple[str, str, str | None]:
         """The URL as errors show it, the one to connect to, and the name the certificate must have."""
         query = f"?timeout={seconds}s"
-        service = webhook.service
+        service = config.service
         if service is None:
-            url = webhook.url if urlsplit(webhook.url).path else f"{webhook.url}/"
+            url = config.url if urlsplit(config.url).path else f"{config.url}/"
             return url + query, url + query, None
         name = f"{service.name}.{service.namespace}.svc"
         path = service.path if service.path.startswith("/") else f"/{service.path}"

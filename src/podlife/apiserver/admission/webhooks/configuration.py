@@ -48,17 +48,29 @@ class ServiceReference:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """Where a webhook is. `url` or `service` is set, never both."""
+
+    url: str
+    service: ServiceReference | None
+    ca_bundle: bytes
+
+    @classmethod
+    def from_object(cls, config: Object) -> ClientConfig:
+        bundle = _bytes(config.get("caBundle") or "")
+        return cls(config.get("url") or "", _service(config.get("service")), bundle)
+
+
+@dataclass(frozen=True, slots=True)
 class Webhook:
-    """One webhook of a configuration. `url` or `service` is set, never both."""
+    """One webhook of a configuration."""
 
     uid: str
     name: str
     configuration: str
     is_mutating: bool
     rules: tuple[Rule, ...]
-    url: str
-    service: ServiceReference | None
-    ca_bundle: bytes
+    client_config: ClientConfig
     namespace_selector: Object
     object_selector: Object
     # Expressions; compiled where they are evaluated.
@@ -99,16 +111,13 @@ class WebhookSource:
             yield self._webhook(uid, record.key.name, hook)
 
     def _webhook(self, uid: str, configuration: str, hook: Object) -> Webhook:
-        client = hook.get("clientConfig") or {}
         return Webhook(
             uid=uid,
             name=hook.get("name", ""),
             configuration=configuration,
             is_mutating=self._resource == MUTATING,
             rules=tuple(map(Rule.from_object, hook.get("rules") or ())),
-            url=client.get("url") or "",
-            service=_service(client.get("service")),
-            ca_bundle=_bytes(client.get("caBundle") or ""),
+            client_config=ClientConfig.from_object(hook.get("clientConfig") or {}),
             namespace_selector=hook.get("namespaceSelector") or {},
             object_selector=hook.get("objectSelector") or {},
             conditions=tuple(each.get("expression", "") for each in hook.get("matchConditions") or ()),

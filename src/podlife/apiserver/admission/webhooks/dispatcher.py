@@ -24,6 +24,7 @@ from podlife.api.schema import go_kind
 from podlife.apiserver.admission.webhooks.configuration import (
     MUTATING,
     VALIDATING,
+    ClientConfig,
     Webhook,
     WebhookSource,
 )
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 
 _SAFE_IN_DRY_RUN = ("None", "NoneOnDryRun")
 
-Call = Callable[[Webhook, bytes, float], Awaitable[bytes]]
+Call = Callable[[ClientConfig, bytes, float], Awaitable[bytes]]
 """Sends a review and returns the answer within so many seconds; raises CallError."""
 Equivalents = Callable[[Resource], Sequence[Resource]]
 """Other resources that serve the same objects: other versions, or another group."""
@@ -231,7 +232,7 @@ class WebhookDispatcher:
         about = request_object(request, invocation.resource)
         body = review_of(about, *request.shown(invocation.resource), uid=uid, version=version)
         try:
-            answer = await self._call(webhook, body, min(webhook.timeout_seconds, left))
+            answer = await self._call(webhook.client_config, body, min(webhook.timeout_seconds, left))
             verdict: Verdict = await self._offload(
                 lambda: verdict_of(answer, uid=uid, version=version, is_mutating=webhook.is_mutating), answer
             )

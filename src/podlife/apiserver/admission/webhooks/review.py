@@ -9,14 +9,17 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from podlife.api.codec import Object, encode
 from podlife.apiserver.admission.webhooks.request import ReviewedRequest, View
 from podlife.apiserver.resource import Resource
+
+T = TypeVar("T")
 
 _GROUP = "admission.k8s.io"
 _VERSIONS = ("v1", "v1beta1")
@@ -118,28 +121,35 @@ class InvalidAnswerError(ValueError):
 
 
 def _read(answer: bytes, version: str) -> _Review:
+    review = read_review(answer, _decode)
+    check_type(review.kind, review.api_version, _GROUP, "AdmissionReview", version)
+    return review
+
+
+def read_review(answer: bytes, decode: Callable[[bytes], T]) -> T:
+    """Decode an answer; raises ValueError in Go's words."""
     try:
-        review = _decode(answer)
+        return decode(answer)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     except msgspec.ValidationError as error:
         raise ValueError(_why_mistyped(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"couldn't get version/kind; json parse error: {error}") from None
-    given = review.api_version
-    if (review.kind, given) == ("Status", "v1"):
-        raise ValueError(f"converting (v1.Status) to ({version}.AdmissionReview): unknown conversion")
-    # What is missing is taken for the expected; v1 then asks for it.
-    if review.kind not in ("", "AdmissionReview") or given not in ("", *(f"{_GROUP}/{v}" for v in _VERSIONS)):
+
+
+def check_type(kind: str, given: str, group: str, name: str, version: str) -> None:
+    """Raise ValueError unless an answer of this kind and API version can be read as a review of that name. What is
+    missing is taken for the expected; v1 then asks for it."""
+    if (kind, given) == ("Status", "v1"):
+        raise ValueError(f"converting (v1.Status) to ({version}.{name}): unknown conversion")
+    if kind not in ("", name) or given not in ("", *(f"{group}/{v}" for v in _VERSIONS)):
         raise ValueError(
-            f'no kind "{review.kind}" is registered for version "{given}" in scheme "pkg/runtime/scheme.go:111"'
+            f'no kind "{kind}" is registered for version "{given}" in scheme "pkg/runtime/scheme.go:111"'
         )
-    if given and given != f"{_GROUP}/{version}":
+    if given and given != f"{group}/{version}":
         short = given.rpartition("/")[2]
-        raise ValueError(
-            f"converting ({short}.AdmissionReview) to ({version}.AdmissionReview): unknown conversion"
-        )
-    return review
+        raise ValueError(f"converting ({short}.{name}) to ({version}.{name}): unknown conversion")
 
 
 def _why_mistyped(error: Exception) -> str:

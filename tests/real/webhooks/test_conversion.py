@@ -1,0 +1,76 @@
+"""The same definitions, conversion webhooks and requests on kube-apiserver and on podlife: equal answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.kit.real_parts import Server
+from tests.kit.wait import until_blocking
+from tests.kit.webhook_server import WebhookServer, webhook_server
+from tests.real.differential.compare import differences_between
+from tests.real.differential.normalise import Normaliser
+from tests.real.differential.target import Target
+from tests.real.webhooks.cases import Request, send
+from tests.real.webhooks.conversion_cases import BAD, CRDS, GOOD, V1, ConversionCase, convert, definition
+from tests.real.webhooks.differences import CONVERSION_DIFFERENCES
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebhookServer]:
+    with webhook_server(tmp_path_factory.mktemp("webhook")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def targets(kube: Server, podlife_server: Server) -> Iterator[tuple[Target, Target]]:
+    both = Target(kube), Target(podlife_server)
+    yield both
+    for target in both:
+        target.close()
+
+
+def _filled(request: Request, group: str) -> Request:
+    body = request.body
+    if body is not None:
+        body = json.loads(json.dumps(body).replace("{group}", group))
+    return Request(request.method, request.path.replace("{group}", group), body, request.content_type)
+
+
+def _observed(target: Target, case: ConversionCase, served: WebhookServer) -> list[Any]:
+    config = case.config(served, served.at(f"/{case.name}", served.hang if case.hangs else case.answer))
+    made = send(target, Request("POST", CRDS, definition(case.group, config, **case.conversion)))
+    assert made.code == 201, made
+    until_blocking(lambda: send(target, _filled(Request("GET", V1), case.group)).code == 200, seconds=60)
+    try:
+        normaliser = Normaliser()
+        found = []
+        for index, request in enumerate([*case.before, *case.requests]):
+            answer = send(target, _filled(request, case.group))
+            normaliser.begin(str(index))
+            body = normaliser.body(answer.body)
+            warnings = answer.headers.get("Warning", [])
+            found.append({"code": answer.code, "body": body, "warnings": warnings})
+        return found[len(case.before) :]
+    finally:
+        served.answers[f"/{case.name}"] = convert
+        send(target, Request("DELETE", f"{CRDS}/hosts.{case.group}"))
+
+
+@pytest.mark.parametrize("case", [*GOOD, *BAD], ids=lambda case: case.name)
+def test_both_servers_convert_and_fail_the_same(
+    case: ConversionCase, served: WebhookServer, targets: tuple[Target, Target]
+) -> None:
+    real, ours = (_observed(target, case, served) for target in targets)
+    known = CONVERSION_DIFFERENCES.get(case.name, {})
+    found = differences_between(real, ours)
+    unknown = [each for each in found if each.path not in known]
+    assert not unknown, "\n".join(map(str, unknown))
+    assert {each.path for each in found} == set(known), "a listed difference is gone"
+
+
+def test_every_listed_difference_names_a_case() -> None:
+    assert CONVERSION_DIFFERENCES.keys() <= {case.name for case in [*GOOD, *BAD]}
