@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Self
 
 from podlife.api.codec import Object
+from podlife.apiserver.admission.webhooks import Call
 from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.authn import ADMIN, Authenticator
@@ -46,9 +47,11 @@ def widget(name: str, **fields: Any) -> Object:
 
 
 class Server:
-    def __init__(self, store: MemoryStore | None = None) -> None:
+    def __init__(self, store: MemoryStore | None = None, call_webhook: Call | None = None) -> None:
         self.store = store or MemoryStore()
-        self.handler = assemble(self.store, clock=LoopClock(), authenticator=Authenticator())
+        self.handler = assemble(
+            self.store, clock=LoopClock(), authenticator=Authenticator(), call_webhook=call_webhook
+        )
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -83,6 +86,9 @@ class Server:
             return await self.condition(plural, "Established") == ("True", "InitialNamesAccepted")
 
         await until(is_established)
+
+    async def until_gone(self, path: str) -> None:
+        await until(lambda: self.is_gone(path))
 
     async def is_gone(self, path: str) -> bool:
         return (await self.ask("GET", path))[0] == 404
@@ -266,21 +272,6 @@ async def test_openapi_has_the_schema_of_a_custom_resource_while_it_is_served() 
         assert definitions["com.example.v1.Widget"]["properties"]["spec"] == spec
         await server.ask("DELETE", f"{CRDS}/widgets.{GROUP}")
         await until(lambda: server.is_gone(path))
-
-
-@virtual_time
-async def test_version_that_only_a_webhook_can_convert_is_refused() -> None:
-    crd = definition()
-    old = {**crd["spec"]["versions"][0], "name": "v1beta1", "storage": False}
-    crd["spec"]["versions"].append(old)
-    webhook = {"clientConfig": {"url": "https://127.0.0.1:1/"}, "conversionReviewVersions": ["v1"]}
-    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
-    async with Server() as server:
-        await server.offer(crd)
-        assert (await server.ask("POST", WIDGETS, widget("a")))[0] == 201
-        code, refused = await server.ask("GET", WIDGETS.replace("v1", "v1beta1"))
-        assert code == 500
-        assert "conversion webhook for example.com/v1beta1, Kind=Widget failed" in refused["message"]
 
 
 @virtual_time

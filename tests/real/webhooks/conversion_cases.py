@@ -21,7 +21,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 def definition(group: str, client_config: Json, *, storage: str = "v1", **conversion: Any) -> Json:
     """Hosts: v1 has `spec.hostPort`, v2 `spec.host` and `spec.port`, v3 is as v2 and has replicas elsewhere."""
     text, number = {"type": "string"}, {"type": "integer"}
-    specs = {
+    specs: dict[str, Json] = {
         "v1": {"hostPort": text, "count": number, "tags": {"type": "array", "items": text}},
         "v2": {"host": text, "port": {**text, "default": "80"}, "count": number, "mode": text},
         "v3": {"host": text, "port": text, "replicas": number},
@@ -115,7 +115,7 @@ def whole(**fields: Any) -> Answer:
     """A whole review with these fields."""
 
     def answer(request: Json) -> Raw:
-        review = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1"}
+        review: Json = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1"}
         review |= {"response": {"uid": request["uid"], **convert(request)}} | fields
         return Raw(json.dumps({key: each for key, each in review.items() if each is not None}).encode())
 

@@ -61,13 +61,13 @@ class DynamicAdmission:
         policies, webhooks = concern.policies, concern.webhooks
         invoked: frozenset[object] = frozenset()
         if any(policy.is_mutating for policy in policies):
-            invoked = await self.run_in_thread(lambda: self.policies.mutate(policies, request))
+            invoked = await self._run(request, lambda: self.policies.mutate(policies, request))
 
         async def all_again() -> None:
             if request.new is not None:
                 admit_again(request.new)
             if invoked:
-                await self.run_in_thread(lambda: self.policies.mutate(policies, request, invoked))
+                await self._run(request, lambda: self.policies.mutate(policies, request, invoked))
 
         mutating = webhooks.mutating if webhooks is not None else ()
         await self.webhooks.mutate(mutating, request, all_again, is_changed=bool(invoked))
@@ -75,6 +75,15 @@ class DynamicAdmission:
     async def validate(self, concern: Concern, request: ReviewedRequest) -> None:
         """Raise ApiError if a policy or a webhook rejects the request."""
         if not all(policy.is_mutating for policy in concern.policies):
-            await self.run_in_thread(lambda: self.policies.validate(concern.policies, request))
+            await self._run(request, lambda: self.policies.validate(concern.policies, request))
         if concern.webhooks is not None:
             await self.webhooks.validate(concern.webhooks.validating, request)
+
+    async def _run(self, request: ReviewedRequest, work: Callable[[], Any]) -> Any:
+        before = request.new
+
+        async def attempt() -> Any:
+            request.new = before
+            return await self.run_in_thread(work)
+
+        return await request.settle(attempt)

@@ -18,7 +18,7 @@ from podlife.apiserver.registry.metadata import (
     give_identity,
 )
 from podlife.apiserver.registry.object_codec import encode_stored, encoder
-from podlife.apiserver.registry.request_body import bad_request, fit_managers, read_object
+from podlife.apiserver.registry.request_body import bad_request, check_bytes, fit_managers, read_object
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.webhook_admission import WebhookAdmission
 from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
@@ -141,6 +141,8 @@ def _prepare(scope: RequestScope, obj: Object) -> None:
 async def _store(scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
     key = scope.key_of(scope.namespace, obj["metadata"]["name"])
     stored = await to_storage(scope.resource, obj)
+    if stored is not obj:
+        check_bytes(encode(stored))
     if dry_run:
         if scope.registry.store.get(key) is not None:
             raise MismatchError("exists")

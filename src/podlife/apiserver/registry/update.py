@@ -21,6 +21,7 @@ from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, che
 from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
 from podlife.apiserver.registry.request_body import (
     bad_request,
+    check_bytes,
     check_name,
     check_size,
     fit_managers,
@@ -122,7 +123,9 @@ async def change_stored(
             await webhooks.validate(new, old)
         if conversions is not None:
             # What is compared and written is what is stored.
-            return await to_storage(resource, new), decode_object(record.value)
+            stored = await to_storage(resource, new)
+            check_bytes(encode(stored))
+            return stored, decode_object(record.value)
         return new, old
 
     async def commit(record: Record, change: tuple[Object, Object]) -> bytes:

@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from podlife.api.codec import Object, encode
+from podlife.api.fieldpath import TypedValueError
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.dynamic import Concern
 from podlife.apiserver.admission.webhooks import ReviewedRequest, View, Views
+from podlife.apiserver.registry.conversion import settle
 from podlife.apiserver.registry.graceful_deletion import DeleteOptions
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import check_size, check_type, why_not_convertible
 from podlife.apiserver.registry.request_scope import RequestScope
-from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource import ConversionError, Resource
 from podlife.apiserver.storage import Record
 from podlife.errors import ApiError
 
@@ -115,6 +118,7 @@ class WebhookAdmission:
             old,
             scope.warnings,
             scope.annotations,
+            partial(settle, scope.conversions),
         )
 
 
@@ -144,19 +148,29 @@ def fixed_view(api_version: str, kind: str) -> Views:
 
 
 def _whole_objects(scope: RequestScope) -> Views:
-    strategy = scope.strategy
+    strategy, conversions, own = scope.strategy, scope.conversions, scope.resource.api_version
+
+    def converted(obj: Object, api_version: str, target: str) -> Object:
+        if conversions is None:
+            return obj
+        try:
+            return conversions.convert(obj, api_version, target)
+        except TypedValueError as error:
+            raise ConversionError(str(error)) from None
 
     def view_of(resource: Resource) -> View:
         def show(obj: Object) -> Object:
-            # The verbs convert stored custom resources; their versions differ in nothing but the name.
+            # The verbs convert stored custom resources; without a webhook versions differ in nothing but the name.
             convert = resource.from_stored if resource.custom is None else None
-            return with_type(resource, obj if convert is None else convert(obj))
+            shown = converted(obj, own, resource.api_version)
+            return with_type(resource, shown if convert is None else convert(shown))
 
         def take(patched: Object, _: Object, is_strict: bool) -> Object:
             _check(resource, patched, resource.api_version, resource.kind, is_strict=is_strict)
             obj = {key: value for key, value in patched.items() if key not in ("kind", "apiVersion")}
             obj.setdefault("metadata", {})
             obj = obj if resource.to_stored is None else resource.to_stored(obj)
+            obj = converted(obj, resource.api_version, own)
             strategy.default(obj)
             return obj
 

@@ -158,13 +158,16 @@ async def _apply(
             del obj["metadata"]["managedFields"]
         return obj
 
+    # A Scale looks the same whichever version of the workload it is shown for.
+    view = _as_scale(scope.resource)
+    with_managers = _with_managers(view, scope.resource, format_time(scope.now))
     webhooks = WebhookAdmission.of(
         scope,
         Operation.UPDATE,
         dry_run=dry_run,
         subresource="scale",
-        views=_as_scale,
-        mutating_views=partial(_with_managers, format_time(scope.now)),
+        views=lambda _: view,
+        mutating_views=lambda _: with_managers,
     )
     value = await change_stored(webhooks, scope, scope.find, transform, dry_run=dry_run, is_applied=True)
     body = encode(_scale_of(scope.resource, decode_stored(scope.resource, value)))
@@ -183,9 +186,8 @@ def _as_scale(resource: Resource) -> View:
     return View(_VERSION, _KIND, partial(_scale_of, resource), take)
 
 
-def _with_managers(now: str, resource: Resource) -> View:
+def _with_managers(view: View, resource: Resource, now: str) -> View:
     """Mutating webhooks see the managers of the Scale, too, before they become those of the workload."""
-    view = _as_scale(resource)
 
     def show(obj: Object) -> Object:
         scale = view.show(obj)

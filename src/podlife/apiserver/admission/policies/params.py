@@ -39,9 +39,19 @@ def _found(store: Store, resource: Resource, reference: Object, namespace: str) 
     else:
         records = list(store.list(resource.storage_key, namespace))
     selector = reference.get("selector") or {}
-    read = resource.from_stored or (lambda obj: obj)
-    objects = (read(decode_object(record.value)) for record in records)
+    objects = (_read(resource, record.value) for record in records)
+    return [obj for obj in objects if selector_matches(selector, obj["metadata"].get("labels") or {})]
+
+
+def _read(resource: Resource, value: bytes) -> Object:
     typed = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return [
-        {**typed, **obj} for obj in objects if selector_matches(selector, obj["metadata"].get("labels") or {})
-    ]
+    if resource.custom is None or resource.custom.converter is None:
+        obj = decode_object(value)
+        return {**typed, **(obj if resource.from_stored is None else resource.from_stored(obj))}
+    # No webhook can be called in the middle of an evaluation.
+    stored = resource.custom.converter.read(value)
+    if stored["apiVersion"] != resource.api_version:
+        raise ValueError(
+            f"paramKind {resource.api_version} is stored as {stored['apiVersion']}: use that version"
+        )
+    return stored

@@ -170,7 +170,7 @@ class WebhookDispatcher:
             raise CallError(f'unsupported patch type "{verdict.patch_type}"')
         before = request.new
         work = lambda: _patched(invocation, request, verdict.patch)  # noqa: E731
-        request.new = await self._offload(work, verdict.patch, encode(before))
+        request.new = await request.settle(lambda: self._offload(work, verdict.patch, encode(before)))
         return request.new != before
 
     async def validate(self, webhooks: Sequence[Invocation], request: ReviewedRequest) -> None:
@@ -194,6 +194,7 @@ class WebhookDispatcher:
 
     async def _selects(self, invocation: Invocation, request: ReviewedRequest) -> bool:
         webhook = invocation.webhook
+        await request.prepare(invocation.resource)
         if not selects(webhook, request.target, *request.shown(invocation.resource)):
             return False
         if not webhook.conditions:

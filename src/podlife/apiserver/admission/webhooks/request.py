@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from podlife.api.codec import Object
 from podlife.apiserver.admission import Operation
@@ -50,6 +51,10 @@ class View:
 Views = Callable[[Resource], View]
 
 
+async def _once(work: Callable[[], Awaitable[Any]]) -> Any:
+    return await work()
+
+
 @dataclass(slots=True)
 class ReviewedRequest:
     """A request with its objects in the registry's form; `new` is absent in a delete, `old` in a create.
@@ -70,6 +75,16 @@ class ReviewedRequest:
     old: Object | None = None
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
+    # Repeats work that shows or takes objects in other versions until all conversions that it needs have been made.
+    settle: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]] = _once
+
+    async def prepare(self, resource: Resource) -> None:
+        """After this, the objects can be shown in the version of the resource; raises ApiError."""
+
+        async def show() -> None:
+            self.shown(resource)
+
+        await self.settle(show)
 
     def shown(self, resource: Resource) -> tuple[Object | None, Object | None]:
         show = self.views(resource).show
