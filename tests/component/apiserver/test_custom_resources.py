@@ -440,3 +440,17 @@ async def test_definition_in_protobuf_is_served_like_one_in_json() -> None:
         code, answer = await server.ask("POST", CRDS, body, kind="vnd.kubernetes.protobuf")
         assert code == 201, answer
         assert answer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] == {"spec": SPEC}
+
+
+@virtual_time
+async def test_watchers_of_two_versions_each_see_their_own() -> None:
+    crd = definition()
+    crd["spec"]["versions"].append({**crd["spec"]["versions"][0], "name": "v2", "storage": False})
+    async with Server() as server:
+        await server.offer(crd)
+        await server.ask("POST", WIDGETS, widget("a"))
+        for version in ("v1", "v2"):
+            path = f"/apis/{GROUP}/{version}/widgets?watch=true&resourceVersion=1&timeoutSeconds=1"
+            lines = (await whole(await send(server.handler, "GET", path))).splitlines()
+            shown = [json.loads(line)["object"] for line in lines]
+            assert [obj["apiVersion"] for obj in shown] == [f"{GROUP}/{version}"]

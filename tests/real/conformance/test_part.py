@@ -17,7 +17,7 @@ SPECS = (
     "AdmissionWebhook.* should mutate custom resource with pruning",
     "AdmissionWebhook.* should be able to deny attaching pod",
     "ValidatingAdmissionPolicy.* should validate against a Deployment",
-    "CustomResourceConversionWebhook.* should be able to convert from CR v1 to CR v2",
+    "AdmissionWebhook.* should mutate custom resource with different stored version",
     "CustomResourceDefinition resources.* Simple CustomResourceDefinition listing",
     "CustomResourcePublishOpenAPI.* works for CRD with validation schema",
     "FieldValidation should detect unknown and duplicate fields of a typed object",

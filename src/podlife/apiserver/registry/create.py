@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.registry import response
-from podlife.apiserver.registry.conversion import in_version, settle, to_storage
+from podlife.apiserver.registry.conversion import in_version, to_storage
 from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.metadata import (
     adopt_namespace,
@@ -54,9 +52,6 @@ async def create_object(
     if webhooks is not None:
         obj = await _make_ready_with(webhooks, obj, asked_for, is_applied=is_applied)
         meta = obj["metadata"]
-    elif scope.conversions is not None:
-        obj = await settle(scope.conversions, lambda: _make_ready_apart(scope, obj, asked_for, is_applied))
-        meta = obj["metadata"]
     elif not is_large(scope.request.body) and not scope.strategy.is_costly:
         _make_ready(scope, obj, asked_for, is_applied=is_applied)
     else:
@@ -82,29 +77,14 @@ def _make_ready(scope: RequestScope, obj: Object, asked_for: str, *, is_applied:
     _prepare(scope, obj)
 
 
-async def _make_ready_apart(scope: RequestScope, obj: Object, asked_for: str, is_applied: bool) -> Object:
-    """As `_make_ready`, with a copy of the object: it can be repeated."""
-    new = deepcopy(obj)
-    is_costly = scope.strategy.is_costly
-    work = lambda: _make_ready(scope, new, asked_for, is_applied=is_applied)  # noqa: E731
-    await offload(work, scope.request.body, is_costly=is_costly)
-    fit_managers(new, is_applied=is_applied)
-    return new
-
-
 async def _make_ready_with(
     webhooks: WebhookAdmission, obj: Object, asked_for: str, *, is_applied: bool
 ) -> Object:
     """As `_make_ready`, with webhooks in between; returns the object as they have changed it."""
     scope, body = webhooks.scope, webhooks.scope.request.body
     is_costly = scope.strategy.is_costly
-
-    async def admit() -> Object:
-        new = deepcopy(obj) if scope.conversions is not None else obj
-        await offload(lambda: _admit(scope, new, asked_for, is_applied=is_applied), body, is_costly=is_costly)
-        return new
-
-    new = await webhooks.mutate(await settle(scope.conversions, admit))
+    await offload(lambda: _admit(scope, obj, asked_for, is_applied=is_applied), body, is_costly=is_costly)
+    new = await webhooks.mutate(obj)
     clean_for_create(new["metadata"])
     adopt_namespace(scope, new["metadata"])
     await offload(lambda: _prepare(scope, new), body, encode(new), is_costly=is_costly)

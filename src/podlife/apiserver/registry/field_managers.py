@@ -139,7 +139,8 @@ def track(scope: RequestScope, new: Object, old: Object | None) -> None:
         return
     resource = scope.resource
     # As upstream: in the version of the request, from which others are converted.
-    updater = applier_for(scope)
+    # A new object has managers in other versions only if the client says so: these are not worth a webhook's call.
+    updater = applier_of(resource, scope.subresource) if old is None else applier_for(scope)
     managed = _managed(sent, live, updater, is_view=bool(scope.subresource))
     if not managed.managers and (old is not None or not scope.registry.tracks_managers):
         return

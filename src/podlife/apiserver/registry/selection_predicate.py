@@ -138,7 +138,7 @@ async def select(
 ) -> Sequence[Record]:
     """Return the selected objects in key order, as of the call or of a revision.
 
-    Yields to other requests between batches; these may change the store. Objects that had to be looked at are in the
+    Yields to other requests between batches; these may change the store. Objects that had to be read are in the
     version of the request; if everything is selected, all are as they are stored.
     """
     exact = selection.fields.exact("metadata.name")
