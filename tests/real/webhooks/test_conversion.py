@@ -19,6 +19,9 @@ from tests.real.webhooks.conversion_cases import BAD, CRDS, GOOD, V1, Conversion
 from tests.real.webhooks.differences import CONVERSION_DIFFERENCES
 
 
+_LATE = "context deadline exceeded"
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebhookServer]:
     with webhook_server(tmp_path_factory.mktemp("webhook")) as server:
@@ -52,6 +55,9 @@ def _observed(target: Target, case: ConversionCase, served: WebhookServer) -> li
             answer = send(target, _filled(request, case.group))
             normaliser.begin(str(index))
             body = normaliser.body(answer.body)
+            if case.hangs:
+                # Go says either, as its timers happen to fire.
+                body["message"] = body["message"].replace("net/http: request canceled", _LATE)
             warnings = answer.headers.get("Warning", [])
             found.append({"code": answer.code, "body": body, "warnings": warnings})
         return found[len(case.before) :]

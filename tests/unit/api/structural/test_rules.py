@@ -154,6 +154,14 @@ def test_rules_that_cost_nothing_are_bounded_too() -> None:
         violations(props, [1] * 10_000)
 
 
+def test_rules_whose_cost_is_low_for_their_time_are_bounded_by_time() -> None:
+    numbers = {"type": "array", "items": {"type": "integer"}, "maxItems": 20_000}
+    tree = rule_tree(ruled(numbers, *["self == self"] * 300))
+    assert tree is not None
+    with pytest.raises(TooExpensiveError, match="take too long"):
+        RuleEvaluation(Budget(), seconds=0.05).validate(tree, list(range(20_000)))
+
+
 @pytest.mark.parametrize(
     ("text", "path"),
     [
