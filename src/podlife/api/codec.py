@@ -97,6 +97,8 @@ def is_same(one: Any, other: Any) -> bool:
     pending = [(one, other)]
     while pending:
         left, right = pending.pop()
+        if left is right:
+            continue
         if isinstance(left, dict):
             pending.extend((value, right[name]) for name, value in left.items())
         elif isinstance(left, list):

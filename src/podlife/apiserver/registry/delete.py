@@ -18,7 +18,12 @@ from podlife.apiserver.registry.graceful_deletion import (
     check_options,
 )
 from podlife.apiserver.registry.list_options import integer_parameter
-from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
+from podlife.apiserver.registry.object_codec import (
+    decode_in_part,
+    decode_stored,
+    encode_stored,
+    encoder,
+)
 from podlife.apiserver.registry.request_body import bad_request, decode_body, unregistered
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
@@ -126,7 +131,8 @@ async def delete_record(scope: RequestScope, record: Record, options: DeleteOpti
 
     The caller holds the lock of the key.
     """
-    obj, old = decode_object(record.value), decode_object(record.value)
+    old = decode_in_part(record.value)
+    obj = {**old, "metadata": {**old["metadata"]}}
     resource = scope.resource
     scope.registry.admission.admit(scope.admission(Operation.DELETE, name=record.key.name, old=old))
     resource.strategy.prepare_delete(obj, scope.registry.clock.now())

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from podlife.api.codec import Object
+from msgspec import Raw
+from msgspec.json import Decoder, decode
+
+from podlife.api.codec import Object, decode_object
 from podlife.api.fieldpath import (
     FieldSet,
     ManagedSet,
@@ -21,9 +24,13 @@ from podlife.api.fieldpath import (
     union,
     with_atomics,
 )
+from podlife.memory import cache_values
 
 _MOST_UPDATERS = 10
 _OLD_UPDATES = "ancient-changes"
+# Of a set that is remembered.
+_SHORT_BYTES = 8 * 1024
+_decoder = Decoder(list[dict[str, Raw]])
 
 
 class ManagerId(NamedTuple):
@@ -99,16 +106,9 @@ class Managed:
     def _entry(self, manager: ManagerId, managed: ManagedSet) -> Object:
         time = self.times.get(manager)
         before = self._entries.get(manager)
-        if before is not None and before[0] is managed and before[1] == time:
-            return before[2]
-        entry: Object = {"manager": manager.manager} if manager.manager else {}
-        entry |= {"operation": manager.operation, "apiVersion": managed.api_version}
-        if time is not None:
-            entry["time"] = time
-        entry |= {"fieldsType": "FieldsV1", "fieldsV1": in_order(managed.fields)}
-        if manager.subresource:
-            entry["subresource"] = manager.subresource
-        return entry
+        if before is not None and before[0] == managed and (time or not before[1]):
+            return before[2] if before[1] == time else {**before[2], "time": time}
+        return new_entry(manager, managed.api_version, time, in_order(managed.fields))
 
     def cap_updaters(self) -> None:
         """Unite the oldest updaters, so that many clients do not make an object grow without end."""
@@ -135,6 +135,35 @@ class Managed:
             # The more recent one.
             self.times[bucket] = self.times.get(manager)
             excess -= 1
+
+
+def new_entry(manager: ManagerId, api_version: str, time: str | None, fields: FieldSet) -> Object:
+    """An entry for a set that is in order."""
+    entry: Object = {"manager": manager.manager} if manager.manager else {}
+    entry |= {"operation": manager.operation, "apiVersion": api_version}
+    if time is not None:
+        entry["time"] = time
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": fields}
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return entry
+
+
+def decode_entries(data: Raw) -> list[Object]:
+    """The entries that the server stored. Objects made from one template have the same sets, which are never changed:
+    they share them."""
+    return [
+        {
+            name: _shared_set(bytes(raw)) if name == "fieldsV1" and len(raw) <= _SHORT_BYTES else decode(raw)
+            for name, raw in entry.items()
+        }
+        for entry in _decoder.decode(data)
+    ]
+
+
+@cache_values
+def _shared_set(raw: bytes) -> FieldSet:
+    return decode_object(raw)
 
 
 def _position(entry: Object) -> tuple[Any, ...]:

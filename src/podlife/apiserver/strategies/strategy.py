@@ -80,7 +80,8 @@ class Strategy:
         """Last change of a valid object before it is stored."""
 
     def prepare_delete(self, obj: Object, now: datetime) -> None:
-        """Change an object that is to be deleted, such as by a finalizer."""
+        """Change an object that is to be deleted, such as by a finalizer. Only its fields and its metadata are its own:
+        what is below them must be replaced."""
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         """Validate a change. Called in addition to `validate`, which looks at `new` alone."""

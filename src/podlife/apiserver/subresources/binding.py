@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 from podlife.api import status
-from podlife.api.codec import Object, decode_object, encode, format_time
+from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
 from podlife.api.fieldpath import Updater, Version, merge_type_of_kind, zero_object
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import RequestScope, field_managers, response
 from podlife.apiserver.registry.managed_fields import Managed
 from podlife.apiserver.registry.metadata import adopt_namespace
-from podlife.apiserver.registry.object_codec import encoder
+from podlife.apiserver.registry.object_codec import decode_in_part, encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
 from podlife.apiserver.registry.webhook_admission import WebhookAdmission, fixed_view
 from podlife.apiserver.registry.worker_threads import offload
@@ -45,7 +45,7 @@ async def bind(scope: RequestScope) -> Response:
         await webhooks.validate(binding)
     async with scope.registry.store.locked(scope.key):
         record = scope.find()
-        pod = decode_object(record.value)
+        pod = decode_in_part(record.value)
         _assign(scope, pod, binding, format_time(scope.registry.clock.now()))
         if not dry_run:
             await scope.registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import datetime
 
 from podlife.api import schema
@@ -81,6 +82,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         if FINALIZER not in meta.get("finalizers", ()):
             meta["finalizers"] = [*meta.get("finalizers", ()), FINALIZER]
         message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        obj["status"] = deepcopy(obj["status"])
         set_condition(obj["status"], "Terminating", "True", "InstanceDeletionPending", message, now)
 
     def validate(self, obj: Object) -> list[FieldError]:
