@@ -49,6 +49,40 @@ async def test_an_apply_of_the_same_writes_nothing(handler: ApiHandler) -> None:
     assert (code, again) == (200, first)
 
 
+def pod(name: str, container: str, **labels: str) -> dict[str, Any]:
+    containers = [{"name": container, "image": "i", "env": [{"name": "A", "value": name}]}]
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": containers}}
+
+
+async def test_pods_of_one_template_have_the_same_fields_and_others_their_own(handler: ApiHandler) -> None:
+    template = pod("a", "main", app="x")
+    _, first = await ask(handler, "POST", PODS, template)
+    _, second = await ask(
+        handler, "POST", PODS, {**template, "metadata": {**template["metadata"], "name": "b"}}
+    )
+    _, other = await ask(handler, "POST", PODS, pod("c", "side", tier="y"))
+    assert managers(first) == managers(second)
+    for obj, container, label in ((second, "main", "app"), (other, "side", "tier")):
+        [fields] = managers(obj).values()
+        assert list(fields) == ["f:metadata", "f:spec"]
+        assert fields["f:metadata"] == {"f:labels": {".": {}, f"f:{label}": {}}}
+        assert list(fields["f:spec"]["f:containers"]) == [f'k:{{"name":"{container}"}}']
+
+
+async def test_a_write_to_one_pod_leaves_the_managers_of_its_siblings_alone(handler: ApiHandler) -> None:
+    shown = {}
+    for name in ("a", "b"):
+        _, shown[name] = await ask(
+            handler, "POST", PODS, {**pod("a", "main", app="x"), "metadata": {"name": name}}
+        )
+    change = {"metadata": {"labels": {"new": "1"}}, "spec": {"activeDeadlineSeconds": 5}}
+    _, changed = await ask(handler, "PATCH", f"{PODS}/a?fieldManager=other", change, kind=MERGE)
+    _, sibling = await ask(handler, "GET", f"{PODS}/b")
+    _, third = await ask(handler, "POST", PODS, {**pod("a", "main", app="x"), "metadata": {"name": "c"}})
+    assert managers(changed).keys() == managers(sibling).keys() | {("other", "Update")}
+    assert managers(sibling) == managers(shown["b"]) == managers(third)
+
+
 @virtual_time
 async def test_a_write_that_changes_nothing_keeps_the_times_of_managers() -> None:
     clock = LoopClock()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from podlife.api.fieldpath.elements import SELF
-from podlife.api.fieldpath.field_set import FieldSet, recursive_difference
+from podlife.api.fieldpath.field_set import FieldSet, recursive_difference, union
 from podlife.api.fieldpath.merge_type import DEDUCED, DEDUCED_TYPE, LIST, SCALAR, MergeType
 from podlife.api.fieldpath.typed import child_type, element_of, is_atomic
 
@@ -22,6 +22,11 @@ class Comparison(NamedTuple):
     def is_same(self) -> bool:
         return not (self.added or self.modified or self.removed)
 
+    @property
+    def written(self) -> FieldSet:
+        """The fields that have another value than before."""
+        return union(self.modified, self.added)
+
     def without(self, fields: FieldSet) -> Comparison:
         """Without these fields and all below them."""
         return Comparison(*(recursive_difference(each, fields) for each in self)) if fields else self
@@ -30,8 +35,7 @@ class Comparison(NamedTuple):
 def compare(old: dict[str, Any], new: dict[str, Any], kind: MergeType) -> Comparison:
     """What `new` adds, modifies and removes. Raises TypedValueError."""
     found = Comparison({}, {}, {})
-    if old != new:
-        _compare_maps(old, new, kind, found)
+    _compare_maps(old, new, kind, found)
     return found
 
 

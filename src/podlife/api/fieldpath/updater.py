@@ -97,8 +97,8 @@ class Updater:
         known = self._reconciled(live, managers)
         others, comparison = self._take(live, new, known, manager, force=True)
         before = others.get(manager)
-        fields = {} if before is None else difference(before.fields, comparison.removed)
-        fields = self._written(union(union(fields, comparison.modified), comparison.added))
+        fields = {} if before is None else self._written(difference(before.fields, comparison.removed))
+        fields = union(fields, comparison.written)
         others.pop(manager, None)
         if fields:
             others[manager] = ManagedSet(fields, self.api_version)
@@ -182,7 +182,7 @@ class Updater:
             comparison = compared[managed.api_version]
             if comparison.is_same:
                 continue
-            taken = intersection(managed.fields, union(comparison.modified, comparison.added))
+            taken = intersection(managed.fields, comparison.written)
             if taken:
                 conflicts[name] = taken
             fields = difference(difference(managed.fields, taken), comparison.removed)

@@ -20,6 +20,7 @@ from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import bad_request, check_name, check_size
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.update import apply_change, change_stored
+from podlife.apiserver.registry.updaters import applier_for
 from podlife.apiserver.registry.webhook_admission import WebhookAdmission
 from podlife.apiserver.registry.worker_threads import offload, run_in_thread
 from podlife.apiserver.resource import Resource
@@ -87,7 +88,7 @@ def _applied(scope: RequestScope, old: Object, config: Object) -> Object:
     # A custom resource is in the form of its version already.
     live = old if resource.custom or resource.from_stored is None else resource.from_stored(old)
     try:
-        updater = field_managers.applier_for(scope)
+        updater = applier_for(scope)
         new = field_managers.apply(scope, updater, live, config, force=is_forced(scope))
     except RecursionError:
         raise bad_request("the object is nested too deeply") from None

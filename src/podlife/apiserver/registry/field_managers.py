@@ -7,16 +7,14 @@ a client can remove them all with an empty list. A deletion and a binding change
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from podlife.api import schema
-from podlife.api.codec import Object, decode_object, format_time, is_same
+from podlife.api.codec import Object, decode_object, encode, format_time, is_same
 from podlife.api.fieldpath import (
     FieldConflictError,
     FieldSet,
@@ -24,108 +22,62 @@ from podlife.api.fieldpath import (
     MergeType,
     TypedValueError,
     Updater,
-    Version,
     check_typed,
     compare,
     difference,
     field_set_of,
     has,
-    merge_type_of_kind,
+    in_order,
     of_paths,
     show_path,
     union,
     zero_object,
 )
 from podlife.api.fieldpath.elements import go_json
-from podlife.apiserver.registry.managed_fields import Managed, ManagerId, is_reset, without_managers
+from podlife.apiserver.registry.managed_fields import (
+    Managed,
+    ManagerId,
+    is_reset,
+    new_entry,
+    without_managers,
+)
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import bad_request, check_type
 from podlife.apiserver.registry.request_scope import RequestScope
+from podlife.apiserver.registry.updaters import applier_for, applier_of, updater_of
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import RESOURCES
 from podlife.errors import ApiError, ConflictError
+from podlife.memory import cache_values
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE_FIRST_APPLY = "before-first-apply"
 _LONGEST_NAME_BYTES = 128
-_MOST_ENDPOINTS = 1024
+# Of a part of an object whose fields are remembered.
+_SHORT_BYTES = 8 * 1024
 # Written by the server itself: they have no manager.
+_SYSTEM_METADATA = (
+    *("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation"),
+    *("managedFields", "resourceVersion"),
+)
 _SYSTEM_FIELDS: FieldSet = of_paths(
     ("f:apiVersion",),
     ("f:kind",),
     ("f:metadata",),
-    *(
-        ("f:metadata", f"f:{name}")
-        for name in (
-            *("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation"),
-            *("managedFields", "resourceVersion"),
-        )
-    ),
+    *(("f:metadata", f"f:{name}") for name in _SYSTEM_METADATA),
 )
 _CURRENT = ManagerId("current-operation", "")
 
 
 def _manager_name(scope: RequestScope) -> str:
     """The manager that the request names, or the program in its User-Agent."""
-    if name := scope.request.query.get("fieldManager"):
-        return name
-    program = scope.request.headers.get("User-Agent", "").partition("/")[0]
+    return scope.request.query.get("fieldManager") or _program(scope.request.headers.get("User-Agent", ""))
+
+
+@cache_values
+def _program(user_agent: str) -> str:
+    program = user_agent.partition("/")[0]
     printable = "".join(letter for letter in program if letter.isprintable())
     return printable.encode()[:_LONGEST_NAME_BYTES].decode(errors="ignore")
-
-
-def updater_of(resource: Resource, subresource: str) -> Updater:
-    """What decides about managers at one endpoint."""
-    if resource.custom is None:
-        return _built_in(resource, subresource)
-    return Updater(resource.custom.versions(), resource.api_version, _reset_of(resource, subresource))
-
-
-@lru_cache(maxsize=_MOST_ENDPOINTS)
-def _built_in(resource: Resource, subresource: str) -> Updater:
-    versions = {
-        row.api_version: Version(merge_type_of_kind(row.api_version, row.kind), row.from_stored)
-        for row in _versions_of(resource)
-    }
-    return Updater(versions, resource.api_version, _reset_of(resource, subresource))
-
-
-def _versions_of(resource: Resource) -> list[Resource]:
-    """The rows that serve the same objects, of a built-in kind."""
-    return [row for row in RESOURCES if row.storage_key == resource.storage_key]
-
-
-def applier_of(resource: Resource, subresource: str) -> Updater:
-    """As `updater_of`, for objects in the form of the resource's own version: what is applied is merged in it."""
-    updater = updater_of(resource, subresource)
-    if resource.to_stored is None:
-        return updater
-    versions = {
-        name: Version(version.kind, None if name == resource.api_version else resource.to_stored)
-        for name, version in updater.versions.items()
-    }
-    return Updater(versions, updater.api_version, updater.reset)
-
-
-def applier_for(scope: RequestScope) -> Updater:
-    updater, conversions = applier_of(scope.resource, scope.subresource), scope.conversions
-    return updater if conversions is None else replace(updater, convert=conversions.convert)
-
-
-def _reset_of(resource: Resource, subresource: str) -> dict[str, FieldSet]:
-    """The fields that this endpoint does not write, even if a request has them, by version."""
-    if "status" not in resource.subresources or subresource not in ("", "finalize", "status"):
-        return {}
-    versions: Iterable[str] = (resource.api_version,)
-    if resource.custom is None:
-        versions = (row.api_version for row in _versions_of(resource))
-    elif subresource == "status":
-        versions = resource.custom.status_versions
-    if subresource != "status":
-        return dict.fromkeys(versions, of_paths(("f:status",)))
-    paths = [("spec",), *resource.strategy.kept_by_status]
-    reset = of_paths(*(tuple(f"f:{name}" for name in path) for path in paths))
-    return dict.fromkeys(versions, reset)
 
 
 def track(scope: RequestScope, new: Object, old: Object | None) -> None:
@@ -144,18 +96,50 @@ def track(scope: RequestScope, new: Object, old: Object | None) -> None:
     managed = _managed(sent, live, updater, is_view=bool(scope.subresource))
     if not managed.managers and (old is not None or not scope.registry.tracks_managers):
         return
+    manager, now = updating_manager(scope, updater), format_time(scope.now)
     try:
-        if old is None:
-            before = zero_object(resource.api_version, resource.kind)
+        if managed.managers:
+            if old is None:
+                before = zero_object(resource.api_version, resource.kind)
+            else:
+                before = _shown_as(resource, without_managers(old))
+            update(updater, managed, before, _shown_as(resource, new), manager, now)
+            entries = managed.entries()
         else:
-            before = _shown_as(resource, without_managers(old))
-        manager = updating_manager(scope, updater)
-        update(updater, managed, before, _shown_as(resource, new), manager, format_time(scope.now))
-        entries = managed.entries()
+            fields = _fields_of_new(resource, updater, _shown_as(resource, new))
+            entries = [new_entry(manager, updater.api_version, now, fields)] if fields else []
     except (TypedValueError, RecursionError):
         return
     if entries:
         meta["managedFields"] = entries
+
+
+def _fields_of_new(resource: Resource, updater: Updater, new: Object) -> FieldSet:
+    """What the creator of an object manages, in order. Raises TypedValueError."""
+    if resource.custom is not None or "spec" not in new:
+        return _fields_of_part(resource, updater, new)
+    # Objects with a spec are often made from one template: they differ in their names.
+    meta = {name: value for name, value in new["metadata"].items() if name not in _SYSTEM_METADATA}
+    rest = {name: value for name, value in new.items() if name != "spec"} | {"metadata": meta}
+    found: FieldSet = {}
+    for part in (rest, {"spec": new["spec"]}):
+        data = encode(part)
+        is_short = len(data) <= _SHORT_BYTES
+        found |= _cached_fields(resource, data) if is_short else _fields_of_part(resource, updater, part)
+    return {element: found[element] for element in sorted(found)}
+
+
+@cache_values
+def _cached_fields(resource: Resource, data: bytes) -> FieldSet:
+    return _fields_of_part(resource, applier_of(resource, ""), decode_object(data))
+
+
+def _fields_of_part(resource: Resource, updater: Updater, part: Object) -> FieldSet:
+    """The fields of a new object that has these top-level fields."""
+    zero = zero_object(resource.api_version, resource.kind)
+    before = {name: zero[name] for name in part if name in zero}
+    managers = updater.update(before, part, {}, _CURRENT)
+    return in_order(difference(managers[_CURRENT].fields, _SYSTEM_FIELDS)) if managers else {}
 
 
 def _shown_as(resource: Resource, obj: Object) -> Object:

@@ -53,10 +53,7 @@ async def patch(scope: RequestScope) -> Response:
     change = await offload(lambda: Patch.from_request(scope), scope.request.body)
 
     def transform(stored: Object) -> Object:
-        # What is checked by a structural schema is changed in place, and a patch shares what it does not change.
-        obj = stored if resource.custom is None else deepcopy(stored)
-        if resource.custom is None and resource.from_stored is not None:
-            obj = resource.from_stored(stored)
+        obj = stored if resource.custom or resource.from_stored is None else resource.from_stored(stored)
         obj = change.apply(scope, with_type(resource, obj))
         return resource.to_stored(obj) if resource.to_stored is not None else obj
 
@@ -104,6 +101,9 @@ class Patch:
         if managers is not None:
             # Half of an object: what the patch cannot change need not be copied and checked.
             obj = without_managers(obj)
+        if scope.resource.custom is not None:
+            # What is checked by a structural schema is changed in place, and a patch shares what it does not change.
+            obj = deepcopy(obj)
         try:
             result = self._applied(scope, obj, kind, api_version)
             self._check_shape(scope, result, kind, api_version)
