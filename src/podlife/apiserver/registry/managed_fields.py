@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Raw
 from msgspec.json import Decoder, decode
 
-from podlife.api.codec import Object, decode_object
+from podlife.api.codec import Object
 from podlife.api.fieldpath import (
     FieldSet,
     ManagedSet,
@@ -162,8 +162,8 @@ def decode_entries(data: Raw) -> list[Object]:
 
 
 @cache_values
-def _shared_set(raw: bytes) -> FieldSet:
-    return decode_object(raw)
+def _shared_set(raw: bytes) -> Any:
+    return decode(raw)
 
 
 def _position(entry: Object) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ def pod(managers: list[dict[str, Any]] | None) -> dict[str, Any]:
     return {"metadata": {**meta, "uid": "u"}, "spec": {"note": "\t[\t]"}}
 
 
-MANAGERS = [
+MANAGERS: list[dict[str, Any]] = [
     {
         "manager": 'a\t"b',
         "operation": "Apply",
