@@ -238,7 +238,8 @@ class _Validation:
     def _check_enum(self, schema: Schema, value: Any, path: str, result: _Result) -> None:
         if isinstance(value, dict | list):
             self._budget.spend(len(value) * len(schema.enum))
-        if not schema.enum or any(_is_same(value, each) for each in schema.enum):
+        # Null is in no enum, even if it is listed.
+        if not schema.enum or (value is not None and any(_is_same(value, each) for each in schema.enum)):
             return
         shown = [each if isinstance(each, str) else json.dumps(each) for each in schema.enum]
         text = f"{path} in body should be one of {shown}"

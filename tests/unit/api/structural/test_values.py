@@ -55,6 +55,11 @@ def test_value_that_fits_has_no_errors(props: dict[str, Any], value: Any) -> Non
         ({**STRING, "maxLength": 1}, "xx", "a: Too long: may not be more than 1 bytes"),
         ({**STRING, "enum": ["x"]}, "y", 'a: Unsupported value: "y": supported values: "x"'),
         (
+            {**STRING, "nullable": True, "enum": ["x", None]},
+            None,
+            'a: Unsupported value: null: supported values: "x", "null"',
+        ),
+        (
             {**INTEGER, "maximum": 5, "exclusiveMaximum": True},
             5,
             "a: Invalid value: 5: a in body should be less than 5",
