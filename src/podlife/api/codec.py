@@ -52,6 +52,21 @@ def why_unreadable(error: Exception) -> str:
     return "unexpected end of JSON input" if text == "Input data was truncated" else text
 
 
+def plain(value: Any) -> Any:
+    """Dictionaries, lists and scalars. Fields of classes that are None are absent: for a server null is a value."""
+    if isinstance(value, msgspec.Struct):
+        fields = zip(value.__struct_encode_fields__, msgspec.structs.astuple(value), strict=True)
+        return {name: plain(each) for name, each in fields if each is not None and each is not msgspec.UNSET}
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, set | frozenset):
+        # In one order, so that equal sets are equal lists.
+        return sorted(map(plain, value), key=repr)
+    return msgspec.to_builtins(value)
+
+
 def count_keys(raw: bytes) -> int:
     """The number of keys in a valid JSON document, without decoding it: its colons outside of strings."""
     return _outside_strings(raw).count(b":")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 # Names with a special meaning in a path.
 _DOTS = (".", "..")
@@ -17,6 +20,14 @@ class Ref:
     plural: str
     namespaced: bool = True
     kind: str = ""
+
+    @classmethod
+    def of(cls, view: type) -> Ref:
+        """The resource of a class with the decorator `podlife.api.crd.CustomResource`. Raises ConfigError."""
+        from podlife.api.crd import resource_of
+
+        found = resource_of(view)
+        return cls(found.group, found.version, found.plural, found.scope == "Namespaced", found.kind)
 
     @property
     def api_version(self) -> str:
@@ -42,6 +53,15 @@ class Ref:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+def with_view(resource: Ref | type[T], view: type[T] | None) -> tuple[Ref, type[T]]:
+    """A resource and the view of its objects; the class of a custom resource is both."""
+    if isinstance(resource, Ref):
+        if view is None:
+            raise TypeError(f"{resource} requires a view")
+        return resource, view
+    return Ref.of(resource), view or resource
+
+
 CONFIG_MAPS = Ref("", "v1", "configmaps", kind="ConfigMap")
 ENDPOINTS = Ref("", "v1", "endpoints", kind="Endpoints")
 EVENTS = Ref("", "v1", "events", kind="Event")
@@ -63,5 +83,12 @@ STATEFUL_SETS = Ref("apps", "v1", "statefulsets", kind="StatefulSet")
 CRON_JOBS = Ref("batch", "v1", "cronjobs", kind="CronJob")
 JOBS = Ref("batch", "v1", "jobs", kind="Job")
 ENDPOINT_SLICES = Ref("discovery.k8s.io", "v1", "endpointslices", kind="EndpointSlice")
+CUSTOM_RESOURCE_DEFINITIONS = Ref(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    namespaced=False,
+    kind="CustomResourceDefinition",
+)
 LEASES = Ref("coordination.k8s.io", "v1", "leases", kind="Lease")
 POD_DISRUPTION_BUDGETS = Ref("policy", "v1", "poddisruptionbudgets", kind="PodDisruptionBudget")
