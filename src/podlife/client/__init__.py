@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         CONFIG_MAPS,
         CONTROLLER_REVISIONS,
         CRON_JOBS,
+        CUSTOM_RESOURCE_DEFINITIONS,
         DAEMON_SETS,
         DEPLOYMENTS,
         ENDPOINT_SLICES,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     )
     from podlife.client.rest_client import Reply, WithdrawnError
     from podlife.client.transport import DeadlineError, NotSentError, Transport, TransportResponse
+    from podlife.client.typed_writes import save, save_status
     from podlife.client.views import BadAnswerError, Page
     from podlife.client.watch import Bookmark, EventType, WatchEvent
 
@@ -76,6 +78,7 @@ __all__ = [
     "CONFIG_MAPS",
     "CONTROLLER_REVISIONS",
     "CRON_JOBS",
+    "CUSTOM_RESOURCE_DEFINITIONS",
     "DAEMON_SETS",
     "DEPLOYMENTS",
     "ENDPOINTS",
@@ -128,6 +131,8 @@ __all__ = [
     "WriteOptions",
     "in_cluster",
     "load",
+    "save",
+    "save_status",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -158,6 +163,7 @@ __getattr__, __dir__ = lazy_exports(
         "podlife.client.refs": ("Ref", *(name for name in __all__ if name.isupper())),
         "podlife.client.rest_client": ("Reply", "WithdrawnError"),
         "podlife.client.transport": ("DeadlineError", "NotSentError", "Transport", "TransportResponse"),
+        "podlife.client.typed_writes": ("save", "save_status"),
         "podlife.client.views": ("BadAnswerError", "Page"),
         "podlife.client.watch": ("Bookmark", "EventType", "WatchEvent"),
     },

@@ -18,6 +18,7 @@ from copy import copy
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
+from podlife.client.refs import with_view
 from podlife.clock import Clock, SystemClock
 from podlife.controller.action_log import ActionLog
 from podlife.errors import PodlifeError
@@ -88,16 +89,17 @@ class ControlPlane:
 
     def informer(
         self,
-        ref: Ref,
+        ref: Ref | type[T],
         *,
-        view: type[T],
+        view: type[T] | None = None,
         indexers: Mapping[str, Indexer[T]] | None = None,
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
     ) -> Informer[T]:
-        """The shared informer of this resource in this view, by default for all namespaces, labels and fields. Raises
-        ValueError if it exists with other indexes: none can be added later."""
+        """The shared informer of this resource in this view, or of the class of a custom resource; by default for all
+        namespaces, labels and fields. Raises ValueError if it exists with other indexes: none can be added later."""
+        ref, view = with_view(ref, view)
         key = Followed(ref, view, namespace, label_selector, field_selector)
         if key not in self._informers:
             self._indexers[key] = indexers or {}

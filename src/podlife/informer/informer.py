@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from podlife.aio import wait_until_set
 from podlife.api.selectors import FieldSelector, LabelSelector
 from podlife.client import BadAnswerError, Bookmark, Client, ListOptions, Ref, WatchOptions
+from podlife.client.refs import with_view
 from podlife.errors import ApiError, ConfigError, ExpiredError, PodlifeError, UnreachableError
 from podlife.informer.cache import Added, Cache, CacheReader, HasMetadata, Notification, Updated
 from podlife.informer.indexes import Indexer
@@ -63,7 +64,8 @@ class _HandlerError(Exception):
 
 
 class Informer(Generic[T]):
-    """See the package. Constructing it starts nothing; `run` does everything until it is cancelled.
+    """See the package. Constructing it starts nothing; `run` does everything until it is cancelled. Instead of a
+    resource and a view it takes the class of a custom resource (`podlife.api.crd`).
 
     Lists are read in pages unless `streams_list`: for 36,000 pods a streaming list takes twice the CPU time in
     kube-apiserver, and a third more here, since each object is encoded on its own. With `resync_seconds`, handlers
@@ -75,9 +77,9 @@ class Informer(Generic[T]):
     def __init__(  # noqa: PLR0913 - what to follow and how; each has its own default
         self,
         client: Client,
-        ref: Ref,
+        ref: Ref | type[T],
         *,
-        view: type[T],
+        view: type[T] | None = None,
         namespace: str = "",
         label_selector: LabelSelector | str = "",
         field_selector: FieldSelector | str = "",
@@ -89,8 +91,7 @@ class Informer(Generic[T]):
         skips_handler_failures: bool = False,
     ) -> None:
         self._client = client
-        self._ref = ref
-        self._view = view
+        self._ref, self._view = with_view(ref, view)
         self._namespace = namespace
         self._selection = ListOptions(label_selector=label_selector, field_selector=field_selector)
         self._cache: Cache[T] = Cache(indexers)
