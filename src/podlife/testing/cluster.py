@@ -32,6 +32,7 @@ from podlife.errors import ConfigError
 from podlife.kubelet.runtime import ContainerConfig, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour
 from podlife.testing.controllers import DEFAULT, Controllers, Make, chosen
+from podlife.testing.definitions import Source, establish
 from podlife.testing.fault_injection import FaultInjection
 from podlife.testing.node import ClusterNode, ClusterNodeSpec
 from podlife.testing.request_log import RequestLog
@@ -86,19 +87,22 @@ class _Rule:
 
 class Cluster:
     """Constructing one starts nothing. `nodes` is their number (n1, n2 …), names, or specs; `controllers` are names, or
-    factories by name (see `podlife.testing.controllers`)."""
+    factories by name (see `podlife.testing.controllers`). `crds` are folders and files with CustomResourceDefinitions,
+    classes (`podlife.api.crd`) or manifests: their resources are served when the block begins."""
 
     def __init__(
         self,
         nodes: int | Iterable[str | ClusterNodeSpec] = 1,
         controllers: Mapping[str, Make] | Iterable[str] = DEFAULT,
         *,
+        crds: Source | Iterable[Source] = (),
         seed: int = 0,
         socket: bool = False,
         toleration_seconds: int = 300,
     ) -> None:
         self._specs = _specs(nodes)
         self._makes = chosen(controllers)
+        self._crds = crds
         self._seed = seed
         self._has_socket = socket
         self._toleration_seconds = toleration_seconds
@@ -292,6 +296,7 @@ class Cluster:
 
     async def _begin(self) -> None:
         inside = self._inside
+        await establish(inside.client, self._crds, self.until)
         await inside.controllers.begin(inside.group)
         for spec in self._specs:
             await self._start_node(spec)

@@ -1,7 +1,7 @@
 """pytest plugin: fixtures, and virtual time for the async tests that use them.
 
 * `podlife_cluster`: a running cluster under virtual time. `@pytest.mark.podlife_cluster(nodes=3)` takes the arguments
-  of `Cluster`; a fixture of the same name may return any other `Cluster`.
+  of `Cluster` (`crds` are relative to pytest's root folder); a fixture of the same name may return any other one.
 * `podlife_real_cluster`: a cluster in real time with a socket, in its own thread, for blocking clients and kopf.
 * `@pytest.mark.virtual_time`: an async test under virtual time without a cluster.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{_MARK}: an async test in which waiting takes no time (podlife)")
     config.addinivalue_line(
         "markers",
-        f"{_FIXTURE}(nodes=1, controllers=DEFAULT, seed=0, toleration_seconds=300): what it is made with",
+        f"{_FIXTURE}(nodes=1, controllers=DEFAULT, crds=(), seed=0, toleration_seconds=300): what it is made with",
     )
 
 
@@ -106,4 +107,9 @@ def _settings(node: Any) -> dict[str, Any]:
         raise pytest.UsageError(
             f"@pytest.mark.{_FIXTURE} takes names: write {_FIXTURE}(nodes={marker.args[0]!r})"
         )
-    return dict(marker.kwargs)
+    settings = dict(marker.kwargs)
+    if (crds := settings.get("crds")) is not None:
+        given = crds if isinstance(crds, list | tuple) else [crds]
+        root = node.config.rootpath
+        settings["crds"] = [root / each if isinstance(each, str | Path) else each for each in given]
+    return settings
