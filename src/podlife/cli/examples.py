@@ -14,6 +14,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "podlife node --name more --join ~/.local/share/podlife/join.kubeconfig",
         "podlife node --runtime containerd --kubeconfig node.kubeconfig",
     ),
+    "crd": ("podlife crd pools:Pool > config/crd/pools.yaml", "podlife crd pools:Pool | kubectl apply -f -"),
     "version": ("podlife version",),
     "explain pod": ("podlife explain pod web-0", "podlife explain web-0 -n shop"),
     "explain node": ("podlife explain node node-1",),
