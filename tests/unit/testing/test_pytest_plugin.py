@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -90,3 +92,40 @@ def test_failures_are_told_as_they_are(project: pytest.Pytester) -> None:
         "*tasks left behind: ?'left over'?*",
     ):
         result.stdout.fnmatch_lines([line])
+
+
+def test_definitions_are_found_from_the_root_folder(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project.mkdir("crd")
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "cups.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Cluster",
+            "names": {"plural": "cups", "singular": "cup", "kind": "Cup", "listKind": "CupList"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    }
+    (folder / "cups.json").write_text(json.dumps(definition))
+    project.makepyfile(
+        """
+        import pytest
+        from podlife.client import Ref
+
+        @pytest.mark.podlife_cluster(nodes=0, controllers=(), crds="crd")
+        async def test_resources_are_served(podlife_cluster):
+            assert (await podlife_cluster.client.list(Ref("example.com", "v1", "cups"))).items == []
+        """
+    )
+    monkeypatch.chdir(folder)
+    project.runpytest("--rootdir", str(project.path), str(project.path)).assert_outcomes(passed=1)
