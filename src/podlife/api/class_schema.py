@@ -142,7 +142,8 @@ class _Walk:
         merged = {name: each for schema in schemas for name, each in schema.items()}
         kinds = {schema.get("type", "") for schema in schemas}
         if kinds == {"integer", "string"} and not {"enum", "format"} & merged.keys():
-            merged["x-kubernetes-int-or-string"] = merged.pop("type") != ""
+            del merged["type"]
+            merged["x-kubernetes-int-or-string"] = True
         elif kinds == {"integer", "number"}:
             merged["type"] = "number"
         elif len(schemas) > 1:
@@ -187,7 +188,8 @@ class _Walk:
         if isinstance(made, msgspec.Struct):
             # The server fills in the defaults inside.
             inner = {name: each.get("default") for name, each in schema["properties"].items()}
-            value = {name: each for name, each in value.items() if each not in (inner[name], [], {})}
+            absent = {name: ([], {}) if default is None else (default,) for name, default in inner.items()}
+            value = {name: each for name, each in value.items() if each not in absent[name]}
         elif value in (None, [], {}):
             # To the class, empty and absent are the same.
             return schema

@@ -37,6 +37,11 @@ class Point(msgspec.Struct, frozen=True):
     y: int = 0
 
 
+class Box(msgspec.Struct, frozen=True):
+    sides: tuple[int, ...] = (1, 2)
+    tags: tuple[str, ...] = ()
+
+
 class Node(msgspec.Struct):
     children: list[Node] = []
 
@@ -149,6 +154,8 @@ def test_nested_class_is_inlined_with_its_docstring_and_defaults() -> None:
         (tuple[int, ...], {"default": (1, 2)}, {"default": [1, 2]}),
         (set[int], {"default": frozenset((1,))}, {"default": [1]}),
         (Point, {"default": Point(1)}, {"default": {"x": 1}}),
+        (Box, {"default_factory": Box}, {"default": {}}),
+        (Box, {"default": Box((), ())}, {"default": {"sides": []}}),
         # A factory may return something else every time.
         (int, {"default_factory": lambda: 1}, {}),
         (int | msgspec.UnsetType, {"default": msgspec.UNSET}, {}),
