@@ -47,18 +47,19 @@ async def create_kubernetes_service(registry: Registry, port: int) -> None:
     await ensure_object(registry, "", "services", service, namespace="default")
 
 
-async def publish_authentication(registry: Registry, client_ca: str, front_proxy_ca: str) -> None:
+async def publish_authentication(registry: Registry, client_ca: str, front_proxy_ca: str = "") -> None:
     """Say in a ConfigMap how other API servers know users: by certificates of the first CA, and by headers of a proxy
     with one of the second."""
-    data = {
-        "client-ca-file": client_ca,
-        "requestheader-allowed-names": encode([FRONT_PROXY.common_name]).decode(),
-        "requestheader-client-ca-file": front_proxy_ca,
-        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
-        "requestheader-group-headers": '["X-Remote-Group"]',
-        "requestheader-uid-headers": '["X-Remote-Uid"]',
-        "requestheader-username-headers": '["X-Remote-User"]',
-    }
+    data = {"client-ca-file": client_ca}
+    if front_proxy_ca:
+        data |= {
+            "requestheader-allowed-names": encode([FRONT_PROXY.common_name]).decode(),
+            "requestheader-client-ca-file": front_proxy_ca,
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-uid-headers": '["X-Remote-Uid"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+        }
     key = Key("configmaps", "kube-system", "extension-apiserver-authentication")
     obj = {"metadata": {"name": key.name}, "data": data}
     await ensure_object(registry, "", "configmaps", obj, namespace=key.namespace)

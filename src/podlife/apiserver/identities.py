@@ -30,38 +30,46 @@ _KUBELET_CLIENT = Subject("kube-apiserver-kubelet-client", ("system:masters",))
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Where the server's certificates and tokens are stored."""
+    """The server's own tokens and certificates. A certificate that is missing or about to expire is made on request."""
 
     ca: CertificateAuthority
-    tokens_file: Path
-    serving_file: Path
-    kubelet_client_file: Path
     # Signs nothing else: other API servers believe its certificates about users.
     front_proxy_ca: CertificateAuthority
-    front_proxy_file: Path
+    tokens_file: Path
+    names: tuple[str, ...]
+
+    def serving_file(self) -> Path:
+        return self.ca.ensure("apiserver.pem", Subject("kube-apiserver", names=self.names))
+
+    def kubelet_client_file(self) -> Path:
+        return self.ca.ensure("apiserver-kubelet-client.pem", _KUBELET_CLIENT)
+
+    def front_proxy_file(self) -> Path:
+        return self.front_proxy_ca.ensure("front-proxy-client.pem", FRONT_PROXY)
 
 
 def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) -> Identities:
-    """Create or renew certificates and tokens as needed; raises ConfigError if the folder cannot be used."""
-    ca = CertificateAuthority(folder / "pki", clock)
-    front_proxy_ca = CertificateAuthority(folder / "pki" / "front-proxy", clock)
-    names = names_for(settings.bind, settings.names)
+    """Create or renew certificates and tokens as needed; raises ConfigError if the folder cannot be used.
+
+    A server with a given certificate needs none of its own to start, and starts faster without them."""
+    identities = Identities(
+        CertificateAuthority(folder / "pki", clock),
+        CertificateAuthority(folder / "pki" / "front-proxy", clock),
+        folder / "tokens.csv",
+        names_for(settings.bind, settings.names),
+    )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        tokens_file = folder / "tokens.csv"
-        if not tokens_file.exists():
+        if not identities.tokens_file.exists():
             text = format_tokens((secrets.token_urlsafe(32), user) for user in _USERS.values())
-            write_private(tokens_file, text.encode())
-        return Identities(
-            ca,
-            tokens_file,
-            ca.ensure("apiserver.pem", Subject("kube-apiserver", names=names)),
-            ca.ensure("apiserver-kubelet-client.pem", _KUBELET_CLIENT),
-            front_proxy_ca,
-            front_proxy_ca.ensure("front-proxy-client.pem", FRONT_PROXY),
-        )
+            write_private(identities.tokens_file, text.encode())
+        if not settings.tls_cert_file:
+            identities.serving_file()
+            identities.kubelet_client_file()
+            identities.front_proxy_file()
     except OSError as error:
         raise ConfigError(f"the data folder {folder} cannot be used: {error.strerror}") from error
+    return identities
 
 
 def write_kubeconfigs(folder: Path, url: str, identities: Identities) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import errno
 import shutil
 import socket
+import ssl
 import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -44,6 +45,7 @@ from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
+from podlife.pki import server_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,15 @@ class ApiServer:
             store = await self._open_store(folder)
             stack.push_async_callback(store.close)
             identities = prepare_identities(self._settings, folder, self._clock)
+            tls = self._tls(identities)
             handler = await self._assemble(stack, store, identities)
-            tls = identities.ca.server_context(identities.serving_file)
             http_server = HttpServer(handler, tls=tls, limits=self._limits, identify=handler.identify)
             await self._bind(http_server)
             stack.push_async_callback(http_server.stop, seconds=self._settings.stop_seconds)
             await create_kubernetes_service(handler.registry, http_server.port)
             serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
-            write_kubeconfigs(folder, serving.url, identities)
+            if not self._settings.tls_cert_file:
+                write_kubeconfigs(folder, serving.url, identities)
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(controller(handler.registry).run(), name=controller.__name__)
@@ -116,7 +119,7 @@ class ApiServer:
         return folder
 
     async def _assemble(self, stack: AsyncExitStack, store: Store, identities: Identities) -> ApiHandler:
-        proxy = KubeletProxy(store.get, lambda: identities.ca.client_context(identities.kubelet_client_file))
+        proxy = KubeletProxy(store.get, lambda: identities.ca.client_context(identities.kubelet_client_file()))
         stack.push_async_callback(proxy.close)
         webhooks = WebhookClient(store)
         stack.push_async_callback(webhooks.close)
@@ -128,7 +131,7 @@ class ApiServer:
             clock=self._clock,
             authenticator=Authenticator(TokenFile(identities.tokens_file)),
             kubelet_proxy=proxy,
-            sign_node_request=identities.ca.sign_node_request,
+            sign_node_request=None if self._settings.tls_cert_file else identities.ca.sign_node_request,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
             auditor=None if audit is None else audit.auditor,
@@ -137,14 +140,28 @@ class ApiServer:
         )
         if audit is not None:
             handler.metrics.others.append(audit.backend.metrics)
-        remote = RemoteApiProxy(store, lambda tls: tls.load_cert_chain(identities.front_proxy_file))
+        remote = RemoteApiProxy(store, lambda tls: tls.load_cert_chain(identities.front_proxy_file()))
         stack.push_async_callback(remote.close)
         handler.aggregator = Aggregator(handler.registry, remote)
         await create_system_objects(handler.registry)
         await register_built_in(handler.registry)
-        authorities = (each.authority_file.read_text() for each in (identities.ca, identities.front_proxy_ca))
-        await publish_authentication(handler.registry, *authorities)
+        if self._settings.tls_cert_file:
+            authorities = [Path(self._settings.client_ca_file)]
+        else:
+            authorities = [each.authority_file for each in (identities.ca, identities.front_proxy_ca)]
+        await publish_authentication(handler.registry, *(each.read_text() for each in authorities))
         return handler
+
+    def _tls(self, identities: Identities) -> ssl.SSLContext:
+        """Raises ConfigError if a given file cannot be used."""
+        given = self._settings
+        if not given.tls_cert_file:
+            return identities.ca.server_context(identities.serving_file())
+        files = given.tls_cert_file, given.tls_private_key_file, given.client_ca_file
+        try:
+            return server_context(*map(Path, files))
+        except OSError as error:
+            raise ConfigError(f"cannot use the certificates in {', '.join(files)}: {error}") from error
 
     async def _open_store(self, folder: Path) -> Store:
         if self._settings.in_memory or self._settings.data is None:

@@ -20,6 +20,10 @@ class ApiServerSettings:
     port: int = 6443
     # Additional names under which clients reach this server.
     names: tuple[str, ...] = ()
+    # All three or none: certificate, key and CA of clients to use instead of the server's own.
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    client_ca_file: str = ""
     not_ready_toleration_seconds: int = 300
     unreachable_toleration_seconds: int = 300
     # New objects have managedFields, as on kube-apiserver; if not, objects have them from their first apply on, which

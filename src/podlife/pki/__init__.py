@@ -4,7 +4,7 @@
 `cryptography`: import it where a certificate is made.
 """
 
-from podlife.pki.ca import CertificateAuthority, names_for, write_private
+from podlife.pki.ca import CertificateAuthority, names_for, server_context, write_private
 from podlife.pki.credentials import ClusterAccess, KeyPair, Subject, format_kubeconfig, node_subject
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "format_kubeconfig",
     "names_for",
     "node_subject",
+    "server_context",
     "write_private",
 ]

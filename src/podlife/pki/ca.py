@@ -105,13 +105,7 @@ class CertificateAuthority:
 
     def server_context(self, serving_file: Path) -> ssl.SSLContext:
         """TLS of the server: clients may authenticate with a certificate of this CA."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(serving_file)
-        context.load_verify_locations(self.authority_file)
-        context.verify_mode = ssl.CERT_OPTIONAL
-        context.set_alpn_protocols(["http/1.1"])
-        return context
+        return server_context(serving_file, None, self.authority_file)
 
     def client_context(self, client_file: Path) -> ssl.SSLContext:
         """TLS to kubelets: both sides present a certificate of this CA."""
@@ -167,6 +161,18 @@ class CertificateAuthority:
         header = f"authority: {authority}\nnot-after: {format_time(end)}\nnames: {' '.join(names)}\n\n"
         content = header.encode() + made.key + made.certificate
         write_private(path, b"%b%b\n%b" % (_CHECKSUM, sha256(content).hexdigest().encode(), content))
+
+
+def server_context(cert_file: Path, key_file: Path | None, client_ca_file: Path) -> ssl.SSLContext:
+    """TLS of a server whose clients may authenticate with a certificate of a CA; raises OSError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Without a password, OpenSSL would prompt on the terminal for that of an encrypted key.
+    context.load_cert_chain(cert_file, key_file, password="")
+    context.load_verify_locations(client_ca_file)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def names_for(bind: str, extra: Iterable[str] = ()) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class Server:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         identities = prepare_identities(ApiServerSettings(port=0), folder, self._clock)
         self.handler.authenticator = Authenticator(TokenFile(identities.tokens_file))
-        tls = identities.ca.server_context(identities.serving_file)
+        tls = identities.ca.server_context(identities.serving_file())
         http = HttpServer(self.faults, tls=tls, identify=self.handler.authenticator.authenticate)
         await http.start("127.0.0.1", 0)
         stack.push_async_callback(http.stop, seconds=_STOP_SECONDS)
