@@ -41,9 +41,7 @@ async def create_object(
 ) -> bytes:
     """Create a checked object; returns its bytes in its version. An applied object has its managers already."""
     meta = obj["metadata"]
-    if meta.get("resourceVersion", "") not in ("", "0"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
-    meta.pop("resourceVersion", None)
+    is_stored_before = meta.pop("resourceVersion", "") not in ("", "0")
     clean_for_create(meta)
     adopt_namespace(scope, meta)
     # The name is generated after admission, which must not mistake the prefix for a name.
@@ -58,6 +56,9 @@ async def create_object(
         await run_in_thread(lambda: _make_ready(scope, obj, asked_for, is_applied=is_applied))
         fit_managers(obj, is_applied=is_applied)
         _check_namespace_again(scope, obj, asked_for)
+    if is_stored_before and not dry_run:
+        # Only storage objects to it, as upstream: an invalid object is reported first, and a dry run stores nothing.
+        raise bad_request("resourceVersion should not be set on objects to be created")
     is_generated = not asked_for and "generateName" in meta
     for _ in range(_NAME_DRAWS):
         try:
