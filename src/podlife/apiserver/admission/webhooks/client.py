@@ -10,6 +10,7 @@ import asyncio
 import json
 import math
 import os
+import posixpath
 import random
 import re
 import ssl
@@ -108,10 +109,11 @@ class WebhookClient:
         query = f"?timeout={seconds}s"
         service = config.service
         if service is None:
-            url = config.url if urlsplit(config.url).path else f"{config.url}/"
-            return url + query, url + query, None
+            parts = urlsplit(config.url)
+            url = f"{parts.scheme}://{parts.netloc}{_clean(parts.path)}{query}"
+            return url, url, None
         name = f"{service.name}.{service.namespace}.svc"
-        path = service.path if service.path.startswith("/") else f"/{service.path}"
+        path = _clean(service.path)
         shown = f"https://{name}:{service.port}{path}{query}"
         try:
             found = resolve(self._store, service.namespace, service.name, service.port)
@@ -149,6 +151,11 @@ class WebhookClient:
             context.verify_flags &= ~ssl.VERIFY_X509_STRICT
             self._trusts.put(ca_bundle, context)
         return context
+
+
+def _clean(path: str) -> str:
+    """As upstream's client joins paths: Go's servers redirect `//path`, which a webhook's client does not follow."""
+    return posixpath.normpath("/" + path.lstrip("/"))
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:
