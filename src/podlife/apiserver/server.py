@@ -119,7 +119,9 @@ class ApiServer:
         return folder
 
     async def _assemble(self, stack: AsyncExitStack, store: Store, identities: Identities) -> ApiHandler:
-        proxy = KubeletProxy(store.get, lambda: identities.ca.client_context(identities.kubelet_client_file()))
+        proxy = KubeletProxy(
+            store.get, lambda: identities.ca.client_context(identities.kubelet_client_file())
+        )
         stack.push_async_callback(proxy.close)
         webhooks = WebhookClient(store)
         stack.push_async_callback(webhooks.close)
@@ -145,11 +147,12 @@ class ApiServer:
         handler.aggregator = Aggregator(handler.registry, remote)
         await create_system_objects(handler.registry)
         await register_built_in(handler.registry)
-        if self._settings.tls_cert_file:
-            authorities = [Path(self._settings.client_ca_file)]
-        else:
+        if not self._settings.tls_cert_file:
             authorities = [each.authority_file for each in (identities.ca, identities.front_proxy_ca)]
-        await publish_authentication(handler.registry, *(each.read_text() for each in authorities))
+        else:
+            authorities = [Path(name) for name in (self._settings.client_ca_file,) if name]
+        if authorities:
+            await publish_authentication(handler.registry, *(each.read_text() for each in authorities))
         return handler
 
     def _tls(self, identities: Identities) -> ssl.SSLContext:
@@ -157,11 +160,13 @@ class ApiServer:
         given = self._settings
         if not given.tls_cert_file:
             return identities.ca.server_context(identities.serving_file())
-        files = given.tls_cert_file, given.tls_private_key_file, given.client_ca_file
+        cert, key = Path(given.tls_cert_file), Path(given.tls_private_key_file)
+        client_ca = Path(given.client_ca_file) if given.client_ca_file else None
         try:
-            return server_context(*map(Path, files))
+            return server_context(cert, key, client_ca)
         except OSError as error:
-            raise ConfigError(f"cannot use the certificates in {', '.join(files)}: {error}") from error
+            files = ", ".join(map(str, filter(None, (cert, key, client_ca))))
+            raise ConfigError(f"cannot use the certificates in {files}: {error}") from error
 
     async def _open_store(self, folder: Path) -> Store:
         if self._settings.in_memory or self._settings.data is None:

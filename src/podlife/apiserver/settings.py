@@ -20,7 +20,7 @@ class ApiServerSettings:
     port: int = 6443
     # Additional names under which clients reach this server.
     names: tuple[str, ...] = ()
-    # All three or none: certificate, key and CA of clients to use instead of the server's own.
+    # Certificate and key to use instead of the server's own; with them, the CA of clients.
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
     client_ca_file: str = ""

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli.commands import apiserver, archive, controllers, crd, demo, node, sim, ui
+from podlife.cli.commands import apiserver, archive, controllers, crd, demo, envtest, node, sim, ui
 from podlife.cli.commands.explain import app as explain
 from podlife.cli.commands.gc import app as gc
 from podlife.cli.commands.up import app as up
@@ -32,6 +32,7 @@ app.command(cls=GoCommand)(ui.ui)
 app.command(cls=GoCommand)(explain.stuck)
 app.command(cls=GoCommand)(node.node)
 app.command()(crd.crd)
+app.command()(envtest.envtest)
 app.add_typer(demo.app, name="demo")
 app.add_typer(explain.app, name="explain")
 app.add_typer(gc.app, name="gc")

@@ -15,6 +15,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "podlife node --runtime containerd --kubeconfig node.kubeconfig",
     ),
     "crd": ("podlife crd pools:Pool > config/crd/pools.yaml", "podlife crd pools:Pool | kubectl apply -f -"),
+    "envtest": ("podlife envtest", "podlife envtest bin/k8s -p env"),
     "version": ("podlife version",),
     "explain pod": ("podlife explain pod web-0", "podlife explain web-0 -n shop"),
     "explain node": ("podlife explain node node-1",),

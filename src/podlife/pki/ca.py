@@ -163,14 +163,15 @@ class CertificateAuthority:
         write_private(path, b"%b%b\n%b" % (_CHECKSUM, sha256(content).hexdigest().encode(), content))
 
 
-def server_context(cert_file: Path, key_file: Path | None, client_ca_file: Path) -> ssl.SSLContext:
-    """TLS of a server whose clients may authenticate with a certificate of a CA; raises OSError."""
+def server_context(cert_file: Path, key_file: Path | None, client_ca_file: Path | None) -> ssl.SSLContext:
+    """TLS of a server whose clients may authenticate with a certificate of the CA, if one is given; raises OSError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # Without a password, OpenSSL would prompt on the terminal for that of an encrypted key.
     context.load_cert_chain(cert_file, key_file, password="")
-    context.load_verify_locations(client_ca_file)
-    context.verify_mode = ssl.CERT_OPTIONAL
+    if client_ca_file is not None:
+        context.load_verify_locations(client_ca_file)
+        context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     return context
 
