@@ -33,6 +33,15 @@ _WEBHOOK = {
     "failurePolicy": "Ignore",
 }
 
+# PEM, in base64.
+_SIGNING_REQUEST = (
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIYk1JR0NBZ0VBTUNBeER6QU5CZ05WQkFvTUJuQmxiM0Jz"
+    "WlRFTk1Bc0dBMVVFQXd3RWFtRnVaVEJaTUJNRwpCeXFHU000OUFnRUdDQ3FHU000OUF3RUhBMElBQkxYWU1OOFZINE9lbGhF"
+    "blA1aU9JSlpudXNBTkVLOVlHbHlQCm8wcUhLbnR3cEc5ajRQSFFGb3RMSEpGU084OE42ZmhrMEhaZHhsL25TL2lJT3QvSU1R"
+    "aWdBREFLQmdncWhrak8KUFFRREFnTklBREJGQWlCSTI2NmgwMzNaK1A3NkdIaTQ3RXEzOWpMVzJQSnlBZktSQkVleVZIS0s2"
+    "QUloQUpicQpLWGhKN3dzN2lSL3ZKQ2pQTW5JYitXOGZPWkxaajIyY3pCR01UR3JKCi0tLS0tRU5EIENFUlRJRklDQVRFIFJF"
+    "UVVFU1QtLS0tLQo="
+)
 _CONTENTS: dict[str, Object] = {
     "configmaps": {"data": {"key": "value"}},
     "endpoints": {"subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]},
@@ -169,6 +178,14 @@ _CONTENTS: dict[str, Object] = {
     },
     "csinodes.storage.k8s.io": {
         "spec": {"drivers": [{"name": "csi.example.com", "nodeID": "n", "topologyKeys": ["zone"]}]}
+    },
+    "certificatesigningrequests.certificates.k8s.io": {
+        "spec": {
+            "request": _SIGNING_REQUEST,
+            "signerName": "example.com/signer",
+            "usages": ["client auth"],
+            "expirationSeconds": 3600,
+        }
     },
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15}},
 }

@@ -38,14 +38,9 @@ def _stored(
     )
 
 
-def _created(
-    group: str, kind: str, *, namespaced: bool = False, short_names: tuple[str, ...] = ()
-) -> Resource:
+def _created(group: str, kind: str, *, namespaced: bool = False) -> Resource:
     """A resource whose objects are answered and never stored."""
-    plural = f"{kind.lower()}s"
-    return Resource(
-        group, "v1", kind, plural, namespaced=namespaced, short_names=short_names, verbs=("create",)
-    )
+    return Resource(group, "v1", kind, f"{kind.lower()}s", namespaced=namespaced, verbs=("create",))
 
 
 _core = partial(_stored, "")
@@ -172,7 +167,16 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     _batch("CronJob", strategies.CRON_JOBS, printers.CRON_JOBS, "cj", **_IN_ALL),
     _batch("Job", strategies.JOBS, printers.JOBS, **_IN_ALL),
-    _created("certificates.k8s.io", "CertificateSigningRequest", short_names=("csr",)),
+    _stored(
+        "certificates.k8s.io",
+        "CertificateSigningRequest",
+        strategies.CERTIFICATE_SIGNING_REQUESTS,
+        printers.CERTIFICATE_SIGNING_REQUESTS,
+        "csr",
+        namespaced=False,
+        subresources=("approval", "status"),
+        subresource_strategies={"approval": strategies.CERTIFICATE_APPROVAL},
+    ),
     _stored(
         "networking.k8s.io",
         "Ingress",

@@ -63,7 +63,6 @@ def test_events_of_both_groups_are_kept_in_one_place() -> None:
 def test_what_is_only_asked_is_not_stored() -> None:
     assert {row.kind for row in RESOURCES} - {row.kind for row in STORED} == {
         "Binding",
-        "CertificateSigningRequest",
         "LocalSubjectAccessReview",
         "SelfSubjectAccessReview",
         "SelfSubjectReview",

@@ -1,4 +1,5 @@
-"""POST to `certificatesigningrequests`: node certificates, signed at once. Nothing is stored.
+"""POST to `certificatesigningrequests`: node certificates, signed at once and not stored. Requests to other signers,
+and all of them on a server that signs none, are stored for their signers.
 
 `kubernetes.io/kubelet-serving` is signed for requests by the node itself or by a member of `system:masters`. The
 certificate carries the node's name and no other: the kubelet proxy identifies kubelets by it, whatever address they
@@ -10,7 +11,6 @@ a cluster created by kubeadm.
 from __future__ import annotations
 
 import base64
-from datetime import datetime
 from typing import Any, Protocol
 
 from podlife.api.codec import Object, encode, format_time
@@ -18,10 +18,11 @@ from podlife.api.field_errors import FieldError, bad_value, invalid, not_support
 from podlife.api.names import generate_name
 from podlife.apiserver.authn import BOOTSTRAPPERS, MASTERS, UserInfo
 from podlife.apiserver.registry import RequestScope, response
+from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.metadata import give_identity
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import read_object
-from podlife.errors import ApiError
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.wire import Response
 
 SIGNER = "kubernetes.io/kubelet-serving"
@@ -36,23 +37,27 @@ class SignRequest(Protocol):
         ...
 
 
-def answer(scope: RequestScope, sign: SignRequest | None, at: datetime) -> Response:
-    """Return the request as upstream shows it once it has been approved and signed, or denied."""
-    if sign is None:
-        raise ApiError("this server does not sign certificates", code=503, reason="ServiceUnavailable")
+async def create(scope: RequestScope, sign: SignRequest | None) -> Response:
+    """Return a node's request as upstream shows it once it has been approved and signed, or denied; store others."""
     dry_run = scope.dry_run("CreateOptions")
-    body = with_type(scope.resource, read_object(scope))
+    body = await offload(lambda: read_object(scope), scope.request.body)
     spec: Object = body.setdefault("spec", {})
-    _check(body, spec)
-    metadata = body["metadata"]
-    metadata["name"] = metadata.get("name") or generate_name(metadata.get("generateName", ""))
-    give_identity(metadata, at, scope.registry.chance)
     for field in ("username", "uid", "groups", "extra"):
         spec.pop(field, None)
     spec.update(scope.user.to_object())
-    now = format_time(at)
-    body["status"] = {} if dry_run else _decision(scope.user, spec, metadata["name"], sign, now)
-    return Response(201, encode(body), headers=response.headers(scope))
+    if sign is None or spec.get("signerName") not in _PURPOSES:
+        return await response.one(scope, await create_object(scope, body, dry_run=dry_run), status=201)
+    await offload(lambda: _decide(scope, body, None if dry_run else sign), scope.request.body)
+    return Response(201, encode(with_type(scope.resource, body)), headers=response.headers(scope))
+
+
+def _decide(scope: RequestScope, body: Object, sign: SignRequest | None) -> None:
+    spec, metadata = body["spec"], body["metadata"]
+    _check(body, spec)
+    metadata["name"] = metadata.get("name") or generate_name(metadata.get("generateName", ""))
+    give_identity(metadata, scope.now, scope.registry.chance)
+    now = format_time(scope.now)
+    body["status"] = {} if sign is None else _decision(scope.user, spec, metadata["name"], sign, now)
 
 
 def _check(body: Object, spec: Object) -> None:
@@ -62,10 +67,7 @@ def _check(body: Object, spec: Object) -> None:
         errors.append(required("metadata.name", "name or generateName is required"))
     if not spec.get("request"):
         errors.append(required("spec.request"))
-    signer = spec.get("signerName", "")
-    if signer not in _PURPOSES:
-        errors.append(not_supported("spec.signerName", signer, frozenset(_PURPOSES)))
-    purpose = _PURPOSES.get(signer, "server auth")
+    purpose = _PURPOSES[spec["signerName"]]
     known = frozenset({"digital signature", "key encipherment", purpose})
     usages = spec.get("usages") or []
     errors += [not_supported("spec.usages", usage, known) for usage in usages if usage not in known]

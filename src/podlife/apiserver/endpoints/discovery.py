@@ -38,6 +38,7 @@ class _Subresource:
 
 
 _SUBRESOURCES: Mapping[str, _Subresource] = {
+    "approval": _Subresource(),
     "binding": _Subresource(("create",), "Binding"),
     "ephemeralcontainers": _Subresource(),
     "eviction": _Subresource(("create",), "Eviction", "policy", "v1"),

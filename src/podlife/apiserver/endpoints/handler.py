@@ -68,7 +68,7 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
     ("namespaces", "delete"): delete_namespace,
 }
 # Subresources that are another view of the whole object and are read and written like it.
-_VIEWS = ("status", "ephemeralcontainers", "finalize", "resize")
+_VIEWS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
 
 @dataclass(slots=True)
@@ -230,11 +230,8 @@ class ApiHandler:
             return await offload(
                 lambda: reviews.answer(scope, self.authenticator, self.nodes, now), scope.request.body
             )
-        elif resource.group == "certificates.k8s.io":
-            now, sign = self.registry.clock.now(), self.sign_node_request
-            return await offload(
-                lambda: certificate_signing_requests.answer(scope, sign, now), scope.request.body
-            )
+        elif resource.group == "certificates.k8s.io" and verb == "create" and not (scope.name or subresource):
+            return await certificate_signing_requests.create(scope, self.sign_node_request)
         if subresource in ("log", "exec"):
             return await self._connect(scope)
         if subresource and subresource not in _VIEWS:

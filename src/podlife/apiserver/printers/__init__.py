@@ -18,6 +18,7 @@ from podlife.apiserver.printers.autoscaling import AUTOSCALERS
 from podlife.apiserver.printers.cells import PLAIN
 from podlife.apiserver.printers.cluster import (
     API_SERVICES,
+    CERTIFICATE_SIGNING_REQUESTS,
     CSI_NODES,
     INGRESSES,
     PRIORITY_CLASSES,
@@ -55,6 +56,7 @@ from podlife.apiserver.printers.workloads import (
 __all__ = [
     "API_SERVICES",
     "AUTOSCALERS",
+    "CERTIFICATE_SIGNING_REQUESTS",
     "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
     "CONTROLLER_REVISIONS",

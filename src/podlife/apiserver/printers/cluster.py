@@ -1,10 +1,11 @@
-"""Ingresses, the classes of pods, CSINodes and APIServices."""
+"""Ingresses, the classes of pods, CSINodes, APIServices and CertificateSigningRequests."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from podlife.api.codec import Object
+from podlife.api.durations import human_duration
 from podlife.apiserver.printers.cells import age, columns, name
 from podlife.apiserver.resource import Printer
 
@@ -53,6 +54,20 @@ def _api_service(obj: Object, now: float) -> list[Any]:
     return [name(obj), shown, status if is_plain else f"{status} ({reason})", age(obj, now)]
 
 
+def _signing_request(obj: Object, now: float) -> list[Any]:
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    kinds = {each.get("type") for each in status.get("conditions") or ()}
+    shown = next((kind for kind in ("Denied", "Approved") if kind in kinds), "Pending")
+    shown += ",Failed" * ("Failed" in kinds) + ",Issued" * bool(status.get("certificate"))
+    seconds = spec.get("expirationSeconds")
+    duration = "<none>" if seconds is None else human_duration(seconds)
+    signer, user = spec.get("signerName") or "<none>", spec.get("username", "")
+    return [name(obj), age(obj, now), signer, user, duration, shown]
+
+
+CERTIFICATE_SIGNING_REQUESTS = Printer(
+    columns("certificatesigningrequests.certificates.k8s.io"), _signing_request
+)
 INGRESSES = Printer(columns("ingresses.networking.k8s.io"), _ingress)
 PRIORITY_CLASSES = Printer(columns("priorityclasses.scheduling.k8s.io"), _priority_class)
 RUNTIME_CLASSES = Printer(columns("runtimeclasses.node.k8s.io"), _runtime_class)

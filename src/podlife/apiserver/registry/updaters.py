@@ -62,8 +62,10 @@ def _reset_of(resource: Resource, subresource: str) -> dict[str, FieldSet]:
         versions = (row.api_version for row in _versions_of(resource))
     elif subresource == "status":
         versions = resource.custom.status_versions
-    if subresource != "status":
-        return dict.fromkeys(versions, of_paths(("f:status",)))
-    paths = [("spec",), *resource.strategy.kept_by_status]
+    strategy = resource.strategy
+    if subresource == "status":
+        paths = [("spec",), *strategy.kept_by_status]
+    else:
+        paths = [("status",), *strategy.kept_by_update]
     reset = of_paths(*(tuple(f"f:{name}" for name in path) for path in paths))
     return dict.fromkeys(versions, reset)

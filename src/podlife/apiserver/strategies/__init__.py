@@ -29,6 +29,7 @@ from podlife.apiserver.strategies.autoscaling.autoscalers import (
 )
 from podlife.apiserver.strategies.batch.cronjobs import CronJobStrategy
 from podlife.apiserver.strategies.batch.jobs import JobStrategy
+from podlife.apiserver.strategies.certificates import ApprovalStrategy, CertificateSigningRequestStrategy
 from podlife.apiserver.strategies.core.configmaps_secrets import (
     ConfigMapStrategy,
     SecretStrategy,
@@ -66,6 +67,8 @@ from podlife.apiserver.strategies.storage import CSINodeStrategy
 __all__ = [
     "API_SERVICES",
     "AUTOSCALERS",
+    "CERTIFICATE_APPROVAL",
+    "CERTIFICATE_SIGNING_REQUESTS",
     "CLUSTER_ROLES",
     "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
@@ -159,6 +162,8 @@ VALIDATING_POLICIES = AdmissionPolicyStrategy(is_mutating=False)
 VALIDATING_POLICY_BINDINGS = PolicyBindingStrategy(is_mutating=False)
 API_SERVICES = APIServiceStrategy()
 AUTOSCALERS = HorizontalPodAutoscalerStrategy()
+CERTIFICATE_SIGNING_REQUESTS = CertificateSigningRequestStrategy()
+CERTIFICATE_APPROVAL = ApprovalStrategy()
 CSI_NODES = CSINodeStrategy()
 INGRESSES = IngressStrategy()
 PRIORITY_CLASSES = PriorityClassStrategy()

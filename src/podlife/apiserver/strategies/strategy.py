@@ -47,6 +47,8 @@ class Strategy:
     qualified_finalizers = True
     # Even a small object takes long to check: a worker thread does it.
     is_costly = False
+    # Besides the status, what a create or an update has no manager of: paths.
+    kept_by_update: tuple[tuple[str, ...], ...] = ()
     # Besides the spec, what a write of the status leaves alone: paths.
     kept_by_status: tuple[tuple[str, ...], ...] = ()
     # Warning for a delete without a propagation policy.

@@ -1,6 +1,7 @@
 """The table, by area. The order of areas does not matter; the order of steps in one does."""
 
 from tests.real.differential.areas.apply import APPLY
+from tests.real.differential.areas.certificates import CERTIFICATES
 from tests.real.differential.areas.cluster import NAMESPACES, NODES_AND_VOLUMES
 from tests.real.differential.areas.custom_apply import CUSTOM_APPLY, CUSTOM_MANAGERS
 from tests.real.differential.areas.custom_resources import BAD, DEFINITIONS, INSTANCES, VERSIONS
@@ -62,5 +63,6 @@ AREAS = [
     AUTOSCALERS,
     INGRESSES,
     CLASSES,
+    CERTIFICATES,
     API_SERVICES,
 ]

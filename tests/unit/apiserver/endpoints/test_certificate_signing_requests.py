@@ -22,6 +22,7 @@ from podlife.pki.certificates import make_request
 from podlife.wire import Peer, Request
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+STORED_AS = "certificatesigningrequests.certificates.k8s.io"
 INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 NODE = Peer("system:node:n1", ("system:nodes",))
 JOINING = Peer("system:bootstrap:abcdef", ("system:bootstrappers",))
@@ -132,7 +133,11 @@ async def test_somebody_who_may_not_is_refused(server: ApiHandler, spec: dict[st
     [
         (b"nonsense", {}, "not a PEM certificate request"),
         (b"", {}, "spec.request: Required value"),
-        (b"x", {"signerName": "kubernetes.io/kube-apiserver-client"}, "spec.signerName: Unsupported value"),
+        (
+            b"x",
+            {"signerName": "kubernetes.io/kube-apiserver-client"},
+            "PEM block type must be CERTIFICATE REQUEST",
+        ),
         (b"x", {"usages": ["client auth", "server auth"]}, "spec.usages: Unsupported value"),
         (b"x", {"usages": []}, "server auth is required"),
     ],
@@ -145,15 +150,36 @@ async def test_what_makes_no_sense_is_refused_in_one_line(
     assert line in answer["message"]
 
 
-async def test_requests_are_not_kept(server: ApiHandler) -> None:
+async def names_kept(server: ApiHandler) -> list[str]:
+    return [record.key.name for record in server.registry.store.list(STORED_AS)]
+
+
+async def test_requests_that_the_server_answers_are_not_kept(server: ApiHandler) -> None:
     await ask(server, NODE, request_of())
-    assert (await send(server, "GET", PATH, MASTER))[0] == 405
+    assert await names_kept(server) == []
 
 
-async def test_a_server_without_an_authority_says_so() -> None:
+async def test_a_request_to_another_signer_waits_for_it_and_names_its_sender(server: ApiHandler) -> None:
+    forged = {"signerName": "example.com/signer", "username": "admin", "groups": ["system:masters"]}
+    code, made = await ask(server, NODE, request_of(), **forged)
+    assert (code, made["status"]) == (201, {})
+    assert made["spec"]["username"] == "system:node:n1"
+    assert made["spec"]["groups"] == ["system:nodes", "system:authenticated"]
+    assert await names_kept(server) == [made["metadata"]["name"]]
+    approval = f"{PATH}/{made['metadata']['name']}/approval"
+    made["status"] = {"conditions": [{"type": "Approved", "status": "True"}], "certificate": "c2VsZg=="}
+    assert (await send(server, "PUT", approval, NODE, made))[0] == 403
+    code, approved = await send(server, "PUT", approval, MASTER, made)
+    assert code == 200
+    assert [each["type"] for each in approved["status"]["conditions"]] == ["Approved"]
+    assert "certificate" not in approved["status"]
+
+
+async def test_a_server_without_an_authority_keeps_them_all() -> None:
     bare = assemble(MemoryStore(), clock=ManualClock(), authenticator=Authenticator())
-    code, answer = await ask(bare, NODE, request_of())
-    assert (code, answer["message"]) == (503, "this server does not sign certificates")
+    code, made = await ask(bare, NODE, request_of())
+    assert (code, made["status"]) == (201, {})
+    assert await names_kept(bare) == [made["metadata"]["name"]]
 
 
 async def test_who_joins_gets_a_certificate_to_prove_that_it_is_that_node(server: ApiHandler) -> None:
