@@ -30,6 +30,7 @@ MODULE = Path(__file__).parent / "real-parts"
 ETCD_MODULE = MODULE / "etcd"
 KWOK_MODULE = MODULE / "kwok"
 CONFORMANCE_MODULE = MODULE / "conformance"
+CONTROLLER_RUNTIME_MODULE = MODULE / "controller-runtime"
 # Evaluates CEL as kube-apiserver does: a program of ours on upstream's libraries.
 CEL = "cel-upstream"
 CEL_SOURCE = MODULE / "cel" / "main.go"
@@ -47,9 +48,30 @@ DEBIAN = {
 }
 # Kubernetes' conformance suite, its runner, and programs of its images.
 CONFORMANCE = ("e2e.test", "ginkgo", "agnhost", "sample-apiserver")
+# controller-runtime's own suites, by the package they test. They run against the programs of KUBEBUILDER_ASSETS.
+SUITES = {
+    f"controller-runtime-{package.replace('/', '-')}.test": package
+    for package in (
+        *(
+            "builder",
+            "cache",
+            "client",
+            "client/apiutil",
+            "cluster",
+            "controller",
+            "controller/controllerutil",
+        ),
+        *("envtest", "handler", "internal/controller", "internal/recorder", "internal/testing/controlplane"),
+        *("manager", "manager/internal/integration", "metrics/filters", "reconcile", "source", "webhook"),
+    )
+}
+# Those that are run with every change; `make ecosystem` makes and runs the others.
+_USUAL_SUITES = tuple(
+    f"controller-runtime-{name}.test" for name in ("client", "controller", "envtest", "webhook")
+)
 KUBERNETES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 BROWSER = "chromium"
-PARTS = (*KUBERNETES, CEL, *DEBIAN, BROWSER, *CONFORMANCE)
+PARTS = (*KUBERNETES, CEL, *DEBIAN, BROWSER, *CONFORMANCE, *_USUAL_SUITES)
 # A cold build takes about 15 minutes on two cores; a machine that needs longer than this has another problem.
 BUILD_SECONDS = 3600
 VERSION_PACKAGE = "k8s.io/component-base/version"
@@ -77,15 +99,15 @@ def cache_folder() -> Path:
 
 
 def _folder_of(part: str) -> Path:
-    """The suite, kwok, CEL and Debian's programs have separate folders: a new version of one rebuilds no other."""
+    """The suites, kwok, CEL and Debian's programs have separate folders: a new version of one rebuilds no other."""
     if part in DEBIAN:
         return cache_folder().parent.parent / f"debian-{platform.machine()}" / "bin"
     if part == CEL:
         key = f"cel-{cache_folder().parent.name}-{hashlib.sha256(CEL_SOURCE.read_bytes()).hexdigest()[:12]}"
         return cache_folder().parent.parent / key / "bin"
-    if part != "kwok" and part not in CONFORMANCE:
-        return cache_folder()
     module = _module_of(part)
+    if module in (MODULE, ETCD_MODULE):
+        return cache_folder()
     locks = b"".join((module / name).read_bytes() for name in ("go.mod", "go.sum"))
     key = f"{module.name}-{platform.machine()}-{hashlib.sha256(locks).hexdigest()[:12]}"
     return cache_folder().parent.parent / key / "bin"
@@ -97,7 +119,8 @@ def find(part: str) -> Path | None:
         chosen = Path(assets) / part
         if os.access(chosen, os.X_OK):
             return chosen
-    if part not in CONFORMANCE and (on_path := shutil.which(part)) is not None and _is_recent(part, on_path):
+    is_suite = part in CONFORMANCE or part in SUITES
+    if not is_suite and (on_path := shutil.which(part)) is not None and _is_recent(part, on_path):
         return Path(on_path)
     cached = _folder_of(part) / part
     return cached if os.access(cached, os.X_OK) else None
@@ -214,7 +237,12 @@ def _build(part: str, scratch: Path) -> Path:
 
 
 def _module_of(part: str) -> Path:
-    modules = {"etcd": ETCD_MODULE, "kwok": KWOK_MODULE, **dict.fromkeys(CONFORMANCE, CONFORMANCE_MODULE)}
+    modules = {
+        "etcd": ETCD_MODULE,
+        "kwok": KWOK_MODULE,
+        **dict.fromkeys(CONFORMANCE, CONFORMANCE_MODULE),
+        **dict.fromkeys(SUITES, CONTROLLER_RUNTIME_MODULE),
+    }
     return modules.get(part, MODULE)
 
 
@@ -224,7 +252,7 @@ def build_command(part: str, output: Path) -> list[str]:
     major, minor = _minor(version)
     stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     flags = " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())])
-    verb = ["test", "-c", "-vet=off"] if part == "e2e.test" else ["build"]
+    verb = ["test", "-c", "-vet=off"] if part.endswith(".test") else ["build"]
     command = ["go", *verb, "-mod=readonly", "-trimpath", "-ldflags", flags]
     elsewhere = {
         "etcd": "go.etcd.io/etcd/server/v3",
@@ -234,6 +262,7 @@ def build_command(part: str, output: Path) -> list[str]:
         "agnhost": "k8s.io/kubernetes/test/images/agnhost",
         "sample-apiserver": "k8s.io/sample-apiserver",
         CEL: "./cel",
+        **{name: f"sigs.k8s.io/controller-runtime/pkg/{package}" for name, package in SUITES.items()},
     }
     package = elsewhere.get(part, f"k8s.io/kubernetes/cmd/{part}")
     return [*command, "-o", str(output), package]

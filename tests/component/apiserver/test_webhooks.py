@@ -88,6 +88,16 @@ async def test_a_patch_of_a_mutating_webhook_is_stored(served: WebhookServer) ->
         assert "uid" not in request["object"]["metadata"]
 
 
+async def test_the_path_of_a_url_is_cleaned_as_upstream_does(served: WebhookServer) -> None:
+    """envtest writes `//path`, which Go's servers redirect."""
+    async with api() as handler:
+        target = served.at("/clean/me", allow)
+        target["url"] = target["url"].replace("/clean/me", "//clean/./x/../me/")
+        await configure(handler, "Validating", webhook("clean", target))
+        assert (await ask(handler, "POST", CONFIG_MAPS, config_map()))[0] == 201
+        assert len(served.asked("/clean/me")) == 1
+
+
 async def test_a_rejection_has_the_words_of_the_webhook_and_of_upstream(served: WebhookServer) -> None:
     async with api() as handler:
         await configure(handler, "Validating", webhook("no", served.at("/no", deny("not today", code=403))))

@@ -232,5 +232,14 @@ CREATION.post("name-wins-over-generated", PODS, pod("chosen", metadata={"generat
 CREATION.post("dry-run-answers-with-an-object", PODS + "?dryRun=All", pod("dry"))
 CREATION.get("dry-run-stored-nothing", PODS + "/dry", 404)
 CREATION.post("dry-run-finds-the-name-taken", PODS + "?dryRun=All", pod("minimal"), 409)
+CREATION.post(
+    "dry-run-of-a-version",
+    PODS + "?dryRun=All",
+    pod("dry", metadata={"resourceVersion": "5"}),
+    pick=lambda b: b["kind"],
+)
+CREATION.post(
+    "version-of-an-invalid-object", PODS, pod("x", containers=[], metadata={"resourceVersion": "5"}), 422
+)
 CREATION.post("dry-run-with-another-value", PODS + "?dryRun=Some", pod("dry"), 422)
 CREATION.post("ephemeral-containers-refused", PODS, pod("eph", ephemeralContainers=[container("debug")]), 422)
