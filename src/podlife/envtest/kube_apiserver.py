@@ -43,59 +43,8 @@ _QUIET = (
     *("etcd-", "log", "max-", "profiling", "storage-"),
 )
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Flags that need no value.
-_SWITCHES = _words(
-    """
-    aggregator-reject-forwarding-redirect allow-privileged anonymous-auth audit-log-batch-throttle-enable
-    audit-log-compress audit-log-truncate-enabled audit-webhook-batch-throttle-enable audit-webhook-truncate-enabled
-    contention-profiling disable-http2-serving emulation-forward-compatible enable-aggregator-routing
-    enable-bootstrap-token-auth enable-garbage-collector enable-logs-handler enable-priority-and-fairness
-    encryption-provider-config-automatic-reload log-json-split-stream log-text-split-stream permit-address-sharing
-    permit-port-sharing profiling runtime-config-emulation-forward-compatible service-account-extend-token-expiration
-    service-account-lookup shutdown-send-retry-after watch-cache
-    """
-)
-_OTHERS = _words(
-    """
-    admission-control admission-control-config-file advertise-address allow-metric-labels allow-metric-labels-manifest
-    api-audiences audit-log-batch-buffer-size audit-log-batch-max-size audit-log-batch-max-wait
-    audit-log-batch-throttle-burst audit-log-batch-throttle-qps audit-log-format audit-log-mode
-    audit-log-truncate-max-batch-size audit-log-truncate-max-event-size audit-log-version
-    audit-webhook-batch-buffer-size audit-webhook-batch-max-size audit-webhook-batch-max-wait
-    audit-webhook-batch-throttle-burst
-    audit-webhook-batch-throttle-qps audit-webhook-config-file audit-webhook-initial-backoff audit-webhook-mode
-    audit-webhook-truncate-max-batch-size audit-webhook-truncate-max-event-size audit-webhook-version
-    authentication-config authentication-token-webhook-cache-ttl authentication-token-webhook-config-file
-    authentication-token-webhook-version authorization-config authorization-mode authorization-policy-file
-    authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl
-    authorization-webhook-config-file authorization-webhook-version coordinated-leadership-lease-duration
-    coordinated-leadership-renew-deadline coordinated-leadership-retry-period cors-allowed-origins debug-socket-path
-    delete-collection-workers disable-admission-plugins disabled-metrics egress-selector-config-file emulated-version
-    enable-admission-plugins encryption-provider-config endpoint-reconciler-type etcd-cafile etcd-certfile
-    etcd-compaction-interval etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout
-    etcd-keyfile etcd-prefix etcd-readycheck-timeout etcd-servers etcd-servers-overrides event-ttl external-hostname
-    feature-gates goaway-chance http2-max-streams-per-connection kubelet-certificate-authority
-    kubelet-client-certificate kubelet-client-key kubelet-preferred-address-types kubelet-timeout
-    kubernetes-service-node-port lease-reuse-duration-seconds livez-grace-period log-flush-frequency
-    log-json-info-buffer-size log-text-info-buffer-size logging-format max-connection-bytes-per-sec
-    max-mutating-requests-inflight max-requests-inflight min-compatibility-version min-request-timeout oidc-ca-file
-    oidc-client-id oidc-groups-claim oidc-groups-prefix oidc-issuer-url oidc-required-claim oidc-signing-algs
-    oidc-username-claim oidc-username-prefix peer-advertise-ip peer-advertise-port peer-ca-file proxy-client-cert-file
-    proxy-client-key-file request-timeout requestheader-allowed-names requestheader-client-ca-file
-    requestheader-extra-headers-prefix requestheader-group-headers requestheader-uid-headers
-    requestheader-username-headers runtime-config service-account-issuer service-account-jwks-uri
-    service-account-key-file service-account-max-token-expiration service-account-signing-endpoint
-    service-account-signing-key-file service-cluster-ip-range service-node-port-range show-hidden-metrics-for-version
-    shutdown-delay-duration shutdown-watch-termination-grace-period storage-backend storage-initialization-timeout
-    storage-media-type strict-transport-security-directives tls-cipher-suites tls-curve-preferences tls-min-version
-    tls-sni-cert-key token-auth-file tracing-config-file v vmodule watch-cache-sizes
-    """
-)
+# All flags of kube-apiserver v1.36, by its --help: those that take a value with a `=`, the others are switches.
+_FLAGS = frozenset(Path(__file__).with_name("kube_apiserver_flags.txt").read_text().split())
 
 HELP = f"""\
 kube-apiserver of `podlife envtest`: podlife's API server, with these flags of kube-apiserver's:
@@ -134,10 +83,11 @@ def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
         name, equals, value = word.removeprefix("-").removeprefix("-").partition("=")
         if not word.startswith("-") or not name:
             raise ConfigError(f'unknown command "{word}" for "kube-apiserver"')
-        if name not in _SWITCHES | _OTHERS and name not in _SETTINGS and name != _CERT_DIR:
+        is_switch = name in _FLAGS
+        if not is_switch and f"{name}=" not in _FLAGS:
             raise ConfigError(f"unknown flag: --{name}")
         if not equals:
-            value = "true" if name in _SWITCHES else next(words, "")
+            value = "true" if is_switch else next(words, "")
             if not value:
                 raise ConfigError(f"flag needs an argument: --{name}")
         yield name, value

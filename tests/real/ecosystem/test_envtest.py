@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from podlife.envtest import write_assets
+from podlife.envtest import kube_apiserver, write_assets
 from tests.kit.real_parts import ROOT, part, tools
 from tests.real.conftest import require
 
@@ -81,6 +81,16 @@ def test_the_suite_of_a_package_passes_but_for_what_is_listed(
     assert failed == _listed(package), end
     assert done.returncode == (1 if failed else 0), end
     assert passed or package == "client/apiutil", end
+
+
+def test_the_flags_that_are_known_are_those_of_kube_apiserver() -> None:
+    require("kube-apiserver")
+    shown = subprocess.run(
+        [part("kube-apiserver"), "--help"], capture_output=True, text=True, timeout=60
+    ).stdout
+    theirs = set(re.findall(r"^ +(?:-., )?--([a-z0-9-]+)", shown, re.MULTILINE)) - {"help", "version"}
+    ours = Path(kube_apiserver.__file__).with_name("kube_apiserver_flags.txt").read_text()
+    assert {name.rstrip("=") for name in ours.split()} == theirs
 
 
 def _outcome(report: list[dict[str, Any]]) -> tuple[set[str], set[str]]:
