@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from podlife.apiserver.admission import AdmissionChain
+from podlife.apiserver.admission.certificate_requester import name_requester
 from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
 from podlife.apiserver.admission.dynamic import DynamicAdmission
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
@@ -51,7 +52,8 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     """
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
-    plugins = (namespace_lifecycle, default_priority(store), tolerations, restrict_nodes, addresses)
+    pods = (default_priority(store), tolerations)
+    plugins = (namespace_lifecycle, *pods, restrict_nodes, addresses, name_requester)
     catalog = ResourceCatalog()
     nodes = StoreNodeView(store)
 

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, bad_value, invalid, not_supported, required
 from podlife.api.names import generate_name
+from podlife.apiserver.admission import Operation
+from podlife.apiserver.admission.certificate_requester import name_requester
 from podlife.apiserver.authn import BOOTSTRAPPERS, MASTERS, UserInfo
 from podlife.apiserver.registry import RequestScope, response
 from podlife.apiserver.registry.create import create_object
@@ -41,11 +43,7 @@ async def create(scope: RequestScope, sign: SignRequest | None) -> Response:
     """Return a node's request as upstream shows it once it has been approved and signed, or denied; store others."""
     dry_run = scope.dry_run("CreateOptions")
     body = await offload(lambda: read_object(scope), scope.request.body)
-    spec: Object = body.setdefault("spec", {})
-    for field in ("username", "uid", "groups", "extra"):
-        spec.pop(field, None)
-    spec.update(scope.user.to_object())
-    if sign is None or spec.get("signerName") not in _PURPOSES:
+    if sign is None or body.setdefault("spec", {}).get("signerName") not in _PURPOSES:
         return await response.one(scope, await create_object(scope, body, dry_run=dry_run), status=201)
     await offload(lambda: _decide(scope, body, None if dry_run else sign), scope.request.body)
     return Response(201, encode(with_type(scope.resource, body)), headers=response.headers(scope))
@@ -54,6 +52,7 @@ async def create(scope: RequestScope, sign: SignRequest | None) -> Response:
 def _decide(scope: RequestScope, body: Object, sign: SignRequest | None) -> None:
     spec, metadata = body["spec"], body["metadata"]
     _check(body, spec)
+    name_requester(scope.admission(Operation.CREATE, new=body), scope.registry.store.get)
     metadata["name"] = metadata.get("name") or generate_name(metadata.get("generateName", ""))
     give_identity(metadata, scope.now, scope.registry.chance)
     now = format_time(scope.now)

@@ -19,7 +19,7 @@ from podlife.apiserver.storage import MemoryStore
 from podlife.clock import ManualClock
 from podlife.pki import CertificateAuthority, Subject
 from podlife.pki.certificates import make_request
-from podlife.wire import Peer, Request
+from podlife.wire import Peer, Query, Request
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 STORED_AS = "certificatesigningrequests.certificates.k8s.io"
@@ -173,6 +173,24 @@ async def test_a_request_to_another_signer_waits_for_it_and_names_its_sender(ser
     assert code == 200
     assert [each["type"] for each in approved["status"]["conditions"]] == ["Approved"]
     assert "certificate" not in approved["status"]
+
+
+async def test_an_applied_request_names_its_sender_too(server: ApiHandler) -> None:
+    spec = {**CLIENT, "signerName": "example.com/signer", "username": "eve", "groups": ["eves"]}
+    spec["request"] = base64.b64encode(request_of()).decode()
+    body = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "spec": spec}
+    request = Request(
+        "PATCH",
+        f"{PATH}/a",
+        Query("fieldManager=me"),
+        {"Content-Type": "application/apply-patch+yaml"},
+        json.dumps({**body, "metadata": {"name": "a"}}).encode(),
+        MASTER,
+    )
+    response = await server(request)
+    assert isinstance(response.body, bytes)
+    assert response.status == 201
+    assert json.loads(response.body)["spec"]["username"] == "admin"
 
 
 async def test_a_server_without_an_authority_keeps_them_all() -> None:
