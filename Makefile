@@ -71,7 +71,7 @@ test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a mi
 conformance-api: $(REAL) ## the chapter sig-api-machinery of Kubernetes' conformance suite (ARGS="--focus Namespaces" for a part)
 	$(BIN)/python -m tests.real.conformance $(ARGS)
 
-ecosystem: $(REAL) real-parts ## software of others on podlife: all of controller-runtime's suites (an hour, with what it builds)
+ecosystem: $(REAL) real-parts ## software of others: Helm, cert-manager, kopf, all of controller-runtime's suites (an hour, with what it builds)
 	PODLIFE_ECOSYSTEM=all $(PYTEST) -q tests/real/ecosystem $(ARGS)
 
 chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under virtual time

@@ -70,9 +70,11 @@ _USUAL_SUITES = tuple(
     f"controller-runtime-{name}.test" for name in ("client", "controller", "envtest", "webhook")
 )
 KUBERNETES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+# Software that others run on Kubernetes, each of a module of its own and of exactly that version.
+ECOSYSTEM = {"helm": MODULE / "helm", "cert-manager": MODULE / "cert-manager"}
 BROWSER = "chromium"
-PARTS = (*KUBERNETES, CEL, *DEBIAN, BROWSER, *CONFORMANCE, *_USUAL_SUITES)
-# A cold build takes about 15 minutes on two cores; a machine that needs longer than this has another problem.
+PARTS = (*KUBERNETES, CEL, *ECOSYSTEM, *DEBIAN, BROWSER, *CONFORMANCE, *_USUAL_SUITES)
+# A cold build takes about 25 minutes on two cores; a machine that needs longer than this has another problem.
 BUILD_SECONDS = 3600
 VERSION_PACKAGE = "k8s.io/component-base/version"
 
@@ -99,7 +101,8 @@ def cache_folder() -> Path:
 
 
 def _folder_of(part: str) -> Path:
-    """The suites, kwok, CEL and Debian's programs have separate folders: a new version of one rebuilds no other."""
+    """What has a module of its own, CEL and Debian's programs have separate folders: a new version of one rebuilds no
+    other."""
     if part in DEBIAN:
         return cache_folder().parent.parent / f"debian-{platform.machine()}" / "bin"
     if part == CEL:
@@ -108,7 +111,8 @@ def _folder_of(part: str) -> Path:
     module = _module_of(part)
     if module in (MODULE, ETCD_MODULE):
         return cache_folder()
-    locks = b"".join((module / name).read_bytes() for name in ("go.mod", "go.sum"))
+    inputs = (module / name for name in ("go.mod", "go.sum", "main.go"))
+    locks = b"".join(each.read_bytes() for each in inputs if each.exists())
     key = f"{module.name}-{platform.machine()}-{hashlib.sha256(locks).hexdigest()[:12]}"
     return cache_folder().parent.parent / key / "bin"
 
@@ -119,8 +123,8 @@ def find(part: str) -> Path | None:
         chosen = Path(assets) / part
         if os.access(chosen, os.X_OK):
             return chosen
-    is_suite = part in CONFORMANCE or part in SUITES
-    if not is_suite and (on_path := shutil.which(part)) is not None and _is_recent(part, on_path):
+    is_ours = part in CONFORMANCE or part in SUITES or part in ECOSYSTEM
+    if not is_ours and (on_path := shutil.which(part)) is not None and _is_recent(part, on_path):
         return Path(on_path)
     cached = _folder_of(part) / part
     return cached if os.access(cached, os.X_OK) else None
@@ -242,6 +246,7 @@ def _module_of(part: str) -> Path:
         "kwok": KWOK_MODULE,
         **dict.fromkeys(CONFORMANCE, CONFORMANCE_MODULE),
         **dict.fromkeys(SUITES, CONTROLLER_RUNTIME_MODULE),
+        **ECOSYSTEM,
     }
     return modules.get(part, MODULE)
 
@@ -261,6 +266,8 @@ def build_command(part: str, output: Path) -> list[str]:
         "ginkgo": "github.com/onsi/ginkgo/v2/ginkgo",
         "agnhost": "k8s.io/kubernetes/test/images/agnhost",
         "sample-apiserver": "k8s.io/sample-apiserver",
+        "helm": "helm.sh/helm/v4/cmd/helm",
+        "cert-manager": ".",
         CEL: "./cel",
         **{name: f"sigs.k8s.io/controller-runtime/pkg/{package}" for name, package in SUITES.items()},
     }
