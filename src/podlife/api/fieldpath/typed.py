@@ -143,6 +143,16 @@ def _shown(value: Any) -> str:
     return f"&{{{excerpt(go_format(value), 1024)}}}"
 
 
+def _go_syntax(value: Any) -> str:
+    """As Go prints the value in its own syntax (`%#v`)."""
+    if isinstance(value, dict):
+        members = (f"{go_json(key)}:{_go_syntax(value[key])}" for key in sorted(value))
+        return f"{_go_type(value)}{{{', '.join(members)}}}"
+    if isinstance(value, list):
+        return f"{_go_type(value)}{{{', '.join(map(_go_syntax, value))}}}"
+    return "interface {}(nil)" if value is None else go_json(value)
+
+
 def _go_type(value: Any) -> str:
     if isinstance(value, dict | list):
         return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"
@@ -156,9 +166,8 @@ def _why_not_scalar(value: Any, scalar: str) -> str | None:
                 return f"expected numeric (int or float), got {_go_type(value)}"
         case "string":
             if not isinstance(value, str):
-                return (
-                    f"expected string, got &value.valueUnstructured{{Value:{excerpt(go_json(value), 1024)}}}"
-                )
+                shown = excerpt(_go_syntax(value), 1024)
+                return f"expected string, got &value.valueUnstructured{{Value:{shown}}}"
         case "boolean":
             if not isinstance(value, bool):
                 return f"expected boolean, got {_shown(value)}"

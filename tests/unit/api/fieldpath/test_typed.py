@@ -153,6 +153,14 @@ def test_items_are_removed(value: Any, fields: Any, left: Any) -> None:
         ({"number": "1"}, ".number: expected numeric (int or float), got string"),
         ({"number": True}, ".number: expected numeric (int or float), got bool"),
         ({"text": 1}, ".text: expected string, got &value.valueUnstructured{Value:1}"),
+        (
+            {"text": ["a", None]},
+            '.text: expected string, got &value.valueUnstructured{Value:[]interface {}{"a", interface {}(nil)}}',
+        ),
+        (
+            {"text": {"b": 1, "a": 0}},
+            '.text: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"a":0, "b":1}}',
+        ),
         ({"flag": "x"}, ".flag: expected boolean, got &{x}"),
         ({"any": []}, ".any: expected any scalar, got &{[]}"),
         ({"map": ["x"]}, ".map: expected map, got &{[x]}"),
