@@ -272,6 +272,13 @@ def controller_manager_process(
 
 
 @contextmanager
+def running_part(name: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A part without a sign of readiness: the caller sees when it works."""
+    with _process([str(part(name)), *arguments], log) as process:
+        yield process
+
+
+@contextmanager
 def sample_apiserver(folder: Path, server: Server, certificate: tuple[Path, Path]) -> Iterator[int]:
     """Kubernetes' sample API server with its own etcd; `server` knows its users. Yields its port."""
     log = folder / "sample-apiserver.log"

@@ -64,10 +64,11 @@ def kubeconfig_in(server: Server, namespace: str, who: str = "admin") -> Path:
 
 @dataclass(frozen=True)
 class Command:
-    """A command line of kubectl and what it runs with."""
+    """A command line of kubectl, or of another real part, and what it runs with."""
 
     arguments: tuple[str, ...]
     stdin: str = ""
+    program: str = "kubectl"
     who: str = "admin"
     environment: Mapping[str, str] = field(default_factory=dict)
     # More than anything takes that a command itself waits for.
@@ -95,7 +96,7 @@ class One:
             else kubeconfig_in(self.server, self.namespace, command.who)
         )
         done = subprocess.run(
-            [_kubectl(), *command.arguments],
+            [_path(command.program), *command.arguments],
             check=False,
             input=command.stdin,
             env={**_environment(config), **command.environment},
@@ -126,7 +127,7 @@ class One:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """A command that goes on while the test does something; the caller ends it."""
         return subprocess.Popen(
-            [_kubectl(), *arguments],
+            [_path("kubectl"), *arguments],
             env=_environment(self._config),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -152,8 +153,9 @@ class Pair:
         with ThreadPoolExecutor(2) as pool:
             ours, theirs = pool.map(lambda one: one.run(command), (self.ours, self.theirs))
         difference = ours.difference_from(theirs)
-        assert not difference, f"kubectl {' '.join(arguments)}\n{difference}"
-        assert ours.code == code, f"kubectl {' '.join(arguments)}: {ours.text}"
+        line = " ".join((command.program, *arguments))
+        assert not difference, f"{line}\n{difference}"
+        assert ours.code == code, f"{line}: {ours.text}"
         return ours
 
     def set_status(self, what: str, status: Mapping[str, Any]) -> None:
@@ -171,5 +173,5 @@ def _environment(config: Path) -> dict[str, str]:
 
 
 @cache
-def _kubectl() -> str:
-    return str(part("kubectl"))
+def _path(program: str) -> str:
+    return str(part(program))

@@ -14,6 +14,9 @@ _RULES = [
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "<time>"),
     (re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"), "<time>"),
+    # Helm's: `Mon Nov 16 20:15:01 2026`, `2026-11-16 20:15:01.5 +0000 UTC`.
+    (re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}"), "<time>"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? [+-]\d{4} UTC"), "<time>"),
     (re.compile(r"((?:resourceVersion[\"']?|Resource Version): +)\"?\d+\"?"), r"\1<version>"),
     # `<invalid>` is the age of something that came less than a clock step ago.
     (re.compile(r"(?<![\w.:-])(\d+[smhdy]){1,2}(?![\w.:-])|<invalid>"), "<age>"),

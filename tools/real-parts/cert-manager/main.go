@@ -40,6 +40,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 	"github.com/cert-manager/cert-manager/pkg/logs"
+	"github.com/cert-manager/cert-manager/pkg/util"
 	"github.com/cert-manager/cert-manager/pkg/webhook/options"
 )
 
@@ -133,6 +134,8 @@ func runInjector(ctx context.Context, arguments []string) error {
 			return err
 		}
 	}
+	// The name in it is the manager of the fields that are injected.
+	connection = util.RestConfigWithUserAgent(connection, "cainjector")
 	manager, err := ctrl.NewManager(connection, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err

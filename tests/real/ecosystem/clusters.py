@@ -1,0 +1,66 @@
+"""Two clusters with the same simulated nodes: Kubernetes' own control plane, and `podlife up`.
+
+Both have podlife's simulated nodes and scheduler: there is no kube-scheduler among the real parts, and pods that only
+pretend to run are the same on both. The controllers are each control plane's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.kit.component_process import ComponentProcess, running
+from tests.kit.real_parts import Server, controller_manager, kube_apiserver
+from tests.kit.up_process import running_up
+
+# Those that podlife has as well. Others would act on objects that here are only stored (autoscalers, claims).
+CONTROLLERS = (
+    "daemonset-controller",
+    "deployment-controller",
+    "disruption-controller",
+    "endpoints-controller",
+    "endpointslice-controller",
+    "garbage-collector-controller",
+    "job-controller",
+    "namespace-controller",
+    # Takes off the taint that every new node has there.
+    "node-lifecycle-controller",
+    "replicaset-controller",
+    "root-ca-certificate-publisher-controller",
+    "serviceaccount-controller",
+    "statefulset-controller",
+)
+
+
+class Podlife(ComponentProcess):
+    """A command of podlife on somebody's server."""
+
+    def __init__(self, folder: Path, server: Server, command: list[str], ready: str) -> None:
+        super().__init__(folder, command[0], ready)
+        self._command = [*command, "--kubeconfig", str(server.kubeconfig)]
+
+    @property
+    def arguments(self) -> list[str]:
+        return self._command
+
+
+@contextmanager
+def kubernetes(folder: Path) -> Iterator[Server]:
+    """etcd, kube-apiserver and kube-controller-manager, with a simulated node."""
+    scheduler = ["controllers", "run", "--controllers=scheduler", "--no-leader-elect"]
+    with (
+        kube_apiserver(folder / "kube") as server,
+        controller_manager(folder, server, CONTROLLERS, f"--root-ca-file={server.ca_file}"),
+        running(Podlife(folder, server, scheduler, "running: ")),
+        running(Podlife(folder, server, ["sim", "--name=node"], " ready")),
+    ):
+        yield server
+
+
+@contextmanager
+def podlife(folder: Path) -> Iterator[Server]:
+    """`podlife up`, with a simulated node."""
+    with running_up(folder, "--runtime=sim", "--nodes=1", "--no-ui") as up:
+        ca_file = up.data / "pki" / "ca.crt"
+        yield Server("127.0.0.1", up.port, ca_file, up.kubeconfig, folder, up.pid, up.log, {})
