@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from podlife.api.fieldpath import (
     FieldSet,
-    Updater,
-    Version,
     compare,
     difference,
     field_set_of,
@@ -23,10 +21,11 @@ from podlife.api.fieldpath import (
     paths,
     recursive_difference,
     union,
+    updater_of_kind,
 )
 
 KIND = merge_type_of_kind("v1", "Pod")
-UPDATER = Updater({"v1": Version(KIND)}, "v1")
+UPDATER = updater_of_kind("v1", "Pod")
 
 _NAMES = st.sampled_from(["a", "b", "c"])
 _MAPS = st.dictionaries(_NAMES, _NAMES, min_size=1, max_size=2)

@@ -35,6 +35,7 @@ from podlife.api.fieldpath.updater import (
     Updater,
     Version,
     Versions,
+    updater_of_kind,
     with_atomics,
 )
 
@@ -67,6 +68,7 @@ __all__ = [
     "remove_items",
     "show_path",
     "union",
+    "updater_of_kind",
     "with_atomics",
     "zero_object",
 ]

@@ -22,7 +22,7 @@ from podlife.api.fieldpath.field_set import (
     union,
 )
 from podlife.api.fieldpath.merge import merge, remove_items
-from podlife.api.fieldpath.merge_type import LIST, MAP, MergeType
+from podlife.api.fieldpath.merge_type import LIST, MAP, MergeType, merge_type_of_kind
 from podlife.api.fieldpath.typed import (
     TypedValueError,
     check_typed,
@@ -243,6 +243,11 @@ class Updater:
             if managed.api_version == first or self.versions[managed.api_version].may_change:
                 found[managed.api_version] = union(found.get(managed.api_version, {}), managed.fields)
         return found
+
+
+def updater_of_kind(api_version: str, kind: str) -> Updater:
+    """For a built-in kind in its only version."""
+    return Updater({api_version: Version(merge_type_of_kind(api_version, kind))}, api_version)
 
 
 def with_atomics(fields: FieldSet, kind: MergeType) -> FieldSet:

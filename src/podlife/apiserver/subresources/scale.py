@@ -15,11 +15,10 @@ from podlife.api.fieldpath import (
     ManagedSet,
     Path,
     Updater,
-    Version,
     difference,
     has,
-    merge_type_of_kind,
     of_paths,
+    updater_of_kind,
 )
 from podlife.api.selectors import label_selector_from_dict
 from podlife.apiserver.admission import Operation
@@ -78,7 +77,7 @@ async def _apply_scale(scope: RequestScope) -> Response:
 
 @cache
 def _updater() -> Updater:
-    return Updater({_VERSION: Version(merge_type_of_kind(_VERSION, _KIND))}, _VERSION)
+    return updater_of_kind(_VERSION, _KIND)
 
 
 def _track(scope: RequestScope, after: Object, before: Object) -> None:

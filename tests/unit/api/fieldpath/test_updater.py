@@ -14,12 +14,13 @@ from podlife.api.fieldpath import (
     Version,
     merge_type_of_kind,
     show_path,
+    updater_of_kind,
     with_atomics,
 )
 from podlife.api.fieldpath.merge_type import MAP, SCALAR
 
 KIND = merge_type_of_kind("v1", "ConfigMap")
-UPDATER = Updater({"v1": Version(KIND)}, "v1")
+UPDATER = updater_of_kind("v1", "ConfigMap")
 
 
 def data(**values: str) -> dict[str, Any]:
