@@ -137,8 +137,8 @@ class ExtremeWorld:
 
     # Living with them
 
-    async def live(self) -> None:
-        """Hours with everything that happens to a cluster."""
+    async def live(self, *, last_minutes: int) -> None:
+        """Everything that happens to a cluster; at last everything is deleted, and `last_minutes` pass."""
         cluster = self._cluster
         await cluster.advance(minutes=10)
         await self._look()
@@ -150,7 +150,7 @@ class ExtremeWorld:
         await cluster.controllers.restart("all")
         await cluster.advance(minutes=10)
         await self._delete_everything()
-        await cluster.advance(hours=1)
+        await cluster.advance(minutes=last_minutes)
 
     async def _look(self) -> None:
         """Read everything in every form, explain it, and plan a collection."""
