@@ -26,7 +26,8 @@ from tests.kit.real_parts import free_port
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CLIENT = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
-SECONDS = 300.0
+# Less than pytest's own timeout, which says nothing of what was written until then.
+SECONDS = 240.0
 
 Process = subprocess.Popen[str]
 
