@@ -18,7 +18,7 @@ PORT = {"port": 80, "targetPort": 80, "protocol": "TCP"}
 
 async def ask(handler: Handler, method: str, path: str, body: object) -> tuple[int, Any, list[str]]:
     answer = await send(handler, method, path, body)
-    warnings = [value for name, value in answer.headers if name == "Warning"]
+    warnings = [each[1] for each in answer.headers if each[0] == "Warning"]
     return answer.status, json.loads(await whole(answer)), warnings
 
 
