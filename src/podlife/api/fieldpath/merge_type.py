@@ -12,6 +12,7 @@ from typing import Any
 
 from podlife.api.schema import Field, Type, type_of_kind
 from podlife.api.schema.table import type_named
+from podlife.api.structural.props import FIELDS, RULE_FIELDS
 
 SCALAR, MAP, LIST, DEDUCED = "scalar", "map", "list", "deduced"
 
@@ -66,7 +67,6 @@ _SCALARS = {
     "l": MergeType(SCALAR, scalar="numeric"),
     "y": MergeType(SCALAR, scalar="string"),
     "R": UNTYPED,
-    "P": UNTYPED,
 }
 
 
@@ -109,7 +109,32 @@ def _of(kind: str, merge: str = "") -> MergeType:
             return MergeType(MAP, atomic=merge == "atomic", element=_of(kind[1:]))
         case "@":
             return _struct(type_named(kind[1:]))
+        case "P":
+            return _schema_type()
     return _SCALARS.get(kind, _ANY_SCALAR)
+
+
+@cache
+def _schema_type() -> MergeType:
+    """The type of a schema in a definition, which contains itself."""
+    made = MergeType(MAP)
+    kinds = {
+        "s": _SCALARS["s"],
+        "b": _SCALARS["b"],
+        "l": _SCALARS["i"],
+        "f": _SCALARS["i"],
+        "S": made,
+        "[s": MergeType(LIST, atomic=True, element=_SCALARS["s"]),
+        "[j": MergeType(LIST, atomic=True, element=UNTYPED),
+        "[S": MergeType(LIST, atomic=True, element=made),
+        "{S": MergeType(MAP, element=made),
+        "dependencies": MergeType(MAP, element=UNTYPED),
+        "externalDocs": MergeType(MAP, fields=dict.fromkeys(("description", "url"), _SCALARS["s"])),
+    }
+    rule = MergeType(MAP, fields={name: kinds[kind] for name, kind in RULE_FIELDS.items()})
+    kinds["rules"] = MergeType(LIST, element=rule, keys=("rule",))
+    made.fields |= {name: kinds.get(kind, UNTYPED) for name, kind in FIELDS.items()}
+    return made
 
 
 def _list(element: MergeType, kind: str, merge: str) -> MergeType:

@@ -21,7 +21,7 @@ _NO_PART_OF_GO_PATHS = re.compile(r"\[[0-9]+\]|(\.(?:properties|patternPropertie
 
 # s string, b bool, l int64, f float64, j any JSON, S a schema; `[` a list, `{` a map. Those in `_POINTERS` are kept if
 # they have the zero value.
-_FIELDS = {
+FIELDS = {
     "id": "s",
     "$schema": "s",
     "$ref": "s",
@@ -93,7 +93,7 @@ _POINTERS = frozenset(
         "optionalOldSelf",
     }
 )
-_RULE = {
+RULE_FIELDS = {
     "rule": "s",
     "message": "s",
     "messageExpression": "s",
@@ -123,7 +123,7 @@ class _Decoder:
             raise DecodeError(f"{path}: a schema may be nested {DEEPEST} levels deep")
         if not isinstance(value, dict):
             raise _mismatch(value, path, "S")
-        return self._struct(value, _FIELDS, path, depth)
+        return self._struct(value, FIELDS, path, depth)
 
     def _struct(self, value: dict[str, Any], fields: dict[str, str], path: str, depth: int) -> Props:
         read: Props = {}
@@ -187,7 +187,7 @@ class _Decoder:
     def _rule(self, value: Any, path: str, depth: int) -> Props:
         if not isinstance(value, dict):
             raise _mismatch(value, path, "ValidationRule")
-        return {"rule": "", **self._struct(value, _RULE, path, depth)}
+        return {"rule": "", **self._struct(value, RULE_FIELDS, path, depth)}
 
 
 def _mismatch(value: Any, path: str, kind: str) -> DecodeError:

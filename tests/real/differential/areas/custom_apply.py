@@ -518,3 +518,27 @@ CUSTOM_MANAGERS.post("base", _path("draws") + "?fieldManager=base", _thing("draw
 _CHANCE = random.Random(14)
 for _number in range(200):
     _draw(_CHANCE, _number)
+
+
+def _apply_definition(name: str, code: int, schema: Object, **more: Any) -> None:
+    """Apply a definition with this schema."""
+    definition = crd(name, version(schema=schema), **more)
+    path = f"{CRDS}/{definition['metadata']['name']}?fieldManager=me"
+    CUSTOM_APPLY.patch(f"definition-{name}", "apply", path, definition, code)
+
+
+_RULES = "x-kubernetes-validations"
+_RULE: Object = {"rule": "self.x == 'y'", "message": "no"}
+_apply_definition("unknownfields", 500, {"type": "object", "foo": 1})
+_apply_definition("unknownbelow", 500, struct({"spec": struct({"x": string(foo={"a": 1})})}))
+_apply_definition("unknowninitems", 201, struct({"spec": struct({"x": array(string(foo=1))})}))
+_apply_definition("unknowninadditional", 201, struct({"spec": struct(additionalProperties=string(foo=1))}))
+_apply_definition("unknowninallof", 500, struct({"spec": {**struct({"x": string()}), "allOf": [{"foo": 1}]}}))
+_apply_definition("mistyped", 500, struct({"spec": struct({"x": string(maxLength="5")})}))
+_apply_definition("ruledtwice", 500, struct({"spec": struct({"x": string()}, **{_RULES: [_RULE, _RULE]})}))
+_apply_definition(
+    "unknowninrule", 500, struct({"spec": struct({"x": string()}, **{_RULES: [{**_RULE, "foo": 1}]})})
+)
+_apply_definition(
+    "anydefault", 201, struct({"spec": {**_FREE, "type": "object", "default": {"a": {"b": [1]}}}})
+)
