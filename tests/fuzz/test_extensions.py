@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.apiserver.admission.webhooks import Webhook
+from podlife.apiserver.admission.webhooks import ClientConfig
 from podlife.apiserver.aggregation.remote_api import RemoteApi, discovered
 from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.apiserver.assembly import assemble
@@ -204,7 +204,7 @@ def reviews(draw: st.DrawFn) -> bytes:
 @_FEW
 @given(reviews(), st.sampled_from(["Mutating", "Validating"]), st.sampled_from(["Fail", "Ignore"]))
 def test_whatever_a_webhook_answers_a_request_is_decided(answered: bytes, kind: str, policy: str) -> None:
-    async def call(_: Webhook, body: bytes, seconds: float) -> bytes:
+    async def call(_: ClientConfig, body: bytes, seconds: float) -> bytes:
         uid = json.loads(body)["request"]["uid"]
         return answered.replace(b'"UID"', json.dumps(uid).encode())
 
