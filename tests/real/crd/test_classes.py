@@ -12,7 +12,7 @@ import pytest
 from podlife.api.crd import definition_of, manifest_of
 from podlife.api.views import Metadata
 from podlife.client import CUSTOM_RESOURCE_DEFINITIONS, Client, Ref, WriteOptions, save, save_status
-from podlife.errors import ConflictError, InvalidError
+from podlife.errors import ConflictError, InvalidError, NotFoundError
 from tests.kit.gadget import Condition, Gadget, GadgetSpec, GadgetStatus, Port
 from tests.kit.real_parts import Server
 from tests.kit.wait import until
@@ -229,3 +229,28 @@ class NarrowPort(msgspec.Struct):
 class NarrowSpec(msgspec.Struct):
     replicas: int = 1
     ports: list[NarrowPort] = []
+
+
+async def test_null_is_in_no_enum(client: Client) -> None:
+    field = {"type": "string", "nullable": True, "enum": ["x", None]}
+    schema = {"type": "object", "properties": {"a": field}}
+    definition = definition_of(Gadget)
+    definition["metadata"]["name"] = "cups.example.com"
+    definition["spec"]["names"] = {"plural": "cups", "singular": "cup", "kind": "Cup", "listKind": "CupList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition["spec"]["versions"] = [version]
+    await client.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    cups = Ref("example.com", "v1", "cups", kind="Cup")
+    made = {"apiVersion": "example.com/v1", "kind": "Cup", "metadata": {"name": "c"}, "a": "x"}
+
+    async def is_created() -> bool:
+        try:
+            await client.create(cups, made, "default")
+        except NotFoundError:
+            return False
+        return True
+
+    await until(is_created)
+    with pytest.raises(InvalidError, match='a: Unsupported value: null: supported values: "x", "null"'):
+        await client.create(cups, {**made, "metadata": {"name": "d"}, "a": None}, "default")
+    await client.delete(CUSTOM_RESOURCE_DEFINITIONS, "cups.example.com")
