@@ -8,7 +8,7 @@ without a lock. For other resources both return what they are given.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from podlife.api.codec import Object, decode_object, encode
@@ -21,6 +21,10 @@ from podlife.errors import ApiError, PodlifeError
 
 T = TypeVar("T")
 
+# Of one review. A longer list takes several, and upstream's limit for a request holds for all of them.
+_MOST_OBJECTS = 500
+_MOST_BYTES = 3 * 1024 * 1024
+_LIST_SECONDS = 60.0
 # Of one request, for managers that used other versions: a few for each version.
 _MOST_CONVERSIONS = 100
 
@@ -35,10 +39,33 @@ async def in_version(resource: Resource, values: Sequence[bytes]) -> Sequence[by
     converter = converter_of(resource)
     if converter is None or not values:
         return values
+    shown: list[bytes] = []
+    try:
+        async with asyncio.timeout(_LIST_SECONDS):
+            for part in _parts(values):
+                shown += await _part_in_version(resource, converter, part)
+    except TimeoutError:
+        raise ConversionError(f"conversion of {resource.key} failed: context deadline exceeded") from None
+    return shown
+
+
+async def _part_in_version(resource: Resource, converter: Converter, values: list[bytes]) -> list[bytes]:
     is_costly = resource.strategy.is_costly
     stored = await offload(lambda: list(map(converter.read, values)), *values, is_costly=is_costly)
     shown = await converter.convert(stored, resource.api_version)
     return await offload(lambda: [encode_stored(_untyped(obj)) for obj in shown], *values)
+
+
+def _parts(values: Sequence[bytes]) -> Iterator[list[bytes]]:
+    part: list[bytes] = []
+    size = 0
+    for value in values:
+        if part and (len(part) == _MOST_OBJECTS or size + len(value) > _MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(value)
+        size += len(value)
+    yield part
 
 
 async def record_in_version(resource: Resource, record: Record) -> Record:
