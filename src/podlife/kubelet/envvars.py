@@ -99,9 +99,12 @@ class _EnvironmentBuilder:
             ref = source.get(kind)
             if ref is None:
                 continue
-            data = self._data(kind.removesuffix("Ref"), ref)
+            data = self._data(kind.removesuffix("Ref"), ref) or {}
             prefix = source.get("prefix") or ""
-            self.values.update({f"{prefix}{key}": value for key, value in (data or {}).items()})
+            is_secret = kind == "secretRef"
+            self.values.update(
+                {f"{prefix}{key}": _decoded(value) if is_secret else value for key, value in data.items()}
+            )
             return
 
     def add(self, variable: Mapping[str, Any]) -> None:
@@ -129,7 +132,8 @@ class _EnvironmentBuilder:
                 raise ContainerConfigError(
                     f"couldn't find key {ref['key']} in {title} {self._namespace}/{ref['name']}"
                 )
-            return data[ref["key"]]
+            value = data[ref["key"]]
+            return _decoded(value) if kind == "secret" else value
         return ""
 
     @property
@@ -137,11 +141,11 @@ class _EnvironmentBuilder:
         return str(self._pod["metadata"].get("namespace", ""))
 
     def _data(self, kind: str, ref: Mapping[str, Any]) -> Mapping[str, str] | None:
+        """As stored: the values of a secret are base64. None if it is missing and optional."""
         name = ref.get("name") or ""
         found = (self._sources.secret if kind == "secret" else self._sources.config_map)(name)
         if found is not None:
-            data = found.get("data") or {}
-            return {key: _decoded(value) for key, value in data.items()} if kind == "secret" else data
+            return found.get("data") or {}
         if ref.get("optional"):
             return None
         raise ContainerConfigError(f'{kind.lower()} "{name}" not found')

@@ -60,6 +60,9 @@ class NoObjects:
 class _Anything(dict[str, str]):
     """Has every key, but iterates over none."""
 
+    def __bool__(self) -> bool:
+        return True
+
     def __contains__(self, key: object) -> bool:
         return True
 

@@ -39,6 +39,13 @@ def test_a_sandbox_has_its_pod_s_names_and_folder() -> None:
     assert config.hostname == "p"
 
 
+@pytest.mark.parametrize("kind", ["secret", "configMap"])
+async def test_a_simulated_container_gets_every_key_of_every_object(kind: str) -> None:
+    key = {f"{kind}KeyRef": {"name": "any", "key": "password"}}
+    one = container("web", env=[{"name": "A", "valueFrom": key}], envFrom=[{f"{kind}Ref": {"name": "all"}}])
+    assert dict((await made(one)).env)["A"] == ""
+
+
 async def test_a_container_has_its_words_expanded_and_its_records() -> None:
     one = container(
         "web",
