@@ -99,8 +99,8 @@ def test_an_upgrade_that_does_not_become_ready_is_rolled_back(both_clusters: tup
     web.install("--set=replicas=-1", "--rollback-on-failure", code=1)
     assert web.check_objects(WEB) == {}
     web.install("--set=replicas=1")
-    crash = '--set-json=podAnnotations={"sim.podlife.dev/crash": "{after: 100ms, code: 2}"}'
-    web.upgrade(crash, "--rollback-on-failure", "--timeout=15s", code=1)
+    broken = '--set-json=podAnnotations={"sim.podlife.dev/create-error": "no such program"}'
+    web.upgrade(broken, "--rollback-on-failure", "--timeout=15s", code=1)
     back = web.check_objects(WEB)
     assert back["Deployment/web"]["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
     web.helm("history", "web")
