@@ -130,7 +130,8 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
         await client.delete(CUSTOM_RESOURCE_DEFINITIONS, "gadgets.example.com")
 
         async def is_gone() -> bool:
-            return not (await client.list(CUSTOM_RESOURCE_DEFINITIONS)).items
+            left = (await client.list(CUSTOM_RESOURCE_DEFINITIONS)).items
+            return "gadgets.example.com" not in {each["metadata"]["name"] for each in left}
 
         await until(is_gone)
 

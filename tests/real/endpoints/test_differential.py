@@ -52,7 +52,7 @@ def played(request: pytest.FixtureRequest, parts_folder: Path) -> Outcomes:
     names = [
         item.callspec.params["name"]  # type: ignore[attr-defined]
         for item in request.session.items
-        if "played" in getattr(item, "fixturenames", ())
+        if item.path == request.path and "played" in getattr(item, "fixturenames", ())
     ]
     folder = parts_folder / "endpoints"
     with (
