@@ -26,7 +26,7 @@ _RULES = [
     # The name of an event ends in the nanosecond of its making.
     (re.compile(r"\.[0-9a-f]{16}\b"), ".<moment>"),
     (re.compile(r"-{5,}"), "-----"),
-    (re.compile(r"(?<=\S)(\t| {2,})(?=\S)"), "  "),
+    (re.compile(r"(?<=\S)(\t|[ \t]{2,})(?=\S)"), "  "),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 ]
 
