@@ -7,6 +7,8 @@ import json
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
+import pytest
+
 from podlife.api.codec import Object
 from podlife.apiserver.admission.webhooks import Call
 from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
@@ -130,6 +132,20 @@ async def test_deleted_definition_waits_for_the_finalizers_of_its_instances() ->
         await until(lambda: server.is_gone(f"{CRDS}/widgets.{GROUP}"))
         await until(lambda: server.is_gone(WIDGETS))
         assert server.store.count(f"widgets.{GROUP}") == 0
+
+
+@virtual_time
+@pytest.mark.parametrize("spec", ["text", ["a"], {"finalizers": ["a"]}], ids=str)
+async def test_an_instance_goes_with_its_last_finalizer_whatever_its_spec(spec: Any) -> None:
+    anything = {"type": "object", "properties": {"spec": {"x-kubernetes-preserve-unknown-fields": True}}}
+    async with Server() as server:
+        await server.offer(definition(schema=anything))
+        held = widget("held", metadata={"finalizers": ["example.com/hold"]}, spec=spec)
+        assert (await server.ask("POST", WIDGETS, held))[0] == 201
+        await server.ask("DELETE", f"{WIDGETS}/held")
+        code, _ = await server.ask("PATCH", f"{WIDGETS}/held", {"metadata": {"finalizers": None}}, kind=MERGE)
+        assert code == 200
+        assert await server.is_gone(f"{WIDGETS}/held")
 
 
 @virtual_time

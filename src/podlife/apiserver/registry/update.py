@@ -250,7 +250,8 @@ async def commit_change(
 ) -> bytes:
     """Commit the change: nothing if the object is unchanged, the removal if the update completes a pending deletion
     (GD-56, GD-58)."""
-    is_finished = is_finished_by_update(new, old) and not new.get("spec", {}).get("finalizers")
+    is_held = record.key.resource == "namespaces" and bool(new.get("spec", {}).get("finalizers"))
+    is_finished = is_finished_by_update(new, old) and not is_held
     if dry_run:
         return encode_stored(new)
     if is_finished:
