@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -56,6 +57,8 @@ class EventExpiry:
                 await self._remove_expired()
             except StoreError as error:
                 log.warning("expired events not removed, will retry: %s", error)
+            except Exception:  # it must not affect the server
+                log.exception("expired events not removed, will retry")
             await asyncio.sleep(self._period)
 
     async def _mark_stored(self) -> None:
@@ -101,10 +104,14 @@ _decode_times = msgspec.json.Decoder(_Times).decode
 
 
 def _written_at(record: Record) -> float:
-    """When the Event was last written, by its own times."""
-    found, latest = _decode_times(record.value), 0.0
+    """When the Event was last written, by its own times; if they cannot be read, never yet."""
+    try:
+        found = _decode_times(record.value)
+    except msgspec.MsgspecError:
+        return math.inf
+    latest = 0.0
     observed = None if found.series is None else found.series.last_observed_time
     for text in (found.metadata.creation_timestamp, found.event_time, found.last_timestamp, observed):
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             latest = max(latest, parse_time(text).timestamp() if text else 0.0)
     return latest

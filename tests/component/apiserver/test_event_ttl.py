@@ -6,9 +6,10 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from podlife.api.codec import format_time
+from podlife.api.codec import decode_object, encode, format_time
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.event_ttl import EventExpiry
+from podlife.apiserver.storage import Put
 from podlife.client import EVENTS, Client, EventType, PatchType, WatchEvent
 from podlife.clock import add_seconds
 from podlife.testing import LoopClock, virtual_time
@@ -67,6 +68,22 @@ async def test_an_event_that_is_written_again_lives_for_an_hour_from_then_on() -
         await asyncio.sleep(HOUR - 1)
         assert await names(client) == ["again"]
         await asyncio.sleep(PASS)
+        assert await names(client) == []
+
+
+@virtual_time
+async def test_an_event_whose_times_cannot_be_read_lives_for_an_hour_from_the_start() -> None:
+    handler = await start()
+    client, store = connect(handler), handler.registry.store
+    await client.create(EVENTS, event("odd"))
+    [record] = store.list("events")
+    value = encode({**decode_object(record.value), "lastTimestamp": 5})
+    await store.commit(Put(record.key, lambda _: value, record.revision))
+    await asyncio.sleep(HOUR)
+    async with at_work(expiry(handler).run):
+        await asyncio.sleep(HOUR - PASS)
+        assert await names(client) == ["odd"]
+        await asyncio.sleep(3 * PASS)
         assert await names(client) == []
 
 
