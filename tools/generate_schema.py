@@ -81,7 +81,7 @@ def with_merge_types(table: dict[str, Any], documents: dict[str, bytes]) -> dict
         for row in rows:
             field = fields.get(row[0], {})
             default = field.get("default") if row[0] in keys else None
-            # A struct has an empty one, and is no key.
+            # The empty default of a struct: only scalars are keys of lists.
             default = None if default == {} else default
             row.extend([[], False, False, "", "", "", "", "", None][len(row) - 2 :])
             row[9:] = [merge_of(field), default]

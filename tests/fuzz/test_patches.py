@@ -127,7 +127,7 @@ def _pointers(value: Any, at: str = "") -> list[str]:
 
 
 def test_forged_managers_are_refused_or_the_object_can_still_be_applied(wire: Wire) -> None:
-    """Whoever writes them, by whichever verb: the owners of a later apply come from the server."""
+    """For every verb that can write managers: a later apply gets its owners from the server, not from them."""
     seed = next(each for each in SEEDS if each.resource.key == "deployments.apps")
     path = f"{seed.collection}/forged"
     obj = seed.object("forged")

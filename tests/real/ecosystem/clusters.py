@@ -1,7 +1,7 @@
 """Two clusters with the same simulated nodes: Kubernetes' own control plane, and `podlife up`.
 
-Both have podlife's simulated nodes and scheduler: there is no kube-scheduler among the real parts, and pods that only
-pretend to run are the same on both. The controllers are each control plane's own.
+Both use podlife's simulated nodes and scheduler, since kube-scheduler is not one of the real parts. Each control plane
+runs its own controllers.
 """
 
 from __future__ import annotations

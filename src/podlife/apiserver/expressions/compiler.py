@@ -28,7 +28,7 @@ _COMPOSABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """`problem` tells why there is no program."""
+    """`problem` is the reason if there is no program."""
 
     source: str
     program: cel.Program | None = None

@@ -128,7 +128,7 @@ async def _follow(
             yield encoding.error(status.failure(expired(error)))
             return
         except StoreError:
-            return  # the server is shutting down, or the resource is no longer served: end the stream
+            return  # the server is shutting down, or the resource was removed: end the stream
         has_previous = not selection.is_everything
         batch = await batch_in_version(selection.resource, batch, has_previous=has_previous)
         if data := _frames(batch, selection, encoding, since):
