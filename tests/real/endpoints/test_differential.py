@@ -38,7 +38,7 @@ BOTH_FAMILIES = Settings(flags=["--service-cluster-ip-range=10.0.0.0/24,fd00:10:
 # How many scenarios are under way at once.
 AT_ONCE = 8
 # How long both sides may take to show the same, unchanged for a while.
-DEADLINE_SECONDS = 45.0
+DEADLINE_SECONDS = 120.0
 _POLL_SECONDS = 0.5
 _END = object()
 
