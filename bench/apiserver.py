@@ -18,6 +18,10 @@ from bench.report import Goal, Table
 
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WIDGETS = "/apis/bench.podlife.dev/v1/namespaces/default/widgets"
+# An API server serves a definition a moment after it has stored it.
+_SECONDS_TO_SERVE = 30.0
 
 
 @dataclass
@@ -44,10 +48,11 @@ class Size:
     deletes: int = 6_000
     watchers: int = 100
     watched: int = 1_000
+    widgets: int = 4_000
 
     @classmethod
     def quick(cls) -> Size:
-        return cls(pods=6_000, patches=2_000, deletes=2_000, watched=300)
+        return cls(pods=6_000, patches=2_000, deletes=2_000, watched=300, widgets=2_000)
 
 
 def run(folder: Path, size: Size) -> Table:
@@ -77,6 +82,7 @@ async def _load(server: Server, figures: Figures, size: Size) -> None:
         figures.rates["create"] = rate
         figures.at_4000_mb = _resident_mb(server.pid)
         await _measure_writes(load, figures, size)
+        await _measure_custom_resources(load, figures, size)
         await _measure_fan_out(load, figures, size)
         await load.run(creates(load, first, size.pods))
         await _measure_list(load, figures)
@@ -149,6 +155,81 @@ async def _measure_writes(load: Load, figures: Figures, size: Size) -> None:
     extra = [f"extra-{n:06d}" for n in range(size.deletes)]
     await load.run(load.request("POST", PODS, _pod(name)) for name in extra)
     figures.rates["delete"] = await load.run(load.request("DELETE", f"{PODS}/{name}", body) for name in extra)
+
+
+async def _measure_custom_resources(load: Load, figures: Figures, size: Size) -> None:
+    await load.one(load.request("POST", DEFINITIONS, _definition()))
+    async with asyncio.timeout(_SECONDS_TO_SERVE):
+        while b'"WidgetList"' not in await load.text(load.request("GET", WIDGETS)):
+            await asyncio.sleep(0.05)
+    names = [f"widget-{n:06d}" for n in range(size.widgets)]
+    created = await load.run(load.request("POST", WIDGETS, _widget(name)) for name in names)
+    patches = (load.request("PATCH", f"{WIDGETS}/{name}/status", _WIDGET_STATUS, MERGE) for name in names)
+    figures.rates["custom resource: create"] = created
+    figures.rates["custom resource: status patch"] = await load.run(patches)
+    deletes = (load.request("DELETE", f"{WIDGETS}/{name}") for name in names)
+    figures.rates["custom resource: delete"] = await load.run(deletes)
+
+
+def _definition() -> bytes:
+    """What operators' definitions are like: defaults, bounds, a pattern, a rule, a list with keys, a status."""
+    text = {"type": "string", "maxLength": 64}
+    part = {"name": text, "size": {"type": "integer", "minimum": 0, "default": 1}}
+    parts = {
+        "type": "array",
+        "maxItems": 16,
+        "items": {"type": "object", "properties": part, "required": ["name"]},
+    }
+    parts |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+    replicas = {"type": "integer", "minimum": 0, "maximum": 100, "default": 1}
+    spec = {
+        "type": "object",
+        "properties": {
+            "replicas": replicas,
+            "image": {**text, "pattern": "^[a-z0-9./:-]+$"},
+            "labels": {"type": "object", "additionalProperties": text, "maxProperties": 16},
+            "parts": parts,
+        },
+        "x-kubernetes-validations": [{"rule": "size(self.parts) <= 10 || self.replicas > 0"}],
+    }
+    condition = {"type": "object", "properties": {"type": text, "status": text}}
+    status = {"phase": text, "conditions": {"type": "array", "items": condition}}
+    properties = {"spec": spec, "status": {"type": "object", "properties": status}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+    }
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    return _json(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.bench.podlife.dev"},
+            "spec": {
+                "group": "bench.podlife.dev",
+                "scope": "Namespaced",
+                "names": names,
+                "versions": [version],
+            },
+        }
+    )
+
+
+def _widget(name: str) -> bytes:
+    spec = {
+        "replicas": 3,
+        "image": "registry.example.com/team/service:v1.28.3",
+        "labels": {"app": "service", "tier": "backend"},
+        "parts": [{"name": f"part-{n}"} for n in range(8)],
+    }
+    metadata = {"name": name, "labels": {"app": "service"}}
+    return _json({"apiVersion": "bench.podlife.dev/v1", "kind": "Widget", "metadata": metadata, "spec": spec})
+
+
+_WIDGET_STATUS = _json({"status": {"phase": "Ready", "conditions": [{"type": "Ready", "status": "True"}]}})
 
 
 async def _measure_fan_out(load: Load, figures: Figures, size: Size) -> None:
