@@ -97,6 +97,14 @@ class Database:
             write_meta(connection, first_meta())
             connection.execute("COMMIT")
 
+    @staticmethod
+    def undo_interrupted(path: Path) -> None:
+        """Undo a change that a crash cut off before the write-ahead log was in use: only a connection that writes can.
+        Call it while holding the folder's lock. Raises sqlite3.Error."""
+        if path.with_name(f"{path.name}-journal").exists():
+            with closing(_connect(path, "rw")) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+
     @classmethod
     def open(cls, path: Path) -> Database:
         """Open a store of the current format for writing, durably."""
@@ -225,6 +233,9 @@ class Database:
             if error.sqlite_errorcode & 0xFF in _DISK_TROUBLE:
                 # Even to read, SQLite needs room for its index of the write-ahead log.
                 text = f"{self.path} cannot be opened: {error}: is there room on the disk?"
+                raise StoreError(text) from error
+            if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+                text = f"{self.path} has a change that was cut off; the server undoes it when it starts"
                 raise StoreError(text) from error
             raise NotAStoreError(f"{self.path} is not a store: {error}") from error
         version = None if row is None else row[0]

@@ -160,6 +160,7 @@ def _load_verified(folder: DataDir, store: Store, now: float) -> HighWaterMark:
     the files cannot be trusted."""
     folder.ensure_database()
     try:
+        Database.undo_interrupted(folder.database)
         is_upgraded = upgrade(folder.database)
         reading = MarkReading(None) if is_upgraded else read_mark(folder.mark)
         with closing(Database(folder.database)) as database:

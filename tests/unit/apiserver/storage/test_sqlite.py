@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,28 @@ async def delete(store: SqliteStore, name: str) -> None:
 
 async def arrived(gate: Gate) -> None:
     await asyncio.to_thread(gate.arrived.wait, 60)
+
+
+async def test_a_change_cut_off_before_the_write_ahead_log_was_in_use_is_undone(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    path, journal = folder / "store.db", folder / "store.db-journal"
+    path.touch(mode=0o600)
+    Database.create(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN")
+        # More than fits into the cache: SQLite writes to the file, and remembers in the journal what was there.
+        connection.executemany("INSERT INTO meta VALUES (?, 1)", ((f"{n:0100}",) for n in range(1000)))
+        left = path.read_bytes(), journal.read_bytes()
+        connection.execute("ROLLBACK")
+    path.write_bytes(left[0])
+    journal.write_bytes(left[1])
+
+    with pytest.raises(StoreError, match="a change that was cut off"):
+        check(folder)
+    async with opened(folder) as store:
+        await put(store, "a")
+    assert not check(folder).problems
 
 
 async def test_everything_is_there_after_a_restart(folder: Path) -> None:
