@@ -18,11 +18,15 @@ from collections.abc import Awaitable, Callable
 from ssl import SSLContext
 from typing import Any, cast
 
+import yarl._url
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.memory import give_back_soon
+from podlife.memory import empty_caches_of, give_back_soon
+
+# The addresses of the last requests.
+empty_caches_of(yarl._url)
 
 log = logging.getLogger(__name__)
 

@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import Protocol
 
+from podlife.memory import emptied_with_memory
+
 # Of memory for one pattern; some 10,000 instructions.
 _MOST_BYTES = 256 << 10
 # RE2's words for an error, and Go's.
@@ -37,6 +39,7 @@ class Pattern(Protocol):
     def search(self, text: str) -> object | None: ...
 
 
+@emptied_with_memory
 @lru_cache(maxsize=1024)
 def compile_pattern(text: str) -> Pattern:
     """Compile a pattern; raises ValueError in the words of Go's regexp package."""

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from podlife.api.codec import encode, escape_as_go
+from podlife.memory import emptied_with_memory
 
 SELF = "."
 """The key of a node that says: the path down to here is a member itself."""
@@ -30,6 +31,7 @@ def key_element(keys: dict[str, Any]) -> str:
     return "k:" + go_json(keys)
 
 
+@emptied_with_memory
 @lru_cache(maxsize=4096)
 def _named(key: str, name: str) -> str:
     return f'k:{{"{key}":{go_json(name)}}}'
@@ -56,6 +58,7 @@ def _rank(value: Any) -> tuple[int, Any]:
     return (1, value) if isinstance(value, str) else (3, str(value))
 
 
+@emptied_with_memory
 @lru_cache(maxsize=4096)
 def sort_key(element: str) -> tuple[Any, ...]:
     """The position of an element among its siblings in FieldsV1."""
