@@ -17,6 +17,7 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
+from podlife.apiserver.strategies.field_checks import MOST_EXPRESSION_BYTES
 from tests.fuzz.hostile import MOST_BYTES, VARIANTS, Place, body, places
 from tests.fuzz.objects import SEEDS
 from tests.fuzz.prober import Prober
@@ -167,6 +168,18 @@ def test_more_values_than_an_object_may_have_are_refused(attacked: ServerProcess
     cases = part(list(product(places(), ("empty", "equal"))), 67)
     requests = (posted(case, values=10**9) for case in cases)
     hold_to_the_promise(attacked, "three megabytes of every list and map", requests)
+
+
+def test_expressions_at_their_bound(attacked: ServerProcess) -> None:
+    """The bodies above know no CEL. These expressions compile, and are those that take longest."""
+    policies = next(seed for seed in SEEDS if seed.resource.key.startswith("validatingadmissionpolicies."))
+    requests = []
+    for expression in ("1" + "+1" * 200 + " < 5", "[1].all(a, [1].all(b, [1].all(c, a + b < c)))", "1 < 5"):
+        policy = policies.object("hostile")
+        count = MOST_EXPRESSION_BYTES // len(expression)
+        policy["spec"] = {**policy["spec"], "validations": [{"expression": expression}] * count}
+        requests.append(Asked("POST", f"{policies.collection}?dryRun=All", msgspec.json.encode(policy)))
+    hold_to_the_promise(attacked, "expressions", requests)
 
 
 def test_every_list_and_map_as_a_patch(attacked: ServerProcess) -> None:

@@ -10,14 +10,13 @@ from podlife.api.structural.openapi_rules import check_openapi
 from podlife.api.structural.props import Props, every_schema
 from podlife.api.structural.rule_checks import check_rules
 from podlife.api.structural.rule_evaluation import RuleEvaluation
-from podlife.api.structural.rules import RULES, RuleTree, rule_tree
+from podlife.api.structural.rules import RuleTree, rule_tree
 from podlife.api.structural.schema import ABSENT, Schema
 from podlife.api.structural.structure import check_structural, why_not_convertible
 from podlife.api.structural.values import validate_value
 
-# Characters of all different patterns, and of all rules, of a schema: each is compiled.
+# Characters of all different patterns of a schema: each is compiled.
 _MOST_PATTERNS = 16 * 1024
-_MOST_RULES = 256 * 1024
 
 
 def check_schema(props: Props, path: str) -> list[FieldError]:
@@ -25,9 +24,6 @@ def check_schema(props: Props, path: str) -> list[FieldError]:
     patterns = {each["pattern"] for each in every_schema(props) if "pattern" in each}
     if sum(map(len, patterns)) > _MOST_PATTERNS:
         return [bad_value(path, "", f"all patterns together may have at most {_MOST_PATTERNS} characters")]
-    rules = (rule for each in every_schema(props) for rule in each.get(RULES, ()))
-    if sum(len(rule["rule"]) + len(rule.get("messageExpression", "")) for rule in rules) > _MOST_RULES:
-        return [bad_value(path, "", f"all rules together may have at most {_MOST_RULES} characters")]
     unusable = why_not_convertible(props)
     errors = [] if unusable else check_structural(props, path)
     if not errors and not unusable:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from podlife.api import cel
 from podlife.api.cel import BOOL, DYN, STRING, CelType, list_of, parse_type, struct
 from podlife.apiserver.expressions.environment import Declarations
+from podlife.memory import emptied_with_memory
 
 ANNOTATION_TYPES: tuple[CelType, ...] = (STRING, parse_type("null"))
 """What the value of an audit annotation may evaluate to."""
@@ -28,7 +29,7 @@ _COMPOSABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """`problem` is the reason if there is no program."""
+    """If the source does not compile, `program` is None and `problem` has the reason."""
 
     source: str
     program: cel.Program | None = None
@@ -39,8 +40,10 @@ class ExpressionCompiler:
     """Each variable is known to the expressions that are compiled after it."""
 
     def __init__(self, declarations: Declarations) -> None:
-        self._declarations = declarations
         self._types: dict[str, CelType] = dict(declarations.variables or {})
+        # The same dictionary for all expressions: a copy for each would make many variables expensive.
+        is_composed = declarations.variables is not None
+        self._declarations = replace(declarations, variables=self._types if is_composed else None)
         self.variables: dict[str, Expression] = {}
 
     def add_variable(self, name: str, source: str) -> Expression:
@@ -53,16 +56,13 @@ class ExpressionCompiler:
         self, source: str, *wanted: CelType, has_authorizer: bool = True, has_patch_types: bool = False
     ) -> Expression:
         """`wanted` are the types that it may evaluate to; any if there are none."""
-        is_composed = self._declarations.variables is not None
         declarations = replace(
-            self._declarations,
-            has_authorizer=has_authorizer,
-            has_patch_types=has_patch_types,
-            variables=dict(self._types) if is_composed else None,
+            self._declarations, has_authorizer=has_authorizer, has_patch_types=has_patch_types
         )
         return _compiled(source, declarations, *wanted)
 
 
+@emptied_with_memory
 @lru_cache(maxsize=_MOST_CONDITIONS_KEPT)
 def compile_condition(source: str, *, has_params: bool = False) -> Expression:
     """A match condition, which has no composed variables."""

@@ -107,7 +107,7 @@ class Declarations:
         if self.has_authorizer:
             known |= _AUTHORIZER
         if self.variables is not None:
-            known["variables"] = struct("kubernetes.variables", dict(self.variables))
+            known["variables"] = struct("kubernetes.variables", self.variables)
         if not self.has_patch_types:
             return Environment(known)
         return Environment(known, _PatchTypes(), with_json_patch=True)

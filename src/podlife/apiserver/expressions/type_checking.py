@@ -51,29 +51,29 @@ def _resolved(schema: Object, named: Mapping[str, Object], within: frozenset[str
 def expression_warnings(spec: Object, types: Sequence[tuple[str, CelType]], params: CelType) -> list[Object]:
     """What is wrong with validations and their messages, for each of the types, which come with their names."""
     found: list[Object] = []
+    compilers = [(name, _compiler(spec, each, params)) for name, each in types]
     for index, rule in enumerate(spec.get("validations") or ()):
         for field in ("expression", "messageExpression"):
-            problems = list(_problems(rule[field], spec, types, params)) if rule.get(field) else []
+            problems = list(_problems(rule[field], compilers)) if rule.get(field) else []
             if problems:
                 place = f"spec.validations[{index}].{field}"
                 found.append({"fieldRef": place, "warning": "\n".join(problems)})
     return found
 
 
-def _problems(
-    source: str, spec: Object, types: Sequence[tuple[str, CelType]], params: CelType
-) -> Iterator[str]:
-    for name, each in types:
-        compiler = ExpressionCompiler(
-            Declarations(
-                has_params=spec.get("paramKind") is not None,
-                variables={},
-                object_type=each,
-                params_type=params,
-            )
-        )
-        for variable in spec.get("variables") or ():
-            compiler.add_variable(variable.get("name", ""), variable.get("expression", ""))
+def _compiler(spec: Object, object_type: CelType, params_type: CelType) -> ExpressionCompiler:
+    """One that knows the policy's variables, where objects have this type."""
+    has_params = spec.get("paramKind") is not None
+    compiler = ExpressionCompiler(
+        Declarations(has_params=has_params, variables={}, object_type=object_type, params_type=params_type)
+    )
+    for variable in spec.get("variables") or ():
+        compiler.add_variable(variable.get("name", ""), variable.get("expression", ""))
+    return compiler
+
+
+def _problems(source: str, compilers: Sequence[tuple[str, ExpressionCompiler]]) -> Iterator[str]:
+    for name, compiler in compilers:
         problem = compiler.compile(source).problem.removeprefix("compilation failed: ")
         if problem:
             yield f"{name}: {problem}\n"

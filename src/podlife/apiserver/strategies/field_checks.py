@@ -11,18 +11,42 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.excerpt import excerpt_json
-from podlife.api.field_errors import FieldError, bad_value, duplicate, not_supported, required
+from podlife.api.field_errors import FieldError, bad_value, duplicate, not_supported, required, too_long
 from podlife.api.patch import go_format
 from podlife.memory import cache_values
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 PORT_RANGE = "must be between 1 and 65535, inclusive"
 IP_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+# Of all expressions in one object: compiling the worst of them takes 2 seconds.
+MOST_EXPRESSION_BYTES = 64 * 1024
+_EXPRESSIONS = frozenset({"expression", "messageExpression", "rule", "valueExpression"})
 _LARGEST_INT32 = 2**31 - 1
 _LONGEST_IP = 64
 # Of a difference that an error shows.
 _MOST_LINES = 20
 _LONGEST_VALUE = 300
+
+
+def bounded_expressions(path: str, value: Any) -> list[FieldError]:
+    """The expressions in a value are short enough to be compiled."""
+    is_too_long = _expression_bytes(value) > MOST_EXPRESSION_BYTES
+    return [too_long(path, MOST_EXPRESSION_BYTES)] if is_too_long else []
+
+
+def _expression_bytes(value: Any) -> int:
+    total, pending = 0, [value]
+    while pending:
+        here = pending.pop()
+        if isinstance(here, dict):
+            for key, each in here.items():
+                if isinstance(each, str):
+                    total += len(each.encode(errors="surrogatepass")) if key in _EXPRESSIONS else 0
+                else:
+                    pending.append(each)
+        elif isinstance(here, list):
+            pending += here
+    return total
 
 
 def one_of(path: str, value: str | None, choices: Collection[str]) -> list[FieldError]:

@@ -84,11 +84,6 @@ def test_rule_that_may_cost_too_much_is_refused_with_the_factor() -> None:
     assert total.startswith(f"s: Forbidden: {RULES} estimated rule cost total for entire")
 
 
-def test_rules_are_bounded_by_their_text() -> None:
-    [problem] = problems(ruled(TEXT, *["self == 'aaaaaaaaaaaaaaaaaaaaaaa'"] * 10_000))
-    assert "all rules together may have at most" in problem
-
-
 def test_violation_has_the_path_the_message_and_the_reason_of_its_rule() -> None:
     props = ruled(
         struct(a=TEXT, b=struct(c=TEXT)),

@@ -37,7 +37,7 @@ from podlife.apiserver.strategies.admissionregistration.webhooks import (
     validate_conditions,
     warn_of_static_suffix,
 )
-from podlife.apiserver.strategies.field_checks import required_choice
+from podlife.apiserver.strategies.field_checks import bounded_expressions, required_choice
 from podlife.apiserver.strategies.strategy import Strategy
 
 _ACTIONS = ("Audit", "Deny", "Warn")
@@ -95,7 +95,7 @@ class AdmissionPolicyStrategy(_PolicyPart):
             obj["status"] = {}
 
     def validate(self, obj: Object) -> list[FieldError]:
-        return list(self._errors(obj, obj["spec"]))
+        return bounded_expressions("spec", obj["spec"]) or list(self._errors(obj, obj["spec"]))
 
     def _errors(self, obj: Object, spec: Object) -> FieldErrors:
         yield from required_choice("spec.failurePolicy", spec.get("failurePolicy", ""), FAILURE_POLICIES)

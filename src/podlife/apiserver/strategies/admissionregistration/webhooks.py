@@ -20,7 +20,7 @@ from podlife.apiserver.strategies.admissionregistration.client_config import (
     validate_client_config,
 )
 from podlife.apiserver.strategies.admissionregistration.rules import validate_rule
-from podlife.apiserver.strategies.field_checks import one_of
+from podlife.apiserver.strategies.field_checks import bounded_expressions, one_of
 from podlife.apiserver.strategies.strategy import Strategy
 
 FAILURE_POLICIES = ("Fail", "Ignore")
@@ -64,7 +64,7 @@ class WebhookConfigurationStrategy(Strategy):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, obj: Object) -> list[FieldError]:
-        return list(self._errors(obj))
+        return bounded_expressions("webhooks", obj.get("webhooks")) or list(self._errors(obj))
 
     def warnings(self, obj: Object) -> list[str]:
         return warn_of_static_suffix(obj)

@@ -14,6 +14,7 @@ from podlife.apiserver.strategies.apiextensions.validation import (
     validate_definition,
     validate_definition_update,
 )
+from podlife.apiserver.strategies.field_checks import bounded_expressions
 from podlife.apiserver.strategies.strategy import Strategy
 
 API_VERSION, KIND = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
@@ -86,6 +87,8 @@ class CustomResourceDefinitionStrategy(Strategy):
         set_condition(obj["status"], "Terminating", "True", "InstanceDeletionPending", message, now)
 
     def validate(self, obj: Object) -> list[FieldError]:
+        if too_long := bounded_expressions("spec.versions", obj["spec"]["versions"]):
+            return too_long
         is_new = "resourceVersion" not in obj["metadata"]
         return [*validate_definition(obj), *(validate_approval(obj) if is_new else ())]
 
