@@ -73,69 +73,83 @@ def elements_of(items: list[Any], kind: MergeType) -> list[str]:
     return [element_of(item, kind) for item in items]
 
 
+# Where a value is: the place around it, and its name or list element. A text is made only for an error.
+_Place = tuple[Any, str] | None
+
+
 def check_typed(value: Any, kind: MergeType, *, may_repeat: bool = False) -> None:
     """Raise TypedValueError if the value does not fit its type: unknown fields, wrong types, and duplicates unless
     `may_repeat`."""
     errors: list[str] = []
-    _check(value, kind, "", errors, may_repeat=may_repeat)
+    _check(value, kind, None, errors, may_repeat=may_repeat)
     if len(errors) == 1:
         raise TypedValueError(errors[0])
     if errors:
         raise TypedValueError("\n  ".join(["errors:", *errors]))
 
 
-def _check(value: Any, kind: MergeType, path: str, errors: list[str], *, may_repeat: bool) -> None:
+def _check(value: Any, kind: MergeType, place: _Place, errors: list[str], *, may_repeat: bool) -> None:
     if value is None or kind.scalar == "anything" or len(errors) >= _MOST_ERRORS:
         return
     problem = None
     if kind.form == DEDUCED:
         if kind.fields and isinstance(value, dict):
-            _check_map(value, kind, path, errors, may_repeat=may_repeat)
+            _check_map(value, kind, place, errors, may_repeat=may_repeat)
     elif kind.form == MAP:
         if isinstance(value, dict):
-            _check_map(value, kind, path, errors, may_repeat=may_repeat)
+            _check_map(value, kind, place, errors, may_repeat=may_repeat)
         else:
             problem = f"expected map, got {_shown(value)}"
     elif kind.form == LIST:
         if isinstance(value, list):
-            _check_list(value, kind, path, errors, may_repeat=may_repeat)
+            _check_list(value, kind, place, errors, may_repeat=may_repeat)
         else:
             problem = f"expected list, got {_shown(value)}"
     else:
         problem = _why_not_scalar(value, kind.scalar)
     if problem:
-        errors.append(f"{path}: {problem}" if path else problem)
+        errors.append(f"{_path(place)}: {problem}" if place else problem)
 
 
 def _check_map(
-    value: dict[str, Any], kind: MergeType, path: str, errors: list[str], *, may_repeat: bool
+    value: dict[str, Any], kind: MergeType, place: _Place, errors: list[str], *, may_repeat: bool
 ) -> None:
     for name, item in value.items():
         found = kind.of(name)
         if found is None:
             # Upstream stops at the first unknown field of a struct.
-            errors.append(f"{path}.{name}: field not declared in schema")
+            errors.append(f"{_path(place)}.{name}: field not declared in schema")
             return
-        _check(item, found, f"{path}.{name}", errors, may_repeat=may_repeat)
+        if item is not None and (found.form != SCALAR or _why_not_scalar(item, found.scalar)):
+            _check(item, found, (place, f"f:{name}"), errors, may_repeat=may_repeat)
 
 
-def _check_list(value: list[Any], kind: MergeType, path: str, errors: list[str], *, may_repeat: bool) -> None:
+def _check_list(
+    value: list[Any], kind: MergeType, place: _Place, errors: list[str], *, may_repeat: bool
+) -> None:
     assert kind.element is not None
     seen = set()
     for index, item in enumerate(value):
         if kind.atomic:
-            at = f"[{index}]"
+            element = f"i:{index}"
         else:
             try:
                 element = element_of(item, kind)
             except TypedValueError as error:
-                errors.append(f"{path}: element {index}: {error}")
+                errors.append(f"{_path(place)}: element {index}: {error}")
                 return
-            at = show(element)
             if element in seen and not may_repeat:
-                errors.append(f"{path}: duplicate entries for key {at}")
+                errors.append(f"{_path(place)}: duplicate entries for key {show(element)}")
             seen.add(element)
-        _check(item, kind.element, path + at, errors, may_repeat=may_repeat)
+        _check(item, kind.element, (place, element), errors, may_repeat=may_repeat)
+
+
+def _path(place: _Place) -> str:
+    text = ""
+    while place:
+        place, element = place
+        text = show(element) + text
+    return text
 
 
 def _shown(value: Any) -> str:

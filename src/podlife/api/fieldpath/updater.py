@@ -92,7 +92,9 @@ class Updater:
 
     def update(self, live: Object, new: Object, managers: Managers, manager: Any) -> Managers:
         """The managers after a write of the whole object. Raises TypedValueError."""
-        for each in (new, live):
+        # What a write leaves as it was need not be checked twice.
+        rest = {name: value for name, value in live.items() if name not in new or new[name] != value}
+        for each in (new, live if self.convert else rest):
             self._check("failed to convert object", each, self.api_version, may_repeat=True)
         known = self._reconciled(live, managers)
         others, comparison = self._take(live, new, known, manager, force=True)

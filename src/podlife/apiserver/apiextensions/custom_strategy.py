@@ -135,8 +135,7 @@ class CustomResourceStrategy(Strategy):
             errors = validate_value(whole, version.schema, Budget(), old=before)
         errors += self._scale_errors(obj, "specReplicasPath", "statusReplicasPath", "labelSelectorPath")
         errors += validate_embedded(obj, version.schema)
-        if old is None or not any(validate_lists(old, version.schema)):
-            errors += validate_lists(obj, version.schema)
+        errors += self._list_errors(obj, old)
         return errors + self._rule_errors(whole, None if old is None else before, errors)
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
@@ -148,9 +147,13 @@ class CustomResourceStrategy(Strategy):
                     new["status"], status, Budget(), old=old.get("status", NEW), root="status"
                 )
         errors += self._scale_errors(new, "statusReplicasPath", "labelSelectorPath")
-        if not any(validate_lists(old, self._version.schema)):
-            errors += validate_lists(new, self._version.schema)
+        errors += self._list_errors(new, old)
         return errors + self._rule_errors(self._typed(new), self._typed(old), errors)
+
+    def _list_errors(self, obj: Object, old: Object | None) -> list[FieldError]:
+        """None if there were some before: who updates the object may not have caused them."""
+        errors = list(validate_lists(obj, self._version.schema))
+        return [] if errors and old is not None and any(validate_lists(old, self._version.schema)) else errors
 
     def _typed(self, obj: Object) -> Object:
         return {"apiVersion": self._version.api_version, "kind": self._version.kind, **obj}
@@ -166,7 +169,10 @@ class CustomResourceStrategy(Strategy):
         return evaluation.errors
 
     def canonicalize(self, obj: Object) -> None:
-        whole_numbers(obj)
+        # Those of the metadata have their types already.
+        parts = {name: value for name, value in obj.items() if name != "metadata"}
+        whole_numbers(parts)
+        obj |= parts
         if self._version.stored is not self._version.schema:
             prune(obj, self._version.stored, is_resource=True)
         # An apply can bring nulls that validation allows, and that no reader sees.

